@@ -1,0 +1,142 @@
+"""List columns of every Arrow flavour as plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged:
+    """Lists of different lengths: list i is values[starts[i] : starts[i] + lengths[i]].
+
+    >>> r = Ragged.of([[1.0, 2.0], [3.0]])
+    >>> r.padded(0.0).tolist()
+    [[1.0, 2.0], [3.0, 0.0]]
+    """
+
+    values: npt.NDArray[Any]
+    starts: Ints
+    lengths: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def __getitem__(self, row: int) -> npt.NDArray[Any]:
+        return self.values[self.starts[row] : self.starts[row] + self.lengths[row]]
+
+    @classmethod
+    def of(cls, lists: Any) -> Ragged:
+        """From a sequence of sequences."""
+        lengths = np.array([len(item) for item in lists], dtype=np.int64)
+        values = np.concatenate([np.asarray(item) for item in lists]) if len(lengths) else np.empty(0)
+        return cls.packed(values, lengths)
+
+    @classmethod
+    def packed(cls, values: npt.NDArray[Any], lengths: Ints) -> Ragged:
+        """From lists that follow one another without gaps."""
+        starts = np.zeros(len(lengths), dtype=np.int64)
+        np.cumsum(lengths[:-1], out=starts[1:])
+        return cls(values, starts, lengths)
+
+    def take(self, rows: npt.NDArray[np.integer[Any]]) -> Ragged:
+        """Those lists, sharing the values."""
+        return Ragged(self.values, self.starts[rows], self.lengths[rows])
+
+    def flat(self) -> npt.NDArray[Any]:
+        """The values of all lists, one after the other (a copy)."""
+        packed = np.cumsum(self.lengths) - self.lengths
+        return self.values[np.arange(int(self.lengths.sum())) + np.repeat(self.starts - packed, self.lengths)]
+
+    def compact(self) -> Ragged:
+        """A copy that holds on to no other values."""
+        return Ragged.packed(self.flat(), self.lengths.copy())
+
+    def padded(self, fill: float) -> npt.NDArray[Any]:
+        """A rectangle, one list a row, short ones filled up."""
+        width = int(self.lengths.max(initial=0))
+        out = np.full((len(self), width), fill, dtype=np.result_type(self.values.dtype, type(fill)))
+        out[np.arange(width) < self.lengths[:, None]] = self.flat()
+        return out
+
+    @staticmethod
+    def concatenate(parts: list[Ragged]) -> Ragged:
+        return Ragged.packed(
+            np.concatenate([part.flat() for part in parts]), np.concatenate([part.lengths for part in parts])
+        )
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Any of Arrow's list types."""
+    return bool(
+        pa.types.is_list(kind)
+        or pa.types.is_large_list(kind)
+        or pa.types.is_fixed_size_list(kind)
+        or pa.types.is_list_view(kind)
+        or pa.types.is_large_list_view(kind)
+    )
+
+
+def split_lists(array: pa.Array) -> tuple[pa.Array, Ints, Ints]:
+    """(values, starts, lengths) of a list array without nulls, sharing its buffers where Arrow allows."""
+    kind = array.type
+    if pa.types.is_fixed_size_list(kind):
+        width = kind.list_size
+        return (
+            array.flatten(),
+            np.arange(len(array), dtype=np.int64) * width,
+            np.full(len(array), width, np.int64),
+        )
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        array = array.cast(pa.large_list(kind.value_type))
+    offsets = array.offsets.to_numpy().astype(np.int64, copy=False)
+    return array.values, offsets[:-1], np.diff(offsets)
+
+
+def plain(array: pa.Array) -> pa.Array:
+    """The array with a dictionary decoded."""
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def numbers(array: pa.Array) -> npt.NDArray[Any]:
+    """A null-free numeric array as NumPy: float32 and float64 as they are, all else converted."""
+    array = plain(array)
+    if pa.types.is_float32(array.type) or pa.types.is_float64(array.type):
+        return np.asarray(array.to_numpy(zero_copy_only=False))
+    if pa.types.is_decimal(array.type) or pa.types.is_boolean(array.type) or pa.types.is_float16(array.type):
+        array = array.cast(pa.float64())
+    values = np.asarray(array.to_numpy(zero_copy_only=False))
+    return values.astype(np.float64)
+
+
+def integers(array: pa.Array) -> npt.NDArray[np.int32]:
+    """A null-free integer array as int32 positions; what does not fit becomes −1, which no list holds."""
+    values = np.asarray(plain(array).to_numpy(zero_copy_only=False))
+    if values.dtype == np.int32:
+        return values
+    fits = (values >= 0) & (values < 2**31 - 1) if values.dtype.itemsize > 2 else None
+    narrowed = values.astype(np.int32)
+    return narrowed if fits is None else np.where(fits, narrowed, np.int32(-1))
+
+
+def common_codes(left: pa.Array, right: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+    """Equal values of two arrays as equal integers."""
+    left, right = plain(left), plain(right)
+    if left.type != right.type:
+        wide = pa.large_string() if is_text(left.type) else pa.int64()
+        left, right = left.cast(wide), right.cast(wide)
+    coded = pc.dictionary_encode(pa.chunked_array([left, right]))
+    both = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in coded.chunks] or [np.empty(0)])
+    both = both.astype(np.int32)
+    return both[: len(left)], both[len(left) :]
+
+
+def is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

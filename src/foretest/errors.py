@@ -1,0 +1,48 @@
+"""Bad input becomes one sentence: what is wrong, where, what was expected, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+
+class BadInput(ValueError):
+    """Something the user can mend. The command line prints the message and exits with code 2."""
+
+
+class RowFault(BadInput):
+    """A fault of some rows of one column; the reader adds the file, the row number and the count.
+
+    `rows` are indices within the batch at hand; `kind` tells two faults of one column apart.
+    """
+
+    def __init__(self, kind: str, column: str, rows: npt.NDArray[np.int64], what: str, remedy: str) -> None:
+        super().__init__(f"column '{column}': {what}. {remedy}")
+        self.kind, self.column, self.rows, self.what, self.remedy = kind, column, rows, what, remedy
+
+    def sentence(self, source: str, row: int, count: int) -> str:
+        """The full message, once the whole log has been searched for the same fault."""
+        share = "no other row has" if count == 1 else f"{count:,} rows have"
+        return f"{source}: column '{self.column}', row {row} (the first row is 0): {self.what}; {share} this fault. {self.remedy}"
+
+
+def nearest(name: str, options: Iterable[str]) -> str:
+    """' Did you mean …?' with the closest option, or nothing.
+
+    >>> nearest("click", ["clicks", "user"])
+    " Did you mean 'clicks'?"
+    """
+    close = difflib.get_close_matches(name, list(options), n=1, cutoff=0.5)
+    return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def choose(kind: str, name: object, options: Iterable[str]) -> str:
+    """`name` if it is one of the options, else a BadInput that lists them and names the nearest."""
+    options = list(options)
+    if isinstance(name, str) and name in options:
+        return name
+    hint = nearest(name, options) if isinstance(name, str) else ""
+    raise BadInput(f"unknown {kind} {name!r}.{hint} Known: {', '.join(options)}.")

@@ -1,0 +1,66 @@
+"""Is a ranking one? Faults are found at the speed of the read; sentences about them are made elsewhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.jit import jit
+
+
+@jit
+def ranking_faults(ranking, starts, lengths, eligible):  # type: ignore[no-untyped-def]
+    """0 for a good row; 1 empty; 2 longer than the list; 3 a position out of range; 4 an item twice.
+
+    eligible −1: the number of items is not known, only signs and repeats are looked at.
+    """
+    out = np.zeros(len(starts), np.int8)
+    for i in range(len(starts)):
+        k = lengths[i]
+        n = eligible[i]
+        if k == 0:
+            out[i] = 1
+            continue
+        if n >= 0 and k > n:
+            out[i] = 2
+            continue
+        for slot in range(k):
+            item = ranking[starts[i] + slot]
+            if item < 0 or (n >= 0 and item >= n):
+                out[i] = 3
+                break
+            for earlier in range(slot):
+                if ranking[starts[i] + earlier] == item:
+                    out[i] = 4
+            if out[i]:
+                break
+    return out
+
+
+@jit
+def positions_in(shown, starts, lengths, items, i_starts, i_lengths):  # type: ignore[no-untyped-def]
+    """Each shown code's position in its row's items; rows with one that is absent; rows with a repeated item."""
+    total = 0
+    for i in range(len(lengths)):
+        total += lengths[i]
+    place = np.empty(total, np.int32)
+    absent = np.zeros(len(starts), np.bool_)
+    repeated = np.zeros(len(starts), np.bool_)
+    last_row = np.full(items.max() + 1 if len(items) else 1, -1, np.int64)
+    at = 0
+    for i in range(len(starts)):
+        for j in range(i_lengths[i]):
+            code = items[i_starts[i] + j]
+            if last_row[code] == i:
+                repeated[i] = True
+            last_row[code] = i
+        for slot in range(lengths[i]):
+            code = shown[starts[i] + slot]
+            place[at] = -1
+            for j in range(i_lengths[i]):
+                if items[i_starts[i] + j] == code:
+                    place[at] = j
+                    break
+            if place[at] < 0:
+                absent[i] = True
+            at += 1
+    return place, absent, repeated

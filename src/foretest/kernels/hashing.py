@@ -1,0 +1,156 @@
+"""XXH64, the one hash of Foretest: units, display keys, buckets, folds.
+
+Integers are hashed as 8 little-endian bytes of their int64, strings as UTF-8 (Collet, xxHash specification 0.1.1).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.jit import jit
+
+NAME = "xxh64/1"
+
+_P1 = np.uint64(0x9E3779B185EBCA87)
+_P2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_P3 = np.uint64(0x165667B19E3779F9)
+_P4 = np.uint64(0x85EBCA77C2B2AE63)
+_P5 = np.uint64(0x27D4EB2F165667C5)
+
+
+@jit
+def _rotate(x, r):  # type: ignore[no-untyped-def]
+    return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
+
+
+@jit
+def _round(accumulator, word):  # type: ignore[no-untyped-def]
+    return _rotate(accumulator + word * _P2, 31) * _P1
+
+
+@jit
+def _merge(h, accumulator):  # type: ignore[no-untyped-def]
+    return (h ^ _round(np.uint64(0), accumulator)) * _P1 + _P4
+
+
+@jit
+def _avalanche(h):  # type: ignore[no-untyped-def]
+    h = (h ^ (h >> np.uint64(33))) * _P2
+    h = (h ^ (h >> np.uint64(29))) * _P3
+    return h ^ (h >> np.uint64(32))
+
+
+@jit
+def _tail_word(h, word):  # type: ignore[no-untyped-def]
+    return _rotate(h ^ _round(np.uint64(0), word), 27) * _P1 + _P4
+
+
+@jit
+def xxh64_words(words, n, seed):  # type: ignore[no-untyped-def]
+    """XXH64 of the 8·n bytes of words[:n], uint64, little-endian."""
+    i = 0
+    if n >= 4:
+        v1 = seed + _P1 + _P2
+        v2 = seed + _P2
+        v3 = seed
+        v4 = seed - _P1
+        while i + 4 <= n:
+            v1 = _round(v1, words[i])
+            v2 = _round(v2, words[i + 1])
+            v3 = _round(v3, words[i + 2])
+            v4 = _round(v4, words[i + 3])
+            i += 4
+        h = _rotate(v1, 1) + _rotate(v2, 7) + _rotate(v3, 12) + _rotate(v4, 18)
+        h = _merge(_merge(_merge(_merge(h, v1), v2), v3), v4)
+    else:
+        h = seed + _P5
+    h = h + np.uint64(8 * n)
+    while i < n:
+        h = _tail_word(h, words[i])
+        i += 1
+    return _avalanche(h)
+
+
+@jit
+def _word(data, at, width):  # type: ignore[no-untyped-def]
+    word = np.uint64(0)
+    for b in range(width):
+        word |= np.uint64(data[at + b]) << np.uint64(8 * b)
+    return word
+
+
+@jit
+def _xxh64_bytes(data, start, length, seed):  # type: ignore[no-untyped-def]
+    at = start
+    end = start + length
+    if length >= 32:
+        v1 = seed + _P1 + _P2
+        v2 = seed + _P2
+        v3 = seed
+        v4 = seed - _P1
+        while at + 32 <= end:
+            v1 = _round(v1, _word(data, at, 8))
+            v2 = _round(v2, _word(data, at + 8, 8))
+            v3 = _round(v3, _word(data, at + 16, 8))
+            v4 = _round(v4, _word(data, at + 24, 8))
+            at += 32
+        h = _rotate(v1, 1) + _rotate(v2, 7) + _rotate(v3, 12) + _rotate(v4, 18)
+        h = _merge(_merge(_merge(_merge(h, v1), v2), v3), v4)
+    else:
+        h = seed + _P5
+    h = h + np.uint64(length)
+    while at + 8 <= end:
+        h = _tail_word(h, _word(data, at, 8))
+        at += 8
+    if at + 4 <= end:
+        h = _rotate(h ^ (_word(data, at, 4) * _P1), 23) * _P2 + _P3
+        at += 4
+    while at < end:
+        h = _rotate(h ^ (np.uint64(data[at]) * _P5), 11) * _P1
+        at += 1
+    return _avalanche(h)
+
+
+@jit
+def hash_integers(values):  # type: ignore[no-untyped-def]
+    """XXH64 (seed 0) of each int64."""
+    out = np.empty(len(values), np.uint64)
+    word = np.empty(1, np.uint64)
+    for i in range(len(values)):
+        word[0] = np.uint64(values[i])
+        out[i] = xxh64_words(word, 1, np.uint64(0))
+    return out
+
+
+@jit
+def hash_strings(data, offsets):  # type: ignore[no-untyped-def]
+    """XXH64 (seed 0) of each UTF-8 string data[offsets[i]:offsets[i+1]]."""
+    n = len(offsets) - 1
+    out = np.empty(n, np.uint64)
+    for i in range(n):
+        out[i] = _xxh64_bytes(data, offsets[i], offsets[i + 1] - offsets[i], np.uint64(0))
+    return out
+
+
+@jit
+def chain_scalars(hashes, words):  # type: ignore[no-untyped-def]
+    """hashes[i] <- XXH64 of (hashes[i], words[i])."""
+    pair = np.empty(2, np.uint64)
+    for i in range(len(hashes)):
+        pair[0] = hashes[i]
+        pair[1] = words[i]
+        hashes[i] = xxh64_words(pair, 2, np.uint64(0))
+
+
+@jit
+def chain_lists(hashes, words, starts, lengths):  # type: ignore[no-untyped-def]
+    """hashes[i] <- XXH64 of (hashes[i], the words of list i)."""
+    longest = 0
+    for i in range(len(lengths)):
+        longest = max(longest, lengths[i])
+    row = np.empty(longest + 1, np.uint64)
+    for i in range(len(hashes)):
+        row[0] = hashes[i]
+        for j in range(lengths[i]):
+            row[j + 1] = words[starts[i] + j]
+        hashes[i] = xxh64_words(row, lengths[i] + 1, np.uint64(0))

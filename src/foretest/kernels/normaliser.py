@@ -1,0 +1,363 @@
+"""The pointwise normaliser q(x) = E_t[z | x] = Σ_a min(π_t, c·π_p) for two Plackett-Luce policies.
+
+`draws` prices random rankings with no exp or log a draw; `enumerate_cap` and `enumerate_bound` go through all of
+them; `adaptive_cap` finds the appendix's cap on a set of rankings, enumerated or drawn.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.jit import jit
+from foretest.kernels.plackett_luce import load_row, log_prob_by_tails, longest
+from foretest.kernels.random import draw_state, state_of, uniform_at
+
+# A product of K ratios of exponentials stays in range while K times the spread of both score lists is below this.
+_SAFE_SPREAD = 600.0
+# A tail found by subtraction keeps its digits while it is at least this share of the total.
+_SAFE_SHARE = 0.05
+
+
+@jit
+def _spread(x, n):  # type: ignore[no-untyped-def]
+    least = 0.0
+    for j in range(n):
+        least = min(least, x[j])
+    return -least
+
+
+@jit
+def _alias_table(e, n, total, keep, other, small, large):  # type: ignore[no-untyped-def]
+    """Walker's alias table by Vose's method: item j with probability keep[j], else other[j]."""
+    smalls = 0
+    larges = 0
+    for j in range(n):
+        keep[j] = e[j] * n / total
+        other[j] = j
+        if keep[j] < 1.0:
+            small[smalls] = j
+            smalls += 1
+        else:
+            large[larges] = j
+            larges += 1
+    while smalls > 0 and larges > 0:
+        smalls -= 1
+        s = small[smalls]
+        big = large[larges - 1]
+        other[s] = big
+        keep[big] -= 1.0 - keep[s]
+        if keep[big] < 1.0:
+            larges -= 1
+            small[smalls] = big
+            smalls += 1
+    for j in range(larges):
+        keep[large[j]] = 1.0
+    for j in range(smalls):  # rounding left these just below 1
+        keep[small[j]] = 1.0
+
+
+@jit
+def _rest(e, n, taken):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(n):
+        if not taken[j]:
+            total += e[j]
+    return total
+
+
+@jit
+def _pick(e, n, keep, other, taken, tail, total, generator, counter):  # type: ignore[no-untyped-def]
+    """One item not taken, in proportion to e, and the next counter.
+
+    Alias draws with rejection while enough mass is left; a scan of the rest where a peaked policy would spin.
+    """
+    if tail >= _SAFE_SHARE * total:
+        while True:
+            u = uniform_at(generator, counter) * n
+            counter += 1
+            j = int(u)
+            if u - j >= keep[j]:
+                j = other[j]
+            if not taken[j]:
+                return j, counter
+    target = uniform_at(generator, counter) * tail
+    counter += 1
+    running = 0.0
+    chosen = -1
+    for j in range(n):
+        if not taken[j]:
+            running += e[j]
+            chosen = j
+            if running > target:
+                break
+    return chosen, counter
+
+
+@jit
+def _gumbel_ranking(x, n, k, generator, noisy, ranking):  # type: ignore[no-untyped-def]
+    """Top K of x + Gumbel noise: exact for any spread of scores, at one log an item."""
+    for j in range(n):
+        noisy[j] = x[j] - np.log(-np.log(uniform_at(generator, j)))
+    for slot in range(k):
+        best = 0
+        for j in range(1, n):
+            if noisy[j] > noisy[best]:
+                best = j
+        ranking[slot] = best
+        noisy[best] = -np.inf
+
+
+@jit
+def draws(  # type: ignore[no-untyped-def]
+    t_values,
+    t_starts,
+    p_values,
+    p_starts,
+    lengths,
+    slots,
+    t_inverse,
+    p_inverse,
+    keys,
+    seed,
+    stream,
+    first,
+    count,
+    from_treatment,
+    cap,
+    zero,
+):
+    """Rankings number first .. first+count−1 of each display, from either policy.
+
+    cap NaN: out is log w. Else (rankings from the treatment): out is z = w̄/w with the last slot summed out,
+    E_t[z | a_1..a_{K−1}] = Σ_j min(π_t(j|·), c/w_{K−1}·π_p(j|·)), which has q for mean and a smaller variance.
+    """
+    rows = len(lengths)
+    out = np.empty((rows, count))
+    width = longest(lengths)
+    t = np.empty(width)
+    p = np.empty(width)
+    et = np.empty(width)
+    ep = np.empty(width)
+    keep = np.empty(width)
+    noisy = np.empty(width)
+    other = np.empty(width, np.int64)
+    small = np.empty(width, np.int64)
+    large = np.empty(width, np.int64)
+    taken = np.zeros(width, np.bool_)
+    ranking = np.empty(longest(slots), np.int64)
+    want_z = not np.isnan(cap)
+    log_cap = np.log(cap)
+    for i in range(rows):
+        n = lengths[i]
+        k = slots[i]
+        load_row(t_values, t_starts[i], n, t_inverse, t)
+        load_row(p_values, p_starts[i], n, p_inverse, p)
+        state = state_of(seed, stream, keys[i])
+        if k * (_spread(t, n) + _spread(p, n)) > _SAFE_SPREAD:
+            for d in range(count):
+                _gumbel_ranking(t if from_treatment else p, n, k, draw_state(state, first + d), noisy, ranking)
+                log_w = log_prob_by_tails(t, n, ranking, 0, k) - log_prob_by_tails(p, n, ranking, 0, k)
+                if not want_z:
+                    out[i, d] = log_w
+                elif zero:
+                    out[i, d] = 1.0 if log_w < log_cap else 0.0
+                else:
+                    out[i, d] = np.exp(min(0.0, log_cap - log_w))
+            continue
+        total_t = 0.0
+        total_p = 0.0
+        for j in range(n):
+            et[j] = np.exp(t[j])
+            ep[j] = np.exp(p[j])
+            total_t += et[j]
+            total_p += ep[j]
+        if from_treatment:
+            _alias_table(et, n, total_t, keep, other, small, large)
+        else:
+            _alias_table(ep, n, total_p, keep, other, small, large)
+        drawn = k - 1 if want_z else k
+        for d in range(count):
+            generator = draw_state(state, first + d)
+            counter = 0
+            tail_t = total_t
+            tail_p = total_p
+            w = 1.0
+            for slot in range(drawn):
+                if from_treatment:
+                    item, counter = _pick(et, n, keep, other, taken, tail_t, total_t, generator, counter)
+                else:
+                    item, counter = _pick(ep, n, keep, other, taken, tail_p, total_p, generator, counter)
+                ranking[slot] = item
+                taken[item] = True
+                w *= (et[item] * tail_p) / (ep[item] * tail_t)
+                tail_t -= et[item]
+                tail_p -= ep[item]
+                if tail_t < _SAFE_SHARE * total_t:
+                    tail_t = _rest(et, n, taken)
+                if tail_p < _SAFE_SHARE * total_p:
+                    tail_p = _rest(ep, n, taken)
+            if want_z:
+                share = 0.0
+                scale = cap / w / tail_p
+                for j in range(n):
+                    if not taken[j]:
+                        a = et[j] / tail_t
+                        b = scale * ep[j]
+                        if zero:
+                            share += a if a < b else 0.0
+                        else:
+                            share += min(a, b)
+                out[i, d] = min(share, 1.0)
+            else:
+                out[i, d] = np.log(w)
+            for slot in range(drawn):
+                taken[ranking[slot]] = False
+    return out
+
+
+@jit
+def adaptive_cap(alpha, beta, n, bound):  # type: ignore[no-untyped-def]
+    """The largest c with c/q(c) ≤ bound, q(c) = Σ min(α, c·β), and q there; (0, 0) where there is none.
+
+    q is concave and piecewise linear and q(0) = 0, so Newton's steps on q(c) − c/bound from the right,
+    c ← A/(1/bound − B) with A = Σ_{α≤cβ} α and B = Σ_{α>cβ} β, fall onto the largest root in a few steps.
+    Feasible iff P_p(W > 0) = Σ_{α>0} β ≥ 1/bound (not always, as the paper's appendix has it).
+    """
+    total = 0.0
+    reach = 0.0
+    for j in range(n):
+        total += alpha[j]
+        if alpha[j] > 0.0:
+            reach += beta[j]
+    if reach < (1.0 - 1e-12) / bound:
+        return 0.0, 0.0
+    c = bound * total
+    for _ in range(200):
+        a = 0.0
+        b = 0.0
+        for j in range(n):
+            if alpha[j] <= c * beta[j]:
+                a += alpha[j]
+            else:
+                b += beta[j]
+        slope = 1.0 / bound - b
+        if slope <= 0.0 or a <= 0.0:
+            break
+        following = a / slope
+        if following >= c * (1.0 - 1e-15):
+            break
+        c = following
+    q = 0.0
+    for j in range(n):
+        q += min(alpha[j], c * beta[j])
+    return c, q
+
+
+@jit
+def adaptive_caps_of_draws(log_w, bound):  # type: ignore[no-untyped-def]
+    """Row by row, the adaptive cap on two-sided draws: α = 2W/(1+W)/S and β = 2/(1+W)/S."""
+    rows, count = log_w.shape
+    alpha = np.empty(count)
+    beta = np.empty(count)
+    cap = np.empty(rows)
+    q = np.empty(rows)
+    for i in range(rows):
+        for d in range(count):
+            alpha[d] = 2.0 / (count * (1.0 + np.exp(-log_w[i, d])))
+            beta[d] = 2.0 / (count * (1.0 + np.exp(log_w[i, d])))
+        cap[i], q[i] = adaptive_cap(alpha, beta, count, bound)
+    return cap, q
+
+
+@jit
+def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):  # type: ignore[no-untyped-def]
+    """α = π_t(a) and β = π_p(a) of every ranking, depth first without recursion; their number."""
+    safe = k * (_spread(t, n) + _spread(p, n)) <= _SAFE_SPREAD
+    for j in range(n):
+        et[j] = np.exp(t[j])
+        ep[j] = np.exp(p[j])
+        taken[j] = False
+    filled = 0
+    slot = 0
+    pt[0] = 1.0
+    pp[0] = 1.0
+    at[0] = 0
+    while slot >= 0:
+        if slot == k - 1:
+            tail_t = _rest(et, n, taken)
+            tail_p = _rest(ep, n, taken)
+            for j in range(n):
+                if not taken[j]:
+                    if safe:
+                        alpha[filled] = pt[slot] * et[j] / tail_t
+                        beta[filled] = pp[slot] * ep[j] / tail_p
+                    else:
+                        chosen[slot] = j
+                        alpha[filled] = np.exp(log_prob_by_tails(t, n, chosen, 0, k))
+                        beta[filled] = np.exp(log_prob_by_tails(p, n, chosen, 0, k))
+                    filled += 1
+            slot -= 1
+            continue
+        if at[slot] > 0:
+            taken[chosen[slot]] = False
+        j = at[slot]
+        while j < n and taken[j]:
+            j += 1
+        if j == n:
+            slot -= 1
+            continue
+        if safe:
+            pt[slot + 1] = pt[slot] * et[j] / _rest(et, n, taken)
+            pp[slot + 1] = pp[slot] * ep[j] / _rest(ep, n, taken)
+        chosen[slot] = j
+        taken[j] = True
+        at[slot] = j + 1
+        slot += 1
+        at[slot] = 0
+    return filled
+
+
+@jit
+def enumerate_all(  # type: ignore[no-untyped-def]
+    t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, cap, zero, bound
+):
+    """Over all rankings of each display (`most` at the most): q at `cap` where bound is NaN (first answer 0),
+    else the adaptive cap for `bound` and q there."""
+    rows = len(lengths)
+    caps = np.zeros(rows)
+    q = np.empty(rows)
+    width = longest(lengths)
+    depth = longest(slots) + 1
+    t = np.empty(width)
+    p = np.empty(width)
+    et = np.empty(width)
+    ep = np.empty(width)
+    taken = np.zeros(width, np.bool_)
+    chosen = np.zeros(depth, np.int64)
+    at = np.zeros(depth, np.int64)
+    pt = np.empty(depth)
+    pp = np.empty(depth)
+    alpha = np.empty(most)
+    beta = np.empty(most)
+    for i in range(rows):
+        n = lengths[i]
+        load_row(t_values, t_starts[i], n, t_inverse, t)
+        load_row(p_values, p_starts[i], n, p_inverse, p)
+        count = _enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
+        if np.isnan(bound):
+            q[i] = capped_mass(alpha, beta, count, cap, zero)
+        else:
+            caps[i], q[i] = adaptive_cap(alpha, beta, count, bound)
+    return caps, q
+
+
+@jit
+def capped_mass(alpha, beta, n, cap, zero):  # type: ignore[no-untyped-def]
+    """q = Σ min(α, c·β) under max capping, Σ α·1(α < c·β) under zero capping."""
+    q = 0.0
+    for j in range(n):
+        if zero:
+            q += alpha[j] if alpha[j] < cap * beta[j] else 0.0
+        else:
+            q += min(alpha[j], cap * beta[j])
+    return q

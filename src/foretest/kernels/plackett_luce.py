@@ -1,0 +1,179 @@
+"""Plackett-Luce over ragged rows: log-probability of a ranking, sequential sampling, a bound on the weights.
+
+A list column is (values, starts, lengths). Scores are float32 or float64; everything inside is float64.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.exponential import exp_nonpositive
+from foretest.kernels.jit import jit
+
+# Below this a tail sum may have lost digits to underflow: the row is redone in log space.
+_TINY = 1e-280
+
+
+@jit
+def longest(lengths):  # type: ignore[no-untyped-def]
+    most = 1
+    for i in range(len(lengths)):
+        most = max(most, lengths[i])
+    return most
+
+
+@jit
+def load_row(values, start, n, inverse_temperature, x):  # type: ignore[no-untyped-def]
+    """x[:n] <- (s − max s)/T; False if a score is NaN or infinite."""
+    most = -np.inf
+    check = 0.0
+    for j in range(n):
+        s = np.float64(values[start + j])
+        check += s * 0.0  # NaN or infinity times 0 is NaN, and stays
+        most = max(most, s)
+    for j in range(n):
+        x[j] = (np.float64(values[start + j]) - most) * inverse_temperature
+    return check == 0.0
+
+
+@jit
+def log_prob_by_tails(x, n, ranking, start, k):  # type: ignore[no-untyped-def]
+    """log p = Σ_k x[a_k] − LSE over items not in a_1..a_{k−1} of x, tails added from the end in log space."""
+    most = -np.inf
+    for j in range(n):
+        shown = False
+        for slot in range(k):
+            shown |= ranking[start + slot] == j
+        if not shown:
+            most = max(most, x[j])
+    tail = -np.inf
+    if most > -np.inf:
+        total = 0.0
+        for j in range(n):
+            shown = False
+            for slot in range(k):
+                shown |= ranking[start + slot] == j
+            if not shown:
+                total += np.exp(x[j] - most)
+        tail = most + np.log(total)
+    answer = 0.0
+    for slot in range(k - 1, -1, -1):
+        s = x[ranking[start + slot]]
+        high = max(s, tail)
+        tail = high + np.log(np.exp(s - high) + np.exp(tail - high))
+        answer += s - tail
+    return answer
+
+
+@jit
+def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temperature):  # type: ignore[no-untyped-def]
+    """log π(a) a row, O(M + K); NaN where a score is not finite.
+
+    exp once an item, tails by adding (the rest, a_K, a_{K−1}, …), one log for the product of the tails.
+    """
+    rows = len(starts)
+    out = np.empty(rows)
+    width = longest(lengths)
+    x = np.empty(width)
+    e = np.empty(width)
+    bits = np.empty(width, np.int64)
+    power = bits.view(np.float64)
+    shown = np.empty(longest(r_lengths))
+    for i in range(rows):
+        n = lengths[i]
+        k = r_lengths[i]
+        at = r_starts[i]
+        if not load_row(values, starts[i], n, inverse_temperature, x):
+            out[i] = np.nan
+            continue
+        for j in range(n):
+            e[j] = x[j]
+        exp_nonpositive(e, bits, power, n)
+        answer = 0.0
+        for slot in range(k):
+            item = ranking[at + slot]
+            answer += x[item]
+            shown[slot] = e[item]
+            e[item] = 0.0
+        tail = 0.0
+        for j in range(n):
+            tail += e[j]
+        product = 1.0
+        exact = True
+        for slot in range(k - 1, -1, -1):
+            tail += shown[slot]
+            exact &= tail > _TINY
+            product *= tail
+            if product < 1e-20 or product > 1e20:
+                answer -= np.log(product)
+                product = 1.0
+        answer -= np.log(product)
+        out[i] = answer if exact else log_prob_by_tails(x, n, ranking, at, k)
+    return out
+
+
+@jit
+def sample(values, starts, lengths, slots, inverse_temperature, u, out, out_starts):  # type: ignore[no-untyped-def]
+    """One ranking a row, slot by slot: the item where the running sum of e over the rest passes u·(their sum).
+
+    Each slot subtracts the largest score left, so that a dominant item costs the others no digit.
+    """
+    x = np.empty(longest(lengths))
+    for i in range(len(starts)):
+        n = lengths[i]
+        load_row(values, starts[i], n, inverse_temperature, x)
+        for slot in range(slots[i]):
+            most = -np.inf
+            for j in range(n):
+                most = max(most, x[j])
+            total = 0.0
+            for j in range(n):
+                total += np.exp(x[j] - most)
+            target = u[i, slot] * total
+            running = 0.0
+            chosen = -1
+            for j in range(n):
+                if x[j] == -np.inf:
+                    continue
+                running += np.exp(x[j] - most)
+                chosen = j
+                if running > target:
+                    break
+            out[out_starts[i] + slot] = chosen
+            x[chosen] = -np.inf
+
+
+@jit
+def log_weight_bound(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse):  # type: ignore[no-untyped-def]
+    """An upper bound on log w over all rankings of each display; w ≤ cap everywhere makes q = 1 without a draw.
+
+    log w = Σ_k d[a_k] + Σ_k log(tail_p/tail_t), d = x_t − x_p. The first sum is at most that of the K largest d;
+    the k-th tail ratio is at most max e^{−d}, and at most total_p/(total_t − its k−1 largest terms).
+    """
+    rows = len(lengths)
+    width = longest(lengths)
+    t = np.empty(width)
+    p = np.empty(width)
+    out = np.empty(rows)
+    for i in range(rows):
+        n = lengths[i]
+        load_row(t_values, t_starts[i], n, t_inverse, t)
+        load_row(p_values, p_starts[i], n, p_inverse, p)
+        total_t = 0.0
+        total_p = 0.0
+        least = np.inf
+        for j in range(n):
+            total_t += np.exp(t[j])
+            total_p += np.exp(p[j])
+            least = min(least, t[j] - p[j])
+        difference = np.sort(t[:n] - p[:n])
+        order = np.sort(t[:n])
+        bound = 0.0
+        left = total_t
+        for slot in range(slots[i]):
+            bound += difference[n - 1 - slot]
+            by_total = np.log(total_p) - np.log(left) if left > 1e-6 * total_t else np.inf
+            bound += min(-least, by_total)
+            left -= np.exp(order[n - 1 - slot])
+        out[i] = bound
+    return out

@@ -1,0 +1,68 @@
+"""Random numbers as a pure function of (seed, stream, display key, counter).
+
+SplitMix64 (Steele, Lea and Flood, OOPSLA 2014) in counter mode: the n-th output of a state is mix(state + n·γ),
+so no batch, thread, partition or engine changes a draw.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.jit import jit
+
+_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+_TO_UNIT = 2.0**-53
+
+
+@jit
+def mix64(z):  # type: ignore[no-untyped-def]
+    """SplitMix64's finaliser."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@jit
+def state_of(seed, stream, key):  # type: ignore[no-untyped-def]
+    """The generator's state for one display and one purpose (`stream`)."""
+    return mix64(key ^ mix64(np.uint64(seed) * _GAMMA + np.uint64(stream) + np.uint64(1)))
+
+
+@jit
+def bits_at(state, counter):  # type: ignore[no-untyped-def]
+    """Output number `counter` (from 0) of the state."""
+    return mix64(state + (np.uint64(counter) + np.uint64(1)) * _GAMMA)
+
+
+@jit
+def uniform_at(state, counter):  # type: ignore[no-untyped-def]
+    """A double in the open interval (0, 1)."""
+    return (np.float64(bits_at(state, counter) >> np.uint64(11)) + 0.5) * _TO_UNIT
+
+
+@jit
+def draw_state(state, draw):  # type: ignore[no-untyped-def]
+    """The generator of draw number `draw`: each draw may use as many numbers as it needs."""
+    return bits_at(state, draw)
+
+
+@jit
+def uniforms(seed, stream, keys, first, count, width):  # type: ignore[no-untyped-def]
+    """out[i, d, j] is number j of draw first+d of keys[i]'s generator."""
+    out = np.empty((len(keys), count, width))
+    for i in range(len(keys)):
+        state = state_of(seed, stream, keys[i])
+        for d in range(count):
+            generator = draw_state(state, first + d)
+            for j in range(width):
+                out[i, d, j] = uniform_at(generator, j)
+    return out
+
+
+@jit
+def derive(hashes, salt):  # type: ignore[no-untyped-def]
+    """An independent hash of each hash: buckets, folds and samples must not share bits."""
+    out = np.empty_like(hashes)
+    for i in range(len(hashes)):
+        out[i] = mix64(hashes[i] + np.uint64(salt) * _GAMMA)
+    return out

@@ -1,0 +1,347 @@
+"""What a display log is: the roles of columns, and batches checked and turned into plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from foretest.arrow_lists import Ragged, common_codes, integers, is_list, is_text, numbers, plain, split_lists
+from foretest.displays import Displays, Floats, Hashes
+from foretest.errors import BadInput, RowFault, nearest
+from foretest.kernels.checks import positions_in, ranking_faults
+from foretest.kernels.hashing import hash_integers, hash_strings
+from foretest.policies.base import policy_columns
+from foretest.settings import VALUE_MODEL, Settings
+from foretest.sources import Chunk, Source
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A checked batch: one entry a display in every field."""
+
+    displays: Displays
+    rewards: Floats  # rows × metrics
+    unit: Hashes
+    stratum: pa.Array | None  # the strata column
+    value: Floats | None  # the column of V(x)
+    features: pa.RecordBatch | None
+    names: tuple[str, ...]  # of the metrics
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Which columns a test reads, what they must hold, and how a batch of them becomes `Rows`."""
+
+    settings: Settings
+    features: bool = False  # are the context features needed (a value model)?
+    strata: bool = False  # is the strata column needed?
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The needed columns; no other is read."""
+        return tuple(dict.fromkeys(name for name, _, _ in self._roles))
+
+    @property
+    def _policies(self) -> tuple[Any, Any]:
+        return self.settings.control, self.settings.treatment
+
+    @property
+    def _scores(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for p in self._policies for name in getattr(p, "score_columns", ())))
+
+    @property
+    def _roles(self) -> list[tuple[str, str, Callable[[pa.DataType], bool]]]:
+        """(column, what it must be, the test of its type) in role order."""
+        log, analysis = self.settings.log, self.settings.analysis
+        roles: list[tuple[str, str, Callable[[pa.DataType], bool]]] = []
+        roles += [(name, "a number or bool column (a reward)", _is_number) for name in log.rewards]
+        if log.unit is not None:
+            roles.append((log.unit, "an integer or string column (the unit)", _is_key))
+        if log.id is not None:
+            roles.append((log.id, "an integer or string column (the display's id)", _is_key))
+        if log.ranking is not None:
+            if log.candidates is None:
+                roles.append((log.ranking, "a list of integers (the positions shown)", _is_list_of(_is_integer)))
+            else:
+                roles.append((log.ranking, "a list of integer or string ids (the items shown)", _is_list_of(_is_key)))
+                roles.append((log.candidates, "a list of integer or string ids (the items)", _is_list_of(_is_key)))
+        roles += [(name, "a list of numbers (scores)", _is_list_of(_is_number)) for name in self._scores]
+        for policy in self._policies:
+            logged = {name for name, _ in _logged_columns(policy)}
+            for name in policy_columns(policy):
+                if name in logged:
+                    roles.append((name, "a number column (a probability)", _is_number))
+                elif name not in self._scores:
+                    roles.append((name, "a column", lambda _: True))
+        if analysis.value is not None:
+            roles.append((analysis.value, "a number column (V(x))", _is_number))
+        if self.strata and analysis.strata != VALUE_MODEL:
+            roles.append((analysis.strata, "an integer, string or bool column (strata)", _is_label))
+        if self.features:
+            roles += [(name, "a number, bool, string or date column (a feature)", _is_feature) for name in log.features]
+        return roles
+
+    def check(self, source: Source) -> None:
+        """Refuse a log that lacks a column or has one of the wrong type, before any row is read."""
+        for name, schema in source.schemas():
+            wanted = list(self._roles)
+            extra = [c for c in (self.settings.log.date, *self.settings.log.features) if c is not None]
+            for column, expected, fits in [*wanted, *((c, "a column", _anything) for c in extra)]:
+                if column not in schema.names:
+                    raise BadInput(
+                        f"{name}: no column '{column}'.{nearest(column, schema.names)} Expected {expected};"
+                        f" the log has: {', '.join(schema.names[:30])}."
+                    )
+                kind = schema.field(column).type
+                if not fits(kind):
+                    raise BadInput(f"{name}: column '{column}' is {kind}, expected {expected}.")
+
+    def read(self, chunk: Chunk) -> Rows:
+        """The rows of one chunk, checked; a fault is raised as a RowFault."""
+        log, batch = self.settings.log, chunk.batch
+        rewards = np.column_stack([self._reward(batch, name) for name in log.rewards])
+        position = np.arange(chunk.position, chunk.position + batch.num_rows, dtype=np.int64)
+        identity = None if log.id is None else _hash_keys(log.id, batch[log.id])
+        if log.unit is not None:
+            unit = _hash_keys(log.unit, batch[log.unit])
+        else:
+            unit = hash_integers(position) if identity is None else identity
+        value = None
+        if self.settings.analysis.value is not None:
+            value = _finite(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")
+        return Rows(
+            displays=self._displays(batch, identity, unit),
+            rewards=rewards,
+            unit=unit,
+            stratum=batch[self.settings.analysis.strata]
+            if self.strata and self.settings.analysis.strata != VALUE_MODEL
+            else None,
+            value=value,
+            features=batch.select(list(log.features)) if self.features else None,
+            names=log.rewards,
+        )
+
+    def r_max(self, source: Source) -> dict[str, float]:
+        """The largest possible reward of each metric where it is known: as set, 1 for bool columns."""
+        given = self.settings.analysis.r_max
+        bounds: dict[str, float] = {}
+        for name in self.settings.log.rewards:
+            if isinstance(given, int | float):
+                bounds[name] = float(given)
+            elif given is not None and name in given:
+                bounds[name] = float(given[name])
+            elif all(pa.types.is_boolean(schema.field(name).type) for _, schema in source.schemas()):
+                bounds[name] = 1.0
+        if given is not None and not isinstance(given, int | float):
+            for name in given:
+                if name not in self.settings.log.rewards:
+                    raise BadInput(
+                        f"r_max names '{name}', which is no reward.{nearest(name, self.settings.log.rewards)}"
+                    )
+        return bounds
+
+    def _reward(self, batch: pa.RecordBatch, name: str) -> Floats:
+        values = _finite(name, batch[name], "a reward")
+        negative = values < 0
+        if negative.any():
+            raise RowFault("reward-negative", name, np.flatnonzero(negative), "a reward is negative",
+                           "Rewards must be 0 or more: split gains and losses into two metrics.")  # fmt: skip
+        given = self.settings.analysis.r_max
+        bound = given.get(name) if given is not None and not isinstance(given, int | float) else given
+        if bound is not None and (values > bound).any():
+            raise RowFault("reward-above-r-max", name, np.flatnonzero(values > bound),
+                           f"a reward is above r_max = {bound:g}", "Raise r_max, or mend the reward.")  # fmt: skip
+        return values
+
+    def _displays(self, batch: pa.RecordBatch, identity: Hashes | None, unit: Hashes) -> Displays:
+        log = self.settings.log
+        columns: dict[str, Any] = {name: _list_of_numbers(name, batch[name]) for name in self._scores}
+        for policy in self._policies:
+            logged = {name for name, _ in _logged_columns(policy)}
+            for name in policy_columns(policy):
+                if name not in columns:
+                    columns[name] = (
+                        _logged_numbers(name, batch[name]) if name in logged else _any_column(name, batch[name])
+                    )
+        lists = {name: c.lengths for name, c in columns.items() if isinstance(c, Ragged)}
+        if log.candidates is not None:
+            lists = {log.candidates: _list_lengths(log.candidates, batch[log.candidates]), **lists}
+        eligible = _same_lengths(lists, batch.num_rows)
+        if log.ranking is None:
+            ranking = Ragged(
+                np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64), np.zeros(batch.num_rows, np.int64)
+            )
+        else:
+            ranking = self._ranking(batch, eligible, known=bool(lists))
+        key_columns = None if identity is not None else policy_columns(self.settings.control)
+        # rows without id or unit are told apart, for draws, by what they show
+        root = identity if identity is not None else unit if log.unit is not None else np.zeros_like(unit)
+        return Displays(columns, ranking, eligible, root, key_columns)
+
+    def _ranking(self, batch: pa.RecordBatch, eligible: npt.NDArray[np.int64], known: bool) -> Ragged:
+        log = self.settings.log
+        name = log.ranking
+        assert name is not None
+        values, starts, lengths = _lists(name, batch[name])
+        if log.candidates is None:
+            ranking = Ragged(integers(values), starts, lengths)
+        else:
+            items, i_starts, i_lengths = _lists(log.candidates, batch[log.candidates])
+            item_codes, shown_codes = common_codes(items, values)
+            place, absent, repeated = positions_in(shown_codes, starts, lengths, item_codes, i_starts, i_lengths)
+            if repeated.any():
+                raise RowFault("candidates-repeat", log.candidates, np.flatnonzero(repeated),
+                               "a candidate is listed twice", "Each eligible item may stand once in the list.")  # fmt: skip
+            if absent.any():
+                raise RowFault("ranking-absent", name, np.flatnonzero(absent),
+                               f"a shown item is not among the row's candidates (column '{log.candidates}')",
+                               "Every shown item must be eligible.")  # fmt: skip
+            ranking = Ragged.packed(place, lengths)
+        fault = ranking_faults(ranking.values, ranking.starts, ranking.lengths, eligible if known else lengths * 0 - 1)
+        for code, what in enumerate(_RANKING_FAULTS, start=1):
+            if (fault == code).any():
+                raise RowFault(f"ranking-{code}", name, np.flatnonzero(fault == code), what,
+                               "A ranking holds distinct positions into the row's list, from 0, best slot first.")  # fmt: skip
+        return ranking
+
+
+_RANKING_FAULTS = (
+    "the ranking is empty",
+    "the ranking is longer than the row's list of candidates",
+    "a position in the ranking is outside the row's list of candidates",
+    "the ranking shows an item twice",
+)
+
+
+def _logged_columns(policy: Any) -> list[tuple[str, bool]]:
+    own = getattr(policy, "_logged", None)
+    inner = [pair for _, part in getattr(policy, "components", ()) for pair in _logged_columns(part)]
+    return [own, *inner] if own else inner
+
+
+def _is_integer(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind))
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    )
+
+
+def _is_key(kind: pa.DataType) -> bool:
+    return (
+        _is_key(kind.value_type) if pa.types.is_dictionary(kind) else bool(pa.types.is_integer(kind)) or is_text(kind)
+    )
+
+
+def _is_label(kind: pa.DataType) -> bool:
+    return _is_key(kind) or bool(pa.types.is_boolean(kind))
+
+
+def _is_feature(kind: pa.DataType) -> bool:
+    return _is_label(kind) or _is_number(kind) or bool(pa.types.is_temporal(kind))
+
+
+def _is_list_of(inner: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
+    return lambda kind: is_list(kind) and inner(kind.value_type)
+
+
+def _anything(kind: pa.DataType) -> bool:
+    return True
+
+
+def _refuse_nulls(name: str, array: pa.Array) -> None:
+    if array.null_count:
+        rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
+        raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it or leave the row out.")
+
+
+def _finite(name: str, array: pa.Array, what: str) -> Floats:
+    _refuse_nulls(name, array)
+    values = numbers(array).astype(np.float64, copy=False)
+    good = np.isfinite(values)
+    if not good.all():
+        raise RowFault("not-finite", name, np.flatnonzero(~good), f"{what} is NaN or infinite",
+                       "Every row needs a finite number.")  # fmt: skip
+    return values
+
+
+def _logged_numbers(name: str, array: pa.Array) -> Floats:
+    _refuse_nulls(name, array)
+    return numbers(array).astype(np.float64, copy=False)
+
+
+def _any_column(name: str, array: pa.Array) -> Any:
+    """A column of a user's policy: a list of numbers, numbers, or whatever Arrow makes of it."""
+    if is_list(array.type) and _is_number(array.type.value_type):
+        return _list_of_numbers(name, array)
+    _refuse_nulls(name, array)
+    return numbers(array) if _is_number(array.type) else np.asarray(plain(array).to_numpy(zero_copy_only=False))
+
+
+def _lists(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    _refuse_nulls(name, array)
+    values, starts, lengths = split_lists(array)
+    if values.null_count:
+        inside = Ragged(values.is_null().to_numpy(zero_copy_only=False), starts, lengths)
+        rows = [i for i in range(len(array)) if inside[i].any()]
+        if rows:
+            raise RowFault("null-inside", name, np.array(rows), "the list holds a null", "Lists must be complete.")
+        values = pc.fill_null(values, "" if is_text(values.type) else 0)
+    return values, starts, lengths
+
+
+def _list_of_numbers(name: str, array: pa.Array) -> Ragged:
+    values, starts, lengths = _lists(name, array)
+    return Ragged(numbers(values), starts, lengths)
+
+
+def _list_lengths(name: str, array: pa.Array) -> npt.NDArray[np.int64]:
+    return _lists(name, array)[2]
+
+
+def _same_lengths(lists: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.int64]:
+    """The number of eligible items, on which all lists must agree."""
+    if not lists:
+        return np.zeros(rows, np.int64)
+    first, eligible = next(iter(lists.items()))
+    if (eligible == 0).any():
+        raise RowFault("list-empty", first, np.flatnonzero(eligible == 0), "the list of candidates is empty",
+                       "A display needs at least one eligible item.")  # fmt: skip
+    for name, lengths in lists.items():
+        other = np.flatnonzero(lengths != eligible)
+        if len(other):
+            at = other[0]
+            raise RowFault("list-length", name, other,
+                           f"it has {lengths[at]} entries where column '{first}' has {eligible[at]}",
+                           "All lists of a row have one entry an eligible item.")  # fmt: skip
+    return eligible
+
+
+def _hash_keys(name: str, array: pa.Array) -> Hashes:
+    """XXH64 of each key: integers as int64, strings as UTF-8."""
+    _refuse_nulls(name, array)
+    if pa.types.is_dictionary(array.type):
+        return np.asarray(_hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
+    if pa.types.is_integer(array.type):
+        values = array.to_numpy(zero_copy_only=False)
+        # a uint64 beyond int64 keeps its bits: no two keys become one
+        return hash_integers(values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64))  # type: ignore[no-any-return]
+    text = array.cast(pa.large_string())
+    _, offsets, data = text.buffers()
+    begin = text.offset
+    ends = np.frombuffer(offsets, np.int64)[begin : begin + len(text) + 1]
+    return hash_strings(np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8), ends)  # type: ignore[no-any-return]

@@ -1,0 +1,308 @@
+"""The pointwise normaliser: q(x) = E_t[w̄/w | x] of a display, or an estimate whose mean is 1/q(x).
+
+Exact where that is cheap (no weight above the cap, few rankings, one slot, a deterministic treatment), else by drawing
+rankings. Everything here uses a policy's `log_prob` and `sample` alone; for two Plackett-Luce policies compiled
+kernels take the place of `draw` and of the enumeration, and are tested equal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from math import perm
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays, Floats
+from foretest.errors import BadInput
+from foretest.kernels import normaliser as kernel
+from foretest.kernels import plackett_luce
+from foretest.kernels.random import uniforms
+from foretest.policies import PlackettLuce
+
+CHEAP_RANKINGS = 12_000
+MOST_RANKINGS = 5_000_000
+MOST_TRIALS = 100_000
+ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
+
+# one stream of random numbers a purpose
+FIRST, REST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = range(8)
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """How 1/q(x) is found for a pair of policies.
+
+    method: `auto`, or one of `exact`, `midzuno-sen`, `lahiri`, `two-sided`; draws: S; seed: of the draws.
+    """
+
+    treatment: Any
+    control: Any
+    method: str = "auto"
+    draws: int = 256
+    seed: int = 0
+
+    def inverse(self, displays: Displays, cap: float, *, zero: bool) -> tuple[Floats, Mask, Mask]:
+        """An estimate of 1/q(x) at one cap (0 where q = 0), the rows with q = 0, the rows past the bound on trials.
+
+        Midzuno-Sen and Lahiri need z > 0 for every ranking of the treatment, or E = (1 − P(z=0)^S)/q: under zero
+        capping, and where the control may give probability 0, trials are counted instead.
+        """
+        n = len(displays)
+        answer = np.ones(n)
+        stuck = np.zeros(n, np.bool_)
+        left = np.arange(n)
+        if self.method in ("auto", "exact"):
+            left = np.flatnonzero(~self._certified(displays, cap, zero))
+            exact = left if self.method == "exact" else left[self._is_cheap(displays.take(left))]
+            if len(exact):
+                _, q = self._exactly(displays.take(exact), cap=cap, zero=zero)
+                answer[exact] = _reciprocal(q)
+            left = np.setdiff1d(left, exact, assume_unique=True)
+        if len(left):
+            part = displays.take(left)
+            if self.method == "two-sided":
+                answer[left] = _reciprocal(self.two_sided_mass(part, cap, zero=zero))
+            elif self.method == "lahiri":
+                answer[left], stuck[left] = self._lahiri(part, cap)
+            elif zero or not getattr(self.control, "full_support", False):
+                answer[left], stuck[left] = self._trials(part, cap, zero)
+            else:
+                answer[left], stuck[left] = self._midzuno_sen(part, cap)
+            late = np.flatnonzero(stuck)
+            if len(late):
+                answer[late] = _reciprocal(self.two_sided_mass(displays.take(late), cap, zero=zero))
+        return answer, answer == 0.0, stuck
+
+    def adaptive(self, displays: Displays, bound: float) -> tuple[Floats, Floats]:
+        """For each display the largest c̃ with c̃/q_c̃ ≤ bound, and q there; (0, 0) where there is none."""
+        n = len(displays)
+        cap, q = np.full(n, bound), np.ones(n)
+        left = np.arange(n)
+        if self.method != "two-sided":
+            left = np.flatnonzero(~self._certified(displays, bound, False))
+            exact = left if self.method == "exact" else left[self._is_cheap(displays.take(left))]
+            if len(exact):
+                cap[exact], q[exact] = self._exactly(displays.take(exact), bound=bound)
+            left = np.setdiff1d(left, exact, assume_unique=True)
+        if len(left):
+            log_w = np.hstack(self.two_sided_draws(displays.take(left), self.draws))
+            cap[left], q[left] = kernel.adaptive_caps_of_draws(log_w, bound)
+        return cap, q
+
+    def mass(self, displays: Displays, cap: float, *, zero: bool, log_w: Floats) -> Floats:
+        """q(x): exact where cheap, else from the two-sided draws `log_w`, at most 1."""
+        q = np.ones(len(displays))
+        left = np.flatnonzero(~self._certified(displays, cap, zero))
+        exact = left[self._is_cheap(displays.take(left))]
+        if len(exact):
+            _, q[exact] = self._exactly(displays.take(exact), cap=cap, zero=zero)
+        left = np.setdiff1d(left, exact, assume_unique=True)
+        q[left] = np.minimum(_two_sided_mean(log_w[left], cap, zero), 1.0)
+        return q
+
+    def two_sided_mass(self, displays: Displays, cap: float, *, zero: bool) -> Floats:
+        """q̂ = mean of 2·w̄/(1+W) over draws from both policies: unbiased, bounded by 2c/(1+c)."""
+        return _two_sided_mean(np.hstack(self.two_sided_draws(displays, self.draws)), cap, zero)
+
+    def two_sided_draws(self, displays: Displays, count: int) -> tuple[Floats, Floats]:
+        """log w of count/2 rankings from the treatment, and of as many from the control."""
+        return (
+            self.draw(displays, FROM_TREATMENT, 0, count // 2, from_treatment=True),
+            self.draw(displays, FROM_CONTROL, 0, count // 2, from_treatment=False),
+        )
+
+    def draw(self, displays: Displays, stream: int, first: int, count: int, *, from_treatment: bool) -> Floats:
+        """log w of rankings number first .. first+count−1 of each display, one row a display."""
+        if self._fused:
+            return self._fused_draws(displays, stream, first, count, from_treatment, np.nan, False)
+        source = self.treatment if from_treatment else self.control
+        out = np.empty((len(displays), count))
+        step = max(1, (1 << 16) // max(count, 1))
+        for begin in range(0, len(displays), step):
+            rows = np.arange(begin, min(begin + step, len(displays)))
+            part = displays.take(np.repeat(rows, count))
+            rankings = source.sample(part, self.uniforms(displays.take(rows), stream, first, count))
+            out[rows] = (self.treatment.log_prob(part, rankings) - self.control.log_prob(part, rankings)).reshape(
+                len(rows), count
+            )
+        return out
+
+    def uniforms(self, displays: Displays, stream: int, first: int, count: int) -> Floats:
+        """What `sample` is handed for draws first .. first+count−1: a row for each display and draw."""
+        width = int(displays.eligible.max(initial=0)) + 1
+        return np.asarray(uniforms(self.seed, stream, displays.key(), first, count, width)).reshape(-1, width)
+
+    # -- random estimates of 1/q ----------------------------------------------------------------------------------
+
+    def _z(self, displays: Displays, stream: int, first: int, count: int, cap: float, zero: bool = False) -> Floats:
+        """Values in [0, 1] with mean q: z = w̄/w of rankings from the treatment."""
+        if self._fused:
+            return self._fused_draws(displays, stream, first, count, True, cap, zero)
+        log_w = self.draw(displays, stream, first, count, from_treatment=True)
+        return (log_w < np.log(cap)).astype(np.float64) if zero else np.exp(np.minimum(0.0, np.log(cap) - log_w))
+
+    def _midzuno_sen(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
+        """Draw a_1 until u < z_1, then a_2..a_S; S/Σz_i has mean 1/q exactly (the paper's text inverts a ratio)."""
+        first, stuck = self._first_accepted(displays, cap)
+        rest = self._z(displays, REST, 1, self.draws - 1, cap).sum(axis=1)
+        return self.draws / np.where(stuck, 1.0, first + rest), stuck
+
+    def _first_accepted(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
+        """z of the first trial that passes u < z."""
+        z_first = np.zeros(len(displays))
+        waiting = np.arange(len(displays))
+        done = 0
+        while len(waiting) and done < MOST_TRIALS:
+            block = min(MOST_TRIALS - done, max(4, (1 << 15) // len(waiting)) if done else 4)
+            part = displays.take(waiting)
+            z = self._z(part, FIRST, done, block, cap)
+            u = uniforms(self.seed, ACCEPT, part.key(), done, block, 1)[:, :, 0]
+            passed = u < z
+            some = passed.any(axis=1)
+            z_first[waiting[some]] = z[some, passed[some].argmax(axis=1)]
+            waiting = waiting[~some]
+            done += block
+        return z_first, np.isin(np.arange(len(displays)), waiting)
+
+    def _lahiri(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
+        """Draw whole sets of S, accept one with probability mean(z), return 1/mean(z)."""
+        answer = np.ones(len(displays))
+        waiting = np.arange(len(displays))
+        sets = 0
+        while len(waiting) and sets * self.draws < MOST_TRIALS:
+            part = displays.take(waiting)
+            mean = self._z(part, SETS, sets * self.draws, self.draws, cap).mean(axis=1)
+            passed = uniforms(self.seed, ACCEPT, part.key(), sets, 1, 1)[:, 0, 0] < mean
+            answer[waiting[passed]] = 1.0 / mean[passed]
+            waiting = waiting[~passed]
+            sets += 1
+        return answer, np.isin(np.arange(len(displays)), waiting)
+
+    def _trials(self, displays: Displays, cap: float, zero: bool) -> tuple[Floats, Mask]:
+        """Trials to the m-th acceptance, over m: mean 1/q, also where z may be 0."""
+        n = len(displays)
+        trials = np.zeros(n)
+        accepted = np.zeros(n, np.int64)
+        waiting = np.arange(n)
+        done = 0
+        while len(waiting) and done < MOST_TRIALS:
+            block = min(MOST_TRIALS - done, max(128, (1 << 15) // len(waiting)))
+            part = displays.take(waiting)
+            z = self._z(part, TRIALS, done, block, cap, zero)
+            passed = uniforms(self.seed, ACCEPT, part.key(), done, block, 1)[:, :, 0] < z
+            running = accepted[waiting, None] + passed.cumsum(axis=1)
+            reached = running[:, -1] >= ACCEPTANCES
+            trials[waiting[reached]] = done + 1 + (running[reached] >= ACCEPTANCES).argmax(axis=1)
+            accepted[waiting] = running[:, -1]
+            waiting = waiting[~reached]
+            done += block
+        return trials / ACCEPTANCES, np.isin(np.arange(n), waiting)
+
+    # -- exact answers ------------------------------------------------------------------------------------------
+
+    def _certified(self, displays: Displays, cap: float, zero: bool) -> Mask:
+        """Rows where no ranking's weight can reach the cap, so that q = 1."""
+        if not self._fused:
+            return np.zeros(len(displays), np.bool_)
+        t, p = displays[self.treatment.scores], displays[self.control.scores]
+        bound = plackett_luce.log_weight_bound(
+            t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
+            1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
+        )  # fmt: skip
+        # the bound is exact for equal policies: a hair of rounding must not hide that
+        return np.asarray(bound < np.log(cap) - 1e-12 if zero else bound <= np.log(cap) + 1e-12)
+
+    def _is_cheap(self, displays: Displays) -> Mask:
+        if getattr(self.treatment, "deterministic", False):
+            return np.ones(len(displays), np.bool_)
+        counts = {
+            pair: perm(*pair) for pair in set(zip(displays.eligible.tolist(), displays.slots.tolist(), strict=True))
+        }
+        number = [counts[pair] for pair in zip(displays.eligible.tolist(), displays.slots.tolist(), strict=True)]
+        return np.array([c <= CHEAP_RANKINGS for c in number], np.bool_) | (displays.slots == 1)
+
+    def _exactly(
+        self, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan
+    ) -> tuple[Floats, Floats]:
+        """q at `cap`, or the adaptive cap for `bound` and q there, over all rankings."""
+        most = max(perm(int(m), int(k)) for m, k in zip(displays.eligible, displays.slots, strict=True))
+        if getattr(self.treatment, "deterministic", False):
+            return self._deterministic(displays, cap, zero, bound)
+        if most > MOST_RANKINGS:
+            raise BadInput(
+                f'normaliser = "exact": a display has {most:,} rankings, more than {MOST_RANKINGS:,}. Use "auto".'
+            )
+        if self._fused:
+            t, p = displays[self.treatment.scores], displays[self.control.scores]
+            return kernel.enumerate_all(  # type: ignore[no-any-return]
+                t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
+                1.0 / self.treatment.temperature, 1.0 / self.control.temperature, most, cap, zero, bound,
+            )  # fmt: skip
+        caps, q = np.zeros(len(displays)), np.empty(len(displays))
+        for i in range(len(displays)):
+            rankings = np.array(list(permutations(range(displays.eligible[i]), int(displays.slots[i]))), np.int32)
+            caps[i], q[i] = self._over(displays.take(np.full(len(rankings), i)), Ragged.of(rankings), cap, zero, bound)
+        return caps, q
+
+    def _deterministic(self, displays: Displays, cap: float, zero: bool, bound: float) -> tuple[Floats, Floats]:
+        """The treatment's only ranking: α = (1, 0), β = (π_p(a), 1 − π_p(a))."""
+        width = int(displays.eligible.max(initial=0)) + 1
+        rankings = self.treatment.sample(displays, np.full((len(displays), width), 0.5))
+        p = np.exp(self.control.log_prob(displays, rankings))
+        caps, q = np.zeros(len(displays)), np.empty(len(displays))
+        for i in range(len(displays)):
+            caps[i], q[i] = _solve(np.array([1.0, 0.0]), np.array([p[i], 1.0 - p[i]]), cap, zero, bound)
+        return caps, q
+
+    def _over(self, displays: Displays, rankings: Ragged, cap: float, zero: bool, bound: float) -> tuple[float, float]:
+        alpha = np.exp(self.treatment.log_prob(displays, rankings))
+        beta = np.exp(self.control.log_prob(displays, rankings))
+        return _solve(alpha, beta, cap, zero, bound)
+
+    # -- two Plackett-Luce policies -----------------------------------------------------------------------------
+
+    @property
+    def _fused(self) -> bool:
+        return type(self.treatment) is PlackettLuce and type(self.control) is PlackettLuce
+
+    def _fused_draws(
+        self,
+        displays: Displays,
+        stream: int,
+        first: int,
+        count: int,
+        from_treatment: bool,
+        cap: float,
+        zero: bool,
+    ) -> Floats:
+        t, p = displays[self.treatment.scores], displays[self.control.scores]
+        return kernel.draws(  # type: ignore[no-any-return]
+            t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
+            1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
+            displays.key(), self.seed, stream, first, count, from_treatment, cap, zero,
+        )  # fmt: skip
+
+
+def _solve(alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float) -> tuple[float, float]:
+    if np.isnan(bound):
+        return 0.0, float(kernel.capped_mass(alpha, beta, len(alpha), cap, zero))
+    return kernel.adaptive_cap(alpha, beta, len(alpha), bound)  # type: ignore[no-any-return]
+
+
+def _two_sided_mean(log_w: Floats, cap: float, zero: bool) -> Floats:
+    # 2·min(W, c)/(1+W) = 2·min(1/(1+1/W), c/(1+W)), without overflow
+    with np.errstate(over="ignore"):
+        above = 1.0 / (1.0 + np.exp(-log_w))
+        if zero:
+            return np.asarray(np.where(log_w < np.log(cap), 2.0 * above, 0.0).mean(axis=1))
+        return np.asarray((2.0 * np.minimum(above, cap / (1.0 + np.exp(log_w)))).mean(axis=1))
+
+
+def _reciprocal(q: Floats) -> Floats:
+    return np.divide(1.0, q, out=np.zeros_like(q), where=q > 0.0)

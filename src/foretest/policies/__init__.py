@@ -1,0 +1,32 @@
+"""Policies: distributions over top-K rankings, one a file."""
+
+from __future__ import annotations
+
+from foretest.policies.base import Policy
+from foretest.policies.epsilon_greedy import EpsilonGreedy
+from foretest.policies.logged import Logged
+from foretest.policies.mallows import Mallows
+from foretest.policies.mixture import Mixture
+from foretest.policies.plackett_luce import PlackettLuce
+from foretest.policies.thurstone import Thurstone
+
+POLICIES: dict[str, type[Policy]] = {
+    "plackett-luce": PlackettLuce,
+    "bradley-terry-luce": PlackettLuce,
+    "thurstone": Thurstone,
+    "mallows": Mallows,
+    "epsilon-greedy": EpsilonGreedy,
+    "logged": Logged,
+    "mixture": Mixture,
+}
+
+__all__ = [
+    "POLICIES",
+    "EpsilonGreedy",
+    "Logged",
+    "Mallows",
+    "Mixture",
+    "PlackettLuce",
+    "Policy",
+    "Thurstone",
+]

@@ -1,0 +1,59 @@
+"""What Mallows and epsilon-greedy share: the probability of a slot depends on the shown item's residual rank."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays, Floats
+from foretest.kernels import residual_ranks as kernel
+from foretest.policies.base import Policy
+
+
+class ByResidualRank(Policy):
+    """log π(a) = Σ_k log P(residual rank of a_k | M−k+1 items are left)."""
+
+    scores: str
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        return (self.scores,)
+
+    def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
+        """log P(residual rank `rank` | `left` items are left)."""
+        raise NotImplementedError
+
+    def _rank_at(self, u: Floats, left: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The residual rank at the quantile u of the same distribution."""
+        raise NotImplementedError
+
+    def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
+        s = displays[self.scores]
+        ranks = Ragged.packed(np.empty(int(rankings.lengths.sum()), np.int64), rankings.lengths)
+        kernel.residual_ranks(
+            s.values,
+            s.starts,
+            s.lengths,
+            rankings.values,
+            rankings.starts,
+            rankings.lengths,
+            ranks.values,
+            ranks.starts,
+        )
+        slot = np.arange(len(ranks.values)) - np.repeat(ranks.starts, ranks.lengths)
+        logs = self._log_slot(np.maximum(ranks.values, 0), np.repeat(s.lengths, ranks.lengths) - slot)
+        logs[ranks.values < 0] = np.nan
+        # cumulative sums would carry −inf and rounding from row to row
+        row = np.repeat(np.arange(len(ranks)), ranks.lengths)
+        return np.bincount(row, weights=logs, minlength=len(ranks)).astype(np.float64)
+
+    def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
+        s = displays[self.scores]
+        slots = displays.slots
+        slot = np.arange(int(slots.sum())) - np.repeat(np.cumsum(slots) - slots, slots)
+        u = uniforms[np.repeat(np.arange(len(slots)), slots), slot]
+        left = np.repeat(s.lengths, slots) - slot
+        drawn = Ragged.packed(np.clip(self._rank_at(u, left), 0, left - 1).astype(np.int32), slots)
+        kernel.items_at(s.values, s.starts, s.lengths, drawn.values, drawn.starts, slots)
+        return drawn

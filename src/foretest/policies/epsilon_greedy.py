@@ -1,0 +1,47 @@
+"""Epsilon-greedy, slot by slot: the best item left, or with probability ε any item left."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays import Floats
+from foretest.errors import BadInput
+from foretest.policies.by_rank import ByResidualRank
+
+
+class EpsilonGreedy(ByResidualRank):
+    """log π(a) = Σ_k log[(1−ε)·1(a_k is the best left) + ε/(M−k+1)].
+
+    Parameters
+    ----------
+    scores: the list column whose sort is followed (ties: the lower position first).
+    epsilon: ε in [0, 1], the exploration of each slot.
+    log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    """
+
+    def __init__(self, scores: str, epsilon: float, *, log_prob: str | None = None, prob: str | None = None) -> None:
+        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 <= epsilon <= 1.0:
+            raise BadInput(f"epsilon = {epsilon!r}: expected a number between 0 and 1.")
+        self.scores = scores
+        self.epsilon = float(epsilon)
+        self._remember_logged(log_prob, prob)
+
+    @property
+    def full_support(self) -> bool:  # type: ignore[override]
+        return self.epsilon > 0.0
+
+    @property
+    def deterministic(self) -> bool:  # type: ignore[override]
+        return self.epsilon == 0.0
+
+    def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log((1.0 - self.epsilon) * (rank == 0) + self.epsilon / left))
+
+    def _rank_at(self, u: Floats, left: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        if self.epsilon == 0.0:
+            return np.zeros(len(u), np.int64)
+        # the best item owns [0, 1−ε+ε/m), every other ε/m after it
+        beyond = u - (1.0 - self.epsilon)
+        return np.where(beyond < 0.0, 0, np.floor(beyond * left / self.epsilon)).astype(np.int64)

@@ -1,0 +1,29 @@
+"""Logged: nothing but a column with the probability of what was shown."""
+
+from __future__ import annotations
+
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays, Floats
+from foretest.errors import BadInput
+from foretest.policies.base import Policy, shown_log_prob
+
+
+class Logged(Policy):
+    """π(a) of the shown ranking as a column says it; it can neither draw rankings nor price others.
+
+    Parameters
+    ----------
+    log_prob, prob: the column with the (natural log of the) probability of the shown ranking; one of the two.
+    """
+
+    can_draw = False
+
+    def __init__(self, *, log_prob: str | None = None, prob: str | None = None) -> None:
+        if log_prob is None and prob is None:
+            raise BadInput('the policy "logged" needs log_prob = "column" or prob = "column".')
+        self._remember_logged(log_prob, prob)
+
+    def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
+        if rankings is not displays.ranking:
+            raise BadInput("a logged policy cannot price a ranking that was not shown.")
+        return shown_log_prob(self, displays, is_control=False)

@@ -1,0 +1,37 @@
+"""Mallows: rankings near the sort by score are likelier, each step down costs a factor φ."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays import Floats
+from foretest.policies.base import positive
+from foretest.policies.by_rank import ByResidualRank
+
+
+class Mallows(ByResidualRank):
+    """At slot k the item of residual rank j has probability φ^j (1−φ)/(1−φ^{M−k+1})  (Mallows 1957, top-K form).
+
+    Parameters
+    ----------
+    scores: the list column whose sort is the centre (ties: the lower position first).
+    dispersion: φ in (0, 1); near 0 the sort itself, near 1 uniform.
+    log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    """
+
+    full_support = True
+
+    def __init__(self, scores: str, dispersion: float, *, log_prob: str | None = None, prob: str | None = None) -> None:
+        self.scores = scores
+        self.dispersion = positive("dispersion", dispersion, below=1.0)
+        self._remember_logged(log_prob, prob)
+
+    def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
+        log_phi = np.log(self.dispersion)
+        # log(1−φ^m) = log(−expm1(m log φ)) keeps its digits for φ near 1
+        return rank * log_phi + np.log(-np.expm1(log_phi)) - np.log(-np.expm1(left * log_phi))
+
+    def _rank_at(self, u: Floats, left: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        log_phi = np.log(self.dispersion)
+        return np.floor(np.log1p(u * np.expm1(left * log_phi)) / log_phi).astype(np.int64)

@@ -1,0 +1,83 @@
+"""A mixture: each display was (or would be) ranked by one of several policies, with known shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays, Floats
+from foretest.errors import BadInput
+from foretest.policies.base import Policy, policy_columns, shown_log_prob
+
+
+class Mixture(Policy):
+    """log π(a) = LSE over j of log α_j + log π_j(a), shares α_j scaled to sum to 1.
+
+    Parameters
+    ----------
+    components: pairs (share, policy).
+    log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    """
+
+    def __init__(
+        self,
+        components: Sequence[tuple[float, Policy]],
+        *,
+        log_prob: str | None = None,
+        prob: str | None = None,
+    ) -> None:
+        if not components:
+            raise BadInput("a mixture needs at least one component.")
+        for share, _ in components:
+            if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < np.inf:
+                raise BadInput(f"share = {share!r}: expected a number above 0.")
+        total = sum(share for share, _ in components)
+        self.components = tuple((share / total, policy) for share, policy in components)
+        self._remember_logged(log_prob, prob)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        names = [name for _, policy in self.components for name in policy_columns(policy)]
+        return tuple(dict.fromkeys([*names, self._logged[0]] if self._logged else names))
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        names = [name for _, policy in self.components for name in getattr(policy, "score_columns", ())]
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def can_draw(self) -> bool:  # type: ignore[override]
+        return all(getattr(policy, "can_draw", True) for _, policy in self.components)
+
+    @property
+    def full_support(self) -> bool:  # type: ignore[override]
+        return any(getattr(policy, "full_support", False) for _, policy in self.components)
+
+    def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
+        def priced(policy: Policy) -> Floats:
+            shown = rankings is displays.ranking
+            return shown_log_prob(policy, displays, is_control=False) if shown else policy.log_prob(displays, rankings)
+
+        parts = np.stack([np.log(share) + priced(policy) for share, policy in self.components])
+        return np.asarray(logsumexp(parts, axis=0))
+
+    def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
+        edges = np.cumsum([share for share, _ in self.components])
+        picked = np.minimum(np.searchsorted(edges, uniforms[:, 0], side="right"), len(edges) - 1)
+        drawn = Ragged.packed(np.empty(int(displays.slots.sum()), np.int32), displays.slots)
+        for j, (_, policy) in enumerate(self.components):
+            rows = np.flatnonzero(picked == j)
+            if len(rows):
+                part = policy.sample(displays.take(rows), uniforms[rows, 1:])
+                slot = np.arange(len(part.flat())) - np.repeat(np.cumsum(part.lengths) - part.lengths, part.lengths)
+                drawn.values[np.repeat(drawn.starts[rows], part.lengths) + slot] = part.flat()
+        return drawn
+
+    def settings(self) -> dict[str, Any]:
+        table = super().settings()
+        table["components"] = [{"share": share, **policy.settings()} for share, policy in self.components]
+        return table

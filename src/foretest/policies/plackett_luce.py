@@ -1,0 +1,63 @@
+"""Plackett-Luce: items leave an urn one by one, each with odds exp(score/T)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays, Floats
+from foretest.kernels import plackett_luce as kernel
+from foretest.policies.base import Policy, positive
+
+
+class PlackettLuce(Policy):
+    """log π(a) = Σ_k s[a_k]/T − LSE over items not in a_1..a_{k−1} of s/T  (Plackett 1975; Luce 1959).
+
+    With K = 1 it is the softmax. By Luce's choice axiom a Bradley-Terry-Luce ranking is a Plackett-Luce ranking.
+
+    Parameters
+    ----------
+    scores: the list column with one score an eligible item.
+    temperature: T; the smaller, the closer to always showing the best scores.
+    log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    """
+
+    full_support = True
+
+    def __init__(
+        self, scores: str, temperature: float = 1.0, *, log_prob: str | None = None, prob: str | None = None
+    ) -> None:
+        self.scores = scores
+        self.temperature = positive("temperature", temperature)
+        self._remember_logged(log_prob, prob)
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        return (self.scores,)
+
+    def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
+        s = displays[self.scores]
+        return kernel.log_prob(  # type: ignore[no-any-return]
+            s.values,
+            s.starts,
+            s.lengths,
+            rankings.values,
+            rankings.starts,
+            rankings.lengths,
+            1.0 / self.temperature,
+        )
+
+    def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
+        s = displays[self.scores]
+        drawn = Ragged.packed(np.empty(int(displays.slots.sum()), np.int32), displays.slots)
+        kernel.sample(
+            s.values,
+            s.starts,
+            s.lengths,
+            displays.slots,
+            1.0 / self.temperature,
+            uniforms,
+            drawn.values,
+            drawn.starts,
+        )
+        return drawn

@@ -1,0 +1,51 @@
+"""Thurstone: every score gets Gaussian noise of its own, and the noisy scores are sorted."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays, Floats
+from foretest.kernels import thurstone as kernel
+from foretest.policies.base import Policy, positive
+
+
+class Thurstone(Policy):
+    """The top K of s + σ·normal  (Thurstone 1927, case V); its log-probability is a nested integral.
+
+    It costs some hundred times a Plackett-Luce probability, and more where scores spread over many σ.
+
+    Parameters
+    ----------
+    scores: the list column with one score an eligible item.
+    sigma: σ, the standard deviation of the noise.
+    log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    """
+
+    full_support = True
+
+    def __init__(
+        self, scores: str, sigma: float = 1.0, *, log_prob: str | None = None, prob: str | None = None
+    ) -> None:
+        self.scores = scores
+        self.sigma = positive("sigma", sigma)
+        self._remember_logged(log_prob, prob)
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        return (self.scores,)
+
+    def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
+        s = displays[self.scores]
+        return kernel.log_prob(  # type: ignore[no-any-return]
+            s.values, s.starts, s.lengths, rankings.values, rankings.starts, rankings.lengths,
+            self.sigma, kernel.NODES, kernel.WEIGHTS, kernel.TO_ONE,
+        )  # fmt: skip
+
+    def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
+        scores = displays[self.scores].padded(-np.inf)
+        noisy = scores + self.sigma * ndtri(uniforms[:, : scores.shape[1]])
+        most = int(displays.slots.max(initial=0))
+        order = np.argsort(-noisy, axis=1, kind="stable")[:, :most]
+        return Ragged.packed(order[np.arange(most) < displays.slots[:, None]].astype(np.int32), displays.slots)

@@ -1,0 +1,302 @@
+"""The settings of a test: one set of dataclasses behind the Python API, the command line and the TOML file."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from foretest.errors import BadInput, choose, nearest
+from foretest.policies import POLICIES, Mixture, Policy
+
+NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
+INTERVALS = ("bootstrap", "delta", "bernstein")
+CAPPINGS = ("max", "zero")
+VALUE_MODEL = "value-model"
+MOST_STRATA = 1000
+
+
+def _doc(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """Which column plays which role in the log; one row is one display.
+
+    >>> LogColumns(rewards=["click"], unit="user").rewards
+    ('click',)
+    """
+
+    rewards: tuple[str, ...]
+    unit: str | None = None
+    ranking: str | None = None
+    candidates: str | None = None
+    id: str | None = None
+    date: str | None = None
+    features: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("rewards", "features"):
+            object.__setattr__(self, name, _names(f"[log] {name}", getattr(self, name)))
+        for name in ("unit", "ranking", "candidates", "id", "date"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise BadInput(f"[log] {name} = {value!r}: expected the name of a column.")
+        if not self.rewards:
+            raise BadInput("[log] rewards is empty: name at least one reward column.")
+        if len(set(self.rewards)) < len(self.rewards):
+            raise BadInput(f"[log] rewards names a column twice: {', '.join(self.rewards)}.")
+        if self.candidates is not None and self.ranking is None:
+            raise BadInput("[log] candidates is given without ranking: name the column of the shown items too.")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How the log is analysed: the keys of the settings file's [analysis] table."""
+
+    estimators: tuple[Any, ...] | None = _doc(None, "estimators to run; default: all that columns and policies allow")
+    cap: float = _doc(100.0, "the cap c on importance weights")
+    capping: str = _doc("max", "max: min(w, c); zero: w if w < c else 0")
+    weight_bound: float = _doc(20.0, "the adaptive cap's bound on every normalised weight")
+    headline: str | None = _doc(None, "the estimator whose verdict is the metric's")
+    normaliser: str = _doc("auto", "auto | exact | midzuno-sen | lahiri | two-sided")
+    draws: int = _doc(256, "rankings drawn for each display's normaliser")
+    confidence_level: float = _doc(0.90, "of every interval")
+    interval: str = _doc("bootstrap", "bootstrap | delta | bernstein")
+    n_resamples: int = _doc(1000, "bootstrap replicates")
+    buckets: int = _doc(1024, "hash buckets of units that the intervals resample")
+    strata: str = _doc(VALUE_MODEL, "value-model, or the name of a column")
+    strata_base: float = _doc(2.0, "b of the value bins [b^k, b^(k+1))")
+    value: str | None = _doc(None, "the column with a logged V(x)")
+    value_log: str | None = _doc(None, "a separate log to fit V(x) on")
+    folds: int = _doc(2, "folds of the cross-fitted V(x), by unit")
+    seed: int = _doc(0, "of draws, resamples and folds")
+    r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
+
+    def __post_init__(self) -> None:
+        if self.estimators is not None:
+            if isinstance(self.estimators, str) or not isinstance(self.estimators, list | tuple):
+                raise BadInput(f'estimators = {self.estimators!r}: expected a list, as in ["ncis", "point-ncis"].')
+            object.__setattr__(self, "estimators", tuple(self.estimators))
+            if not self.estimators:
+                raise BadInput("estimators is empty: leave the key out to run all that are possible.")
+        _number("cap", self.cap, above=0.0)
+        _number("weight_bound", self.weight_bound, at_least=1.0)
+        _number("strata_base", self.strata_base, above=1.0)
+        _number("confidence_level", self.confidence_level, above=0.0, below=1.0)
+        for name, least in (("draws", 2), ("n_resamples", 1), ("buckets", 2), ("folds", 2), ("seed", 0)):
+            _integer(name, getattr(self, name), least)
+        if self.draws % 2:
+            raise BadInput(f"draws = {self.draws}: expected an even number, half for each policy.")
+        for name, options in (("capping", CAPPINGS), ("normaliser", NORMALISERS), ("interval", INTERVALS)):
+            choose(name, getattr(self, name), options)
+        for name in ("headline", "value", "value_log"):
+            if getattr(self, name) is not None and not isinstance(getattr(self, name), str):
+                raise BadInput(f"{name} = {getattr(self, name)!r}: expected text.")
+        if not isinstance(self.strata, str):
+            raise BadInput(f'strata = {self.strata!r}: expected "value-model" or the name of a column.')
+        if self.value is not None and self.value_log is not None:
+            raise BadInput("value and value_log are both given: V(x) comes from a column or from a separate log.")
+        bounds = self.r_max.values() if isinstance(self.r_max, Mapping) else [self.r_max]
+        for bound in bounds:
+            if bound is not None:
+                _number("r_max", bound, above=0.0)
+
+    def replace(self, **changes: Any) -> Analysis:
+        """A copy with other values; an unknown name is refused."""
+        _refuse_unknown("[analysis]", changes, [f.name for f in dataclasses.fields(self)])
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Online:
+    """The settings of the online test of the same change."""
+
+    split: tuple[float, float] = (0.5, 0.5)
+
+    def __post_init__(self) -> None:
+        shares = self.split
+        if not isinstance(shares, list | tuple) or len(shares) != 2 or not all(
+            isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < 1 for s in shares
+        ) or abs(sum(shares) - 1.0) > 1e-9:  # fmt: skip
+            raise BadInput(f"[online] split = {shares!r}: expected two shares that sum to 1, as in [0.5, 0.5].")
+        object.__setattr__(self, "split", tuple(shares))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a settings file says."""
+
+    log: LogColumns
+    control: Policy
+    treatment: Policy
+    analysis: Analysis = field(default_factory=Analysis)
+    online: Online = field(default_factory=Online)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> Settings:
+        """Read a settings file; every fault is a BadInput that begins with the file's name."""
+        path = Path(path)
+        try:
+            tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise BadInput(f"{path}: no such settings file.") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"{path}: cannot be read as a settings file ({error}).") from None
+        except tomllib.TOMLDecodeError as error:
+            raise BadInput(f"{path}: not valid TOML: {error}.") from None
+        try:
+            with _importable(path.parent):
+                return cls.from_tables(tables, path.parent)
+        except BadInput as error:
+            raise BadInput(f"{path}: {error}") from None
+
+    @classmethod
+    def from_tables(cls, tables: Mapping[str, Any], folder: Path = Path()) -> Settings:
+        """From the tables of a settings file; paths in them are relative to `folder`."""
+        _refuse_unknown("the settings file", tables, ["log", "control", "treatment", "analysis", "online"])
+        for name in ("log", "control", "treatment"):
+            if name not in tables:
+                raise BadInput(f"the table [{name}] is missing.")
+        for name, table in tables.items():
+            if not isinstance(table, Mapping):
+                raise BadInput(f"{name} = {table!r}: expected a table, [{name}].")
+        if "rewards" not in tables["log"]:
+            raise BadInput('[log] rewards is missing: name the reward columns, as in rewards = ["click"].')
+        analysis = dict(tables.get("analysis", {}))
+        if isinstance(analysis.get("value_log"), str):
+            analysis["value_log"] = str(folder / analysis["value_log"])
+        return cls(
+            log=_build("[log]", LogColumns, tables["log"]),
+            control=policy_from_table("[control]", tables["control"]),
+            treatment=policy_from_table("[treatment]", tables["treatment"]),
+            analysis=_build("[analysis]", Analysis, analysis),
+            online=_build("[online]", Online, tables.get("online", {})),
+        )
+
+
+def policy_from_table(where: str, table: Mapping[str, Any]) -> Policy:
+    """The policy that a [control] or [treatment] table describes."""
+    arguments = dict(table)
+    try:
+        name = arguments.pop("policy")
+    except KeyError:
+        raise BadInput(f'{where} policy is missing. Known: {", ".join(POLICIES)}, or "module:Class".') from None
+    try:
+        if isinstance(name, str) and ":" in name:
+            return _imported(name, arguments)
+        cls = POLICIES[choose("policy", name, POLICIES)]
+        if cls is Mixture:
+            arguments["components"] = _components(arguments.get("components"))
+        return _construct(cls, arguments)
+    except BadInput as error:
+        raise BadInput(f"{where} {error}") from None
+
+
+def _components(tables: Any) -> list[tuple[float, Policy]]:
+    if not isinstance(tables, list) or not tables:
+        raise BadInput("a mixture needs [[….components]] tables, each a policy with its share.")
+    parts = []
+    for table in tables:
+        rest = {key: value for key, value in table.items() if key != "share"}
+        if "share" not in table:
+            raise BadInput("a component of the mixture has no share.")
+        parts.append((table["share"], policy_from_table("component:", rest)))
+    return parts
+
+
+def _construct(cls: type[Any], arguments: dict[str, Any]) -> Any:
+    parameters = [p for p in inspect.signature(cls).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    if len(parameters) == len(inspect.signature(cls).parameters):
+        _refuse_unknown(cls.__name__, arguments, [p.name for p in parameters])
+    missing = [p.name for p in parameters if p.default is p.empty and p.name not in arguments]
+    if missing:
+        raise BadInput(f"{cls.__name__} needs {' and '.join(missing)}.")
+    for key in ("scores", "log_prob", "prob"):
+        if key in arguments and not isinstance(arguments[key], str) and cls in POLICIES.values():
+            raise BadInput(f"{key} = {arguments[key]!r}: expected the name of a column.")
+    return cls(**arguments)
+
+
+def _imported(name: str, arguments: dict[str, Any]) -> Any:
+    module_name, _, class_name = name.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise BadInput(f'policy = "{name}": the module cannot be imported ({error}).') from None
+    cls = getattr(module, class_name, None)
+    if cls is None:
+        raise BadInput(f'policy = "{name}": {module_name} has no {class_name}.{nearest(class_name, dir(module))}')
+    for method in ("log_prob", "sample"):
+        if not callable(getattr(cls, method, None)):
+            raise BadInput(
+                f'policy = "{name}": a policy needs log_prob(displays, rankings) and sample(displays, uniforms).'
+            )
+    return _construct(cls, arguments)
+
+
+@contextmanager
+def _importable(folder: Path) -> Iterator[None]:
+    """A user's policy may live beside the settings file."""
+    place = str(folder.resolve())
+    sys.path.insert(0, place)
+    try:
+        yield
+    finally:
+        sys.path.remove(place)
+
+
+def _build(where: str, cls: type[Any], table: Mapping[str, Any]) -> Any:
+    _refuse_unknown(where, table, [f.name for f in dataclasses.fields(cls)])
+    try:
+        return cls(**table)
+    except BadInput as error:
+        raise BadInput(f"{where} {str(error).removeprefix(where + ' ')}") from None
+
+
+def _refuse_unknown(where: str, table: Mapping[str, Any], known: list[str]) -> None:
+    for key in table:
+        if key not in known:
+            raise BadInput(f"{where} has an unknown key '{key}'.{nearest(key, known)} Known: {', '.join(known)}.")
+
+
+def _names(where: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+        raise BadInput(f'{where} = {value!r}: expected a list of column names, as in ["click"].')
+    return tuple(value)
+
+
+def _number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+) -> None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and value == value and value != float("inf")
+    limits = []
+    if above is not None:
+        good = good and value > above
+        limits.append(f"above {above:g}")
+    if at_least is not None:
+        good = good and value >= at_least
+        limits.append(f"of at least {at_least:g}")
+    if below is not None:
+        good = good and value < below
+        limits.append(f"below {below:g}")
+    if not good:
+        raise BadInput(f"{name} = {value!r}: expected a number {' and '.join(limits)}.")
+
+
+def _integer(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise BadInput(f"{name} = {value!r}: expected a whole number of at least {least}.")

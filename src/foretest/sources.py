@@ -1,0 +1,214 @@
+"""Where a log comes from: files or Arrow data, as parts that can be read side by side."""
+
+from __future__ import annotations
+
+import glob
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from foretest.errors import BadInput
+
+BATCH_ROWS = 1 << 16
+
+
+class Chunk(NamedTuple):
+    """A batch of rows and where it stands."""
+
+    batch: pa.RecordBatch
+    source: str
+    row: int  # of its first row, within the source
+    position: int  # of its first row, within the whole log
+
+
+Part = Callable[[], Iterator[Chunk]]
+
+
+class Source(Protocol):
+    """A log that can be read."""
+
+    #: can it be read more than once?
+    repeatable: bool
+    #: rows in all, where known beforehand
+    rows: int | None
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        """The name and schema of each file."""
+        ...
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        """Pieces that may be read in any order or at once; only these columns are read."""
+        ...
+
+
+def open_source(log: Any) -> Source:
+    """A log from what a user has: a path, glob or folder of Parquet, a list of these, or anything that speaks Arrow."""
+    if isinstance(log, str | Path):
+        return ParquetFiles(_expand(log))
+    if isinstance(log, list | tuple) and log and all(isinstance(item, str | Path) for item in log):
+        return ParquetFiles([path for item in log for path in _expand(item)])
+    if isinstance(log, pa.Table):
+        return ArrowTable(log)
+    if isinstance(log, pa.RecordBatch):
+        return ArrowTable(pa.Table.from_batches([log]))
+    if hasattr(log, "collect") and hasattr(log, "lazy"):  # a Polars LazyFrame has no Arrow stream of its own
+        log = log.collect()
+    if isinstance(log, pa.RecordBatchReader):
+        return ArrowStream(log)
+    if hasattr(log, "__arrow_c_stream__"):
+        return (
+            ArrowTable(pa.table(log)) if hasattr(log, "__len__") else ArrowStream(pa.RecordBatchReader.from_stream(log))
+        )
+    raise BadInput(
+        f"a log of type {type(log).__name__} cannot be read: expected a path, a list of paths, or an Arrow, pandas or"
+        " Polars table."
+    )
+
+
+def _expand(item: str | Path) -> list[Path]:
+    path = Path(item)
+    if path.is_dir():
+        found = sorted(p for p in path.rglob("*.parquet") if p.is_file() and not p.name.startswith(("_", ".")))
+        if not found:
+            raise BadInput(f"{path}: the folder holds no .parquet file.")
+        return found
+    if path.exists():
+        return [path]
+    if glob.has_magic(str(item)):
+        found = sorted(Path(p) for p in glob.glob(str(item), recursive=True))
+        if not found:
+            raise BadInput(f"{item}: no file matches.")
+        return found
+    raise BadInput(f"{path}: no such file or folder.")
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """Parquet files in order; a part is a run of row groups of about a million rows at the most."""
+
+    paths: list[Path]
+    repeatable = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_metadata", [_open_parquet(path) for path in self.paths])
+
+    @property
+    def rows(self) -> int:
+        return sum(metadata.num_rows for _, metadata in self._files)
+
+    @property
+    def _files(self) -> list[tuple[pa.Schema, pq.FileMetaData]]:
+        return self._metadata  # type: ignore[attr-defined, no-any-return]
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        return [(str(path), schema) for path, (schema, _) in zip(self.paths, self._files, strict=True)]
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        parts: list[Part] = []
+        position = 0
+        for path, (_, metadata) in zip(self.paths, self._files, strict=True):
+            row = 0
+            for group in range(metadata.num_row_groups):
+                parts.append(_row_group(path, group, row, position + row, list(columns), batch_rows))
+                row += metadata.row_group(group).num_rows
+            position += row
+        return parts
+
+
+def _open_parquet(path: Path) -> tuple[pa.Schema, pq.FileMetaData]:
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.schema_arrow, file.metadata
+    except (pa.ArrowInvalid, pa.ArrowException, OSError) as error:
+        raise _unreadable(path, error) from None
+
+
+def _row_group(path: Path, group: int, row: int, position: int, columns: list[str], batch_rows: int) -> Part:
+    def read() -> Iterator[Chunk]:
+        at = 0
+        try:
+            # pre_buffer would hold whole row groups in memory
+            with pq.ParquetFile(path, pre_buffer=False) as file:
+                for batch in file.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False):
+                    yield Chunk(batch, str(path), row + at, position + at)
+                    at += batch.num_rows
+        except (pa.ArrowException, OSError) as error:
+            raise _unreadable(path, error) from None
+
+    return read
+
+
+def _unreadable(path: Path, error: Exception) -> BadInput:
+    first = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+    if isinstance(error, FileNotFoundError):
+        return BadInput(f"{path}: no such file or folder.")
+    if isinstance(error, PermissionError):
+        return BadInput(f"{path}: permission denied.")
+    return BadInput(f"{path}: not a Parquet file, or a damaged one ({first}). Write it again, or leave it out.")
+
+
+@dataclass(frozen=True)
+class ArrowTable:
+    """A table in memory."""
+
+    table: pa.Table
+    repeatable = True
+
+    @property
+    def rows(self) -> int:
+        return int(self.table.num_rows)
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        return [("the table", self.table.schema)]
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        table = self.table.select(list(columns))
+
+        def read() -> Iterator[Chunk]:
+            at = 0
+            for batch in table.to_batches(max_chunksize=batch_rows):
+                yield Chunk(batch, "the table", at, at)
+                at += batch.num_rows
+
+        return [read]
+
+
+@dataclass(frozen=True)
+class ArrowStream:
+    """A stream of batches that passes once."""
+
+    reader: pa.RecordBatchReader
+    repeatable = False
+    rows = None
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        return [("the stream", self.reader.schema)]
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        def read() -> Iterator[Chunk]:
+            at = 0
+            for whole in self.reader:
+                batch = whole.select(list(columns))
+                for begin in range(0, batch.num_rows, batch_rows):
+                    piece = batch.slice(begin, batch_rows)
+                    yield Chunk(piece, "the stream", at, at)
+                    at += piece.num_rows
+
+        return [read]
+
+
+def spool(source: Source, columns: Sequence[str], folder: tempfile.TemporaryDirectory[str]) -> Source:
+    """A one-shot stream as a temporary Parquet file, for those who must read it twice."""
+    path = Path(folder.name) / "stream.parquet"
+    [(_, schema)] = source.schemas()
+    names = list(dict.fromkeys(columns))
+    with pq.ParquetWriter(path, pa.schema([schema.field(name) for name in names])) as writer:
+        for part in source.parts(names):
+            for chunk in part():
+                writer.write_batch(chunk.batch.select(names))
+    return ParquetFiles([path])
