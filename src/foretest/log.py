@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,7 @@ class Reader:
     settings: Settings
     features: bool = False  # are the context features needed (a value model)?
     strata: bool = False  # is the strata column needed?
+    value_model_only: bool = False  # rewards, units and features, and nothing of the policies
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -68,6 +69,9 @@ class Reader:
             roles.append((log.unit, "an integer or string column (the unit)", _is_key))
         if log.id is not None:
             roles.append((log.id, "an integer or string column (the display's id)", _is_key))
+        if self.value_model_only:
+            roles += [(name, "a number, bool, string or date column (a feature)", _is_feature) for name in log.features]
+            return roles
         if log.ranking is not None:
             if log.candidates is None:
                 roles.append((log.ranking, "a list of integers (the positions shown)", _is_list_of(_is_integer)))
@@ -90,11 +94,19 @@ class Reader:
             roles += [(name, "a number, bool, string or date column (a feature)", _is_feature) for name in log.features]
         return roles
 
+    def for_value_model(self) -> Reader:
+        """The part of the log that V(x) is fitted on: rewards, units and features."""
+        return replace(self, value_model_only=True)
+
     def check(self, source: Source) -> None:
         """Refuse a log that lacks a column or has one of the wrong type, before any row is read."""
         for name, schema in source.schemas():
             wanted = list(self._roles)
-            extra = [c for c in (self.settings.log.date, *self.settings.log.features) if c is not None]
+            extra = (
+                []
+                if self.value_model_only
+                else [c for c in (self.settings.log.date, *self.settings.log.features) if c is not None]
+            )
             for column, expected, fits in [*wanted, *((c, "a column", _anything) for c in extra)]:
                 if column not in schema.names:
                     raise BadInput(
@@ -115,6 +127,10 @@ class Reader:
             unit = _hash_keys(log.unit, batch[log.unit])
         else:
             unit = hash_integers(position) if identity is None else identity
+        if self.value_model_only:
+            nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
+            displays = Displays({}, nothing, nothing.lengths, unit)
+            return Rows(displays, rewards, unit, None, None, batch.select(list(log.features)), log.rewards)
         value = None
         if self.settings.analysis.value is not None:
             value = _finite(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")

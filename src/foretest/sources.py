@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,9 +201,9 @@ class ArrowStream:
         return [read]
 
 
-def spool(source: Source, columns: Sequence[str], folder: tempfile.TemporaryDirectory[str]) -> Source:
+def spool(source: Source, columns: Sequence[str], folder: str) -> Source:
     """A one-shot stream as a temporary Parquet file, for those who must read it twice."""
-    path = Path(folder.name) / "stream.parquet"
+    path = Path(folder) / "stream.parquet"
     [(_, schema)] = source.schemas()
     names = list(dict.fromkeys(columns))
     with pq.ParquetWriter(path, pa.schema([schema.field(name) for name in names])) as writer:

@@ -114,6 +114,14 @@ def policy_columns(policy: Any) -> tuple[str, ...]:
     return tuple(value for value in vars(policy).values() if isinstance(value, str))
 
 
+def policy_settings(policy: Any) -> dict[str, Any]:
+    """The settings-file table of any policy, a user's own included."""
+    if isinstance(policy, Policy):
+        return policy.settings()
+    kind = type(policy)
+    return {"policy": f"{kind.__module__}:{kind.__qualname__}", **vars(policy)}
+
+
 def positive(name: str, value: float, *, below: float = np.inf) -> float:
     """`value` as a float if it is in (0, below), else BadInput."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < below:

@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.errors import BadInput
-from foretest.policies.base import Policy, policy_columns, shown_log_prob
+from foretest.policies.base import Policy, policy_columns, policy_settings, shown_log_prob
 
 
 class Mixture(Policy):
@@ -79,5 +79,5 @@ class Mixture(Policy):
 
     def settings(self) -> dict[str, Any]:
         table = super().settings()
-        table["components"] = [{"share": share, **policy.settings()} for share, policy in self.components]
+        table["components"] = [{"share": share, **policy_settings(policy)} for share, policy in self.components]
         return table

@@ -1,0 +1,32 @@
+"""PointNCIS with the appendix's cap for each display: every normalised weight is bounded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy.typing as npt
+
+from foretest.estimators.base import Estimator, Sums, ratio
+from foretest.weights import Adaptive, Weighting
+
+if TYPE_CHECKING:
+    from foretest.settings import Analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptivePointNCIS(Estimator):
+    """Σ w̃_i r_i / n, w̃ = min(w, c̃(x))/q_c̃(x) ≤ weight_bound  (paper, appendix, corrected).
+
+    c̃(x) is the largest cap with c̃/q_c̃ ≤ weight_bound. It exists iff P_p(W > 0 | x) ≥ 1/weight_bound; where it does
+    not, w̃ = 1 and the row counts as unsupported. Max capping only.
+    """
+
+    key: ClassVar[str] = "point-ncis-adaptive"
+    weight_bound: float | None = None
+
+    def weighting(self, analysis: Analysis) -> Weighting:
+        return Adaptive(self.weight_bound or analysis.weight_bound)
+
+    def value(self, sums: Sums) -> npt.NDArray[Any]:
+        return sums.unit * ratio(sums.hr, sums.n)

@@ -1,0 +1,70 @@
+"""What an estimator is: a weighting of rows, and a value from sums over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.weights import Weighting
+
+if TYPE_CHECKING:
+    from foretest.settings import Analysis
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over the rows of the log, or of many resamples of it: every field has one entry a resample.
+
+    Sums of weights are in units of `unit`, so that weights of 1e300 neither overflow nor vanish: a linear estimator
+    multiplies by it, a ratio does not need it. For a stratified estimator n, h and hr have a second axis, the stratum.
+    """
+
+    rows: npt.NDArray[Any]  # number of rows
+    r: npt.NDArray[Any]  # Σ r
+    n: npt.NDArray[Any]  # number of rows (by stratum)
+    hr: npt.NDArray[Any]  # Σ h·r (by stratum)
+    h: npt.NDArray[Any]  # Σ h (by stratum)
+    hv: npt.NDArray[Any]  # Σ h·r̂
+    v: npt.NDArray[Any]  # Σ E_t r̂
+    unit: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimator:
+    """A frozen dataclass with a key, a weighting of rows, and a value from sums.
+
+    The influence of each row, hence delta and bootstrap intervals, follow from `value`, which must therefore be
+    arithmetic (+ − × ÷) on the sums, the same for real and complex numbers.
+    """
+
+    key: ClassVar[str]
+    #: does `value` use Σ h over all rows?
+    normalised: ClassVar[bool] = False
+    #: are the sums by stratum?
+    stratified: ClassVar[bool] = False
+    #: does it need a value model V(x)?
+    uses_value: ClassVar[bool] = False
+
+    name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Its name in results: the key, unless another was given."""
+        return self.name or self.key
+
+    def weighting(self, analysis: Analysis) -> Weighting:
+        """The weight h of a row; parameters that were not given come from the analysis settings."""
+        raise NotImplementedError(f"{type(self).__name__} has no weighting")
+
+    def value(self, sums: Sums) -> npt.NDArray[Any]:
+        """The treatment's value."""
+        raise NotImplementedError(f"{type(self).__name__} has no value")
+
+
+def ratio(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """numerator/denominator, 0 where the denominator is 0."""
+    out = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape), np.result_type(numerator, denominator))
+    return np.divide(numerator, denominator, out=out, where=denominator != 0)

@@ -1,0 +1,42 @@
+"""DR: a reward model as a control variate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+import numpy.typing as npt
+
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays, Floats
+from foretest.estimators.base import Estimator, Sums, ratio
+from foretest.weights import Uncapped, Weighting
+
+if TYPE_CHECKING:
+    from foretest.settings import Analysis
+
+
+class RewardModel(Protocol):
+    """A user's model of the reward of a ranking in a display."""
+
+    def predict(self, displays: Displays, rankings: Ragged) -> Floats: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class DR(Estimator):
+    """Σ [(r − r̂(a,x)) w + E_t r̂(A,x)] / n  (Dudík et al. 2011; the paper's text lacks 1/n).
+
+    Without a model r̂ is the context-only V(x) (Williams 1992), whose expectation is V(x) itself. With a model on
+    (display, ranking), the expectation is the mean over a few draws from the treatment, which is unbiased.
+    """
+
+    key: ClassVar[str] = "dr"
+    uses_value: ClassVar[bool] = True
+    model: RewardModel | None = None
+    draws: int = 8
+
+    def weighting(self, analysis: Analysis) -> Weighting:
+        return Uncapped()
+
+    def value(self, sums: Sums) -> npt.NDArray[Any]:
+        return sums.unit * ratio(sums.hr - sums.hv, sums.n) + ratio(sums.v, sums.n)

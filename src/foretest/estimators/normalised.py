@@ -1,0 +1,28 @@
+"""NIS: normalised importance sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy.typing as npt
+
+from foretest.estimators.base import Estimator, Sums, ratio
+from foretest.weights import Uncapped, Weighting
+
+if TYPE_CHECKING:
+    from foretest.settings import Analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class NIS(Estimator):
+    """Σ w r / Σ w  (Powell and Swann 1966; paper, section 4.1): E_p[W] = 1 as a ratio control variate."""
+
+    key: ClassVar[str] = "nis"
+    normalised: ClassVar[bool] = True
+
+    def weighting(self, analysis: Analysis) -> Weighting:
+        return Uncapped()
+
+    def value(self, sums: Sums) -> npt.NDArray[Any]:
+        return ratio(sums.hr, sums.h)

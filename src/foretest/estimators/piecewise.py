@@ -1,0 +1,26 @@
+"""PieceNCIS: NCIS in each stratum of contexts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy.typing as npt
+
+from foretest.estimators.base import Sums, ratio
+from foretest.estimators.normalised_capped import NCIS
+
+
+@dataclass(frozen=True, kw_only=True)
+class PieceNCIS(NCIS):
+    """Σ_g (n_g/n)·Σ_{i∈g} w̄ r / Σ_{i∈g} w̄  (paper, section 5.3).
+
+    What capping cuts off is worth the average of what it leaves in the same stratum. A stratum with Σ w̄ = 0 has no
+    estimate: it contributes 0, and shares stay as they are.
+    """
+
+    key: ClassVar[str] = "piece-ncis"
+    stratified: ClassVar[bool] = True
+
+    def value(self, sums: Sums) -> npt.NDArray[Any]:
+        return ratio((sums.n * ratio(sums.hr, sums.h)).sum(axis=-1), sums.rows)

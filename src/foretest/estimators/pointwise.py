@@ -1,0 +1,25 @@
+"""PointNCIS: the capping bias modelled display by display."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from foretest.estimators.capped import CIS
+from foretest.weights import Pointwise, Weighting
+
+if TYPE_CHECKING:
+    from foretest.settings import Analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointNCIS(CIS):
+    """Σ IP_c(x_i) w̄_i r_i / n, E[IP_c(x)] = 1/q(x), q(x) = E_t[w̄/w | x]  (paper, section 5.4, as printed).
+
+    Only rows with a reward are weighted, and those need policies that can be drawn from.
+    """
+
+    key: ClassVar[str] = "point-ncis"
+
+    def weighting(self, analysis: Analysis) -> Weighting:
+        return Pointwise(self.cap or analysis.cap, self.capping or analysis.capping)

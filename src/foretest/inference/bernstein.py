@@ -1,0 +1,84 @@
+"""Empirical Bernstein limits (Maurer and Pontil 2009): valid at any sample size, given the range of a row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.aggregates import Aggregates
+from foretest.displays import Floats
+from foretest.errors import BadInput
+from foretest.estimators import CIS, AdaptivePointNCIS, Estimator
+from foretest.inference.buckets import Interval, bucket_sums
+from foretest.weights import Adaptive, Capped
+
+
+def supports_bernstein(estimator: Estimator) -> bool:
+    """Linear estimators whose weights have a known bound."""
+    return type(estimator) in (CIS, AdaptivePointNCIS)
+
+
+def bernstein_interval(
+    aggregates: Aggregates, estimator: Estimator, metric: int, uplift: float, level: float, r_max: float
+) -> Interval:
+    """Δ̂ ± [sqrt(2V ln(4/α)/C) + 7·range·ln(4/α)/(3(C−1))] on unit terms X_u = S_u·C/n, S_u = Σ_{i∈u} (h_i − 1) r_i.
+
+    The range of a row is (bound of h)·r_max, never taken from the sample; that of a unit is C·max n_u/n times it.
+    For CIS the worst-case bias 0 ≤ B ≤ r_max·(1 − q̄) is added to the upper end.
+    """
+    weighting = aggregates.plan.weighting(estimator)
+    if isinstance(weighting, Capped):
+        bound = weighting.cap
+    elif isinstance(weighting, Adaptive):
+        bound = weighting.bound
+    else:
+        raise BadInput(f'interval = "bernstein" has no bound for {estimator.label}.')
+    units, rows = aggregates.n_units, aggregates.rows
+    if units < 2:
+        return Interval(float("nan"), float("nan"))
+    # rows with h = 0 are worth −r, so a row's range is at least r_max even where the bound is below 1
+    row_range = max(bound, 1.0) * r_max
+    unit_range = row_range * units * aggregates.largest_unit / rows
+    log_term = np.log(4.0 / (1.0 - level))
+    variance = _unit_variance(aggregates, estimator, metric, uplift)
+    half = np.sqrt(2.0 * variance * log_term / units) + 7.0 * unit_range * log_term / (3.0 * (units - 1.0))
+    bias = 0.0
+    if isinstance(weighting, Capped):
+        sums = aggregates.h[weighting]
+        kept = float(sums.get("h").sum()) * np.exp(sums.log_unit) / rows
+        bias = r_max * max(0.0, 1.0 - kept)
+    return Interval(float(uplift - half), float(uplift + half + bias))
+
+
+def _unit_variance(aggregates: Aggregates, estimator: Estimator, metric: int, uplift: float) -> float:
+    """The sample variance of X_u over units: from the rewarded rows (all others are worth 0) while all are kept,
+    else from the sums by bucket."""
+    units, rows = aggregates.n_units, aggregates.rows
+    weighting = aggregates.plan.weighting(estimator)
+    reward = aggregates.hr[weighting, metric]
+    scale = float(np.exp(reward.log_unit))
+    if aggregates.units is None:
+        squares = scale**2 * reward.get("hr2")[0] - 2.0 * scale * reward.get("hrr")[0] + aggregates.r2[metric]
+    elif aggregates.rewarded.complete:
+        squares = _squares_by_unit(aggregates, estimator, metric)
+    else:
+        arrays = bucket_sums(aggregates, estimator, metric)
+        terms = arrays.arrays["hr"] * arrays.unit - arrays.arrays["r"]
+        # buckets hold many units: their sums vary as the units' do, around their share of the mean
+        centred = terms - terms.mean()
+        return float(centred @ centred * len(terms) / (len(terms) - 1.0) * units / rows**2)
+    return float(max(0.0, squares * (units / rows) ** 2 - units * uplift**2) / (units - 1.0))
+
+
+def _squares_by_unit(aggregates: Aggregates, estimator: Estimator, metric: int) -> float:
+    kept = aggregates.rewarded.columns()
+    if not kept:
+        return 0.0
+    weighting = aggregates.plan.weighting(estimator)
+    log_h: Floats
+    if weighting in aggregates.plan.point_weightings:
+        log_h = kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"]  # type: ignore[arg-type]
+    else:
+        log_h = weighting.log_h(kept["log_w"])
+    _, unit = np.unique(kept["unit"], return_inverse=True)
+    sums = np.bincount(unit, weights=np.expm1(log_h) * kept[f"r:{metric}"])
+    return float(sums @ sums)

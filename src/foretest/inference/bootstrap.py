@@ -1,0 +1,26 @@
+"""The bootstrap over buckets of units: percentile limits, everything resampled together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.displays import Floats
+from foretest.inference.buckets import Interval
+
+
+def resample_counts(buckets: int, n_resamples: int, seed: int) -> Floats:
+    """counts[b, j]: how often resample b holds bucket j; multinomial over all buckets, empty ones included."""
+    generator = np.random.Generator(np.random.Philox(seed))
+    counts = np.empty((n_resamples, buckets))
+    for b in range(n_resamples):
+        counts[b] = np.bincount(generator.integers(0, buckets, buckets), minlength=buckets)
+    return counts
+
+
+def percentile_interval(replicates: Floats, level: float) -> Interval:
+    """Quantiles (linear) of the replicates that exist."""
+    some = replicates[np.isfinite(replicates)]
+    if not len(some):
+        return Interval(float("nan"), float("nan"))
+    lower, upper = np.quantile(some, [0.5 - level / 2.0, 0.5 + level / 2.0])
+    return Interval(float(lower), float(upper))

@@ -1,0 +1,30 @@
+"""The delta method, by unit: normal limits from the influence of each bucket of units."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from foretest.displays import Floats
+from foretest.inference.buckets import Interval
+
+FEW_UNITS = 30
+
+
+def std_error(influence: Floats, rows: float, units: int) -> float:
+    """se² = C/(C−1)·Σ_u [Σ_{i∈u} (φ_i − φ̄)]²/n²; C is the number of buckets, or of units where those are fewer."""
+    count = min(len(influence), units)
+    if rows == 0 or count < 2:
+        return float("nan")
+    largest = float(np.abs(influence).max(initial=0.0))
+    if largest == 0.0 or not np.isfinite(largest):
+        return 0.0 if largest == 0.0 else float("nan")
+    scaled = influence / largest  # squares of 1e300 would overflow
+    return float(largest * np.sqrt(count / (count - 1.0) * (scaled @ scaled)) / rows)
+
+
+def delta_interval(estimate: float, error: float, units: int, level: float) -> Interval:
+    """estimate ± quantile·se: normal quantiles, Student's under 30 units."""
+    tail = 0.5 + level / 2.0
+    quantile = float(stdtrit(units - 1.0, tail)) if 2 <= units < FEW_UNITS else float(ndtri(tail))
+    return Interval(estimate - quantile * error, estimate + quantile * error)

@@ -1,0 +1,38 @@
+"""Counting rows by unit: exactly in a hash table, beyond its limit in hash cells."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.jit import jit
+
+
+@jit
+def tally(keys, counts, used, limit, units, amounts):  # type: ignore[no-untyped-def]
+    """Add amounts[i] to unit i's count in an open-addressing table (count 0: a free place).
+
+    Returns the units in the table and how many entries were taken in; fewer than given where the limit was reached.
+    """
+    mask = np.uint64(len(keys) - 1)
+    for i in range(len(units)):
+        at = units[i] & mask
+        while counts[at] != 0 and keys[at] != units[i]:
+            at = (at + np.uint64(1)) & mask
+        if counts[at] == 0:
+            if used == limit:
+                return used, i
+            used += 1
+            keys[at] = units[i]
+        counts[at] += amounts[i]
+    return used, len(units)
+
+
+@jit
+def tally_cells(counts, lowest, units, amounts):  # type: ignore[no-untyped-def]
+    """Add to the cell of each unit's low bits; `lowest` keeps the smallest of its other bits, as a number in [0, 1)."""
+    mask = np.uint64(len(counts) - 1)
+    for i in range(len(units)):
+        cell = units[i] & mask
+        counts[cell] += amounts[i]
+        rest = np.float64(units[i] >> np.uint64(17)) * 2.0**-47
+        lowest[cell] = min(lowest[cell], rest)

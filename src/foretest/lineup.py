@@ -1,0 +1,102 @@
+"""Which estimators run: what the settings ask for, or all that the columns and policies allow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foretest.aggregates import Plan
+from foretest.errors import BadInput, choose, nearest
+from foretest.estimators import ESTIMATORS, Estimator
+from foretest.inference.bernstein import supports_bernstein
+from foretest.settings import VALUE_MODEL, Settings
+from foretest.weights import Adaptive, Pointwise
+
+
+def lineup(settings: Settings) -> tuple[Plan, list[str]]:
+    """The plan of a run, and notes on the estimators that were left out. One that is asked for but cannot run is an error."""
+    _check_policies(settings)
+    asked = settings.analysis.estimators
+    notes: list[str] = []
+    if asked is None:
+        chosen = []
+        for key, cls in ESTIMATORS.items():
+            estimator = cls()
+            reason = obstacle(estimator, settings)
+            if reason is None:
+                chosen.append(estimator)
+            else:
+                notes.append(f"{key} was left out: {reason}")
+    else:
+        chosen = [_as_estimator(item) for item in asked]
+        for estimator in chosen:
+            reason = obstacle(estimator, settings)
+            if reason is not None:
+                raise BadInput(f"{estimator.label} cannot run: {reason} {_remaining(settings)}")
+    _refuse_same_names(chosen)
+    labels = [e.label for e in chosen]
+    headline = settings.analysis.headline
+    if headline is not None and headline not in labels:
+        raise BadInput(
+            f"headline = '{headline}' is not among the estimators that run.{nearest(headline, labels)}"
+            f" They are: {', '.join(labels)}."
+        )
+    return Plan(settings, tuple(chosen)), notes
+
+
+def obstacle(estimator: Estimator, settings: Settings) -> str | None:
+    """Why an estimator cannot run here; None if it can."""
+    a, weighting = settings.analysis, estimator.weighting(settings.analysis)
+    if isinstance(weighting, Pointwise | Adaptive):
+        for role in ("treatment", "control"):
+            if not getattr(getattr(settings, role), "can_draw", True):
+                return (
+                    f"the {role} is a logged policy, and the pointwise normaliser prices rankings that were not shown:"
+                    f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
+                )
+    if isinstance(weighting, Adaptive) and a.capping == "zero":
+        return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
+    zero = isinstance(weighting, Pointwise) and weighting.capping == "zero"
+    if zero and a.normaliser in ("midzuno-sen", "lahiri"):
+        return f'normaliser = "{a.normaliser}" is biased under zero capping: use "auto".'
+    has_value = a.value is not None or a.value_log is not None or bool(settings.log.features)
+    if estimator.stratified and a.strata == VALUE_MODEL and not has_value:
+        return "it needs strata: name a strata column, a value column, or features to fit a value model on."
+    if estimator.uses_value and getattr(estimator, "model", None) is None and not has_value:
+        return "it needs V(x): name a value column, or features to fit a value model on."
+    if a.value_log is not None and not settings.log.features and (estimator.uses_value or estimator.stratified):
+        return "value_log needs features to fit V(x) on."
+    if a.interval == "bernstein" and not supports_bernstein(estimator):
+        return 'interval = "bernstein" holds for cis and point-ncis-adaptive only.'
+    return None
+
+
+def _remaining(settings: Settings) -> str:
+    rest = [key for key, cls in ESTIMATORS.items() if obstacle(cls(), settings) is None]
+    return f"With these settings these can: {', '.join(rest)}." if rest else "With these settings none can."
+
+
+def _as_estimator(item: Any) -> Estimator:
+    if isinstance(item, Estimator):
+        return item
+    return ESTIMATORS[choose("estimator", item, ESTIMATORS)]()
+
+
+def _refuse_same_names(estimators: list[Estimator]) -> None:
+    labels = [e.label for e in estimators]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise BadInput(f"two estimators are named '{label}': give one of them another name=.")
+
+
+def _check_policies(settings: Settings) -> None:
+    """Score policies rank items: they need to know what was shown."""
+    for role in ("control", "treatment"):
+        policy = getattr(settings, role)
+        if getattr(policy, "can_draw", True) and settings.log.ranking is None:
+            raise BadInput(f"the {role} ranks items, so the log needs a ranking: name its column in [log] ranking.")
+    used = set(getattr(settings.treatment, "columns", ())) - set(getattr(settings.control, "columns", ()))
+    for feature in settings.log.features:
+        if feature in used:
+            raise BadInput(
+                f"the feature '{feature}' is a column of the treatment: strata and V(x) must not depend on the treatment."
+            )

@@ -1,0 +1,333 @@
+"""The offline A/B test, in reading order: fold the log, estimate, put intervals on the uplift, decide."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foretest._version import __version__
+from foretest.aggregates import Aggregates, Plan
+from foretest.displays import Floats
+from foretest.engines import local
+from foretest.errors import BadInput
+from foretest.estimators import HEADLINES, Estimator, Sums
+from foretest.estimators.base import ratio
+from foretest.health import effective_positives, health
+from foretest.inference.bernstein import bernstein_interval
+from foretest.inference.bootstrap import percentile_interval, resample_counts
+from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
+from foretest.inference.delta import delta_interval, std_error
+from foretest.lineup import lineup
+from foretest.log import Reader
+from foretest.policies import Policy
+from foretest.policies.base import policy_settings
+from foretest.result import Control, Estimate, Metric, Result
+from foretest.settings import Analysis, LogColumns, Settings
+from foretest.sources import BATCH_ROWS, Source, open_source, spool
+from foretest.value_model import ValueModel, fit_value_model
+from foretest.verdict import decide, reasons_against
+
+Progress = Callable[[str, int | None, int], None]  # stage, rows in all if known, rows done since the last call
+
+
+class OfflineTest:
+    """What an online A/B test of `treatment` against `control` would show, from the control's log.
+
+    Parameters
+    ----------
+    log: which column plays which role.
+    control, treatment: policies; the control is the one that produced the log.
+    estimators: keys or objects; by default all that the columns and policies allow.
+    analysis: the other keys of the settings file's [analysis] table, by name (cap, confidence_level, seed, …).
+
+    >>> from foretest import Logged
+    >>> test = OfflineTest(
+    ...     log=LogColumns(rewards=["click"]),
+    ...     control=Logged(prob="control"),
+    ...     treatment=Logged(prob="treatment"),
+    ...     estimators=["ncis"],
+    ... )
+    >>> import pyarrow as pa
+    >>> log = pa.table({"click": [1, 0] * 50, "control": [0.5] * 100, "treatment": [0.6, 0.4] * 50})
+    >>> round(test.run(log).metrics["click"].estimates["ncis"].rel_effect_size, 6)
+    0.2
+    """
+
+    def __init__(
+        self,
+        *,
+        log: LogColumns,
+        control: Policy,
+        treatment: Policy,
+        estimators: Any = None,
+        **analysis: Any,
+    ) -> None:
+        self.settings = Settings(
+            log=log,
+            control=control,
+            treatment=treatment,
+            analysis=Analysis().replace(**analysis, **({} if estimators is None else {"estimators": estimators})),
+        )
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> OfflineTest:
+        """The test that a settings file describes."""
+        return cls.from_settings(Settings.from_toml(path))
+
+    @classmethod
+    def from_settings(cls, settings: Settings) -> OfflineTest:
+        test = cls.__new__(cls)
+        test.settings = settings
+        return test
+
+    def run(
+        self,
+        log: Any,
+        *,
+        threads: int | None = None,
+        batch_rows: int = BATCH_ROWS,
+        progress: Progress | None = None,
+    ) -> Result:
+        """The whole road, for any log: a path, glob, folder or list of Parquet files, a dataframe, an Arrow stream."""
+        aggregates, notes, r_max = self.aggregate(log, threads=threads, batch_rows=batch_rows, progress=progress)
+        return self.analyse(aggregates, notes, r_max)
+
+    def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
+        """Schema and health only: every row is read and checked, nothing is estimated."""
+        source = open_source(log)
+        plan, notes = lineup(self.settings)
+        reader = _reader(plan)
+        reader.check(source)
+        bare = dataclasses.replace(plan, estimators=())
+        aggregates = local.aggregate(
+            source, _reader(bare), bare, threads=threads, progress=_stage(progress, "check", source)
+        )
+        return Result(
+            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), {}, health(aggregates), notes
+        )
+
+    def aggregate(
+        self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
+    ) -> tuple[Aggregates, list[str], dict[str, float]]:
+        """Fold a log: the aggregates, notes for the reader, and the known bounds of rewards."""
+        source = open_source(log)
+        plan, notes = lineup(self.settings)
+        reader = _reader(plan)
+        reader.check(source)
+        r_max = reader.r_max(source)
+        if plan.settings.analysis.interval == "bernstein":
+            _require_r_max(plan, r_max)
+        with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+            if reader.features:
+                if self.settings.analysis.value_log is None and not source.repeatable:
+                    source = spool(source, reader.columns, folder)
+                plan = dataclasses.replace(plan, value_model=self._fit(source, reader, progress))
+            aggregates = local.aggregate(
+                source, reader, plan, threads=threads, batch_rows=batch_rows, progress=_stage(progress, "read", source)
+            )
+        return aggregates, notes, r_max
+
+    def analyse(self, aggregates: Aggregates, notes: list[str], r_max: dict[str, float]) -> Result:
+        """From sums to verdicts."""
+        plan, a = aggregates.plan, self.settings.analysis
+        counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
+        metrics = {}
+        for m, name in enumerate(plan.metrics):
+            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
+            headline = _headline(a.headline, plan.estimators)
+            metrics[name] = Metric(_control(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
+        return Result(
+            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), metrics, health(aggregates), notes
+        )
+
+    def _fit(self, source: Source, reader: Reader, progress: Progress | None) -> ValueModel:
+        """V(x): cross-fitted on the log, or fitted on a separate one."""
+        a = self.settings.analysis
+        folds = a.folds
+        if a.value_log is not None:
+            source, folds = open_source(a.value_log), 1
+        narrow = reader.for_value_model()
+        narrow.check(source)
+        done = _stage(progress, "value model", source)
+
+        def batches() -> Any:
+            for rows in local.read_rows(source, narrow):
+                if done is not None:
+                    done(len(rows))
+                yield rows.features, rows.rewards, rows.unit
+
+        return fit_value_model(batches(), folds, a.seed)
+
+
+def _reader(plan: Plan) -> Reader:
+    needs_v = any(e.uses_value and getattr(e, "model", None) is None for e in plan.estimators)
+    stratified = any(e.stratified for e in plan.estimators)
+    by_value = plan.settings.analysis.strata == "value-model"
+    features = plan.settings.analysis.value is None and (needs_v or (stratified and by_value))
+    return Reader(plan.settings, features=features, strata=stratified)
+
+
+def _stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
+    if progress is None:
+        return None
+    progress(name, source.rows, 0)
+    return lambda rows: progress(name, source.rows, rows)
+
+
+def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
+    for name in plan.metrics:
+        if name not in r_max:
+            raise BadInput(f"interval = \"bernstein\" needs r_max, the largest possible reward of '{name}'.")
+
+
+def _headline(asked: str | None, estimators: tuple[Estimator, ...]) -> str:
+    labels = [e.label for e in estimators]
+    return asked or next((key for key in HEADLINES if key in labels), labels[0])
+
+
+def uplift(value: Any, sums: Sums) -> Any:
+    """Δ = R(t) − R(p), both from the same rows."""
+    return value(sums) - ratio(sums.r, sums.rows)
+
+
+def relative_uplift(value: Any, sums: Sums) -> Any:
+    """δ = R(t)/R(p) − 1."""
+    return ratio(value(sums), ratio(sums.r, sums.rows)) - 1.0
+
+
+def mean_reward(sums: Sums) -> Any:
+    return ratio(sums.r, sums.rows)
+
+
+def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:
+    """The mean reward and its interval."""
+    rows, a = aggregates.rows, aggregates.plan.settings.analysis
+    zero = np.zeros(len(aggregates.n))
+    sums = BucketSums(
+        {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0
+    )
+    if rows == 0:
+        return Control(None, None, None, None)
+    value = float(mean_reward(sums.total())[0])
+    error = std_error(sums.influence(mean_reward), rows, aggregates.n_units)
+    limits = _limits(sums, mean_reward, value, error, aggregates, counts, a.confidence_level)
+    return Control(value, _number(error), _number(limits.lower), _number(limits.upper))
+
+
+def _limits(
+    sums: BucketSums,
+    statistic: Any,
+    value: float,
+    error: float,
+    aggregates: Aggregates,
+    counts: Floats | None,
+    level: float,
+) -> Interval:
+    if counts is None:
+        return delta_interval(value, error, aggregates.n_units, level)
+    resampled = sums.resampled(counts)
+    replicates = np.where(resampled.rows > 0, statistic(resampled), np.nan)
+    return percentile_interval(replicates, level)
+
+
+def _estimate(
+    aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None, r_max: float | None
+) -> Estimate:
+    """One estimator's value, paired uplift, intervals and verdict."""
+    a, rows, units = aggregates.plan.settings.analysis, aggregates.rows, aggregates.n_units
+    weighting = aggregates.plan.weighting(estimator)
+    strata = strata_table(aggregates, estimator, metric) if estimator.stratified and rows else []
+    positives = int(aggregates.positives[metric])
+    unsupported = aggregates.unsupported.get(weighting, 0)
+    effective = effective_positives(aggregates, weighting, metric)
+    enough, reasons = reasons_against(
+        rows=rows, units=units, positives=positives, effective_positives=effective,
+        unsupported=unsupported, rewarded=aggregates.rewarded.seen, strata=strata,
+    )  # fmt: skip
+    table = [s._asdict() for s in strata] if estimator.stratified else None
+    if rows == 0:
+        return Estimate(
+            None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table
+        )
+
+    sums = bucket_sums(aggregates, estimator, metric)
+
+    def absolute(s: Sums) -> Any:
+        return uplift(estimator.value, s)
+
+    def relative(s: Sums) -> Any:
+        return relative_uplift(estimator.value, s)
+
+    total = sums.total()
+    treatment = float(estimator.value(total)[0])
+    control = float(mean_reward(total)[0])
+    delta = float(absolute(total)[0])
+    error = std_error(sums.influence(absolute), rows, units)
+    nothing = Interval(float("nan"), float("nan"))
+    if a.interval == "bernstein":
+        assert r_max is not None
+        limits = bernstein_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
+        rel_limits = Interval(limits.lower / control, limits.upper / control) if control else nothing
+    else:
+        limits = _limits(sums, absolute, delta, error, aggregates, counts, a.confidence_level)
+        rel_limits = nothing
+        if control:
+            rel_error = std_error(sums.influence(relative), rows, units)
+            rel_limits = _rel_limits(sums, relative, float(relative(total)[0]), rel_error, aggregates, counts)
+    return Estimate(
+        treatment=_number(treatment),
+        std_error=_number(error),
+        effect_size=_number(delta),
+        effect_size_ci_lower=_number(limits.lower),
+        effect_size_ci_upper=_number(limits.upper),
+        rel_effect_size=_number(float(relative(total)[0])) if control else None,
+        rel_effect_size_ci_lower=_number(rel_limits.lower),
+        rel_effect_size_ci_upper=_number(rel_limits.upper),
+        verdict=decide(limits, enough, control),
+        reasons=reasons,
+        effective_positives=effective,
+        unsupported_rows=unsupported,
+        strata=table,
+    )
+
+
+def _rel_limits(
+    sums: BucketSums, relative: Any, value: float, error: float, aggregates: Aggregates, counts: Floats | None
+) -> Interval:
+    level = aggregates.plan.settings.analysis.confidence_level
+    if counts is None:
+        return delta_interval(value, error, aggregates.n_units, level)
+    resampled = sums.resampled(counts)
+    return percentile_interval(np.where(resampled.r > 0, relative(resampled), np.nan), level)
+
+
+def _number(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _log_facts(aggregates: Aggregates) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "rows": aggregates.rows,
+        "units": aggregates.n_units,
+        "positives": {name: int(aggregates.positives[m]) for m, name in enumerate(aggregates.plan.metrics)},
+    }
+    if aggregates.units is not None and not aggregates.units.exact:
+        facts["units_approximate"] = True
+    return facts
+
+
+def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
+    """The settings as a settings file would say them, with the estimators that were run."""
+    analysis = dataclasses.asdict(dataclasses.replace(settings.analysis, estimators=None))
+    analysis["estimators"] = [e.label for e in plan.estimators]
+    return {
+        "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
+        "control": policy_settings(settings.control),
+        "treatment": policy_settings(settings.treatment),
+        "analysis": {k: v for k, v in analysis.items() if v is not None},
+    }

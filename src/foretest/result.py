@@ -1,0 +1,157 @@
+"""The answer: one object, with the same content as a table, as JSON and as rows."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One estimator's answer for one metric. Numbers that do not exist are None."""
+
+    treatment: float | None
+    std_error: float | None  # of the effect size
+    effect_size: float | None
+    effect_size_ci_lower: float | None
+    effect_size_ci_upper: float | None
+    rel_effect_size: float | None
+    rel_effect_size_ci_lower: float | None
+    rel_effect_size_ci_upper: float | None
+    verdict: str
+    reasons: list[str]
+    effective_positives: float | None
+    unsupported_rows: int = 0
+    strata: list[dict[str, Any]] | None = None  # of a stratified estimator
+
+
+@dataclass(frozen=True)
+class Control:
+    """The control's own value, the mean reward of the log."""
+
+    value: float | None
+    std_error: float | None
+    ci_lower: float | None
+    ci_upper: float | None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The answers for one reward."""
+
+    control: Control
+    estimates: dict[str, Estimate]
+    headline: str | None
+    verdict: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of an offline A/B test, or (with no estimates) of a check of its log."""
+
+    version: str
+    log: dict[str, Any]
+    settings: dict[str, Any]
+    metrics: dict[str, Metric]
+    health: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of result.json, schema 1."""
+        return finite(
+            {
+                "foretest": self.version,
+                "schema": SCHEMA,
+                "log": self.log,
+                "settings": self.settings,
+                "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
+                "health": self.health,
+                "notes": self.notes,
+            }
+        )
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """JSON text; with a path it is also written there, whole or not at all."""
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        if path is not None:
+            write_whole(Path(path), text)
+        return text
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One flat row a metric and estimator."""
+        rows = []
+        for name, metric in self.metrics.items():
+            for label, estimate in metric.estimates.items():
+                fields = {k: v for k, v in asdict(estimate).items() if k != "strata"}
+                rows.append({"metric": name, "estimator": label, "control": metric.control.value, **fields})
+        return rows
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows of `to_dicts` as a DataFrame (pandas must be installed)."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts())
+
+    def __str__(self) -> str:
+        from foretest.terminal import render
+
+        return render(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from foretest.terminal import render_html
+
+        return render_html(self)
+
+
+def _metric_dict(metric: Metric) -> dict[str, Any]:
+    estimates = {}
+    for label, estimate in metric.estimates.items():
+        fields = asdict(estimate)
+        if estimate.strata is None:
+            del fields["strata"]
+        estimates[label] = fields
+    return {
+        "control": asdict(metric.control),
+        "estimates": estimates,
+        "headline": metric.headline,
+        "verdict": metric.verdict,
+    }
+
+
+def finite(value: Any) -> Any:
+    """The same structure with plain Python numbers, NaN and infinity replaced by None."""
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if hasattr(value, "item") and not isinstance(value, str):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write beside, then rename: the file is there whole, or as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

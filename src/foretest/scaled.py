@@ -1,0 +1,73 @@
+"""Sums of weights of any size: a running power of two keeps 1e-300 and 1e300 apart from overflow and underflow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays import Floats
+
+_STEP = 64  # exponents move in steps, so that rescaling is exact and rare
+_LN2 = float(np.log(2.0))
+
+
+@dataclass
+class ScaledSums:
+    """Named arrays of sums of h (or, names ending in 2, of h²) in units of 2^exponent (or its square)."""
+
+    arrays: dict[str, Floats] = field(default_factory=dict)
+    exponent: int | None = None
+
+    def scaled(self, log_h: Floats) -> Floats:
+        """h in units of 2^exponent, after raising the exponent to what the largest needs."""
+        top = float(log_h.max(initial=-np.inf))
+        if top == -np.inf:
+            return np.zeros(len(log_h))
+        self.raise_to(_STEP * int(np.ceil(top / (_STEP * _LN2))))
+        assert self.exponent is not None
+        return np.asarray(np.exp(log_h - self.exponent * _LN2))
+
+    def raise_to(self, exponent: int) -> None:
+        if self.exponent is None:
+            self.exponent = exponent
+        elif exponent > self.exponent:
+            for name, array in self.arrays.items():
+                np.ldexp(array, (self.exponent - exponent) * (2 if name.endswith("2") else 1), out=array)
+            self.exponent = exponent
+
+    def add(self, name: str, amounts: Any) -> None:
+        """Add a scalar or an array; a shorter array is taken to end in zeros."""
+        amounts = np.atleast_1d(np.asarray(amounts, dtype=np.float64))
+        self.arrays[name] = add_padded(self.arrays.get(name), amounts)
+
+    def get(self, name: str, size: int = 1) -> Floats:
+        array = self.arrays.get(name)
+        return np.zeros(size) if array is None else array
+
+    @property
+    def log_unit(self) -> float:
+        return 0.0 if self.exponent is None else self.exponent * _LN2
+
+    def __add__(self, other: ScaledSums) -> ScaledSums:
+        both = ScaledSums({name: array.copy() for name, array in self.arrays.items()}, self.exponent)
+        right = ScaledSums({name: array.copy() for name, array in other.arrays.items()}, other.exponent)
+        if other.exponent is not None:
+            both.raise_to(other.exponent)
+        if both.exponent is not None:
+            right.raise_to(both.exponent)
+        for name, array in right.arrays.items():
+            both.add(name, array)
+        return both
+
+
+def add_padded(left: npt.NDArray[Any] | None, right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """left + right, the shorter one filled up with zeros; `left` is changed in place where it is long enough."""
+    if left is None:
+        return right.copy()
+    if len(left) < len(right):
+        left = np.concatenate([left, np.zeros(len(right) - len(left), left.dtype)])
+    left[: len(right)] += right
+    return left

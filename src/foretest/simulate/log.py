@@ -1,0 +1,205 @@
+"""A simulated log: one arm's displays as Arrow batches, and the folder a test of them needs.
+
+Rows are made in chunks of `CHUNK` displays, each with a generator of its own: neither the size of the batches
+nor the number of rows asked for changes a digit of any row.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from foretest.simulate.displays import (
+    CHUNK,
+    Displays,
+    chunk_generator,
+    click_probability,
+    draw_displays,
+    sample_rankings,
+)
+from foretest.simulate.truth import true_values
+from foretest.simulate.world import World
+
+LOG_STREAM = 0
+"""The log's displays never meet those of the truth of the same seed."""
+
+ROW_GROUP = 65_536
+"""Rows of a Parquet row group, the most that are held in memory."""
+
+SCHEMA = pa.schema(
+    [
+        ("display_id", pa.int64()),
+        ("user", pa.int64()),
+        ("day", pa.date32()),
+        ("group", pa.string()),
+        ("recency", pa.float32()),
+        ("activity", pa.float32()),
+        ("ranking", pa.list_(pa.int16())),
+        ("control_scores", pa.list_(pa.float32())),
+        ("treatment_scores", pa.list_(pa.float32())),
+        ("click", pa.bool_()),
+        ("revenue", pa.float32()),
+    ]
+)
+"""The columns of a simulated log."""
+
+SETTINGS = """\
+# A simulated log: the test of its treatment against the control that produced it.
+
+[log]
+rewards  = ["click"]           # the log also has "revenue"
+unit     = "user"
+ranking  = "ranking"
+id       = "display_id"
+date     = "day"
+features = ["group", "recency", "activity"]
+
+[control]
+policy = "plackett-luce"
+scores = "control_scores"
+
+[treatment]
+policy = "plackett-luce"
+scores = "treatment_scores"
+
+[analysis]
+estimators = ["cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
+cap = 100.0
+"""
+
+
+def simulate_log(world: World, rows: int, seed: int = 0, *, batch_rows: int = ROW_GROUP) -> Iterator[pa.RecordBatch]:
+    """Yield the control's log of `rows` displays, in batches of `batch_rows` (the last may be smaller).
+
+    >>> from foretest.simulate import WORLDS
+    >>> [batch.num_rows for batch in simulate_log(WORLDS["paper"], 250, batch_rows=100)]
+    [100, 100, 50]
+    """
+    if rows < 1 or batch_rows < 1 or seed < 0:
+        raise ValueError(f"rows {rows}, batch_rows {batch_rows}, seed {seed}: expected >= 1, >= 1, >= 0")
+    return _cut(_chunks(world, rows, seed), batch_rows)
+
+
+def _chunks(world: World, rows: int, seed: int) -> Iterator[pa.RecordBatch]:
+    for chunk in range(-(-rows // CHUNK)):
+        yield _chunk(world, seed, chunk)[: rows - chunk * CHUNK]
+
+
+def _cut(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of `size`."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        while count + batch.num_rows >= size:
+            taken = size - count
+            yield pa.concat_batches([*held, batch[:taken]])
+            batch, held, count = batch[taken:], [], 0
+        if batch.num_rows:
+            held.append(batch)
+            count += batch.num_rows
+    if held:
+        yield pa.concat_batches(held)
+
+
+def _chunk(world: World, seed: int, chunk: int) -> pa.RecordBatch:
+    """One whole chunk of the log: displays, what the control showed, and what came of it."""
+    rng = chunk_generator(seed, LOG_STREAM, chunk)
+    displays = draw_displays(world, world.change, rng)
+    exponentials = rng.standard_exponential(displays.appeal.shape)
+    if world.sticky:
+        exponentials = exponentials[displays.owner]
+    rankings = sample_rankings(displays.control_scores, exponentials, world.slots)
+    click = rng.random(CHUNK) < click_probability(world, displays, rankings)
+    revenue = click * _revenue_of_a_click(world, displays, rng)
+    first_day = np.datetime64(world.first_day, "D")
+    names = pa.array([group.name for group in world.groups], pa.string())
+    columns = [
+        pa.array(np.arange(CHUNK) + chunk * CHUNK),
+        # A chunk has at most CHUNK users, so these ids never meet those of another chunk.
+        pa.array(displays.user + chunk * CHUNK),
+        pa.array(first_day + displays.day),
+        names.take(pa.array(displays.group)),
+        pa.array(displays.recency),
+        pa.array(displays.activity),
+        _lists(rankings, np.full(CHUNK, world.slots)),
+        _lists(displays.control_scores, displays.length),
+        _lists(displays.treatment_scores, displays.length),
+        pa.array(click),
+        pa.array(revenue.astype(np.float32)),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _revenue_of_a_click(world: World, displays: Displays, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Log-normal with the group's mean: exp(N(log(mean) - sd²/2, sd²))."""
+    mean = np.array([group.revenue for group in world.groups])[displays.group]
+    return mean * rng.lognormal(-(world.revenue_sd**2) / 2, world.revenue_sd, len(displays))
+
+
+def _lists(padded: NDArray[np.int16] | NDArray[np.float32], length: NDArray[np.int64]) -> pa.ListArray:
+    """The first `length` values of every row of a padded array, as an Arrow list column."""
+    offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
+    values = padded[np.arange(padded.shape[1]) < length[:, None]]
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values))
+
+
+def write_log(
+    folder: str | os.PathLike[str],
+    world: World,
+    rows: int,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> None:
+    """Write `log.parquet`, `settings.toml` and `truth.json` into `folder`, which is made where missing.
+
+    Every file is written beside its place and then renamed, so that none is ever half there. `progress` is
+    called with the number of rows done so far.
+    """
+    folder = Path(folder)
+    batches = simulate_log(world, rows, seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    with _replacing(folder / "log.parquet") as path:
+        _write_parquet(path, batches, progress)
+    with _replacing(folder / "settings.toml") as path:
+        path.write_text(SETTINGS, encoding="utf-8")
+    truth = {metric: values._asdict() for metric, values in true_values(world, world.change, seed).items()}
+    content = {
+        "log": truth["click"],
+        "metrics": truth,
+        "world": world.name,
+        "seed": seed,
+        "rows": rows,
+    }
+    with _replacing(folder / "truth.json") as path:
+        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch], progress: Callable[[int], None] | None) -> None:
+    """Stream batches to Parquet, a row group each."""
+    done = 0
+    # A dictionary of scores, all different, would cost time and save nothing.
+    with pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["group", "day"]) as writer:
+        for batch in batches:
+            writer.write_batch(batch, row_group_size=ROW_GROUP)
+            done += batch.num_rows
+            if progress is not None:
+                progress(done)
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A path beside `path` to write to: renamed to it at the end, removed if anything goes wrong."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield beside
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)

@@ -1,0 +1,220 @@
+"""The simulated recommenders: every parameter of a world, and the named worlds.
+
+How a display comes about, with g its user's group, j a candidate and k a slot:
+
+    intent      z   = -recency_effect·z_recency + activity_effect·z_activity + hidden_intent_sd·h
+    appeal      u_j = N(0, 1) + cold_appeal·cold_j
+    control     s_j = control_sharpness·(ρ·u_j + √(1 - ρ²)·noise_j) - cold_penalty·cold_j
+    treatment   s_j + (strength·(α·u_j + √(1 - α²)·noise'_j) + cold_lift·cold_j)·exp(intent_coupling·h)
+    click rate  λ   = click_rate_g·exp(z - Var(z)/2)·Σ_k p_k·exp(appeal_effect·u_k)·c_k
+    click       P   = floor + (ceiling - floor)·(1 - exp(-λ/(ceiling - floor)))
+
+ρ is `control_accuracy`, α the change's `accuracy`; p_k ∝ k^-position_decay sums to 1; c_k = 1/(1 +
+cannibalisation·n_k), n_k the number of other shown items of item k's category. The treatment's term is added
+for users of the touched groups only; elsewhere both policies are the same. Both are top-K Plackett-Luce
+policies of temperature 1 on their scores.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from datetime import date
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """A group of users, logged as the column `group`."""
+
+    name: str
+    """What the log calls it."""
+
+    share: float
+    """Its share of the displays; the shares of a world sum to 1."""
+
+    click_rate: float
+    """Mean click rate λ of a display that shows items of average appeal, none alike, before saturation."""
+
+    revenue: float
+    """Mean revenue of a click."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """What the treatment does to the control's scores."""
+
+    touched: tuple[str, ...]
+    """Names of the groups whose scores change; no name, no change (an A/A test)."""
+
+    strength: float
+    """Standard deviation of the change of a candidate's score at average hidden intent."""
+
+    accuracy: float
+    """Correlation α of that change with the items' true appeal: negative for a treatment that does harm."""
+
+    cold_lift: float
+    """Added to the scores of cold items, those that the control hardly ever shows."""
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.accuracy <= 1:
+            raise ValueError(f"accuracy is {self.accuracy}: expected a correlation, from -1 to 1")
+        if self.strength < 0:
+            raise ValueError(f"strength is {self.strength}: expected a standard deviation, 0 or more")
+
+
+@dataclass(frozen=True, kw_only=True)
+class World:
+    """Every parameter of a simulated recommender; the module's docstring has the formulas.
+
+    >>> from dataclasses import replace
+    >>> replace(WORLDS["paper"], displays_per_user=3.0, sticky=True).slots
+    4
+    """
+
+    name: str
+    """What `truth.json` calls it."""
+
+    groups: tuple[Group, ...]
+    """The groups of users, of different value and volume."""
+
+    change: Change
+    """The treatment, as a change of the control's scores."""
+
+    candidates: int = 20
+    """M, the largest number of candidates of a display."""
+
+    min_candidates: int = 20
+    """The smallest number; each display's is uniform between the two."""
+
+    slots: int = 4
+    """K, the number of items shown."""
+
+    displays_per_user: float = 1.0
+    """Mean displays of a user, geometric; the number does not depend on the user's value."""
+
+    sticky: bool = False
+    """Whether all displays of a user have the same candidates, the same scores and the same ranking."""
+
+    recency_effect: float = 0.4
+    """How much one standard deviation of the log of `recency` (logged, by display) lowers the intent."""
+
+    activity_effect: float = 0.3
+    """How much one standard deviation of the log of `activity` (logged, by user) raises the intent."""
+
+    hidden_intent_sd: float = 0.4
+    """Standard deviation of the part of the intent that is by user and never logged."""
+
+    intent_coupling: float = 0.2
+    """How fast the treatment's change grows with the hidden intent h: as exp(intent_coupling·h)."""
+
+    appeal_effect: float = 0.55
+    """How much one standard deviation of appeal raises the log of an item's click rate."""
+
+    control_accuracy: float = 0.4
+    """Correlation ρ of the control's scores with the items' appeal."""
+
+    control_sharpness: float = 1.5
+    """Standard deviation of the control's scores: large is a low temperature."""
+
+    cold_share: float = 0.08
+    """Probability that a candidate is cold: penalised by the control."""
+
+    cold_penalty: float = 6.0
+    """How much the control lowers the scores of cold items."""
+
+    cold_appeal: float = 0.2
+    """How much better than the others cold items are, on the scale of the appeal."""
+
+    categories: int = 6
+    """Number of equally frequent item categories; items of one category are alike."""
+
+    cannibalisation: float = 0.3
+    """How much each other shown item that is alike takes from an item's click rate: 1/(1 + this) for one."""
+
+    position_decay: float = 0.7
+    """Slot k is looked at in proportion to k^-position_decay."""
+
+    click_floor: float = 1e-3
+    """The smallest click probability of a display."""
+
+    click_ceiling: float = 0.1
+    """The largest click probability of a display."""
+
+    revenue_sd: float = 1.0
+    """Standard deviation of the log of a click's revenue."""
+
+    first_day: date = date(2024, 3, 4)
+    """First day of the log."""
+
+    days: int = 7
+    """Length of the log in days, equally busy."""
+
+    def __post_init__(self) -> None:
+        problems = _problems(self)
+        if problems:
+            raise ValueError(f"world {self.name!r}: {'; '.join(problems)}")
+
+    @property
+    def intent_variance(self) -> float:
+        """Var(z), the variance of a display's intent."""
+        return self.recency_effect**2 + self.activity_effect**2 + self.hidden_intent_sd**2
+
+
+def _problems(world: World) -> list[str]:
+    """What makes the parameters contradict each other, in words."""
+    names = [group.name for group in world.groups]
+    shares = sum(group.share for group in world.groups)
+    fits = 1 <= world.slots <= world.min_candidates <= world.candidates <= 2**15
+    clickable = 0 <= world.click_floor < world.click_ceiling <= 1
+    unknown = sorted(set(world.change.touched) - set(names))
+    checks = [
+        (bool(unknown), f"the change touches {unknown}: expected groups among {names}"),
+        (len(set(names)) < len(names), f"groups {names}: expected different names"),
+        (not math.isclose(shares, 1.0), f"the groups' shares sum to {shares}: expected 1"),
+        (not fits, "expected 1 <= slots <= min_candidates <= candidates <= 32768"),
+        (world.displays_per_user < 1, f"displays_per_user is {world.displays_per_user}: expected 1 or more"),
+        (not clickable, "expected 0 <= click_floor < click_ceiling <= 1"),
+        (not 0 <= world.cold_share <= 1, f"cold_share is {world.cold_share}: expected a probability"),
+        (not -1 <= world.control_accuracy <= 1, "control_accuracy: expected a correlation, from -1 to 1"),
+        (not 1 <= world.categories <= 127, "categories: expected 1 to 127"),
+        (world.days < 1, "days: expected 1 or more"),
+    ]
+    return [message for wrong, message in checks if wrong]
+
+
+_PAPER = World(
+    name="paper",
+    groups=(
+        Group(name="passers-by", share=0.55, click_rate=0.0065, revenue=12.0),
+        Group(name="regulars", share=0.28, click_rate=0.021, revenue=18.0),
+        Group(name="shoppers", share=0.12, click_rate=0.058, revenue=25.0),
+        Group(name="fans", share=0.05, click_rate=0.095, revenue=40.0),
+    ),
+    change=Change(touched=("regulars", "shoppers", "fans"), strength=0.5, accuracy=0.9, cold_lift=6.5),
+)
+
+WORLDS: dict[str, World] = {
+    "paper": _PAPER,
+    "mild": replace(_PAPER, name="mild", change=replace(_PAPER.change, strength=0.4, cold_lift=1.0)),
+    "dense": replace(
+        _PAPER,
+        name="dense",
+        groups=tuple(replace(group, click_rate=20 * group.click_rate) for group in _PAPER.groups),
+        click_floor=0.01,
+        click_ceiling=0.95,
+    ),
+    "sharp": replace(
+        _PAPER,
+        name="sharp",
+        control_sharpness=4.0,
+        change=replace(_PAPER.change, strength=1.0, cold_lift=7.0),
+    ),
+    "no-overlap": replace(
+        _PAPER,
+        name="no-overlap",
+        cold_share=0.25,
+        cold_penalty=9.0,
+        change=replace(_PAPER.change, strength=0.8, cold_lift=11.0),
+    ),
+}
+"""The named worlds; `paper` is the default."""

@@ -1,0 +1,113 @@
+"""Importance weights and their caps, in log space: log w = log π_t(a) − log π_p(a)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays import Displays, Floats
+from foretest.normaliser import Normaliser
+from foretest.policies.base import Policy, shown_log_prob
+
+
+def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Floats:
+    """log w of the shown rankings; π_t(a) = 0 is legal (w = 0), π_p(a) = 0 is impossible data."""
+    log_t = shown_log_prob(treatment, displays, is_control=False)
+    return log_t - shown_log_prob(control, displays, is_control=True)
+
+
+def capped(log_w: Floats, cap: float, capping: str) -> Floats:
+    """log w̄: min(w, c) under max capping; w where w < c, else 0, under zero capping."""
+    if capping == "zero":
+        return np.where(log_w < np.log(cap), log_w, -np.inf)
+    return np.minimum(log_w, np.log(cap))
+
+
+class PointWeights(NamedTuple):
+    """What a pointwise weighting says of rewarded rows."""
+
+    log_h: Floats
+    log_cap: Floats  # the row's own cap
+    q: Floats
+    unsupported: npt.NDArray[np.bool_]
+    approximate: npt.NDArray[np.bool_]  # past the bound on trials
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """A row's weight h in an estimator, as a function of its importance weight w.
+
+    Subclass it for an estimator of your own: `log_h(log_w)` gives log h for every row. It must be a frozen
+    dataclass, so that two estimators with equal weightings share their sums.
+    """
+
+    #: is h found for rewarded rows only, from draws of the policies?
+    pointwise: ClassVar[bool] = False
+
+    def log_h(self, log_w: Floats) -> Floats:
+        raise NotImplementedError(f"{type(self).__name__} has no log_h")
+
+
+@dataclass(frozen=True)
+class Uncapped(Weighting):
+    """h = w."""
+
+    def log_h(self, log_w: Floats) -> Floats:
+        return log_w
+
+
+@dataclass(frozen=True)
+class Capped(Weighting):
+    """h = w̄."""
+
+    cap: float
+    capping: str = "max"
+
+    def log_h(self, log_w: Floats) -> Floats:
+        return capped(log_w, self.cap, self.capping)
+
+
+@dataclass(frozen=True)
+class PointWeighting(Weighting):
+    """h needs q(x): found for rewarded rows alone."""
+
+    pointwise: ClassVar[bool] = True
+
+    def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
+        raise NotImplementedError(f"{type(self).__name__} has no of_rewarded")
+
+
+@dataclass(frozen=True)
+class Pointwise(PointWeighting):
+    """h = IP_c(x)·w̄, IP_c an estimate of 1/q(x) at one cap."""
+
+    cap: float
+    capping: str = "max"
+
+    def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
+        inverse, unsupported, stuck = normaliser.inverse(displays, self.cap, zero=self.capping == "zero")
+        with np.errstate(divide="ignore"):
+            log_h = capped(log_w, self.cap, self.capping) + np.log(inverse)
+        q = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=~unsupported)
+        return PointWeights(log_h, np.full(len(log_w), np.log(self.cap)), q, unsupported, stuck)
+
+
+@dataclass(frozen=True)
+class Adaptive(PointWeighting):
+    """h = w̃ = min(w, c̃(x))/q_c̃(x) ≤ bound, c̃ the largest cap for which that holds (the paper's appendix).
+
+    Where there is none, h = 1: the row counts as unsupported.
+    """
+
+    bound: float
+
+    def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
+        cap, q = normaliser.adaptive(displays, self.bound)
+        unsupported = q <= 0.0
+        with np.errstate(divide="ignore"):
+            log_cap = np.log(cap)
+            log_h = np.where(unsupported, 0.0, np.minimum(log_w, log_cap) - np.log(np.where(unsupported, 1.0, q)))
+        return PointWeights(log_h, log_cap, q, unsupported, np.zeros(len(log_w), np.bool_))
