@@ -48,7 +48,7 @@ class Displays:
         return self.ranking.lengths
 
     def key(self) -> Hashes:
-        """The display's key, from which its draws follow: the hash of its id, else of unit, ranking and control columns.
+        """What its draws follow from: the hash of its id, else of unit, ranking and control columns.
 
         Rewards and treatment columns never enter: adding a treatment changes no digit.
         """

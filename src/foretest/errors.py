@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 
 class BadInput(ValueError):
@@ -26,7 +28,8 @@ class RowFault(BadInput):
     def sentence(self, source: str, row: int, count: int) -> str:
         """The full message, once the whole log has been searched for the same fault."""
         share = "no other row has" if count == 1 else f"{count:,} rows have"
-        return f"{source}: column '{self.column}', row {row} (the first row is 0): {self.what}; {share} this fault. {self.remedy}"
+        where = f"{source}: column '{self.column}', row {row} (the first row is 0)"
+        return f"{where}: {self.what}; {share} this fault. {self.remedy}"
 
 
 def nearest(name: str, options: Iterable[str]) -> str:

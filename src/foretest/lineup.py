@@ -13,7 +13,7 @@ from foretest.weights import Adaptive, Pointwise
 
 
 def lineup(settings: Settings) -> tuple[Plan, list[str]]:
-    """The plan of a run, and notes on the estimators that were left out. One that is asked for but cannot run is an error."""
+    """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
     asked = settings.analysis.estimators
     notes: list[str] = []

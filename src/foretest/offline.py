@@ -28,6 +28,7 @@ from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.result import Control, Estimate, Metric, Result
 from foretest.settings import Analysis, LogColumns, Settings
+from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
 from foretest.verdict import decide, reasons_against
@@ -77,13 +78,18 @@ class OfflineTest:
     @classmethod
     def from_toml(cls, path: str | Path) -> OfflineTest:
         """The test that a settings file describes."""
-        return cls.from_settings(Settings.from_toml(path))
+        return cls.from_settings(read_settings(path))
 
     @classmethod
     def from_settings(cls, settings: Settings) -> OfflineTest:
         test = cls.__new__(cls)
         test.settings = settings
         return test
+
+    def replace(self, **analysis: Any) -> OfflineTest:
+        """The same test with other [analysis] settings."""
+        changed = dataclasses.replace(self.settings, analysis=self.settings.analysis.replace(**analysis))
+        return OfflineTest.from_settings(changed)
 
     def run(
         self,

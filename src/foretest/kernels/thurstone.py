@@ -62,7 +62,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes
             continue
         low -= 9.0
         high += 9.0
-        panels = int(math.ceil((high - low) * (high - low) / 8.0))
+        panels = math.ceil((high - low) * (high - low) / 8.0)
         half = 0.5 * (high - low) / panels
         points = panels * order
         g = np.zeros(points)

@@ -1,0 +1,43 @@
+"""Progress on stderr: rows, rate and time left, only on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from foretest.offline import Progress
+
+
+@contextmanager
+def progress_bar() -> Iterator[Progress | None]:
+    """A callback for long work that draws a bar; None where nobody would see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+    from rich.text import Text
+
+    class Rate(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            return Text(f"{task.speed:,.0f} rows/s" if task.speed else "")
+
+    with Bars(
+        TextColumn("{task.description:12}"), BarColumn(24), TextColumn("{task.completed:,.0f} rows"), Rate(),
+        TimeRemainingColumn(compact=True), console=Console(stderr=True), transient=True,
+    ) as bars:  # fmt: skip
+        tasks: dict[str, object] = {}
+        lock = threading.Lock()
+
+        def advance(stage: str, total: int | None, rows: int) -> None:
+            with lock:
+                if stage not in tasks:
+                    tasks[stage] = bars.add_task(stage, total=total)
+                bars.advance(tasks[stage], rows)  # type: ignore[arg-type]
+
+        yield advance

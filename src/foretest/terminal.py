@@ -1,0 +1,155 @@
+"""Results as text: tables that read well in 80 columns, one formatter for every kind of number."""
+
+from __future__ import annotations
+
+from html import escape
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from foretest.result import Estimate, Metric, Result
+
+_STYLES = {"positive": "bold green", "negative": "bold red", "neutral": "yellow", "insufficient": "magenta"}
+
+
+def percent(value: float | None, *, sign: bool = False) -> str:
+    """A share or a relative uplift.
+
+    >>> percent(0.0512, sign=True), percent(0.0003), percent(None), percent(12.3456, sign=True)
+    ('+5.1 %', '0.03 %', '-', '+1,235 %')
+    """
+    if value is None:
+        return "-"
+    size = abs(value) * 100.0
+    digits = 0 if size >= 100 else 1 if size >= 1 or size == 0 else 2 if size >= 0.01 else 3
+    return f"{value * 100.0:{'+' if sign else ''},.{digits}f} %"
+
+
+def number(value: float | None) -> str:
+    """A value in four significant digits, a large one with thousands.
+
+    >>> number(0.020495), number(29431.68), number(2.5e7), number(1e-9), number(None)
+    ('0.02050', '29,432', '25,000,000', '1.000e-09', '-')
+    """
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e12 or abs(value) < 1e-4:
+        return f"{value:.3e}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:#.4g}"
+
+
+def span(lower: float | None, upper: float | None) -> str:
+    """An interval of relative uplifts."""
+    return f"{percent(lower, sign=True)} to {percent(upper, sign=True)}"
+
+
+def result_table(result: Result, truth: dict[str, float] | None = None) -> Group:
+    """Health above, then a table a metric, then notes; `truth` is the known relative uplift of simulated metrics."""
+    parts: list[Any] = [_title(result), _health(result)]
+    for name, metric in result.metrics.items():
+        parts += [Text(), *_metric(name, metric, result, (truth or {}).get(name))]
+    if result.notes:
+        parts += [Text(), *(Text(f"Note: {note}", style="dim") for note in result.notes)]
+    return Group(*parts)
+
+
+def render(result: Result, width: int = 80) -> str:
+    """The tables as plain text."""
+    console = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
+    console.print(result_table(result))
+    return console.file.getvalue().rstrip("\n")  # type: ignore[attr-defined, no-any-return]
+
+
+def render_html(result: Result) -> str:
+    """The same as HTML, for notebooks: every name is text."""
+    return f"<pre>{escape(render(result, width=100))}</pre>"
+
+
+def _title(result: Result) -> Text:
+    log = result.log
+    about = "about " if log.get("units_approximate") else ""
+    unit = result.settings["log"].get("unit")
+    units = f", {about}{log['units']:,} units ({unit})" if unit else ""
+    positives = ", ".join(f"{count:,} with {name}" for name, count in log["positives"].items())
+    return Text.assemble(("Foretest ", "bold"), f"{log['rows']:,} displays{units}, {positives}")
+
+
+def _health(result: Result) -> Table:
+    h, a = result.health, result.settings["analysis"]
+    rows = result.log["rows"] or 1
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(style="dim")
+
+    def line(name: str, value: str, note: str = "") -> None:
+        table.add_row(name, value, note)
+
+    size = h["effective_sample_size"]
+    line("effective sample size", number(size), f"{percent((size or 0.0) / rows)} of rows, at cap {a['cap']:g}")
+    for name, count in h["effective_positives"].items():
+        line(f"effective {name}", number(count), "of capped weight x reward")
+    line("treatment mass kept", percent(h["treatment_mass_kept"]), "mean capped weight; 100 % when nothing is cut")
+    line("rows above the cap", percent(h["capped_share"]))
+    largest = number(h["max_weight"]) if h["max_weight"] is not None else f"10^{h['max_log10_weight'] or 0:.0f}"
+    line("largest weight", largest, f"{percent(h['max_weight_share'])} of all weight")
+    line("unsupported rows", f"{h['unsupported_rows']:,}")
+    if h["support"] is not None:
+        s = h["support"]
+        line(
+            "displays with q < 0.5",
+            percent(s["share_q_below_half"]),
+            "over half of the treatment's choices are capped there",
+        )
+        line(
+            "mass never shown",
+            percent(s["treatment_mass_unshowable"]),
+            "of the treatment, on what the control cannot show",
+        )
+    return table
+
+
+def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> list[Any]:
+    c, level = metric.control, result.settings["analysis"]["confidence_level"]
+    head = Text.assemble(
+        (name, "bold"), f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display"
+    )
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column("", width=1)
+    table.add_column("estimator", no_wrap=True)
+    table.add_column("treatment", justify="right", no_wrap=True)
+    table.add_column("uplift", justify="right", no_wrap=True)
+    table.add_column(f"{percent(level)} interval".replace(".0", ""), justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for label, e in metric.estimates.items():
+        leads = label == metric.headline
+        table.add_row(
+            ">" if leads else "",
+            Text(label, style="bold" if leads else ""),
+            number(e.treatment),
+            percent(e.rel_effect_size, sign=True),
+            span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
+            Text(e.verdict, style=_STYLES[e.verdict]),
+        )
+    if truth is not None:
+        table.add_row(
+            "", Text("the truth", style="cyan"), "", percent(truth, sign=True), "", Text("simulated", style="cyan")
+        )
+    return [head, table, *_reasons(metric.estimates)]
+
+
+def _reasons(estimates: dict[str, Estimate]) -> list[Text]:
+    """Each reason once, with the estimators that share it."""
+    shared: dict[str, list[str]] = {}
+    for label, estimate in estimates.items():
+        for reason in estimate.reasons:
+            shared.setdefault(reason, []).append(label)
+    return [Text(f"  {', '.join(labels)}: {reason}", style="dim") for reason, labels in shared.items()]
