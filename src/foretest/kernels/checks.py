@@ -8,7 +8,7 @@ from foretest.kernels.jit import jit
 
 
 @jit
-def ranking_faults(ranking, starts, lengths, eligible):  # type: ignore[no-untyped-def]
+def ranking_faults(ranking, starts, lengths, eligible):
     """0 for a good row; 1 empty; 2 longer than the list; 3 a position out of range; 4 an item twice.
 
     eligible −1: the number of items is not known, only signs and repeats are looked at.
@@ -37,7 +37,7 @@ def ranking_faults(ranking, starts, lengths, eligible):  # type: ignore[no-untyp
 
 
 @jit
-def positions_in(shown, starts, lengths, items, i_starts, i_lengths):  # type: ignore[no-untyped-def]
+def positions_in(shown, starts, lengths, items, i_starts, i_lengths):
     """Each shown code's position in its row's items; rows with one that is absent; rows with a repeated item."""
     total = 0
     for i in range(len(lengths)):

@@ -8,7 +8,7 @@ from foretest.kernels.jit import fast
 
 
 @fast
-def exp_nonpositive(x, bits, power, n):  # type: ignore[no-untyped-def]
+def exp_nonpositive(x, bits, power, n):
     """Replace x[:n], all ≤ 0, by exp(x) to 2 units in the last place.
 
     exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 13. Both loops

@@ -19,34 +19,34 @@ _P5 = np.uint64(0x27D4EB2F165667C5)
 
 
 @jit
-def _rotate(x, r):  # type: ignore[no-untyped-def]
+def _rotate(x, r):
     return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
 
 
 @jit
-def _round(accumulator, word):  # type: ignore[no-untyped-def]
+def _round(accumulator, word):
     return _rotate(accumulator + word * _P2, 31) * _P1
 
 
 @jit
-def _merge(h, accumulator):  # type: ignore[no-untyped-def]
+def _merge(h, accumulator):
     return (h ^ _round(np.uint64(0), accumulator)) * _P1 + _P4
 
 
 @jit
-def _avalanche(h):  # type: ignore[no-untyped-def]
+def _avalanche(h):
     h = (h ^ (h >> np.uint64(33))) * _P2
     h = (h ^ (h >> np.uint64(29))) * _P3
     return h ^ (h >> np.uint64(32))
 
 
 @jit
-def _tail_word(h, word):  # type: ignore[no-untyped-def]
+def _tail_word(h, word):
     return _rotate(h ^ _round(np.uint64(0), word), 27) * _P1 + _P4
 
 
 @jit
-def xxh64_words(words, n, seed):  # type: ignore[no-untyped-def]
+def xxh64_words(words, n, seed):
     """XXH64 of the 8·n bytes of words[:n], uint64, little-endian."""
     i = 0
     if n >= 4:
@@ -72,7 +72,7 @@ def xxh64_words(words, n, seed):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _word(data, at, width):  # type: ignore[no-untyped-def]
+def _word(data, at, width):
     word = np.uint64(0)
     for b in range(width):
         word |= np.uint64(data[at + b]) << np.uint64(8 * b)
@@ -80,7 +80,7 @@ def _word(data, at, width):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _xxh64_bytes(data, start, length, seed):  # type: ignore[no-untyped-def]
+def _xxh64_bytes(data, start, length, seed):
     at = start
     end = start + length
     if length >= 32:
@@ -112,7 +112,7 @@ def _xxh64_bytes(data, start, length, seed):  # type: ignore[no-untyped-def]
 
 
 @jit
-def hash_integers(values):  # type: ignore[no-untyped-def]
+def hash_integers(values):
     """XXH64 (seed 0) of each int64."""
     out = np.empty(len(values), np.uint64)
     word = np.empty(1, np.uint64)
@@ -123,7 +123,7 @@ def hash_integers(values):  # type: ignore[no-untyped-def]
 
 
 @jit
-def hash_strings(data, offsets):  # type: ignore[no-untyped-def]
+def hash_strings(data, offsets):
     """XXH64 (seed 0) of each UTF-8 string data[offsets[i]:offsets[i+1]]."""
     n = len(offsets) - 1
     out = np.empty(n, np.uint64)
@@ -133,7 +133,7 @@ def hash_strings(data, offsets):  # type: ignore[no-untyped-def]
 
 
 @jit
-def chain_scalars(hashes, words):  # type: ignore[no-untyped-def]
+def chain_scalars(hashes, words):
     """hashes[i] <- XXH64 of (hashes[i], words[i])."""
     pair = np.empty(2, np.uint64)
     for i in range(len(hashes)):
@@ -143,7 +143,7 @@ def chain_scalars(hashes, words):  # type: ignore[no-untyped-def]
 
 
 @jit
-def chain_lists(hashes, words, starts, lengths):  # type: ignore[no-untyped-def]
+def chain_lists(hashes, words, starts, lengths):
     """hashes[i] <- XXH64 of (hashes[i], the words of list i)."""
     longest = 0
     for i in range(len(lengths)):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 
-F = TypeVar("F", bound=Callable[..., Any])
+Kernel = Callable[..., Any]
 
 
-def jit(function: F) -> F:
+def jit(function: Kernel) -> Kernel:
     """Compile `function` with numba (no GIL, IEEE division) and cache it.
 
     numba looks for a writable folder beside the source, then in the user's cache folder. Where there is
@@ -19,14 +19,15 @@ def jit(function: F) -> F:
     return _compile(function, {})
 
 
-def fast(function: F) -> F:
+def fast(function: Kernel) -> Kernel:
     """As `jit`, for loops whose inputs are known to be finite and whose sums may be reordered."""
     return _compile(function, {"fastmath": {"contract", "nsz", "nnan", "ninf", "arcp", "reassoc"}})
 
 
-def _compile(function: F, options: dict[str, Any]) -> F:
+def _compile(function: Kernel, options: dict[str, Any]) -> Kernel:
     options = {"nogil": True, "error_model": "numpy", **options}
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        compiled: Kernel = numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        compiled = numba.njit(**options)(function)
+    return compiled

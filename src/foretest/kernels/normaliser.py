@@ -19,7 +19,7 @@ _SAFE_SHARE = 0.05
 
 
 @jit
-def _spread(x, n):  # type: ignore[no-untyped-def]
+def _spread(x, n):
     least = 0.0
     for j in range(n):
         least = min(least, x[j])
@@ -27,7 +27,7 @@ def _spread(x, n):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _alias_table(e, n, total, keep, other, small, large):  # type: ignore[no-untyped-def]
+def _alias_table(e, n, total, keep, other, small, large):
     """Walker's alias table by Vose's method: item j with probability keep[j], else other[j]."""
     smalls = 0
     larges = 0
@@ -57,7 +57,7 @@ def _alias_table(e, n, total, keep, other, small, large):  # type: ignore[no-unt
 
 
 @jit
-def _rest(e, n, taken):  # type: ignore[no-untyped-def]
+def _rest(e, n, taken):
     total = 0.0
     for j in range(n):
         if not taken[j]:
@@ -66,7 +66,7 @@ def _rest(e, n, taken):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _pick(e, n, keep, other, taken, tail, total, generator, counter):  # type: ignore[no-untyped-def]
+def _pick(e, n, keep, other, taken, tail, total, generator, counter):
     """One item not taken, in proportion to e, and the next counter.
 
     Alias draws with rejection while enough mass is left; a scan of the rest where a peaked policy would spin.
@@ -94,7 +94,7 @@ def _pick(e, n, keep, other, taken, tail, total, generator, counter):  # type: i
 
 
 @jit
-def _gumbel_ranking(x, n, k, generator, noisy, ranking):  # type: ignore[no-untyped-def]
+def _gumbel_ranking(x, n, k, generator, noisy, ranking):
     """Top K of x + Gumbel noise: exact for any spread of scores, at one log an item."""
     for j in range(n):
         noisy[j] = x[j] - np.log(-np.log(uniform_at(generator, j)))
@@ -108,7 +108,7 @@ def _gumbel_ranking(x, n, k, generator, noisy, ranking):  # type: ignore[no-unty
 
 
 @jit
-def draws(  # type: ignore[no-untyped-def]
+def draws(
     t_values,
     t_starts,
     p_values,
@@ -216,7 +216,7 @@ def draws(  # type: ignore[no-untyped-def]
 
 
 @jit
-def adaptive_cap(alpha, beta, n, bound):  # type: ignore[no-untyped-def]
+def adaptive_cap(alpha, beta, n, bound):
     """The largest c with c/q(c) ≤ bound, q(c) = Σ min(α, c·β), and q there; (0, 0) where there is none.
 
     q is concave and piecewise linear and q(0) = 0, so Newton's steps on q(c) − c/bound from the right,
@@ -254,7 +254,7 @@ def adaptive_cap(alpha, beta, n, bound):  # type: ignore[no-untyped-def]
 
 
 @jit
-def adaptive_caps_of_draws(log_w, bound):  # type: ignore[no-untyped-def]
+def adaptive_caps_of_draws(log_w, bound):
     """Row by row, the adaptive cap on two-sided draws: α = 2W/(1+W)/S and β = 2/(1+W)/S."""
     rows, count = log_w.shape
     alpha = np.empty(count)
@@ -270,7 +270,7 @@ def adaptive_caps_of_draws(log_w, bound):  # type: ignore[no-untyped-def]
 
 
 @jit
-def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):  # type: ignore[no-untyped-def]
+def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
     """α = π_t(a) and β = π_p(a) of every ranking, depth first without recursion; their number."""
     safe = k * (_spread(t, n) + _spread(p, n)) <= _SAFE_SPREAD
     for j in range(n):
@@ -318,9 +318,7 @@ def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta): 
 
 
 @jit
-def enumerate_all(  # type: ignore[no-untyped-def]
-    t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, cap, zero, bound
-):
+def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, cap, zero, bound):
     """Over all rankings of each display (`most` at the most): q at `cap` where bound is NaN (first answer 0),
     else the adaptive cap for `bound` and q there."""
     rows = len(lengths)
@@ -352,7 +350,7 @@ def enumerate_all(  # type: ignore[no-untyped-def]
 
 
 @jit
-def capped_mass(alpha, beta, n, cap, zero):  # type: ignore[no-untyped-def]
+def capped_mass(alpha, beta, n, cap, zero):
     """q = Σ min(α, c·β) under max capping, Σ α·1(α < c·β) under zero capping."""
     q = 0.0
     for j in range(n):

@@ -15,7 +15,7 @@ _TINY = 1e-280
 
 
 @jit
-def longest(lengths):  # type: ignore[no-untyped-def]
+def longest(lengths):
     most = 1
     for i in range(len(lengths)):
         most = max(most, lengths[i])
@@ -23,7 +23,7 @@ def longest(lengths):  # type: ignore[no-untyped-def]
 
 
 @jit
-def load_row(values, start, n, inverse_temperature, x):  # type: ignore[no-untyped-def]
+def load_row(values, start, n, inverse_temperature, x):
     """x[:n] <- (s − max s)/T; False if a score is NaN or infinite."""
     most = -np.inf
     check = 0.0
@@ -37,7 +37,7 @@ def load_row(values, start, n, inverse_temperature, x):  # type: ignore[no-untyp
 
 
 @jit
-def log_prob_by_tails(x, n, ranking, start, k):  # type: ignore[no-untyped-def]
+def log_prob_by_tails(x, n, ranking, start, k):
     """log p = Σ_k x[a_k] − LSE over items not in a_1..a_{k−1} of x, tails added from the end in log space."""
     most = -np.inf
     for j in range(n):
@@ -66,7 +66,7 @@ def log_prob_by_tails(x, n, ranking, start, k):  # type: ignore[no-untyped-def]
 
 
 @jit
-def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temperature):  # type: ignore[no-untyped-def]
+def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temperature):
     """log π(a) a row, O(M + K); NaN where a score is not finite.
 
     exp once an item, tails by adding (the rest, a_K, a_{K−1}, …), one log for the product of the tails.
@@ -113,7 +113,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
 
 
 @jit
-def sample(values, starts, lengths, slots, inverse_temperature, u, out, out_starts):  # type: ignore[no-untyped-def]
+def sample(values, starts, lengths, slots, inverse_temperature, u, out, out_starts):
     """One ranking a row, slot by slot: the item where the running sum of e over the rest passes u·(their sum).
 
     Each slot subtracts the largest score left, so that a dominant item costs the others no digit.
@@ -144,7 +144,7 @@ def sample(values, starts, lengths, slots, inverse_temperature, u, out, out_star
 
 
 @jit
-def log_weight_bound(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse):  # type: ignore[no-untyped-def]
+def log_weight_bound(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse):
     """An upper bound on log w over all rankings of each display; w ≤ cap everywhere makes q = 1 without a draw.
 
     log w = Σ_k d[a_k] + Σ_k log(tail_p/tail_t), d = x_t − x_p. The first sum is at most that of the K largest d;

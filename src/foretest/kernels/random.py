@@ -15,7 +15,7 @@ _TO_UNIT = 2.0**-53
 
 
 @jit
-def mix64(z):  # type: ignore[no-untyped-def]
+def mix64(z):
     """SplitMix64's finaliser."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -23,31 +23,31 @@ def mix64(z):  # type: ignore[no-untyped-def]
 
 
 @jit
-def state_of(seed, stream, key):  # type: ignore[no-untyped-def]
+def state_of(seed, stream, key):
     """The generator's state for one display and one purpose (`stream`)."""
     return mix64(key ^ mix64(np.uint64(seed) * _GAMMA + np.uint64(stream) + np.uint64(1)))
 
 
 @jit
-def bits_at(state, counter):  # type: ignore[no-untyped-def]
+def bits_at(state, counter):
     """Output number `counter` (from 0) of the state."""
     return mix64(state + (np.uint64(counter) + np.uint64(1)) * _GAMMA)
 
 
 @jit
-def uniform_at(state, counter):  # type: ignore[no-untyped-def]
+def uniform_at(state, counter):
     """A double in the open interval (0, 1)."""
     return (np.float64(bits_at(state, counter) >> np.uint64(11)) + 0.5) * _TO_UNIT
 
 
 @jit
-def draw_state(state, draw):  # type: ignore[no-untyped-def]
+def draw_state(state, draw):
     """The generator of draw number `draw`: each draw may use as many numbers as it needs."""
     return bits_at(state, draw)
 
 
 @jit
-def uniforms(seed, stream, keys, first, count, width):  # type: ignore[no-untyped-def]
+def uniforms(seed, stream, keys, first, count, width):
     """out[i, d, j] is number j of draw first+d of keys[i]'s generator."""
     out = np.empty((len(keys), count, width))
     for i in range(len(keys)):
@@ -60,7 +60,7 @@ def uniforms(seed, stream, keys, first, count, width):  # type: ignore[no-untype
 
 
 @jit
-def derive(hashes, salt):  # type: ignore[no-untyped-def]
+def derive(hashes, salt):
     """An independent hash of each hash: buckets, folds and samples must not share bits."""
     out = np.empty_like(hashes)
     for i in range(len(hashes)):

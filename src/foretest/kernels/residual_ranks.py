@@ -11,7 +11,7 @@ from foretest.kernels.jit import jit
 
 
 @jit
-def residual_ranks(values, starts, lengths, ranking, r_starts, r_lengths, out, out_starts):  # type: ignore[no-untyped-def]
+def residual_ranks(values, starts, lengths, ranking, r_starts, r_lengths, out, out_starts):
     """out <- the residual rank of every shown item; −1 in rows with a score that is not finite."""
     for i in range(len(starts)):
         at = starts[i]
@@ -33,7 +33,7 @@ def residual_ranks(values, starts, lengths, ranking, r_starts, r_lengths, out, o
 
 
 @jit
-def items_at(values, starts, lengths, ranks, r_starts, r_lengths):  # type: ignore[no-untyped-def]
+def items_at(values, starts, lengths, ranks, r_starts, r_lengths):
     """In place: residual ranks become the items that have them."""
     for i in range(len(starts)):
         n = lengths[i]

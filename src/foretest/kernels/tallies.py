@@ -8,7 +8,7 @@ from foretest.kernels.jit import jit
 
 
 @jit
-def tally(keys, counts, used, limit, units, amounts):  # type: ignore[no-untyped-def]
+def tally(keys, counts, used, limit, units, amounts):
     """Add amounts[i] to unit i's count in an open-addressing table (count 0: a free place).
 
     Returns the units in the table and how many entries were taken in; fewer than given where the limit was reached.
@@ -28,7 +28,7 @@ def tally(keys, counts, used, limit, units, amounts):  # type: ignore[no-untyped
 
 
 @jit
-def tally_cells(counts, lowest, units, amounts):  # type: ignore[no-untyped-def]
+def tally_cells(counts, lowest, units, amounts):
     """Add to the cell of each unit's low bits; `lowest` keeps the smallest of its other bits, as a number in [0, 1)."""
     mask = np.uint64(len(counts) - 1)
     for i in range(len(units)):

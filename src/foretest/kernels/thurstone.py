@@ -27,7 +27,7 @@ NODES, WEIGHTS, TO_ONE = _quadrature()
 
 
 @jit
-def _log_ndtr(x):  # type: ignore[no-untyped-def]
+def _log_ndtr(x):
     if x > -30.0:
         return math.log(0.5 * math.erfc(-x * 0.7071067811865476))
     # asymptotic series of Mills' ratio, good to 1e-14 here
@@ -36,7 +36,7 @@ def _log_ndtr(x):  # type: ignore[no-untyped-def]
 
 
 @jit
-def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes, weights, to_one):  # type: ignore[no-untyped-def]
+def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes, weights, to_one):
     """log p, p = ∫ φ_{a_K}(u) H_K(u) ∏_{rest} Φ(u − μ_j) du, H_1 = 1, H_{k+1}(u) = ∫_u^∞ φ_{a_k}(s) H_k(s) ds.
 
     Scores are in units of sigma. The line is cut into panels narrow enough for the steepest Gaussian on it; each
