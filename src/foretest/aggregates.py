@@ -292,7 +292,7 @@ class Fold:
     ) -> Floats:
         buckets = self.plan.settings.analysis.buckets
         size = len(self.state["strata"][table].labels) * buckets
-        return np.bincount(code * buckets + bucket, weights=amounts, minlength=size)
+        return np.asarray(np.bincount(code * buckets + bucket, weights=amounts, minlength=size), np.float64)
 
     def _add_weights(
         self, weighting: Weighting, log_h: Floats, rows: Rows, rewarded: npt.NDArray[np.int64],
@@ -370,7 +370,8 @@ class Fold:
         if not len(rewarded):
             return
         displays, rewards = rows.displays.take(rewarded), rows.rewards[rewarded]
-        columns = {"unit": rows.unit[rewarded], "key": displays.key(), "log_w": log_w[rewarded]}
+        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[rewarded], "key": displays.key()}
+        columns["log_w"] = log_w[rewarded]
         columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
         columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
         for i, weighting in enumerate(plan.point_weightings):

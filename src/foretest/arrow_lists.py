@@ -53,7 +53,9 @@ class Ragged:
     def flat(self) -> npt.NDArray[Any]:
         """The values of all lists, one after the other (a copy)."""
         packed = np.cumsum(self.lengths) - self.lengths
-        return self.values[np.arange(int(self.lengths.sum())) + np.repeat(self.starts - packed, self.lengths)]
+        return np.asarray(
+            self.values[np.arange(int(self.lengths.sum())) + np.repeat(self.starts - packed, self.lengths)]
+        )
 
     def compact(self) -> Ragged:
         """A copy that holds on to no other values."""

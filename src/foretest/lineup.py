@@ -98,5 +98,5 @@ def _check_policies(settings: Settings) -> None:
     for feature in settings.log.features:
         if feature in used:
             raise BadInput(
-                f"the feature '{feature}' is a column of the treatment: strata and V(x) must not depend on the treatment."
+                f"the feature '{feature}' is a column of the treatment: strata and V(x) must not depend on it."
             )

@@ -145,7 +145,9 @@ class Normaliser:
         if self._fused:
             return self._fused_draws(displays, stream, first, count, True, cap, zero)
         log_w = self.draw(displays, stream, first, count, from_treatment=True)
-        return (log_w < np.log(cap)).astype(np.float64) if zero else np.exp(np.minimum(0.0, np.log(cap) - log_w))
+        return np.asarray(
+            np.where(log_w < np.log(cap), 1.0, 0.0) if zero else np.exp(np.minimum(0.0, np.log(cap) - log_w))
+        )
 
     def _midzuno_sen(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
         """Draw a_1 until u < z_1, then a_2..a_S; S/Σz_i has mean 1/q exactly (the paper's text inverts a ratio)."""
@@ -221,11 +223,9 @@ class Normaliser:
     def _is_cheap(self, displays: Displays) -> Mask:
         if getattr(self.treatment, "deterministic", False):
             return np.ones(len(displays), np.bool_)
-        counts = {
-            pair: perm(*pair) for pair in set(zip(displays.eligible.tolist(), displays.slots.tolist(), strict=True))
-        }
-        number = [counts[pair] for pair in zip(displays.eligible.tolist(), displays.slots.tolist(), strict=True)]
-        return np.array([c <= CHEAP_RANKINGS for c in number], np.bool_) | (displays.slots == 1)
+        sizes, which = np.unique(np.stack([displays.eligible, displays.slots]), axis=1, return_inverse=True)
+        few = [k == 1 or perm(int(m), int(k)) <= CHEAP_RANKINGS for m, k in sizes.T]
+        return np.array(few, np.bool_)[which.ravel()]
 
     def _exactly(
         self, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan

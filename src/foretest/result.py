@@ -68,7 +68,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
-        return finite(
+        document: dict[str, Any] = finite(
             {
                 "foretest": self.version,
                 "schema": SCHEMA,
@@ -79,6 +79,7 @@ class Result:
                 "notes": self.notes,
             }
         )
+        return document
 
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""

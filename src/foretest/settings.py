@@ -84,10 +84,10 @@ class Analysis:
             object.__setattr__(self, "estimators", tuple(self.estimators))
             if not self.estimators:
                 raise BadInput("estimators is empty: leave the key out to run all that are possible.")
-        _number("cap", self.cap, above=0.0)
-        _number("weight_bound", self.weight_bound, at_least=1.0)
-        _number("strata_base", self.strata_base, above=1.0)
-        _number("confidence_level", self.confidence_level, above=0.0, below=1.0)
+        check_number("cap", self.cap, above=0.0)
+        check_number("weight_bound", self.weight_bound, at_least=1.0)
+        check_number("strata_base", self.strata_base, above=1.0)
+        check_number("confidence_level", self.confidence_level, above=0.0, below=1.0)
         for name, least in (("draws", 2), ("n_resamples", 1), ("buckets", 2), ("folds", 2), ("seed", 0)):
             _integer(name, getattr(self, name), least)
         if self.draws % 2:
@@ -104,7 +104,7 @@ class Analysis:
         bounds = self.r_max.values() if isinstance(self.r_max, Mapping) else [self.r_max]
         for bound in bounds:
             if bound is not None:
-                _number("r_max", bound, above=0.0)
+                check_number("r_max", bound, above=0.0)
 
     def replace(self, **changes: Any) -> Analysis:
         """A copy with other values; an unknown name is refused."""
@@ -150,7 +150,7 @@ def _names(where: str, value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _number(
+def check_number(
     name: str,
     value: Any,
     *,

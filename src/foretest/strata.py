@@ -68,7 +68,7 @@ def value_bins(value: Floats, base: float) -> npt.NDArray[np.int64]:
 
 
 def merged_bins(labels: list[int], rows: Floats) -> list[list[int]]:
-    """Value bins as groups of codes, lowest first: one under 200 rows joins the next lower (the lowest the next higher).
+    """Value bins as groups of codes, lowest first: one under 200 rows joins the next lower (the lowest, the next).
 
     >>> merged_bins([-3, -2, -1], np.array([500.0, 10.0, 300.0]))
     [[0, 1], [2]]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy.typing as npt
 
 from foretest.estimators.base import Estimator, Sums, ratio
+from foretest.settings import check_number
 from foretest.weights import Adaptive, Weighting
 
 if TYPE_CHECKING:
@@ -24,6 +25,10 @@ class AdaptivePointNCIS(Estimator):
 
     key: ClassVar[str] = "point-ncis-adaptive"
     weight_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight_bound is not None:
+            check_number("weight_bound", self.weight_bound, at_least=1.0)
 
     def weighting(self, analysis: Analysis) -> Weighting:
         return Adaptive(self.weight_bound or analysis.weight_bound)

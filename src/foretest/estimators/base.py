@@ -67,4 +67,4 @@ class Estimator:
 def ratio(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """numerator/denominator, 0 where the denominator is 0."""
     out = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape), np.result_type(numerator, denominator))
-    return np.divide(numerator, denominator, out=out, where=denominator != 0)
+    return np.asarray(np.divide(numerator, denominator, out=out, where=denominator != 0))

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
 
+from foretest.errors import choose
 from foretest.estimators.base import Estimator, Sums, ratio
+from foretest.settings import CAPPINGS, check_number
 from foretest.weights import Capped, Weighting
 
 if TYPE_CHECKING:
@@ -21,6 +23,12 @@ class CIS(Estimator):
     key: ClassVar[str] = "cis"
     cap: float | None = None
     capping: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.cap is not None:
+            check_number("cap", self.cap, above=0.0)
+        if self.capping is not None:
+            choose("capping", self.capping, CAPPINGS)
 
     def weighting(self, analysis: Analysis) -> Weighting:
         return Capped(self.cap or analysis.cap, self.capping or analysis.capping)

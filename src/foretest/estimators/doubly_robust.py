@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+import numpy as np
 import numpy.typing as npt
 
 from foretest.arrow_lists import Ragged
@@ -39,4 +40,4 @@ class DR(Estimator):
         return Uncapped()
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
-        return sums.unit * ratio(sums.hr - sums.hv, sums.n) + ratio(sums.v, sums.n)
+        return np.asarray(sums.unit * ratio(sums.hr - sums.hv, sums.n) + ratio(sums.v, sums.n))

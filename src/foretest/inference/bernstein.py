@@ -76,7 +76,7 @@ def _squares_by_unit(aggregates: Aggregates, estimator: Estimator, metric: int) 
     weighting = aggregates.plan.weighting(estimator)
     log_h: Floats
     if weighting in aggregates.plan.point_weightings:
-        log_h = kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"]  # type: ignore[arg-type]
+        log_h = kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"]
     else:
         log_h = weighting.log_h(kept["log_w"])
     _, unit = np.unique(kept["unit"], return_inverse=True)

@@ -30,8 +30,8 @@ class Mallows(ByResidualRank):
     def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
         log_phi = np.log(self.dispersion)
         # log(1−φ^m) = log(−expm1(m log φ)) keeps its digits for φ near 1
-        return rank * log_phi + np.log(-np.expm1(log_phi)) - np.log(-np.expm1(left * log_phi))
+        return np.asarray(rank * log_phi + np.log(-np.expm1(log_phi)) - np.log(-np.expm1(left * log_phi)))
 
     def _rank_at(self, u: Floats, left: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         log_phi = np.log(self.dispersion)
-        return np.floor(np.log1p(u * np.expm1(left * log_phi)) / log_phi).astype(np.int64)
+        return np.asarray(np.floor(np.log1p(u * np.expm1(left * log_phi)) / log_phi), np.int64)

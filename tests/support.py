@@ -1,0 +1,128 @@
+"""Small logs as Arrow tables, and the paper's formulas in plain NumPy, written without the package."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import foretest as ft
+
+SCORES = {"control": ft.PlackettLuce(scores="control_scores"), "treatment": ft.PlackettLuce(scores="treatment_scores")}
+
+
+def log_softmax_ranking(scores: np.ndarray, ranking: Any) -> float:
+    """Plackett-Luce's log-probability, straight from its definition."""
+    left = list(range(len(scores)))
+    total = 0.0
+    for item in ranking:
+        s = scores[left]
+        total += scores[item] - (s.max() + np.log(np.exp(s - s.max()).sum()))
+        left.remove(int(item))
+    return total
+
+
+class SmallLog:
+    """A Plackett-Luce log with few rankings a display, all of them enumerated."""
+
+    def __init__(self, rows: int = 400, units: int = 120, m: int = 5, k: int = 2, spread: float = 1.5, seed: int = 0):
+        g = np.random.default_rng(seed)
+        self.rows, self.m, self.k = rows, m, k
+        self.control = g.normal(size=(rows, m))
+        self.treatment = self.control + spread * g.normal(size=(rows, m))
+        self.rankings = np.array(list(permutations(range(m), k)))
+        self.log_p = np.array([[log_softmax_ranking(s, a) for a in self.rankings] for s in self.control])
+        self.log_t = np.array([[log_softmax_ranking(s, a) for a in self.rankings] for s in self.treatment])
+        self.shown = np.array([g.choice(len(self.rankings), p=np.exp(p) / np.exp(p).sum()) for p in self.log_p])
+        self.unit = g.integers(0, units, rows)
+        self.stratum = g.integers(0, 3, rows)
+        self.value = np.exp(g.normal(size=rows)) * 0.3
+        rate = np.clip(self.value * (1.0 + 0.5 * (self.rankings[self.shown, 0] == 0)), 0.0, 0.9)
+        self.click = (g.random(rows) < rate).astype(float)
+        self.revenue = self.click * np.exp(g.normal(size=rows))
+
+    @property
+    def log_w(self) -> np.ndarray:
+        at = np.arange(self.rows), self.shown
+        return self.log_t[at] - self.log_p[at]
+
+    def table(self, order: Any = None, **extra: Any) -> pa.Table:
+        columns = {
+            "click": self.click,
+            "revenue": self.revenue,
+            "user": self.unit,
+            "id": np.arange(self.rows),
+            "stratum": self.stratum,
+            "v": self.value,
+            "ranking": pa.array(self.rankings[self.shown].tolist(), pa.list_(pa.int32())),
+            "control_scores": pa.array(self.control.tolist(), pa.list_(pa.float64())),
+            "treatment_scores": pa.array(self.treatment.tolist(), pa.list_(pa.float64())),
+            **extra,
+        }
+        table = pa.table(columns)
+        return table if order is None else table.take(order)
+
+    # -- weights --------------------------------------------------------------------------------------------------
+
+    def capped(self, cap: float, capping: str = "max") -> np.ndarray:
+        w = np.exp(self.log_w)
+        return np.minimum(w, cap) if capping == "max" else np.where(w < cap, w, 0.0)
+
+    def q(self, cap: float, capping: str = "max") -> np.ndarray:
+        t, p = np.exp(self.log_t), np.exp(self.log_p)
+        return np.minimum(t, cap * p).sum(axis=1) if capping == "max" else np.where(t < cap * p, t, 0.0).sum(axis=1)
+
+    def adaptive(self, bound: float) -> np.ndarray:
+        """w̃ by bisection on log c̃."""
+        t, p = np.exp(self.log_t), np.exp(self.log_p)
+        low, high = np.full(self.rows, -60.0), np.full(self.rows, np.log(bound) + 1e-12)
+        for _ in range(200):
+            mid = (low + high) / 2
+            c = np.exp(mid)
+            fits = c <= bound * np.minimum(t, c[:, None] * p).sum(axis=1)
+            low, high = np.where(fits, mid, low), np.where(fits, high, mid)
+        c = np.exp(low)
+        return np.minimum(np.exp(self.log_w), c) / np.minimum(t, c[:, None] * p).sum(axis=1)
+
+    def weights(self, key: str, cap: float, bound: float, capping: str = "max") -> np.ndarray:
+        """h of every row, as the estimator's table has it."""
+        if key in ("is", "nis", "dr"):
+            return np.exp(self.log_w)
+        if key in ("cis", "ncis", "piece-ncis"):
+            return self.capped(cap, capping)
+        if key == "point-ncis":
+            q = self.q(cap, capping)
+            return np.divide(self.capped(cap, capping), q, out=np.zeros(self.rows), where=q > 0)
+        return self.adaptive(bound)
+
+    def estimate(
+        self, key: str, r: np.ndarray, cap: float, bound: float, capping: str = "max"
+    ) -> tuple[float, np.ndarray]:
+        """The treatment's value and the influence ψ of every row."""
+        h = self.weights(key, cap, bound, capping)
+        if key == "dr":
+            term = (r - self.value) * h + self.value
+            return term.mean(), term - term.mean()
+        if key in ("nis", "ncis"):
+            theta = (h * r).sum() / h.sum()
+            return theta, h * (r - theta) / h.mean()
+        if key == "piece-ncis":
+            theta, psi = 0.0, np.zeros(self.rows)
+            for g in np.unique(self.stratum):
+                rows = self.stratum == g
+                theta_g = (h * r)[rows].sum() / h[rows].sum()
+                theta += rows.mean() * theta_g
+                psi[rows] = h[rows] * (r[rows] - theta_g) / h[rows].mean() + theta_g
+            return theta, psi - theta
+        return (h * r).mean(), h * r - (h * r).mean()
+
+
+def build_test(
+    estimators: Any = None, *, metrics: tuple[str, ...] = ("click",), unit: str | None = "user", **analysis: Any
+) -> ft.OfflineTest:
+    """An offline test of a SmallLog, strata and V(x) from columns."""
+    settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", **analysis}
+    columns = ft.LogColumns(rewards=metrics, unit=unit, ranking="ranking", id="id")
+    return ft.OfflineTest(log=columns, **SCORES, estimators=estimators, **settings)
