@@ -27,7 +27,7 @@ from foretest.weights import Capped, PointWeighting, Uncapped, Weighting, log_we
 
 MOST_REWARDED = 1 << 17
 SAMPLED_DISPLAYS = 20_000
-SAMPLE_DRAWS = 64  # of each sampled display, half from each policy
+SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
 
 # salts: what is derived from a unit's hash must not share bits with the samples of smallest hashes
 BUCKET_SALT = 1
@@ -246,7 +246,7 @@ class Fold:
         for m in range(len(plan.metrics)):
             r = rows.rewards[rewarded, m]
             s["r"][m] += np.bincount(bucket[rewarded], weights=r, minlength=buckets)
-            s["r2"][m] += r @ r
+            s["r2"][m] += np.square(r).sum()
             s["positives"][m] += np.count_nonzero(r)
         s["max_log_w"] = max(s["max_log_w"], float(log_w.max()))
         s["capped_rows"] += int(np.count_nonzero(log_w > np.log(plan.settings.analysis.cap)))
@@ -303,7 +303,7 @@ class Fold:
         sums = self.state["h"][weighting]
         h = sums.scaled(log_h)
         sums.add("h", np.bincount(bucket, weights=h, minlength=buckets))
-        sums.add("h2", h @ h)
+        sums.add("h2", np.square(h).sum())
         if weighting in plan.stratified:
             for table, code in codes.items():
                 sums.add(f"h:{table}", self._by_cell(code, bucket, h, table))
@@ -320,8 +320,8 @@ class Fold:
             sums = self.state["hr"][weighting, m]
             hr = sums.scaled(log_h[some]) * r
             sums.add("hr", np.bincount(at, weights=hr, minlength=buckets))
-            sums.add("hr2", hr @ hr)
-            sums.add("hrr", hr @ r)
+            sums.add("hr2", np.square(hr).sum())
+            sums.add("hrr", (hr * r).sum())
             table = plan.table_of(m)
             if weighting in plan.stratified:
                 sums.add(f"hr:{table}", self._by_cell(codes[table][rewarded[some]], at, hr, table))

@@ -10,6 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from foretest.kernels.gather import gather
+
 Ints = npt.NDArray[np.int64]
 
 
@@ -52,10 +54,9 @@ class Ragged:
 
     def flat(self) -> npt.NDArray[Any]:
         """The values of all lists, one after the other (a copy)."""
-        packed = np.cumsum(self.lengths) - self.lengths
-        return np.asarray(
-            self.values[np.arange(int(self.lengths.sum())) + np.repeat(self.starts - packed, self.lengths)]
-        )
+        out = np.empty(int(self.lengths.sum()), self.values.dtype)
+        gather(self.values, self.starts, self.lengths, out)
+        return out
 
     def compact(self) -> Ragged:
         """A copy that holds on to no other values."""

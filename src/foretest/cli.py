@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter, UnusedCliTokensError
 
 from foretest._version import __version__
-from foretest.errors import BadInput, choose
+from foretest.errors import BadInput, choose, nearest
 from foretest.settings import Analysis
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ app = App(
     version=__version__,
     help="Offline A/B tests for recommender systems: what an online test would show, from the log you already have."
     "\n\nStart with `foretest demo`. Exit codes: 0 done, 2 bad input, 3 a --fail-on condition is met, 1 a bug.",
+    suppress_keyboard_interrupt=False,
 )
 simulate = App(name="simulate", help="Simulated recommenders with a known truth.")
 app.command(simulate)
@@ -41,6 +43,7 @@ def _option(name: str, text: str) -> Any:
 AnalysisOptions = make_dataclass(
     "AnalysisOptions",
     [(f.name, _option(f.name, f.metadata["help"]), None) for f in fields(Analysis)],
+    namespace={"__module__": __name__},  # cyclopts takes the classes of module "types" for builtins
 )
 
 Logs = Annotated[list[Path], Parameter(help="Parquet files, folders or globs: one row a display.", negative=())]
@@ -48,14 +51,15 @@ SettingsFile = Annotated[Path, Parameter(name=("--config", "-c"), help="The sett
 FailOn = Annotated[
     str,
     Parameter(
-        help="Exit with code 3 if any metric's verdict is one of these, comma-separated: negative, neutral, insufficient."
+        help="Exit with code 3 if any metric's verdict is one of these, comma-separated:"
+        " negative, neutral, insufficient."
     ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
 Threads = Annotated[int | None, Parameter(help="Threads that read and fold the log; default: all cores.")]
 Overrides = Annotated[
     AnalysisOptions | None,  # type: ignore[valid-type]
-    Parameter(name="*", group="Overrides of the settings file's [analysis] table"),
+    Parameter(name="*", group="Instead of what the settings file says in its table analysis"),
 ]
 
 
@@ -75,9 +79,10 @@ def run(
 
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    wanted = [choose("--fail-on verdict", word.strip(), VERDICTS) for word in fail_on.split(",") if word.strip()]
+    wanted = _verdicts(fail_on)
+    _refuse_threads(threads)
+    _refuse_place(out)
     test = _test(config, analysis)
-    _refuse_file(out)
     with _progress() as progress:
         result = test.run([str(path) for path in log], threads=threads, progress=progress)
     if out is not None:
@@ -102,6 +107,7 @@ def check(
 
     Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
     """
+    _refuse_threads(threads)
     test = _test(config, analysis)
     with _progress() as progress:
         result = test.check([str(path) for path in log], threads=threads, progress=progress)
@@ -136,10 +142,11 @@ def demo(
     console.print(result_table(result, truth))
     click = result.metrics["click"]
     headline = click.estimates[click.headline or ""]
+    true, estimated = percent(truth["click"], sign=True), percent(headline.rel_effect_size, sign=True)
     console.print(
-        f"\nThe log was drawn from a simulated shop, where the treatment's true uplift is {percent(truth['click'], sign=True)}."
-        f"\ncis counts what capping cuts off as worthless, so it errs downward; {click.headline} models what was cut off"
-        f" and says {percent(headline.rel_effect_size, sign=True)}."
+        f"\nThe log was drawn from a simulated shop, where the treatment's true uplift is {true}."
+        "\ncis counts what capping cuts off as worthless, so it errs downward;"
+        f" {click.headline} models what was cut off and says {estimated}."
         f"\n\nIn {out}: log.parquet, settings.toml, truth.json, result.json. Try next:"
         f"\n  foretest run {out}/log.parquet -c {out}/settings.toml --cap 1000"
         f"\n  foretest check {out}/log.parquet -c {out}/settings.toml"
@@ -164,10 +171,8 @@ def simulate_log_command(
     """
     from foretest.terminal import percent
 
-    truth = _simulate(world, rows, seed, out)
-    print(
-        f"{out}: log.parquet ({rows:,} displays), settings.toml, truth.json (click {percent(truth['click'], sign=True)})"
-    )
+    true = percent(_simulate(world, rows, seed, out)["click"], sign=True)
+    print(f"{out}: log.parquet ({rows:,} displays), settings.toml, truth.json (click {true})")
     print(f"Next: foretest run {out}/log.parquet -c {out}/settings.toml")
     return 0
 
@@ -175,34 +180,78 @@ def simulate_log_command(
 def main() -> NoReturn:
     """The entry point: every outcome has an exit code, bad input one line on stderr."""
     try:
-        code = app(exit_on_error=False, print_error=False, result_action="return_value")
+        code = app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()  # a full disk or a closed pipe shows here, not after the last word
         sys.exit(code if isinstance(code, int) else 0)
     except CycloptsError as error:
-        _fail(f"{' '.join(str(error).split())} See foretest --help.")
+        _fail(_usage(error))
     except BadInput as error:
         _fail(str(error))
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of a pipe went away: nothing to say
+        _forget_stdout()  # the reader of a pipe went away: nothing to say
         sys.exit(0)
     except OSError as error:
-        _fail(f"{error.filename or 'output'}: {error.strerror or error}")
+        place = error.filename or "output"
+        if place == "output":
+            _forget_stdout()
+        _fail(f"{place}: {error.strerror or error}.")
     except KeyboardInterrupt:
         _fail("stopped", 130)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:
-    print(f"foretest: {message}", file=sys.stderr)
+    print(f"foretest: {' '.join(message.splitlines())}", file=sys.stderr)
     sys.exit(code)
 
 
+def _forget_stdout() -> None:
+    """What is still buffered cannot be written: let Python not try it again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _usage(error: CycloptsError) -> str:
+    """A mistake on the command line, in our words."""
+    command = " ".join(error.command_chain or ())
+    if isinstance(error, UnusedCliTokensError):
+        what = f"unexpected argument '{(error.unused_tokens or ['?'])[0]}'."
+    elif isinstance(error, MissingArgumentError) and error.argument is not None:
+        argument = error.argument
+        if error.keyword is not None:
+            what = f"{error.keyword} needs a value."
+        else:
+            place = "" if argument.name.startswith("-") else " Put it before the options."
+            what = f"{command} needs {' or '.join(argument.names)}: {argument.parameter.help}{place}"
+    else:
+        what = " ".join(str(error).split())
+    return f"{what} See foretest {command + ' ' if command else ''}--help."
+
+
 def _test(config: Path, overrides: Any) -> Any:
+    from foretest.lineup import lineup
     from foretest.offline import OfflineTest
 
     test = OfflineTest.from_toml(config)
     given = {
         f.name: getattr(overrides, f.name) for f in fields(Analysis) if getattr(overrides, f.name, None) is not None
     }
-    return test.replace(**given)
+    try:
+        test = test.replace(**given)
+    except BadInput as error:
+        raise BadInput(f"on the command line: {error}") from None
+    try:
+        lineup(test.settings)
+    except BadInput as error:
+        raise BadInput(f"{config}: {error}") from None
+    return test
+
+
+def _verdicts(fail_on: str) -> list[str]:
+    words = [word.strip() for word in fail_on.split(",") if word.strip()]
+    for word in words:
+        if word not in VERDICTS:
+            hint = nearest(word, VERDICTS) if word != "positive" else ""
+            raise BadInput(f"--fail-on {word}: unknown verdict.{hint} Known: {', '.join(VERDICTS)}.")
+    return words
 
 
 def _progress() -> Any:
@@ -219,7 +268,9 @@ def _simulate(world: str, rows: int, seed: int, out: Path) -> dict[str, float]:
 
     if rows < 1:
         raise BadInput(f"--rows {rows}: expected at least 1.")
-    _refuse_file(out)
+    if seed < 0:
+        raise BadInput(f"--seed {seed}: expected 0 or more.")
+    _refuse_place(out)
     chosen = WORLDS[choose("world", world, WORLDS)]
     with _progress() as progress:
         done = 0
@@ -235,9 +286,20 @@ def _simulate(world: str, rows: int, seed: int, out: Path) -> dict[str, float]:
     return {name: values["rel_uplift"] for name, values in truth["metrics"].items()}
 
 
-def _refuse_file(out: Path | None) -> None:
-    if out is not None and out.exists() and not out.is_dir():
-        raise BadInput(f"{out}: is a file, expected a folder for the output.")
+def _refuse_place(out: Path | None) -> None:
+    """Say before the work, not after it, that its output has no place."""
+    if out is None:
+        return
+    place = next(p for p in (out, *out.absolute().parents) if p.exists())
+    if not place.is_dir():
+        raise BadInput(f"{place}: is a file, expected a folder for the output. Give -o another name.")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise BadInput(f"{place}: permission denied to write the output there. Give -o another folder.")
+
+
+def _refuse_threads(threads: int | None) -> None:
+    if threads is not None and threads < 1:
+        raise BadInput(f"--threads {threads}: expected at least 1.")
 
 
 def _write(result: Result, out: Path) -> None:
@@ -245,10 +307,14 @@ def _write(result: Result, out: Path) -> None:
 
 
 def _console() -> Any:
-    from rich.console import Console
+    from rich import console
 
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=80)
+    class Console(console.Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would exit with code 1, which is a bug's
+
+    terminal = Console(highlight=False)
+    return terminal if terminal.is_terminal else Console(highlight=False, width=80)
 
 
 def _show(result: Result, as_json: bool) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from foretest.arrow_lists import Ragged
 from foretest.errors import BadInput
-from foretest.kernels.hashing import chain_lists, chain_scalars
+from foretest.kernels.hashing import chain_floats, chain_integers
 
 Floats = npt.NDArray[np.float64]
 Hashes = npt.NDArray[np.uint64]
@@ -56,14 +56,11 @@ class Displays:
             return self.identity
         keys = self.identity.copy()
         for column in (self.ranking, *(self.columns[name] for name in self.key_columns)):
-            values = column.values if isinstance(column, Ragged) else column
-            if values.dtype.kind not in "fiu":
-                continue
-            if isinstance(column, Ragged):
-                column = column.compact()
-                chain_lists(keys, _words(column.values), column.starts, column.lengths)
-            else:
-                chain_scalars(keys, _words(column))
+            lists = column if isinstance(column, Ragged) else Ragged.packed(column, np.ones(len(self), np.int64))
+            if lists.values.dtype.kind == "f":
+                chain_floats(keys, lists.values, lists.starts, lists.lengths)
+            elif lists.values.dtype.kind in "iu":
+                chain_integers(keys, lists.values, lists.starts, lists.lengths)
         return keys
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Displays:
@@ -97,10 +94,3 @@ class Displays:
             np.concatenate([part.identity for part in parts]),
             parts[0].key_columns,
         )
-
-
-def _words(values: npt.NDArray[Any]) -> Hashes:
-    """Numbers as 64-bit words: integers as int64, floats as float64 (float32 and float64 agree; −0 is 0)."""
-    if values.dtype.kind == "f":
-        return (values.astype(np.float64) + 0.0).view(np.uint64)
-    return values.astype(np.int64).view(np.uint64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -38,8 +39,17 @@ def nearest(name: str, options: Iterable[str]) -> str:
     >>> nearest("click", ["clicks", "user"])
     " Did you mean 'clicks'?"
     """
-    close = difflib.get_close_matches(name, list(options), n=1, cutoff=0.5)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    lower = {option.lower(): option for option in options}
+    close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
+    return f" Did you mean '{lower[close[0]]}'?" if close else ""
+
+
+def nearest_file(path: Path) -> str:
+    """' Did you mean …?' with the closest name in the same folder, or nothing."""
+    try:
+        return nearest(path.name, [p.name for p in path.parent.iterdir()])
+    except OSError:
+        return f" There is no folder {path.parent}."
 
 
 def choose(kind: str, name: object, options: Iterable[str]) -> str:

@@ -53,7 +53,11 @@ class KeptRows:
         if not self.parts:
             return
         table = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
-        rank = np.lexsort([table[name] for name in reversed(self.order)])[: self.limit]
+        unit = table[self.order[0]]
+        rank = np.arange(len(unit))
+        if len(unit) > self.limit:  # a cut by unit alone leaves little to sort
+            rank = np.flatnonzero(unit <= np.partition(unit, self.limit - 1)[self.limit - 1])
+        rank = rank[np.lexsort([table[name][rank] for name in reversed(self.order)])][: self.limit]
         self.parts = [{name: column[rank] for name, column in table.items()}]
         if self.displays:
             self.displays = [Displays.concatenate(self.displays).take(rank).compact()]

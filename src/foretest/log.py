@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput, RowFault, nearest
 from foretest.kernels.checks import positions_in, ranking_faults
 from foretest.kernels.hashing import hash_integers, hash_strings
-from foretest.policies.base import policy_columns
+from foretest.policies.base import policy_columns, refuse_not_finite
 from foretest.settings import VALUE_MODEL, Settings
 from foretest.sources import Chunk, Source
 
@@ -60,6 +60,11 @@ class Reader:
         return tuple(dict.fromkeys(name for p in self._policies for name in getattr(p, "score_columns", ())))
 
     @property
+    def _unpriced(self) -> set[str]:
+        """Score columns that the shown ranking's probability does not follow from: a column says it."""
+        return {name for p in self._policies for name in getattr(p, "score_columns", ()) if _logged_columns(p)}
+
+    @property
     def _roles(self) -> list[tuple[str, str, Callable[[pa.DataType], bool]]]:
         """(column, what it must be, the test of its type) in role order."""
         log, analysis = self.settings.log, self.settings.analysis
@@ -85,7 +90,7 @@ class Reader:
                 if name in logged:
                     roles.append((name, "a number column (a probability)", _is_number))
                 elif name not in self._scores:
-                    roles.append((name, "a column", lambda _: True))
+                    roles.append((name, f"a column ({_why_read(policy)})", _anything))
         if analysis.value is not None:
             roles.append((analysis.value, "a number column (V(x))", _is_number))
         if self.strata and analysis.strata != VALUE_MODEL:
@@ -108,14 +113,33 @@ class Reader:
                 else [c for c in (self.settings.log.date, *self.settings.log.features) if c is not None]
             )
             for column, expected, fits in [*wanted, *((c, "a column", _anything) for c in extra)]:
-                if column not in schema.names:
+                found = schema.names.count(column)
+                if found == 0:
+                    more = ", …" if len(schema.names) > 30 else ""
                     raise BadInput(
                         f"{name}: no column '{column}'.{nearest(column, schema.names)} Expected {expected};"
-                        f" the log has: {', '.join(schema.names[:30])}."
+                        f" the log has: {', '.join(schema.names[:30])}{more}."
                     )
+                if found > 1:
+                    raise BadInput(f"{name}: column '{column}' is there {found} times. Rename all but one.")
                 kind = schema.field(column).type
                 if not fits(kind):
-                    raise BadInput(f"{name}: column '{column}' is {kind}, expected {expected}.")
+                    raise BadInput(
+                        f"{name}: column '{column}' is {kind}, expected {expected}. Convert it, or name another column."
+                    )
+            self._check_ids(name, schema)
+
+    def _check_ids(self, name: str, schema: pa.Schema) -> None:
+        """Shown items are looked up among the candidates: text and integers never meet."""
+        ranking, candidates = self.settings.log.ranking, self.settings.log.candidates
+        if self.value_model_only or ranking is None or candidates is None:
+            return
+        shown, items = schema.field(ranking).type, schema.field(candidates).type
+        if _is_text_key(shown.value_type) != _is_text_key(items.value_type):
+            raise BadInput(
+                f"{name}: column '{ranking}' is {shown} and column '{candidates}' is {items}: the ids of shown items"
+                " and of candidates must be of one type. Convert one of them."
+            )
 
     def read(self, chunk: Chunk) -> Rows:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
@@ -151,36 +175,36 @@ class Reader:
         given = self.settings.analysis.r_max
         bounds: dict[str, float] = {}
         for name in self.settings.log.rewards:
-            if isinstance(given, int | float):
+            if isinstance(given, Mapping):
+                if name in given:
+                    bounds[name] = float(given[name])
+            elif given is not None:
                 bounds[name] = float(given)
-            elif given is not None and name in given:
-                bounds[name] = float(given[name])
-            elif all(pa.types.is_boolean(schema.field(name).type) for _, schema in source.schemas()):
+            if name not in bounds and all(pa.types.is_boolean(s.field(name).type) for _, s in source.schemas()):
                 bounds[name] = 1.0
-        if given is not None and not isinstance(given, int | float):
-            for name in given:
-                if name not in self.settings.log.rewards:
-                    raise BadInput(
-                        f"r_max names '{name}', which is no reward.{nearest(name, self.settings.log.rewards)}"
-                    )
         return bounds
 
     def _reward(self, batch: pa.RecordBatch, name: str) -> Floats:
-        values = _finite(name, batch[name], "a reward")
+        values = _finite(name, batch[name], "the reward")
         negative = values < 0
         if negative.any():
-            raise RowFault("reward-negative", name, np.flatnonzero(negative), "a reward is negative",
+            rows = np.flatnonzero(negative)
+            raise RowFault("reward-negative", name, rows, f"the reward is negative ({values[rows[0]]:g})",
                            "Rewards must be 0 or more: split gains and losses into two metrics.")  # fmt: skip
         given = self.settings.analysis.r_max
-        bound = given.get(name) if given is not None and not isinstance(given, int | float) else given
+        bound = given.get(name) if isinstance(given, Mapping) else given
         if bound is not None and (values > bound).any():
-            raise RowFault("reward-above-r-max", name, np.flatnonzero(values > bound),
-                           f"a reward is above r_max = {bound:g}", "Raise r_max, or mend the reward.")  # fmt: skip
+            rows = np.flatnonzero(values > bound)
+            raise RowFault("reward-above-r-max", name, rows,
+                           f"the reward {values[rows[0]]:g} is above r_max = {bound:g}",
+                           "Raise r_max, or mend the reward.")  # fmt: skip
         return values
 
     def _displays(self, batch: pa.RecordBatch, identity: Hashes | None, unit: Hashes) -> Displays:
         log = self.settings.log
         columns: dict[str, Any] = {name: _list_of_numbers(name, batch[name]) for name in self._scores}
+        for name in self._unpriced:  # all others are checked where the shown ranking is priced
+            refuse_not_finite(name, columns[name])
         for policy in self._policies:
             logged = {name for name, _ in _logged_columns(policy)}
             for name in policy_columns(policy):
@@ -216,26 +240,50 @@ class Reader:
             place, absent, repeated = positions_in(shown_codes, starts, lengths, item_codes, i_starts, i_lengths)
             if repeated.any():
                 raise RowFault("candidates-repeat", log.candidates, np.flatnonzero(repeated),
-                               "a candidate is listed twice", "Each eligible item may stand once in the list.")  # fmt: skip
-            if absent.any():
-                raise RowFault("ranking-absent", name, np.flatnonzero(absent),
-                               f"a shown item is not among the row's candidates (column '{log.candidates}')",
-                               "Every shown item must be eligible.")  # fmt: skip
+                               "a candidate is listed twice", "List each eligible item once.")  # fmt: skip
+            rows = np.flatnonzero(absent & (lengths <= i_lengths))
+            if len(rows):
+                listed = batch[log.candidates][int(rows[0])].as_py()
+                item = next(item for item in batch[name][int(rows[0])].as_py() if item not in listed)
+                raise RowFault("ranking-absent", name, rows,
+                               f"the shown item {item!r} is not among the row's candidates (column '{log.candidates}')",
+                               "Add it to the candidates, or leave the row out.")  # fmt: skip
             ranking = Ragged.packed(place, lengths)
         fault = ranking_faults(ranking.values, ranking.starts, ranking.lengths, eligible if known else lengths * 0 - 1)
-        for code, what in enumerate(_RANKING_FAULTS, start=1):
-            if (fault == code).any():
-                raise RowFault(f"ranking-{code}", name, np.flatnonzero(fault == code), what,
-                               "A ranking holds distinct positions into the row's list, from 0, best slot first.")  # fmt: skip
+        for code in np.unique(fault[fault > 0]).tolist():
+            rows = np.flatnonzero(fault == code)
+            at = int(rows[0])
+            what = _ranking_fault(code, batch[name][at].as_py(), int(eligible[at]) if known else None)
+            raise RowFault(f"ranking-{code}", name, rows, what, _RANKING_REMEDY[log.candidates is not None])
         return ranking
 
 
-_RANKING_FAULTS = (
-    "the ranking is empty",
-    "the ranking is longer than the row's list of candidates",
-    "a position in the ranking is outside the row's list of candidates",
-    "the ranking shows an item twice",
-)
+_RANKING_REMEDY = {
+    False: "A ranking holds distinct positions into the row's lists, from 0, best slot first; if these are item ids,"
+    " name the column of eligible ids in [log] candidates.",
+    True: "A ranking holds distinct ids of the row's candidates, best slot first.",
+}
+
+
+def _ranking_fault(code: int, ranking: list[Any], eligible: int | None) -> str:
+    """What is wrong with a row's ranking, by the codes of `ranking_faults`."""
+    items = f"{eligible} eligible item{'' if eligible == 1 else 's'}"
+    if code == 1:
+        return "the ranking is empty"
+    if code == 2:
+        return f"the ranking shows {len(ranking)} items, more than the row's {items}"
+    if code == 3 and eligible is None:
+        return f"the position {min(ranking)} in the ranking is negative"
+    if code == 3 and eligible is not None:
+        place = next(place for place in ranking if place < 0 or place >= eligible)
+        return f"the position {place} in the ranking is outside the row's lists of {items}"
+    return f"the ranking shows the item {next(i for i in ranking if ranking.count(i) > 1)!r} twice"
+
+
+def _why_read(policy: Any) -> str:
+    """Where a policy's column comes from; of a user's own class, how it is told."""
+    name = type(policy).__name__
+    return f"of {name}" if hasattr(policy, "columns") else f"of {name}, whose text attributes name its columns"
 
 
 def _logged_columns(policy: Any) -> list[tuple[str, bool]]:
@@ -263,6 +311,10 @@ def _is_key(kind: pa.DataType) -> bool:
     )
 
 
+def _is_text_key(kind: pa.DataType) -> bool:
+    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
+
+
 def _is_label(kind: pa.DataType) -> bool:
     return _is_key(kind) or bool(pa.types.is_boolean(kind))
 
@@ -282,7 +334,7 @@ def _anything(kind: pa.DataType) -> bool:
 def _refuse_nulls(name: str, array: pa.Array) -> None:
     if array.null_count:
         rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-        raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it or leave the row out.")
+        raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it, or leave the row out.")
 
 
 def _finite(name: str, array: pa.Array, what: str) -> Floats:
@@ -290,8 +342,10 @@ def _finite(name: str, array: pa.Array, what: str) -> Floats:
     values = numbers(array).astype(np.float64, copy=False)
     good = np.isfinite(values)
     if not good.all():
-        raise RowFault("not-finite", name, np.flatnonzero(~good), f"{what} is NaN or infinite",
-                       "Every row needs a finite number.")  # fmt: skip
+        rows = np.flatnonzero(~good)
+        kind = "NaN" if np.isnan(values[rows[0]]) else "infinite"
+        raise RowFault("not-finite", name, rows, f"{what} is {kind}",
+                       "Every row needs a finite number: mend it, or leave the row out.")  # fmt: skip
     return values
 
 
@@ -315,7 +369,8 @@ def _lists(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64],
         inside = Ragged(values.is_null().to_numpy(zero_copy_only=False), starts, lengths)
         rows = [i for i in range(len(array)) if inside[i].any()]
         if rows:
-            raise RowFault("null-inside", name, np.array(rows), "the list holds a null", "Lists must be complete.")
+            raise RowFault("null-inside", name, np.array(rows), "the list holds a null",
+                           "Every entry needs a value: fill it, or leave the row out.")  # fmt: skip
         values = pc.fill_null(values, "" if is_text(values.type) else 0)
     return values, starts, lengths
 
@@ -342,14 +397,16 @@ def _same_lengths(lists: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.NDA
         if len(other):
             at = other[0]
             raise RowFault("list-length", name, other,
-                           f"it has {lengths[at]} entries where column '{first}' has {eligible[at]}",
-                           "All lists of a row have one entry an eligible item.")  # fmt: skip
+                           f"the list has length {lengths[at]} where column '{first}' has length {eligible[at]}",
+                           "All lists of a row have one entry for each eligible item.")  # fmt: skip
     return eligible
 
 
 def _hash_keys(name: str, array: pa.Array) -> Hashes:
     """XXH64 of each key: integers as int64, strings as UTF-8."""
     _refuse_nulls(name, array)
+    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+        return _hash_keys(name, plain(array))
     if pa.types.is_dictionary(array.type):
         return np.asarray(_hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
     if pa.types.is_integer(array.type):

@@ -91,8 +91,7 @@ class Normaliser:
                 cap[exact], q[exact] = self._exactly(displays.take(exact), bound=bound)
             left = np.setdiff1d(left, exact, assume_unique=True)
         if len(left):
-            log_w = np.hstack(self.two_sided_draws(displays.take(left), self.draws))
-            cap[left], q[left] = kernel.adaptive_caps_of_draws(log_w, bound)
+            cap[left], q[left] = kernel.adaptive_caps_of_draws(self._two_sided_weights(displays.take(left)), bound)
         return cap, q
 
     def mass(self, displays: Displays, cap: float, *, zero: bool, log_w: Floats) -> Floats:
@@ -103,12 +102,12 @@ class Normaliser:
         if len(exact):
             _, q[exact] = self._exactly(displays.take(exact), cap=cap, zero=zero)
         left = np.setdiff1d(left, exact, assume_unique=True)
-        q[left] = np.minimum(_two_sided_mean(log_w[left], cap, zero), 1.0)
+        q[left] = np.minimum(kernel.two_sided_means(log_w[left], cap, zero), 1.0)
         return q
 
     def two_sided_mass(self, displays: Displays, cap: float, *, zero: bool) -> Floats:
         """q̂ = mean of 2·w̄/(1+W) over draws from both policies: unbiased, bounded by 2c/(1+c)."""
-        return _two_sided_mean(np.hstack(self.two_sided_draws(displays, self.draws)), cap, zero)
+        return np.asarray(kernel.two_sided_means(np.hstack(self.two_sided_draws(displays, self.draws)), cap, zero))
 
     def two_sided_draws(self, displays: Displays, count: int) -> tuple[Floats, Floats]:
         """log w of count/2 rankings from the treatment, and of as many from the control."""
@@ -117,10 +116,19 @@ class Normaliser:
             self.draw(displays, FROM_CONTROL, 0, count // 2, from_treatment=False),
         )
 
+    def _two_sided_weights(self, displays: Displays) -> Floats:
+        """w of `draws` rankings, half from each policy."""
+        if not self._fused:
+            with np.errstate(over="ignore"):
+                return np.exp(np.hstack(self.two_sided_draws(displays, self.draws)))
+        half = self.draws // 2
+        sides = ((FROM_TREATMENT, True), (FROM_CONTROL, False))
+        return np.hstack([self._fused_draws(displays, stream, 0, half, side, kernel.W) for stream, side in sides])
+
     def draw(self, displays: Displays, stream: int, first: int, count: int, *, from_treatment: bool) -> Floats:
         """log w of rankings number first .. first+count−1 of each display, one row a display."""
         if self._fused:
-            return self._fused_draws(displays, stream, first, count, from_treatment, np.nan, False)
+            return self._fused_draws(displays, stream, first, count, from_treatment, kernel.LOG_W)
         source = self.treatment if from_treatment else self.control
         out = np.empty((len(displays), count))
         step = max(1, (1 << 16) // max(count, 1))
@@ -143,7 +151,7 @@ class Normaliser:
     def _z(self, displays: Displays, stream: int, first: int, count: int, cap: float, zero: bool = False) -> Floats:
         """Values in [0, 1] with mean q: z = w̄/w of rankings from the treatment."""
         if self._fused:
-            return self._fused_draws(displays, stream, first, count, True, cap, zero)
+            return self._fused_draws(displays, stream, first, count, True, kernel.Z, cap, zero)
         log_w = self.draw(displays, stream, first, count, from_treatment=True)
         return np.asarray(
             np.where(log_w < np.log(cap), 1.0, 0.0) if zero else np.exp(np.minimum(0.0, np.log(cap) - log_w))
@@ -272,20 +280,14 @@ class Normaliser:
         return type(self.treatment) is PlackettLuce and type(self.control) is PlackettLuce
 
     def _fused_draws(
-        self,
-        displays: Displays,
-        stream: int,
-        first: int,
-        count: int,
-        from_treatment: bool,
-        cap: float,
-        zero: bool,
-    ) -> Floats:
+        self, displays: Displays, stream: int, first: int, count: int, from_treatment: bool, want: int,
+        cap: float = np.nan, zero: bool = False,
+    ) -> Floats:  # fmt: skip
         t, p = displays[self.treatment.scores], displays[self.control.scores]
         return kernel.draws(  # type: ignore[no-any-return]
             t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
             1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
-            displays.key(), self.seed, stream, first, count, from_treatment, cap, zero,
+            displays.key(), self.seed, stream, first, count, from_treatment, want, cap, zero,
         )  # fmt: skip
 
 
@@ -293,15 +295,6 @@ def _solve(alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float) ->
     if np.isnan(bound):
         return 0.0, float(kernel.capped_mass(alpha, beta, len(alpha), cap, zero))
     return kernel.adaptive_cap(alpha, beta, len(alpha), bound)  # type: ignore[no-any-return]
-
-
-def _two_sided_mean(log_w: Floats, cap: float, zero: bool) -> Floats:
-    # 2·min(W, c)/(1+W) = 2·min(1/(1+1/W), c/(1+W)), without overflow
-    with np.errstate(over="ignore"):
-        above = 1.0 / (1.0 + np.exp(-log_w))
-        if zero:
-            return np.asarray(np.where(log_w < np.log(cap), 2.0 * above, 0.0).mean(axis=1))
-        return np.asarray((2.0 * np.minimum(above, cap / (1.0 + np.exp(log_w)))).mean(axis=1))
 
 
 def _reciprocal(q: Floats) -> Floats:

@@ -212,7 +212,7 @@ def mean_reward(sums: Sums) -> Any:
 
 def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:
     """The mean reward and its interval."""
-    rows, a = aggregates.rows, aggregates.plan.settings.analysis
+    rows = aggregates.rows
     zero = np.zeros(len(aggregates.n))
     sums = BucketSums(
         {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0
@@ -221,24 +221,23 @@ def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Cont
         return Control(None, None, None, None)
     value = float(mean_reward(sums.total())[0])
     error = std_error(sums.influence(mean_reward), rows, aggregates.n_units)
-    limits = _limits(sums, mean_reward, value, error, aggregates, counts, a.confidence_level)
+    resampled = None if counts is None else sums.resampled(counts)
+    limits = _limits(resampled, mean_reward, value, error, aggregates)
     return Control(value, _number(error), _number(limits.lower), _number(limits.upper))
 
 
 def _limits(
-    sums: BucketSums,
-    statistic: Any,
-    value: float,
-    error: float,
-    aggregates: Aggregates,
-    counts: Floats | None,
-    level: float,
+    resampled: Sums | None, statistic: Any, value: float, error: float, aggregates: Aggregates, relative: bool = False
 ) -> Interval:
-    if counts is None:
+    """Percentile limits of the resamples, or delta limits where there are none.
+
+    Resamples without rows are left out; relative limits also leave out those without reward.
+    """
+    level = aggregates.plan.settings.analysis.confidence_level
+    if resampled is None:
         return delta_interval(value, error, aggregates.n_units, level)
-    resampled = sums.resampled(counts)
-    replicates = np.where(resampled.rows > 0, statistic(resampled), np.nan)
-    return percentile_interval(replicates, level)
+    exists = resampled.r > 0 if relative else resampled.rows > 0
+    return percentile_interval(np.where(exists, statistic(resampled), np.nan), level)
 
 
 def _estimate(
@@ -280,11 +279,12 @@ def _estimate(
         limits = bernstein_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
         rel_limits = Interval(limits.lower / control, limits.upper / control) if control else nothing
     else:
-        limits = _limits(sums, absolute, delta, error, aggregates, counts, a.confidence_level)
+        resampled = None if counts is None else sums.resampled(counts)
+        limits = _limits(resampled, absolute, delta, error, aggregates)
         rel_limits = nothing
         if control:
             rel_error = std_error(sums.influence(relative), rows, units)
-            rel_limits = _rel_limits(sums, relative, float(relative(total)[0]), rel_error, aggregates, counts)
+            rel_limits = _limits(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
     return Estimate(
         treatment=_number(treatment),
         std_error=_number(error),
@@ -300,16 +300,6 @@ def _estimate(
         unsupported_rows=unsupported,
         strata=table,
     )
-
-
-def _rel_limits(
-    sums: BucketSums, relative: Any, value: float, error: float, aggregates: Aggregates, counts: Floats | None
-) -> Interval:
-    level = aggregates.plan.settings.analysis.confidence_level
-    if counts is None:
-        return delta_interval(value, error, aggregates.n_units, level)
-    resampled = sums.resampled(counts)
-    return percentile_interval(np.where(resampled.r > 0, relative(resampled), np.nan), level)
 
 
 def _number(value: float) -> float | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from foretest.errors import BadInput, choose, nearest
@@ -84,6 +87,7 @@ class Analysis:
             object.__setattr__(self, "estimators", tuple(self.estimators))
             if not self.estimators:
                 raise BadInput("estimators is empty: leave the key out to run all that are possible.")
+            _check_estimators(self.estimators)
         check_number("cap", self.cap, above=0.0)
         check_number("weight_bound", self.weight_bound, at_least=1.0)
         check_number("strata_base", self.strata_base, above=1.0)
@@ -94,6 +98,8 @@ class Analysis:
             raise BadInput(f"draws = {self.draws}: expected an even number, half for each policy.")
         for name, options in (("capping", CAPPINGS), ("normaliser", NORMALISERS), ("interval", INTERVALS)):
             choose(name, getattr(self, name), options)
+        if isinstance(self.value_log, os.PathLike):
+            object.__setattr__(self, "value_log", os.fspath(self.value_log))
         for name in ("headline", "value", "value_log"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), str):
                 raise BadInput(f"{name} = {getattr(self, name)!r}: expected text.")
@@ -101,10 +107,11 @@ class Analysis:
             raise BadInput(f'strata = {self.strata!r}: expected "value-model" or the name of a column.')
         if self.value is not None and self.value_log is not None:
             raise BadInput("value and value_log are both given: V(x) comes from a column or from a separate log.")
-        bounds = self.r_max.values() if isinstance(self.r_max, Mapping) else [self.r_max]
-        for bound in bounds:
-            if bound is not None:
-                check_number("r_max", bound, above=0.0)
+        if isinstance(self.r_max, Mapping):
+            for metric, bound in self.r_max.items():
+                check_number(f"r_max of '{metric}'", bound, above=0.0)
+        elif self.r_max is not None:
+            check_number("r_max", self.r_max, above=0.0)
 
     def replace(self, **changes: Any) -> Analysis:
         """A copy with other values; an unknown name is refused."""
@@ -137,11 +144,58 @@ class Settings:
     analysis: Analysis = field(default_factory=Analysis)
     online: Online = field(default_factory=Online)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.log, LogColumns):
+            raise BadInput(
+                f"log is of type {type(self.log).__name__}: expected LogColumns, the names of the log's columns;"
+                " the log itself is given to run()."
+            )
+        for role in ("control", "treatment"):
+            _check_policy(role, getattr(self, role))
+        if isinstance(self.analysis.r_max, Mapping):
+            for name in self.analysis.r_max:
+                if name not in self.log.rewards:
+                    raise BadInput(
+                        f"[analysis] r_max names '{name}', which is no reward.{nearest(name, self.log.rewards)}"
+                        f" The rewards are: {', '.join(self.log.rewards)}."
+                    )
+
 
 def refuse_unknown(where: str, table: Mapping[str, Any], known: list[str]) -> None:
+    """Refuse the first key that is not known, with the nearest that is, or the table it belongs to."""
     for key in table:
         if key not in known:
-            raise BadInput(f"{where} has an unknown key '{key}'.{nearest(key, known)} Known: {', '.join(known)}.")
+            home = next((name for name, keys in _homes().items() if key in keys and name != where), None)
+            hint = f" It belongs in {home}." if home else nearest(key, known)
+            raise BadInput(f"{where} has an unknown key '{key}'.{hint} Known: {', '.join(known)}.")
+
+
+def _homes() -> dict[str, set[str]]:
+    """The keys of each table."""
+    tables = {"[log]": LogColumns, "[analysis]": Analysis, "[online]": Online}
+    homes = {name: {f.name for f in dataclasses.fields(cls)} for name, cls in tables.items()}
+    return homes | {"[control] or [treatment]": {"policy", "scores", "temperature", "prob", "log_prob", "components"}}
+
+
+def _check_estimators(items: tuple[Any, ...]) -> None:
+    from foretest.estimators import ESTIMATORS, Estimator
+
+    for item in items:
+        if isinstance(item, type) and issubclass(item, Estimator):
+            raise BadInput(f"estimators holds the class {item.__name__}: write {item.__name__}().")
+        if not isinstance(item, Estimator):
+            choose("estimator", item, ESTIMATORS)
+
+
+def _check_policy(role: str, policy: Any) -> None:
+    if isinstance(policy, type):
+        raise BadInput(f"{role} is the class {policy.__name__}: expected a policy, as in {policy.__name__}(…).")
+    for method in ("log_prob", "sample"):
+        if not callable(getattr(policy, method, None)):
+            raise BadInput(
+                f'{role} = {policy!r} has no {method}: expected a policy, as in PlackettLuce(scores="column"),'
+                " or an object with log_prob(displays, rankings) and sample(displays, uniforms)."
+            )
 
 
 def _names(where: str, value: Any) -> tuple[str, ...]:
@@ -158,7 +212,8 @@ def check_number(
     at_least: float | None = None,
     below: float | None = None,
 ) -> None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and value == value and value != float("inf")
+    """Refuse what is not a finite number within the limits."""
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     limits = []
     if above is not None:
         good = good and value > above
@@ -170,9 +225,15 @@ def check_number(
         good = good and value < below
         limits.append(f"below {below:g}")
     if not good:
-        raise BadInput(f"{name} = {value!r}: expected a number {' and '.join(limits)}.")
+        finite = "finite " if isinstance(value, float) and not math.isfinite(value) else ""
+        percent = f" For {value} % write {value / 100:g}." if below == 1.0 and _is_percent(value) else ""
+        raise BadInput(f"{name} = {value!r}: expected a {finite}number {' and '.join(limits)}.{percent}")
+
+
+def _is_percent(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 50 <= value < 100
 
 
 def _integer(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise BadInput(f"{name} = {value!r}: expected a whole number of at least {least}.")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from foretest.errors import BadInput, choose, nearest
+from foretest.errors import BadInput, choose, nearest, nearest_file
 from foretest.policies import POLICIES, Mixture, Policy
 from foretest.settings import Analysis, LogColumns, Online, Settings, refuse_unknown
 
@@ -23,9 +23,11 @@ def read_settings(path: str | Path) -> Settings:
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadInput(f"{path}: no such settings file.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{path}: cannot be read as a settings file ({error}).") from None
+        raise BadInput(f"{path}: no such settings file.{nearest_file(path)}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not a text file; expected a settings file (TOML), not the log.") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read as a settings file ({error.strerror or error}).") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path}: not valid TOML: {error}.") from None
     try:
@@ -40,7 +42,7 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
     refuse_unknown("the settings file", tables, ["log", "control", "treatment", "analysis", "online"])
     for name in ("log", "control", "treatment"):
         if name not in tables:
-            raise BadInput(f"the table [{name}] is missing.")
+            raise BadInput(f"the table [{name}] is missing: {_PURPOSE[name]}.")
     for name, table in tables.items():
         if not isinstance(table, Mapping):
             raise BadInput(f"{name} = {table!r}: expected a table, [{name}].")
@@ -58,6 +60,13 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
     )
 
 
+_PURPOSE = {
+    "log": 'it names the columns of the log, as in rewards = ["click"]',
+    "control": "it describes the policy that produced the log",
+    "treatment": "it describes the policy to try",
+}
+
+
 def policy_from_table(where: str, table: Mapping[str, Any]) -> Policy:
     """The policy that a [control] or [treatment] table describes."""
     arguments = dict(table)
@@ -70,52 +79,81 @@ def policy_from_table(where: str, table: Mapping[str, Any]) -> Policy:
             return _imported(name, arguments)
         cls = POLICIES[choose("policy", name, POLICIES)]
         if cls is Mixture:
-            arguments["components"] = _components(arguments.get("components"))
-        return _construct(cls, arguments)
+            arguments["components"] = _components(where, arguments.get("components"))
+        return _construct(f'policy = "{name}"', cls, arguments)
     except BadInput as error:
         raise BadInput(f"{where} {error}") from None
 
 
-def _components(tables: Any) -> list[tuple[float, Policy]]:
-    if not isinstance(tables, list) or not tables:
-        raise BadInput("a mixture needs [[….components]] tables, each a policy with its share.")
+def _components(where: str, tables: Any) -> list[tuple[float, Policy]]:
+    role = where.strip("[]")
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
+        raise BadInput(f"a mixture needs [[{role}.components]] tables, each a policy with its share.")
     parts = []
-    for table in tables:
+    for number, table in enumerate(tables, start=1):
         rest = {key: value for key, value in table.items() if key != "share"}
         if "share" not in table:
-            raise BadInput("a component of the mixture has no share.")
-        parts.append((table["share"], policy_from_table("component:", rest)))
+            raise BadInput(f"component {number} of the mixture has no share: add share = 0.5, or another number.")
+        parts.append((table["share"], policy_from_table(f"component {number}:", rest)))
     return parts
 
 
-def _construct(cls: type[Any], arguments: dict[str, Any]) -> Any:
-    parameters = [p for p in inspect.signature(cls).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    if len(parameters) == len(inspect.signature(cls).parameters):
-        refuse_unknown(cls.__name__, arguments, [p.name for p in parameters])
+def _construct(name: str, cls: type[Policy], arguments: dict[str, Any]) -> Policy:
+    declared = inspect.signature(cls).parameters.values()
+    parameters = [p for p in declared if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
+    if not any(p.kind is p.VAR_KEYWORD for p in declared):
+        refuse_unknown(name, arguments, [p.name for p in parameters])
     missing = [p.name for p in parameters if p.default is p.empty and p.name not in arguments]
     if missing:
-        raise BadInput(f"{cls.__name__} needs {' and '.join(missing)}.")
+        example = ', as in scores = "column"' if missing[0] == "scores" else ""
+        raise BadInput(f"{name} needs the key{'s' if len(missing) > 1 else ''} {' and '.join(missing)}{example}.")
     for key in ("scores", "log_prob", "prob"):
         if key in arguments and not isinstance(arguments[key], str) and cls in POLICIES.values():
             raise BadInput(f"{key} = {arguments[key]!r}: expected the name of a column.")
     return cls(**arguments)
 
 
-def _imported(name: str, arguments: dict[str, Any]) -> Any:
+def _imported(name: str, arguments: dict[str, Any]) -> Policy:
+    """A user's own policy; whatever goes wrong in the user's code is told in a sentence."""
     module_name, _, class_name = name.partition(":")
+    where = f'policy = "{name}"'
+    if not module_name or not class_name:
+        raise BadInput(f'{where}: expected "module:Class".')
     try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise BadInput(f'policy = "{name}": the module cannot be imported ({error}).') from None
+        module = _import(module_name)
+    except ModuleNotFoundError as error:
+        if error.name == module_name:
+            raise BadInput(
+                f"{where}: there is no module {module_name}, neither beside the settings file nor on Python's path."
+            ) from None
+        raise BadInput(f"{where}: {module_name} cannot be imported ({error}).") from None
+    except Exception as error:
+        raise BadInput(f"{where}: {module_name} cannot be imported ({type(error).__name__}: {error}).") from None
     cls = getattr(module, class_name, None)
     if cls is None:
-        raise BadInput(f'policy = "{name}": {module_name} has no {class_name}.{nearest(class_name, dir(module))}')
+        raise BadInput(f"{where}: {module_name} has no {class_name}.{nearest(class_name, dir(module))}")
     for method in ("log_prob", "sample"):
-        if not callable(getattr(cls, method, None)):
+        if not isinstance(cls, type) or not callable(getattr(cls, method, None)):
             raise BadInput(
-                f'policy = "{name}": a policy needs log_prob(displays, rankings) and sample(displays, uniforms).'
+                f"{where}: it has no {method}; a policy is a class with log_prob(displays, rankings) and"
+                " sample(displays, uniforms)."
             )
-    return _construct(cls, arguments)
+    try:
+        return _construct(where, cls, arguments)
+    except BadInput:
+        raise
+    except (TypeError, ValueError) as error:
+        raise BadInput(f"{where} refuses its keys ({error}).") from None
+
+
+def _import(name: str) -> Any:
+    """The module beside the settings file, also where one of the same name was imported from elsewhere before."""
+    importlib.invalidate_caches()
+    known = sys.modules.get(name)
+    beside = Path(sys.path[0]) / f"{name}.py"
+    if known is not None and beside.is_file() and getattr(known, "__file__", None) != str(beside):
+        del sys.modules[name]
+    return importlib.import_module(name)
 
 
 @contextmanager

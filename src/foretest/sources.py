@@ -6,12 +6,12 @@ import glob
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from foretest.errors import BadInput
+from foretest.errors import BadInput, nearest_file
 
 BATCH_ROWS = 1 << 16
 
@@ -33,8 +33,11 @@ class Source(Protocol):
 
     #: can it be read more than once?
     repeatable: bool
-    #: rows in all, where known beforehand
-    rows: int | None
+
+    @property
+    def rows(self) -> int | None:
+        """Rows in all, where known beforehand."""
+        ...
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         """The name and schema of each file."""
@@ -50,7 +53,7 @@ def open_source(log: Any) -> Source:
     if isinstance(log, str | Path):
         return ParquetFiles(_expand(log))
     if isinstance(log, list | tuple) and log and all(isinstance(item, str | Path) for item in log):
-        return ParquetFiles([path for item in log for path in _expand(item)])
+        return ParquetFiles(_once([path for item in log for path in _expand(item)]))
     if isinstance(log, pa.Table):
         return ArrowTable(log)
     if isinstance(log, pa.RecordBatch):
@@ -60,9 +63,14 @@ def open_source(log: Any) -> Source:
     if isinstance(log, pa.RecordBatchReader):
         return ArrowStream(log)
     if hasattr(log, "__arrow_c_stream__"):
-        return (
-            ArrowTable(pa.table(log)) if hasattr(log, "__len__") else ArrowStream(pa.RecordBatchReader.from_stream(log))
-        )
+        try:
+            if hasattr(log, "__len__"):
+                return ArrowTable(pa.table(log))
+            return ArrowStream(pa.RecordBatchReader.from_stream(log))
+        except pa.ArrowException as error:  # a pandas column of mixed types, for one
+            raise BadInput(f"the {type(log).__name__} cannot be read as an Arrow table ({_short(error)}).") from None
+    if isinstance(log, list | tuple) and not log:
+        raise BadInput("the list of logs is empty: expected at least one path.")
     raise BadInput(
         f"a log of type {type(log).__name__} cannot be read: expected a path, a list of paths, or an Arrow, pandas or"
         " Polars table."
@@ -70,20 +78,38 @@ def open_source(log: Any) -> Source:
 
 
 def _expand(item: str | Path) -> list[Path]:
-    path = Path(item)
+    if "://" in str(item):
+        raise BadInput(f"{item}: only local files are read. Copy it here, or give an Arrow stream of it from Python.")
+    path = Path(item).expanduser()
     if path.is_dir():
-        found = sorted(p for p in path.rglob("*.parquet") if p.is_file() and not p.name.startswith(("_", ".")))
+        found = sorted(p for p in path.rglob("*.parquet") if p.is_file() and _is_data(p))
         if not found:
-            raise BadInput(f"{path}: the folder holds no .parquet file.")
+            raise BadInput(f"{path}: the folder holds no .parquet file, nor do its subfolders.")
         return found
     if path.exists():
         return [path]
-    if glob.has_magic(str(item)):
-        found = sorted(Path(p) for p in glob.glob(str(item), recursive=True))
+    if glob.has_magic(str(path)):
+        matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))
+        found = [file for p in matches if _is_data(p) for file in (_expand(p) if p.is_dir() else [p])]
         if not found:
-            raise BadInput(f"{item}: no file matches.")
+            raise BadInput(f"{item}: no file matches this pattern.")
         return found
-    raise BadInput(f"{path}: no such file or folder.")
+    raise BadInput(f"{path}: no such file or folder.{nearest_file(path)}")
+
+
+def _is_data(path: Path) -> bool:
+    """Writers leave marks such as _SUCCESS beside the data."""
+    return not path.name.startswith(("_", "."))
+
+
+def _once(paths: list[Path]) -> list[Path]:
+    """The same paths; a file that is there twice would count twice."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path.resolve() in seen:
+            raise BadInput(f"{path}: this file is named twice, so its rows would count twice. Leave one out.")
+        seen.add(path.resolve())
+    return paths
 
 
 @dataclass(frozen=True)
@@ -143,12 +169,37 @@ def _row_group(path: Path, group: int, row: int, position: int, columns: list[st
 
 
 def _unreadable(path: Path, error: Exception) -> BadInput:
-    first = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
     if isinstance(error, FileNotFoundError):
         return BadInput(f"{path}: no such file or folder.")
     if isinstance(error, PermissionError):
         return BadInput(f"{path}: permission denied.")
-    return BadInput(f"{path}: not a Parquet file, or a damaged one ({first}). Write it again, or leave it out.")
+    try:
+        with path.open("rb") as file:
+            begin = file.read(4)
+            file.seek(0, 2)
+            size = file.tell()
+            file.seek(max(0, size - 4))
+            end = file.read(4)
+    except OSError as trouble:
+        return BadInput(f"{path}: cannot be read ({trouble.strerror or trouble}).")
+    if size == 0:
+        return BadInput(f"{path}: the file is empty (0 bytes), not a Parquet file. Write it again, or leave it out.")
+    if begin != _MAGIC:
+        return BadInput(f"{path}: not a Parquet file. Convert it to Parquet, or leave it out.")
+    if end != _MAGIC:
+        return BadInput(
+            f"{path}: a truncated Parquet file, whose end is missing after {size:,} bytes. Write it again, or leave it"
+            " out."
+        )
+    return BadInput(f"{path}: a damaged Parquet file ({_short(error)}). Write it again, or leave it out.")
+
+
+_MAGIC = b"PAR1"  # both ends of a Parquet file
+
+
+def _short(error: Exception) -> str:
+    """The first line of an error of Arrow's."""
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
 
 
 @dataclass(frozen=True)
@@ -183,7 +234,7 @@ class ArrowStream:
 
     reader: pa.RecordBatchReader
     repeatable = False
-    rows = None
+    rows: ClassVar[None] = None
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         return [("the stream", self.reader.schema)]

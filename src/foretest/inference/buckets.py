@@ -41,8 +41,15 @@ class BucketSums:
         return self._sums({name: array.sum(axis=0, keepdims=True) for name, array in self.arrays.items()})
 
     def resampled(self, counts: Floats) -> Sums:
-        """One entry a resample: `counts[b, j]` copies of bucket j."""
-        return self._sums({name: counts @ array for name, array in self.arrays.items()})
+        """One entry a resample: `counts[b, j]` copies of bucket j. One matrix product for all sums."""
+        distinct = {id(array): array for array in self.arrays.values()}
+        columns = [array.reshape(len(array), -1) for array in distinct.values()]
+        product = counts @ np.hstack(columns)
+        ends = np.cumsum([column.shape[1] for column in columns])[:-1]
+        found = dict(zip(distinct, np.hsplit(product, ends), strict=True))
+        return self._sums({
+            name: found[id(array)].reshape(len(counts), *array.shape[1:]) for name, array in self.arrays.items()
+        })  # fmt: skip
 
     def directions(self) -> Sums:
         """One entry a bucket: the total, moved by an imaginary hair towards that bucket's sums."""

@@ -8,10 +8,10 @@ from foretest.kernels.jit import fast
 
 
 @fast
-def exp_nonpositive(x, bits, power, n):
-    """Replace x[:n], all ≤ 0, by exp(x) to 2 units in the last place.
+def exp_nonpositive(x, e, bits, power, n):
+    """e[:n] <- exp(x[:n]), x ≤ 0, to 2 units in the last place; their sum.
 
-    exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 13. Both loops
+    exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12. Both loops
     vectorise, which a call to the C library does not: 3 times faster. `power` is the float64 view of `bits`.
     Below −708 the answer is exp(−708).
     """
@@ -21,8 +21,7 @@ def exp_nonpositive(x, bits, power, n):
         # ln 2 in two parts, so that k·ln 2 loses no digit
         r = z - k * 0.693147180369123816490
         r = r - k * 1.90821492927058770002e-10
-        p = 1.6059043836821613e-10
-        p = p * r + 2.08767569878681e-09
+        p = 2.08767569878681e-09
         p = p * r + 2.505210838544172e-08
         p = p * r + 2.755731922398589e-07
         p = p * r + 2.7557319223985893e-06
@@ -35,7 +34,19 @@ def exp_nonpositive(x, bits, power, n):
         p = p * r + 0.5
         p = p * r + 1.0
         p = p * r + 1.0
-        x[j] = p
+        e[j] = p
         bits[j] = (np.int64(k) + 1023) << 52
+    total = 0.0
     for j in range(n):
-        x[j] *= power[j]
+        e[j] *= power[j]
+        total += e[j]
+    return total
+
+
+@fast
+def sum_of(e, n):
+    """Σ e[:n], in any order."""
+    total = 0.0
+    for j in range(n):
+        total += e[j]
+    return total

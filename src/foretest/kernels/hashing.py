@@ -133,24 +133,31 @@ def hash_strings(data, offsets):
 
 
 @jit
-def chain_scalars(hashes, words):
-    """hashes[i] <- XXH64 of (hashes[i], words[i])."""
-    pair = np.empty(2, np.uint64)
+def chain_floats(hashes, values, starts, lengths):
+    """hashes[i] <- XXH64 of (hashes[i], the numbers of list i as float64); −0 counts as 0."""
+    buffer = np.empty(_longest(lengths) + 1, np.float64)
+    words = buffer.view(np.uint64)
     for i in range(len(hashes)):
-        pair[0] = hashes[i]
-        pair[1] = words[i]
-        hashes[i] = xxh64_words(pair, 2, np.uint64(0))
+        words[0] = hashes[i]
+        for j in range(lengths[i]):
+            buffer[j + 1] = np.float64(values[starts[i] + j]) + 0.0
+        hashes[i] = xxh64_words(words, lengths[i] + 1, np.uint64(0))
 
 
 @jit
-def chain_lists(hashes, words, starts, lengths):
-    """hashes[i] <- XXH64 of (hashes[i], the words of list i)."""
-    longest = 0
-    for i in range(len(lengths)):
-        longest = max(longest, lengths[i])
-    row = np.empty(longest + 1, np.uint64)
+def chain_integers(hashes, values, starts, lengths):
+    """hashes[i] <- XXH64 of (hashes[i], the numbers of list i as int64)."""
+    words = np.empty(_longest(lengths) + 1, np.uint64)
     for i in range(len(hashes)):
-        row[0] = hashes[i]
+        words[0] = hashes[i]
         for j in range(lengths[i]):
-            row[j + 1] = words[starts[i] + j]
-        hashes[i] = xxh64_words(row, lengths[i] + 1, np.uint64(0))
+            words[j + 1] = np.uint64(np.int64(values[starts[i] + j]))
+        hashes[i] = xxh64_words(words, lengths[i] + 1, np.uint64(0))
+
+
+@jit
+def _longest(lengths):
+    most = 0
+    for i in range(len(lengths)):
+        most = max(most, lengths[i])
+    return most

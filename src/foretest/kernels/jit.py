@@ -19,9 +19,19 @@ def jit(function: Kernel) -> Kernel:
     return _compile(function, {})
 
 
+def inner(function: Kernel) -> Kernel:
+    """As `jit`, for a step of a hot loop: a call with its arrays would cost more than the step itself."""
+    return _compile(function, {"forceinline": True})
+
+
 def fast(function: Kernel) -> Kernel:
-    """As `jit`, for loops whose inputs are known to be finite and whose sums may be reordered."""
-    return _compile(function, {"fastmath": {"contract", "nsz", "nnan", "ninf", "arcp", "reassoc"}})
+    """As `inner`, for loops whose inputs are known to be finite and whose sums may be reordered."""
+    return _compile(function, {"forceinline": True, "fastmath": {"contract", "nsz", "nnan", "ninf", "arcp", "reassoc"}})
+
+
+def reordered(function: Kernel) -> Kernel:
+    """As `inner`, for sums that may be reordered, NaN and infinity still being told."""
+    return _compile(function, {"forceinline": True, "fastmath": {"reassoc", "contract"}})
 
 
 def _compile(function: Kernel, options: dict[str, Any]) -> Kernel:

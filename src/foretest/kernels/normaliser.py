@@ -1,14 +1,14 @@
 """The pointwise normaliser q(x) = E_t[z | x] = Σ_a min(π_t, c·π_p) for two Plackett-Luce policies.
 
-`draws` prices random rankings with no exp or log a draw; `enumerate_cap` and `enumerate_bound` go through all of
-them; `adaptive_cap` finds the appendix's cap on a set of rankings, enumerated or drawn.
+`draws` prices random rankings with no exp or log a draw; `enumerate_all` goes through all of them; `adaptive_cap` finds
+the appendix's cap on a set of rankings, enumerated or drawn.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.jit import jit
+from foretest.kernels.jit import fast, inner, jit
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails, longest
 from foretest.kernels.random import draw_state, state_of, uniform_at
 
@@ -56,41 +56,68 @@ def _alias_table(e, n, total, keep, other, small, large):
         keep[small[j]] = 1.0
 
 
-@jit
-def _rest(e, n, taken):
-    total = 0.0
-    for j in range(n):
-        if not taken[j]:
-            total += e[j]
-    return total
-
-
-@jit
-def _pick(e, n, keep, other, taken, tail, total, generator, counter):
-    """One item not taken, in proportion to e, and the next counter.
+@inner
+def _pick(e, n, keep, other, taken, draw, tail, safe, generator, counter):
+    """One item that this draw has not taken, in proportion to e, and the next counter.
 
     Alias draws with rejection while enough mass is left; a scan of the rest where a peaked policy would spin.
     """
-    if tail >= _SAFE_SHARE * total:
+    if tail >= safe:
         while True:
             u = uniform_at(generator, counter) * n
             counter += 1
-            j = int(u)
-            if u - j >= keep[j]:
-                j = other[j]
-            if not taken[j]:
+            j = np.int64(u)
+            j += (other[j] - j) * np.int64(u - j >= keep[j])  # arithmetic, not a branch: no guess to miss
+            if taken[j] != draw:
                 return j, counter
     target = uniform_at(generator, counter) * tail
-    counter += 1
     running = 0.0
-    chosen = -1
+    chosen = 0
     for j in range(n):
-        if not taken[j]:
+        if taken[j] != draw:
             running += e[j]
             chosen = j
             if running > target:
                 break
-    return chosen, counter
+    return chosen, counter + 1
+
+
+@jit
+def _rest(e, n, taken, draw):
+    total = 0.0
+    for j in range(n):
+        if taken[j] != draw:
+            total += e[j]
+    return total
+
+
+@fast
+def _smaller(et, ep, n, by_t, by_p):
+    """Σ_j min(by_t·et, by_p·ep) over all items."""
+    share = 0.0
+    for j in range(n):
+        a = by_t * et[j]
+        b = by_p * ep[j]
+        share += a if a < b else b
+    return share
+
+
+@inner
+def _last_slot(et, ep, n, taken, draw, ranking, drawn, by_t, by_p, zero, safe):
+    """Σ_j min(π_t(j|·), c/w·π_p(j|·)) over the items left; Σ_j π_t(j|·)·1(w < c) under zero capping."""
+    if safe and not zero:
+        # all items less those taken: the difference keeps its digits, as at least 5 % of both totals is left
+        share = _smaller(et, ep, n, by_t, by_p)
+        for slot in range(drawn):
+            share -= min(by_t * et[ranking[slot]], by_p * ep[ranking[slot]])
+        return min(1.0, max(0.0, share))
+    share = 0.0
+    for j in range(n):
+        if taken[j] != draw:
+            a = by_t * et[j]
+            b = by_p * ep[j]
+            share += min(a, b) if not zero else (a if a < b else 0.0)
+    return min(1.0, share)
 
 
 @jit
@@ -107,28 +134,17 @@ def _gumbel_ranking(x, n, k, generator, noisy, ranking):
         noisy[best] = -np.inf
 
 
+LOG_W, W, Z = 0, 1, 2  # what `draws` gives
+
+
 @jit
 def draws(
-    t_values,
-    t_starts,
-    p_values,
-    p_starts,
-    lengths,
-    slots,
-    t_inverse,
-    p_inverse,
-    keys,
-    seed,
-    stream,
-    first,
-    count,
-    from_treatment,
-    cap,
-    zero,
-):
-    """Rankings number first .. first+count−1 of each display, from either policy.
+    t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse,
+    keys, seed, stream, first, count, from_treatment, want, cap, zero,
+):  # fmt: skip
+    """Rankings number first .. first+count−1 of each display, from either policy: their log w, w, or z.
 
-    cap NaN: out is log w. Else (rankings from the treatment): out is z = w̄/w with the last slot summed out,
+    z = w̄/w (rankings from the treatment) has the last slot summed out,
     E_t[z | a_1..a_{K−1}] = Σ_j min(π_t(j|·), c/w_{K−1}·π_p(j|·)), which has q for mean and a smaller variance.
     """
     rows = len(lengths)
@@ -138,14 +154,14 @@ def draws(
     p = np.empty(width)
     et = np.empty(width)
     ep = np.empty(width)
+    odds = np.empty(width)
     keep = np.empty(width)
-    noisy = np.empty(width)
     other = np.empty(width, np.int64)
     small = np.empty(width, np.int64)
     large = np.empty(width, np.int64)
-    taken = np.zeros(width, np.bool_)
     ranking = np.empty(longest(slots), np.int64)
-    want_z = not np.isnan(cap)
+    taken = np.full(width, -1, np.int64)  # the last draw that took the item
+    draw = -1
     log_cap = np.log(cap)
     for i in range(rows):
         n = lengths[i]
@@ -155,10 +171,12 @@ def draws(
         state = state_of(seed, stream, keys[i])
         if k * (_spread(t, n) + _spread(p, n)) > _SAFE_SPREAD:
             for d in range(count):
-                _gumbel_ranking(t if from_treatment else p, n, k, draw_state(state, first + d), noisy, ranking)
+                _gumbel_ranking(t if from_treatment else p, n, k, draw_state(state, first + d), keep, ranking)
                 log_w = log_prob_by_tails(t, n, ranking, 0, k) - log_prob_by_tails(p, n, ranking, 0, k)
-                if not want_z:
+                if want == LOG_W:
                     out[i, d] = log_w
+                elif want == W:
+                    out[i, d] = np.exp(log_w)
                 elif zero:
                     out[i, d] = 1.0 if log_w < log_cap else 0.0
                 else:
@@ -169,49 +187,48 @@ def draws(
         for j in range(n):
             et[j] = np.exp(t[j])
             ep[j] = np.exp(p[j])
+            odds[j] = et[j] / ep[j]
             total_t += et[j]
             total_p += ep[j]
         if from_treatment:
             _alias_table(et, n, total_t, keep, other, small, large)
         else:
             _alias_table(ep, n, total_p, keep, other, small, large)
-        drawn = k - 1 if want_z else k
+        drawn = k - 1 if want == Z else k
+        safe_t = _SAFE_SHARE * total_t
+        safe_p = _SAFE_SHARE * total_p
         for d in range(count):
             generator = draw_state(state, first + d)
             counter = 0
+            draw += 1
             tail_t = total_t
             tail_p = total_p
-            w = 1.0
+            above = 1.0  # w = above/below, so that there is one division a draw
+            below = 1.0
             for slot in range(drawn):
                 if from_treatment:
-                    item, counter = _pick(et, n, keep, other, taken, tail_t, total_t, generator, counter)
+                    item, counter = _pick(et, n, keep, other, taken, draw, tail_t, safe_t, generator, counter)
                 else:
-                    item, counter = _pick(ep, n, keep, other, taken, tail_p, total_p, generator, counter)
+                    item, counter = _pick(ep, n, keep, other, taken, draw, tail_p, safe_p, generator, counter)
+                taken[item] = draw
                 ranking[slot] = item
-                taken[item] = True
-                w *= (et[item] * tail_p) / (ep[item] * tail_t)
+                above *= odds[item] * tail_p
+                below *= tail_t
                 tail_t -= et[item]
                 tail_p -= ep[item]
-                if tail_t < _SAFE_SHARE * total_t:
-                    tail_t = _rest(et, n, taken)
-                if tail_p < _SAFE_SHARE * total_p:
-                    tail_p = _rest(ep, n, taken)
-            if want_z:
-                share = 0.0
-                scale = cap / w / tail_p
-                for j in range(n):
-                    if not taken[j]:
-                        a = et[j] / tail_t
-                        b = scale * ep[j]
-                        if zero:
-                            share += a if a < b else 0.0
-                        else:
-                            share += min(a, b)
-                out[i, d] = min(share, 1.0)
-            else:
+                if tail_t < safe_t:
+                    tail_t = _rest(et, n, taken, draw)
+                if tail_p < safe_p:
+                    tail_p = _rest(ep, n, taken, draw)
+            w = above / below
+            if want == LOG_W:
                 out[i, d] = np.log(w)
-            for slot in range(drawn):
-                taken[ranking[slot]] = False
+            elif want == W:
+                out[i, d] = w
+            else:
+                safe = tail_t >= safe_t and tail_p >= safe_p
+                by_p = cap / (w * tail_p)
+                out[i, d] = _last_slot(et, ep, n, taken, draw, ranking, drawn, 1.0 / tail_t, by_p, zero, safe)
     return out
 
 
@@ -254,19 +271,45 @@ def adaptive_cap(alpha, beta, n, bound):
 
 
 @jit
-def adaptive_caps_of_draws(log_w, bound):
+def adaptive_caps_of_draws(w, bound):
     """Row by row, the adaptive cap on two-sided draws: α = 2W/(1+W)/S and β = 2/(1+W)/S."""
-    rows, count = log_w.shape
+    rows, count = w.shape
     alpha = np.empty(count)
     beta = np.empty(count)
     cap = np.empty(rows)
     q = np.empty(rows)
     for i in range(rows):
         for d in range(count):
-            alpha[d] = 2.0 / (count * (1.0 + np.exp(-log_w[i, d])))
-            beta[d] = 2.0 / (count * (1.0 + np.exp(log_w[i, d])))
+            beta[d] = 2.0 / (count * (1.0 + w[i, d]))
+            alpha[d] = w[i, d] * beta[d] if w[i, d] < 1e300 else 2.0 / count
         cap[i], q[i] = adaptive_cap(alpha, beta, count, bound)
     return cap, q
+
+
+@jit
+def two_sided_means(log_w, cap, zero):
+    """Row by row, mean of 2·w̄/(1+W): 2·min(1/(1+1/W), c/(1+W)) under max capping."""
+    rows, count = log_w.shape
+    log_cap = np.log(cap)
+    out = np.empty(rows)
+    for i in range(rows):
+        total = 0.0
+        for d in range(count):
+            if log_w[i, d] < log_cap:
+                total += 1.0 / (1.0 + np.exp(-log_w[i, d]))
+            elif not zero:
+                total += cap / (1.0 + np.exp(log_w[i, d]))
+        out[i] = 2.0 * total / count
+    return out
+
+
+@jit
+def _left(e, n, taken):
+    total = 0.0
+    for j in range(n):
+        if not taken[j]:
+            total += e[j]
+    return total
 
 
 @jit
@@ -284,8 +327,8 @@ def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
     at[0] = 0
     while slot >= 0:
         if slot == k - 1:
-            tail_t = _rest(et, n, taken)
-            tail_p = _rest(ep, n, taken)
+            tail_t = _left(et, n, taken)
+            tail_p = _left(ep, n, taken)
             for j in range(n):
                 if not taken[j]:
                     if safe:
@@ -307,8 +350,8 @@ def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
             slot -= 1
             continue
         if safe:
-            pt[slot + 1] = pt[slot] * et[j] / _rest(et, n, taken)
-            pp[slot + 1] = pp[slot] * ep[j] / _rest(ep, n, taken)
+            pt[slot + 1] = pt[slot] * et[j] / _left(et, n, taken)
+            pp[slot + 1] = pp[slot] * ep[j] / _left(ep, n, taken)
         chosen[slot] = j
         taken[j] = True
         at[slot] = j + 1

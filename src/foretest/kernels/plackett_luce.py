@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import exp_nonpositive
-from foretest.kernels.jit import jit
+from foretest.kernels.exponential import exp_nonpositive, sum_of
+from foretest.kernels.jit import fast, jit, reordered
 
 # Below this a tail sum may have lost digits to underflow: the row is redone in log space.
 _TINY = 1e-280
@@ -22,18 +22,27 @@ def longest(lengths):
     return most
 
 
-@jit
+@fast
+def _largest(values, start, n):
+    most = values[start]
+    for j in range(1, n):
+        s = values[start + j]
+        most = s if s > most else most
+    return np.float64(most)
+
+
+@reordered
 def load_row(values, start, n, inverse_temperature, x):
-    """x[:n] <- (s − max s)/T; False if a score is NaN or infinite."""
-    most = -np.inf
+    """x[:n] <- (s − max s)/T; False if a score is NaN or infinite.
+
+    The maximum of a row with NaN is arbitrary, but the sum of differences from it is not a finite number.
+    """
+    most = _largest(values, start, n)
     check = 0.0
     for j in range(n):
-        s = np.float64(values[start + j])
-        check += s * 0.0  # NaN or infinity times 0 is NaN, and stays
-        most = max(most, s)
-    for j in range(n):
         x[j] = (np.float64(values[start + j]) - most) * inverse_temperature
-    return check == 0.0
+        check += x[j]
+    return check - check == 0.0
 
 
 @jit
@@ -86,18 +95,14 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
         if not load_row(values, starts[i], n, inverse_temperature, x):
             out[i] = np.nan
             continue
-        for j in range(n):
-            e[j] = x[j]
-        exp_nonpositive(e, bits, power, n)
+        exp_nonpositive(x, e, bits, power, n)
         answer = 0.0
         for slot in range(k):
             item = ranking[at + slot]
             answer += x[item]
             shown[slot] = e[item]
             e[item] = 0.0
-        tail = 0.0
-        for j in range(n):
-            tail += e[j]
+        tail = sum_of(e, n)
         product = 1.0
         exact = True
         for slot in range(k - 1, -1, -1):
@@ -144,6 +149,17 @@ def sample(values, starts, lengths, slots, inverse_temperature, u, out, out_star
 
 
 @jit
+def _take_largest(x, n):
+    best = 0
+    for j in range(1, n):
+        if x[j] > x[best]:
+            best = j
+    value = x[best]
+    x[best] = -np.inf
+    return value
+
+
+@jit
 def log_weight_bound(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse):
     """An upper bound on log w over all rankings of each display; w ≤ cap everywhere makes q = 1 without a draw.
 
@@ -166,14 +182,14 @@ def log_weight_bound(t_values, t_starts, p_values, p_starts, lengths, slots, t_i
             total_t += np.exp(t[j])
             total_p += np.exp(p[j])
             least = min(least, t[j] - p[j])
-        difference = np.sort(t[:n] - p[:n])
-        order = np.sort(t[:n])
+        for j in range(n):
+            p[j] = t[j] - p[j]
         bound = 0.0
         left = total_t
-        for slot in range(slots[i]):
-            bound += difference[n - 1 - slot]
-            by_total = np.log(total_p) - np.log(left) if left > 1e-6 * total_t else np.inf
+        for _ in range(slots[i]):
+            bound += _take_largest(p, n)
+            by_total = np.log(total_p / left) if left > 1e-6 * total_t else np.inf
             bound += min(-least, by_total)
-            left -= np.exp(order[n - 1 - slot])
+            left -= np.exp(_take_largest(t, n))
         out[i] = bound
     return out

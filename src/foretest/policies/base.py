@@ -85,7 +85,7 @@ def shown_log_prob(policy: Policy, displays: Displays, *, is_control: bool) -> F
     """log π of the ranking that was shown: as logged where a column says it, else computed."""
     logged = getattr(policy, "_logged", None)
     if logged is None:
-        answer = policy.log_prob(displays, displays.ranking)
+        answer = np.asarray(policy.log_prob(displays, displays.ranking), dtype=np.float64)
         _refuse_not_numbers(policy, displays, answer)
         column = policy_columns(policy)[0] if policy_columns(policy) else type(policy).__name__
     else:
@@ -131,32 +131,54 @@ def positive(name: str, value: float, *, below: float = np.inf) -> float:
 
 
 def _refuse_not_numbers(policy: Policy, displays: Displays, answer: npt.NDArray[Any]) -> None:
-    if not np.isnan(answer).any():
+    name = type(policy).__name__
+    if np.shape(answer) != (len(displays),):
+        raise BadInput(
+            f"{name}.log_prob gives an array of shape {np.shape(answer)} for {len(displays)} displays: expected one"
+            " number a display."
+        )
+    if not np.isnan(answer).any() and answer.max(initial=-np.inf) <= _ROUNDING:
         return
     for column in getattr(policy, "score_columns", ()):
-        lists = displays[column]
-        bad = [i for i in np.flatnonzero(np.isnan(answer)) if not np.isfinite(lists[i]).all()]
-        if bad:
-            raise RowFault(
-                "score-finite", column, np.array(bad), "a score is NaN or infinite",
-                "Scores must be finite numbers: give an item that may not be shown no place in the list.",
-            )  # fmt: skip
-    raise RowFault(
-        "log-prob-nan", (policy_columns(policy) or (type(policy).__name__,))[0], np.flatnonzero(np.isnan(answer)),
-        f"the policy {type(policy).__name__} gives no number as log-probability", "Check its log_prob.",
-    )  # fmt: skip
+        refuse_not_finite(column, displays[column])
+    column = (policy_columns(policy) or (name,))[0]
+    bad = np.flatnonzero(np.isnan(answer))
+    if len(bad):
+        raise RowFault("log-prob-nan", column, bad, f"{name} gives NaN as log-probability of the shown ranking",
+                       "Check its columns, and its log_prob.")  # fmt: skip
+    bad = np.flatnonzero(answer > _ROUNDING)
+    raise RowFault("log-prob-positive", column, bad,
+                   f"{name} gives the log-probability {answer[bad[0]]:g}, above 0, to the shown ranking",
+                   "Check its log_prob: it returns natural logarithms of probabilities.")  # fmt: skip
+
+
+_ROUNDING = 1e-6  # of a log-probability that a policy computes
+
+
+def refuse_not_finite(column: str, scores: Ragged) -> None:
+    """Refuse rows with a score that is NaN or infinite."""
+    if np.isfinite(scores.values).all():
+        return
+    row = np.repeat(np.arange(len(scores)), scores.lengths)[~np.isfinite(scores.flat())]
+    if len(row):
+        first = scores[row[0]]
+        kind = "NaN" if np.isnan(first[~np.isfinite(first)][0]) else "infinite"
+        raise RowFault("score-finite", column, np.unique(row), f"a score is {kind}",
+                       "Scores must be finite: leave an item that may not be shown out of the lists.")  # fmt: skip
 
 
 def _refuse_impossible(column: str, is_log: bool, answer: Floats) -> None:
     def refuse(kind: str, wrong: npt.NDArray[np.bool_], what: str, remedy: str) -> None:
-        if wrong.any():
-            raise RowFault(kind, column, np.flatnonzero(wrong), what, remedy)
+        rows = np.flatnonzero(wrong)
+        if len(rows):
+            raise RowFault(kind, column, rows, what.format(answer[rows[0]]), remedy)
 
-    refuse("prob-nan", np.isnan(answer), "the logged probability is NaN", "Every row needs a number.")
+    refuse("prob-nan", np.isnan(answer), "the logged probability is NaN",
+           "Every row needs a number: mend it, or leave the row out.")  # fmt: skip
     if is_log:
-        refuse("log-prob-above-0", answer > 0, "a log-probability is above 0",
-               "Natural logarithms of probabilities are at most 0; if the column holds probabilities, use prob = …")  # fmt: skip
+        refuse("log-prob-above-0", answer > 0, "the log-probability {:g} is above 0",
+               f'Logarithms of probabilities are at most 0; for probabilities write prob = "{column}".')  # fmt: skip
     else:
-        refuse("prob-negative", answer < 0, "a probability is negative",
-               "Probabilities lie between 0 and 1; if the column holds logarithms, use log_prob = …")  # fmt: skip
-        refuse("prob-above-1", answer > 1, "a probability is above 1", "Probabilities lie between 0 and 1.")
+        refuse("prob-negative", answer < 0, "the probability {:g} is negative",
+               f'Probabilities lie between 0 and 1; for their logarithms write log_prob = "{column}".')  # fmt: skip
+        refuse("prob-above-1", answer > 1, "the probability {:g} is above 1", "Probabilities lie between 0 and 1.")

@@ -1,0 +1,197 @@
+"""Speed and memory, as ratios to a floor measured in the same run: `python benchmarks/speed.py`.
+
+The floor is a bare PyArrow scan of the columns that the test reads. CPU time of a full run is taken beyond that of the
+same command on 1 000 rows, so that start-up and the fixed resampling do not count. Prints a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+M, K, RATE, CHUNK = 20, 4, 0.005, 100_000
+COLUMNS = ["click", "user", "stratum", "ranking", "control_scores", "treatment_scores"]
+SETTINGS = """
+[log]
+rewards = ["click"]
+unit = "user"
+ranking = "ranking"
+[control]
+policy = "plackett-luce"
+scores = "control_scores"
+[treatment]
+policy = "plackett-luce"
+scores = "treatment_scores"
+[analysis]
+estimators = ["is", "nis", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
+strata = "stratum"
+cap = 20.0
+"""
+SCAN = """
+import sys, time, pyarrow.parquet as pq
+start = time.process_time()
+with pq.ParquetFile(sys.argv[1], pre_buffer=False) as file:
+    for batch in file.iter_batches(1 << 16, columns=sys.argv[2].split(","), use_threads=False):
+        pass
+print(time.process_time() - start)
+"""
+
+
+def write_log(path: Path, rows: int, seed: int = 0) -> None:
+    """Displays whose treatment moves every score a little: weights beyond the cap in a share of rows."""
+    writer = None
+    for begin in range(0, rows, CHUNK):
+        g = np.random.default_rng([seed, begin])
+        n = min(CHUNK, rows - begin)
+        control = g.normal(size=(n, M)).astype(np.float32)
+        treatment = (control + g.normal(scale=0.8, size=(n, M))).astype(np.float32)
+        shown = np.argsort(-(control + g.gumbel(size=(n, M))), axis=1)[:, :K].astype(np.int16)
+
+        def lists(values: np.ndarray) -> pa.Array:
+            ends = np.arange(0, values.size + 1, values.shape[1], dtype=np.int32)
+            return pa.ListArray.from_arrays(pa.array(ends), pa.array(values.ravel()))
+
+        table = pa.table({
+            "click": g.random(n) < RATE, "user": g.integers(0, rows, n), "stratum": g.integers(0, 8, n).astype(np.int32),
+            "ranking": lists(shown), "control_scores": lists(control), "treatment_scores": lists(treatment),
+        })  # fmt: skip
+        writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
+        writer.write_table(table)
+    assert writer is not None
+    writer.close()
+
+
+def command(*words: str) -> tuple[float, float, float, str]:
+    """CPU seconds, wall seconds, peak MB and stdout of a command."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as out:
+        process = subprocess.Popen(words, stdout=out)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise SystemExit(f"{' '.join(words)} failed with {process.returncode}")
+        out.seek(0)
+        text = out.read()
+    return usage.ru_utime + usage.ru_stime, time.perf_counter() - start, usage.ru_maxrss / 1024.0, text
+
+
+def kernel_ratio(rows: int = 50_000) -> tuple[float, float]:
+    """Plackett-Luce log-probabilities: vectorised NumPy's time over the kernel's, and the kernel's ns a row."""
+    from foretest.kernels.plackett_luce import log_prob
+
+    g = np.random.default_rng(0)
+    scores = g.normal(size=(rows, M)).astype(np.float32)
+    ranking = np.argsort(g.random((rows, M)), axis=1)[:, :K].astype(np.int32)
+    starts, sizes = np.arange(rows) * M, np.full(rows, M)
+    r_starts, r_sizes = np.arange(rows) * K, np.full(rows, K)
+
+    def kernel() -> np.ndarray:
+        return log_prob(scores.ravel(), starts, sizes, ranking.ravel(), r_starts, r_sizes, 1.0)
+
+    def plain() -> np.ndarray:
+        x = scores.astype(np.float64)
+        x -= x.max(axis=1, keepdims=True)
+        e = np.exp(x)
+        shown = np.take_along_axis(e, ranking, axis=1)
+        rest = e.copy()
+        np.put_along_axis(rest, ranking, 0.0, axis=1)
+        tails = rest.sum(axis=1, keepdims=True) + np.cumsum(shown[:, ::-1], axis=1)[:, ::-1]
+        return np.take_along_axis(x, ranking, axis=1).sum(axis=1) - np.log(tails).sum(axis=1)
+
+    np.testing.assert_allclose(kernel(), plain(), rtol=1e-10)
+
+    def best(function: object) -> float:
+        times = []
+        for _ in range(7):
+            start = time.perf_counter()
+            function()  # type: ignore[operator]
+            times.append(time.perf_counter() - start)
+        return min(times)
+
+    fast = best(kernel)
+    return best(plain) / fast, fast / rows * 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--folder", type=Path, help="where the simulated logs are kept; default: a temporary folder")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        measure(arguments.folder or Path(temporary), arguments.rows)
+
+
+def measure(folder: Path, rows: int) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    settings = folder / "settings.toml"
+    settings.write_text(SETTINGS, encoding="utf-8")
+    sizes = {"full": rows, "quarter": rows // 4, "10k": 10_000, "1k": 1_000}
+    paths = {name: folder / f"log-{size}.parquet" for name, size in sizes.items()}
+    for name, path in paths.items():
+        if not path.exists():
+            print(f"writing {path.name}", file=sys.stderr)
+            write_log(path, sizes[name])
+    foretest = str(Path(sys.executable).with_name("foretest"))
+
+    def run(name: str) -> tuple[float, float, float, str]:
+        return command(foretest, "run", str(paths[name]), "-c", str(settings), "--json", "--threads", "1")
+
+    run("1k")  # compile
+    small = min(run("1k")[0] for _ in range(3))
+    scan, total, peak = [], [], []
+    for _ in range(3):
+        scan.append(float(command(sys.executable, "-c", SCAN, str(paths["full"]), ",".join(COLUMNS))[3]))
+        cpu, _, memory, text = run("full")
+        total.append(cpu)
+        peak.append(memory)
+    quarter = run("quarter")[2]
+    ten = min(run("10k")[1] for _ in range(2))
+    helped = min(command(foretest, "--help")[1] for _ in range(5))
+    ratio, nanoseconds = kernel_ratio()
+    capped = json.loads(text)["health"]["capped_share"]
+    with tempfile.TemporaryDirectory() as fresh:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": fresh}
+        demos = []
+        for _ in range(2):
+            start = time.perf_counter()
+            subprocess.run(
+                [foretest, "demo", "-o", f"{fresh}/demo"], env=environment, check=True, stdout=subprocess.DEVNULL
+            )
+            demos.append(time.perf_counter() - start)
+
+    floor, full = min(scan), min(total) - small
+    lines = [
+        ("full run beyond 1 000 rows, CPU s", f"{full:.2f}", ""),
+        ("bare scan of the same columns, CPU s", f"{floor:.2f}", ""),
+        ("**full run over bare scan**", f"**{full / floor:.2f}**", "≤ 2.0"),
+        ("Plackett-Luce kernel, NumPy's time over its own", f"{ratio:.1f}", "≥ 3"),
+        ("Plackett-Luce kernel, ns a row", f"{nanoseconds:.0f}", ""),
+        ("peak memory, MB", f"{max(peak):.0f}", "< 600"),
+        ("peak memory over that of a quarter of the rows", f"{max(peak) / quarter:.2f}", "≤ 1.10"),
+        ("`foretest --help`, s", f"{helped:.2f}", "< 0.3"),
+        ("second `foretest run`, 10 000 rows, s", f"{ten:.1f}", "< 3"),
+        ("first `foretest demo`, compilation included, s", f"{demos[0]:.1f}", "< 20"),
+        ("second `foretest demo`, s", f"{demos[1]:.1f}", "< 8"),
+    ]
+    print(f"\n{rows:,} displays, M = {M}, K = {K}, {RATE:.1%} rewarded, {capped:.2%} of rows above the cap;")
+    print(
+        f"Python {platform.python_version()}, PyArrow {pa.__version__}, NumPy {np.__version__}, {os.cpu_count()} cores\n"
+    )
+    print("| what | measured | goal |\n| --- | ---: | ---: |")
+    for line in lines:
+        print(f"| {' | '.join(line)} |")
+
+
+if __name__ == "__main__":
+    main()

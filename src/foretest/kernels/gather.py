@@ -1,0 +1,15 @@
+"""Copying lists out of a shared array."""
+
+from __future__ import annotations
+
+from foretest.kernels.jit import jit
+
+
+@jit
+def gather(values, starts, lengths, out):
+    """out <- the lists, one after the other."""
+    at = 0
+    for i in range(len(starts)):
+        for j in range(lengths[i]):
+            out[at + j] = values[starts[i] + j]
+        at += lengths[i]
