@@ -165,16 +165,19 @@ def refuse_unknown(where: str, table: Mapping[str, Any], known: list[str]) -> No
     """Refuse the first key that is not known, with the nearest that is, or the table it belongs to."""
     for key in table:
         if key not in known:
-            home = next((name for name, keys in _homes().items() if key in keys and name != where), None)
+            elsewhere = _homes() if where.startswith(("[", "the settings file")) else _homes(policies=False)
+            home = next((name for name, keys in elsewhere.items() if key in keys and name != where), None)
             hint = f" It belongs in {home}." if home else nearest(key, known)
             raise BadInput(f"{where} has an unknown key '{key}'.{hint} Known: {', '.join(known)}.")
 
 
-def _homes() -> dict[str, set[str]]:
+def _homes(policies: bool = True) -> dict[str, set[str]]:
     """The keys of each table."""
     tables = {"[log]": LogColumns, "[analysis]": Analysis, "[online]": Online}
     homes = {name: {f.name for f in dataclasses.fields(cls)} for name, cls in tables.items()}
-    return homes | {"[control] or [treatment]": {"policy", "scores", "temperature", "prob", "log_prob", "components"}}
+    if policies:
+        homes["[control] or [treatment]"] = {"policy", "scores", "temperature", "prob", "log_prob", "components"}
+    return homes
 
 
 def _check_estimators(items: tuple[Any, ...]) -> None:

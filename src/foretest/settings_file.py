@@ -131,7 +131,8 @@ def _imported(name: str, arguments: dict[str, Any]) -> Policy:
         raise BadInput(f"{where}: {module_name} cannot be imported ({type(error).__name__}: {error}).") from None
     cls = getattr(module, class_name, None)
     if cls is None:
-        raise BadInput(f"{where}: {module_name} has no {class_name}.{nearest(class_name, dir(module))}")
+        classes = [name for name, value in vars(module).items() if isinstance(value, type)]
+        raise BadInput(f"{where}: {module_name} has no {class_name}.{nearest(class_name, classes)}")
     for method in ("log_prob", "sample"):
         if not isinstance(cls, type) or not callable(getattr(cls, method, None)):
             raise BadInput(

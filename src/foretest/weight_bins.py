@@ -62,7 +62,8 @@ class WeightBins:
 
         def at_caps(below: Floats, above: Floats) -> Floats:
             kept = np.cumsum(below, axis=1)[:, :-1]
-            cut = above.sum(axis=1, keepdims=True) - np.cumsum(above, axis=1)[:, :-1]
+            # added from the top: a difference of sums would leave rounding, and a cap of 1e25 would blow it up
+            cut = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][:, 1:]
             return np.asarray(kept + CAPS * cut)
 
         return at_caps(w, n), at_caps(wr, r)

@@ -1,0 +1,70 @@
+"""Health against the same figures in plain NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import foretest as ft
+from tests.support import SCORES, SmallLog, build_test
+
+LOG = SmallLog(rows=600, units=600, seed=13)
+
+
+@pytest.mark.parametrize("capping", ["max", "zero"])
+def test_figures_of_the_weights(capping: str) -> None:
+    health = build_test(["cis"], capping=capping, cap=1.5).run(LOG.table()).health
+    w, h = np.exp(LOG.log_w), LOG.capped(1.5, capping)
+    assert health["effective_sample_size"] == pytest.approx(h.sum() ** 2 / (h**2).sum(), rel=1e-10)
+    assert health["max_weight"] == pytest.approx(w.max(), rel=1e-10)
+    assert health["max_log10_weight"] == pytest.approx(np.log10(w.max()), rel=1e-9)
+    assert health["max_weight_share"] == pytest.approx(w.max() / w.sum(), rel=1e-10)
+    assert health["capped_share"] == pytest.approx((w > 1.5).mean())
+    assert health["treatment_mass_kept"] == pytest.approx(h.mean(), rel=1e-10)
+    hr = h * LOG.click
+    assert health["effective_positives"]["click"] == pytest.approx(hr.sum() ** 2 / (hr**2).sum(), rel=1e-10)
+    assert health["unsupported_rows"] == 0
+
+
+def test_support_comes_from_the_sample_of_displays() -> None:
+    support = build_test(["cis"], cap=1.5).run(LOG.table()).health["support"]
+    q = LOG.q(1.5)
+    assert support["displays"] == 600
+    assert support["mean_q"] == pytest.approx(q.mean(), rel=1e-9)
+    assert support["q_quantiles"]["0.5"] == pytest.approx(np.quantile(q, 0.5), rel=1e-9)
+    assert support["share_q_below_half"] == pytest.approx((q < 0.5).mean())
+    assert support["treatment_mass_unshowable"] == 0.0
+
+
+def test_mass_on_what_the_control_cannot_show() -> None:
+    """A control that always shows its best item: all but π_t(best) of the treatment is out of reach."""
+    best = np.argmax(LOG.control, axis=1)
+    table = LOG.table().set_column(6, "ranking", [[[int(a)] for a in best]])
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="ranking"), treatment=SCORES["treatment"],
+        control=ft.EpsilonGreedy(scores="control_scores", epsilon=0.0), estimators=["cis"],
+    )  # fmt: skip
+    support = test.run(table).health["support"]
+    e = np.exp(LOG.treatment)
+    missing = 1.0 - (e[np.arange(600), best] / e.sum(axis=1))
+    draws = 600 * 16
+    assert support["treatment_mass_unshowable"] == pytest.approx(missing.mean(), abs=4 * np.sqrt(0.25 / draws))
+
+
+def test_logged_policies_tell_nothing_of_support() -> None:
+    table = LOG.table(p=np.full(600, 0.5), t=np.full(600, 0.25))
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t")
+    )
+    result = test.run(table)
+    assert result.health["support"] is None
+    assert list(result.metrics["click"].estimates) == ["is", "nis", "cis", "ncis"]
+    assert any("point-ncis was left out" in note and "logged" in note for note in result.notes)
+    assert any("dr was left out" in note for note in result.notes)
+
+
+def test_check_gives_health_and_no_estimate() -> None:
+    test = build_test()
+    checked = test.check(LOG.table())
+    assert checked.metrics == {}
+    assert checked.health == test.replace(estimators=["cis"]).run(LOG.table()).health
