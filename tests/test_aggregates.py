@@ -124,7 +124,8 @@ def test_adding_a_treatment_column_changes_no_draw() -> None:
     plain = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking")
     test = ft.OfflineTest(
         log=plain, control=ft.PlackettLuce(scores="control_scores"),
-        treatment=ft.PlackettLuce(scores="treatment_scores"), estimators=["point-ncis"], normaliser="lahiri", draws=4, cap=2.0,
+        treatment=ft.PlackettLuce(scores="treatment_scores"),
+        estimators=["point-ncis"], normaliser="lahiri", draws=4, cap=2.0,
     )  # fmt: skip
     other = LOG.table().append_column("b", LOG.table()["treatment_scores"])
     twin = ft.OfflineTest(

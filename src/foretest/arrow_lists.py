@@ -28,6 +28,12 @@ class Ragged:
     starts: Ints
     lengths: Ints
 
+    def __post_init__(self) -> None:
+        # Arrow's buffers are read-only and copies are not: told apart, every kernel would be compiled twice
+        values = self.values.view()
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+
     def __len__(self) -> int:
         return len(self.starts)
 
@@ -99,7 +105,7 @@ def split_lists(array: pa.Array) -> tuple[pa.Array, Ints, Ints]:
         )
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         array = array.cast(pa.large_list(kind.value_type))
-    offsets = array.offsets.to_numpy().astype(np.int64, copy=False)
+    offsets = array.offsets.to_numpy().astype(np.int64)
     return array.values, offsets[:-1], np.diff(offsets)
 
 

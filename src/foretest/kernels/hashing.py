@@ -115,10 +115,8 @@ def _xxh64_bytes(data, start, length, seed):
 def hash_integers(values):
     """XXH64 (seed 0) of each int64."""
     out = np.empty(len(values), np.uint64)
-    word = np.empty(1, np.uint64)
     for i in range(len(values)):
-        word[0] = np.uint64(values[i])
-        out[i] = xxh64_words(word, 1, np.uint64(0))
+        out[i] = _avalanche(_tail_word(_P5 + np.uint64(8), np.uint64(values[i])))
     return out
 
 

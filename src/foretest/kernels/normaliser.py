@@ -155,6 +155,7 @@ def draws(
     et = np.empty(width)
     ep = np.empty(width)
     odds = np.empty(width)
+    source = et if from_treatment else ep
     keep = np.empty(width)
     other = np.empty(width, np.int64)
     small = np.empty(width, np.int64)
@@ -190,13 +191,12 @@ def draws(
             odds[j] = et[j] / ep[j]
             total_t += et[j]
             total_p += ep[j]
-        if from_treatment:
-            _alias_table(et, n, total_t, keep, other, small, large)
-        else:
-            _alias_table(ep, n, total_p, keep, other, small, large)
+        total = total_t if from_treatment else total_p
+        _alias_table(source, n, total, keep, other, small, large)
         drawn = k - 1 if want == Z else k
         safe_t = _SAFE_SHARE * total_t
         safe_p = _SAFE_SHARE * total_p
+        safe = _SAFE_SHARE * total
         for d in range(count):
             generator = draw_state(state, first + d)
             counter = 0
@@ -206,10 +206,8 @@ def draws(
             above = 1.0  # w = above/below, so that there is one division a draw
             below = 1.0
             for slot in range(drawn):
-                if from_treatment:
-                    item, counter = _pick(et, n, keep, other, taken, draw, tail_t, safe_t, generator, counter)
-                else:
-                    item, counter = _pick(ep, n, keep, other, taken, draw, tail_p, safe_p, generator, counter)
+                tail = tail_t if from_treatment else tail_p
+                item, counter = _pick(source, n, keep, other, taken, draw, tail, safe, generator, counter)
                 taken[item] = draw
                 ranking[slot] = item
                 above *= odds[item] * tail_p
@@ -226,9 +224,9 @@ def draws(
             elif want == W:
                 out[i, d] = w
             else:
-                safe = tail_t >= safe_t and tail_p >= safe_p
+                apart = tail_t >= safe_t and tail_p >= safe_p
                 by_p = cap / (w * tail_p)
-                out[i, d] = _last_slot(et, ep, n, taken, draw, ranking, drawn, 1.0 / tail_t, by_p, zero, safe)
+                out[i, d] = _last_slot(et, ep, n, taken, draw, ranking, drawn, 1.0 / tail_t, by_p, zero, apart)
     return out
 
 

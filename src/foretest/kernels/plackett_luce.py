@@ -118,12 +118,13 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
 
 
 @jit
-def sample(values, starts, lengths, slots, inverse_temperature, u, out, out_starts):
+def sample(values, starts, lengths, slots, inverse_temperature, u, out):
     """One ranking a row, slot by slot: the item where the running sum of e over the rest passes u·(their sum).
 
     Each slot subtracts the largest score left, so that a dominant item costs the others no digit.
     """
     x = np.empty(longest(lengths))
+    at = 0
     for i in range(len(starts)):
         n = lengths[i]
         load_row(values, starts[i], n, inverse_temperature, x)
@@ -144,7 +145,8 @@ def sample(values, starts, lengths, slots, inverse_temperature, u, out, out_star
                 chosen = j
                 if running > target:
                     break
-            out[out_starts[i] + slot] = chosen
+            out[at] = chosen
+            at += 1
             x[chosen] = -np.inf
 
 

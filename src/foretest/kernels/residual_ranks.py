@@ -11,8 +11,9 @@ from foretest.kernels.jit import jit
 
 
 @jit
-def residual_ranks(values, starts, lengths, ranking, r_starts, r_lengths, out, out_starts):
+def residual_ranks(values, starts, lengths, ranking, r_starts, r_lengths, out):
     """out <- the residual rank of every shown item; −1 in rows with a score that is not finite."""
+    filled = 0
     for i in range(len(starts)):
         at = starts[i]
         check = 0.0
@@ -29,19 +30,21 @@ def residual_ranks(values, starts, lengths, ranking, r_starts, r_lengths, out, o
                 shown = ranking[r_starts[i] + earlier]
                 other = values[at + shown]
                 rank -= other > s or (other == s and shown < item)
-            out[out_starts[i] + slot] = rank if check == 0.0 else -1
+            out[filled] = rank if check == 0.0 else -1
+            filled += 1
 
 
 @jit
-def items_at(values, starts, lengths, ranks, r_starts, r_lengths):
+def items_at(values, starts, lengths, ranks, slots):
     """In place: residual ranks become the items that have them."""
+    at = 0
     for i in range(len(starts)):
         n = lengths[i]
         left = np.argsort(-values[starts[i] : starts[i] + n].astype(np.float64), kind="mergesort")
-        for slot in range(r_lengths[i]):
-            at = r_starts[i] + slot
+        for slot in range(slots[i]):
             rank = ranks[at]
             item = left[rank]
             for j in range(rank, n - slot - 1):
                 left[j] = left[j + 1]
             ranks[at] = item
+            at += 1

@@ -30,23 +30,15 @@ class ByResidualRank(Policy):
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s = displays[self.scores]
-        ranks = Ragged.packed(np.empty(int(rankings.lengths.sum()), np.int64), rankings.lengths)
-        kernel.residual_ranks(
-            s.values,
-            s.starts,
-            s.lengths,
-            rankings.values,
-            rankings.starts,
-            rankings.lengths,
-            ranks.values,
-            ranks.starts,
-        )
-        slot = np.arange(len(ranks.values)) - np.repeat(ranks.starts, ranks.lengths)
-        logs = self._log_slot(np.maximum(ranks.values, 0), np.repeat(s.lengths, ranks.lengths) - slot)
-        logs[ranks.values < 0] = np.nan
+        lengths = rankings.lengths
+        ranks = np.empty(int(lengths.sum()), np.int64)
+        kernel.residual_ranks(s.values, s.starts, s.lengths, rankings.values, rankings.starts, lengths, ranks)
+        slot = np.arange(len(ranks)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        logs = self._log_slot(np.maximum(ranks, 0), np.repeat(s.lengths, lengths) - slot)
+        logs[ranks < 0] = np.nan
         # cumulative sums would carry −inf and rounding from row to row
-        row = np.repeat(np.arange(len(ranks)), ranks.lengths)
-        return np.bincount(row, weights=logs, minlength=len(ranks)).astype(np.float64)
+        row = np.repeat(np.arange(len(lengths)), lengths)
+        return np.bincount(row, weights=logs, minlength=len(lengths)).astype(np.float64)
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         s = displays[self.scores]
@@ -54,6 +46,6 @@ class ByResidualRank(Policy):
         slot = np.arange(int(slots.sum())) - np.repeat(np.cumsum(slots) - slots, slots)
         u = uniforms[np.repeat(np.arange(len(slots)), slots), slot]
         left = np.repeat(s.lengths, slots) - slot
-        drawn = Ragged.packed(np.clip(self._rank_at(u, left), 0, left - 1).astype(np.int32), slots)
-        kernel.items_at(s.values, s.starts, s.lengths, drawn.values, drawn.starts, slots)
-        return drawn
+        drawn = np.clip(self._rank_at(u, left), 0, left - 1).astype(np.int32)
+        kernel.items_at(s.values, s.starts, s.lengths, drawn, slots)
+        return Ragged.packed(drawn, slots)

@@ -68,14 +68,17 @@ class Mixture(Policy):
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         edges = np.cumsum([share for share, _ in self.components])
         picked = np.minimum(np.searchsorted(edges, uniforms[:, 0], side="right"), len(edges) - 1)
-        drawn = Ragged.packed(np.empty(int(displays.slots.sum()), np.int32), displays.slots)
+        slots = displays.slots
+        drawn, starts = np.empty(int(slots.sum()), np.int32), np.cumsum(slots) - slots
         for j, (_, policy) in enumerate(self.components):
             rows = np.flatnonzero(picked == j)
             if len(rows):
                 part = policy.sample(displays.take(rows), uniforms[rows, 1:])
-                slot = np.arange(len(part.flat())) - np.repeat(np.cumsum(part.lengths) - part.lengths, part.lengths)
-                drawn.values[np.repeat(drawn.starts[rows], part.lengths) + slot] = part.flat()
-        return drawn
+                slot = np.arange(int(part.lengths.sum())) - np.repeat(
+                    np.cumsum(part.lengths) - part.lengths, part.lengths
+                )
+                drawn[np.repeat(starts[rows], part.lengths) + slot] = part.flat()
+        return Ragged.packed(drawn, slots)
 
     def settings(self) -> dict[str, Any]:
         table = super().settings()

@@ -49,15 +49,7 @@ class PlackettLuce(Policy):
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         s = displays[self.scores]
-        drawn = Ragged.packed(np.empty(int(displays.slots.sum()), np.int32), displays.slots)
-        kernel.sample(
-            s.values,
-            s.starts,
-            s.lengths,
-            displays.slots,
-            1.0 / self.temperature,
-            uniforms,
-            drawn.values,
-            drawn.starts,
-        )
-        return drawn
+        slots = displays.slots
+        drawn = np.empty(int(slots.sum()), np.int32)
+        kernel.sample(s.values, s.starts, s.lengths, slots, 1.0 / self.temperature, uniforms, drawn)
+        return Ragged.packed(drawn, slots)
