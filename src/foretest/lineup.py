@@ -53,6 +53,8 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
                     f"the {role} is a logged policy, and the pointwise normaliser prices rankings that were not shown:"
                     f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
                 )
+    if getattr(estimator, "model", None) is not None and not getattr(settings.treatment, "can_draw", True):
+        return "its model's expectation is over draws from the treatment, and a logged policy cannot be drawn from."
     if isinstance(weighting, Adaptive) and a.capping == "zero":
         return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
     zero = isinstance(weighting, Pointwise) and weighting.capping == "zero"

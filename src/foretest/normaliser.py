@@ -68,10 +68,10 @@ class Normaliser:
             part = displays.take(left)
             if self.method == "two-sided":
                 answer[left] = _reciprocal(self.two_sided_mass(part, cap, zero=zero))
-            elif self.method == "lahiri":
-                answer[left], stuck[left] = self._lahiri(part, cap)
             elif zero or not getattr(self.control, "full_support", False):
                 answer[left], stuck[left] = self._trials(part, cap, zero)
+            elif self.method == "lahiri":
+                answer[left], stuck[left] = self._lahiri(part, cap)
             else:
                 answer[left], stuck[left] = self._midzuno_sen(part, cap)
             late = np.flatnonzero(stuck)

@@ -234,6 +234,8 @@ def _limits(
     Resamples without rows are left out; relative limits also leave out those without reward.
     """
     level = aggregates.plan.settings.analysis.confidence_level
+    if aggregates.n_units < 2:  # resamples of one unit do not differ
+        return Interval(float("nan"), float("nan"))
     if resampled is None:
         return delta_interval(value, error, aggregates.n_units, level)
     exists = resampled.r > 0 if relative else resampled.rows > 0

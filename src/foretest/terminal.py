@@ -32,7 +32,7 @@ def percent(value: float | None, *, sign: bool = False) -> str:
 def number(value: float | None) -> str:
     """A value in four significant digits, a large one with thousands.
 
-    >>> number(0.020495), number(29431.68), number(2.5e7), number(1e-9), number(None)
+    >>> number(0.020496), number(29431.68), number(2.5e7), number(1e-9), number(None)
     ('0.02050', '29,432', '25,000,000', '1.000e-09', '-')
     """
     if value is None:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
+from foretest.errors import BadInput
 from foretest.estimators.base import Estimator, Sums, ratio
 from foretest.weights import Uncapped, Weighting
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class RewardModel(Protocol):
-    """A user's model of the reward of a ranking in a display."""
+    """A user's model of the reward of a ranking in a display; `columns`, if it has them, are read from the log."""
 
     def predict(self, displays: Displays, rankings: Ragged) -> Floats: ...
 
@@ -35,6 +36,10 @@ class DR(Estimator):
     uses_value: ClassVar[bool] = True
     model: RewardModel | None = None
     draws: int = 8
+
+    def __post_init__(self) -> None:
+        if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
+            raise BadInput(f"draws = {self.draws!r}: expected a whole number of at least 1.")
 
     def weighting(self, analysis: Analysis) -> Weighting:
         return Uncapped()

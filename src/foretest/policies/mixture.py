@@ -32,6 +32,8 @@ class Mixture(Policy):
     ) -> None:
         if not components:
             raise BadInput("a mixture needs at least one component.")
+        if not all(isinstance(part, tuple | list) and len(part) == 2 for part in components):
+            raise BadInput("the components of a mixture are pairs (share, policy).")
         for share, _ in components:
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < np.inf:
                 raise BadInput(f"share = {share!r}: expected a number above 0.")

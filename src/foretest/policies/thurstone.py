@@ -14,7 +14,7 @@ from foretest.policies.base import Policy, positive
 class Thurstone(Policy):
     """The top K of s + σ·normal  (Thurstone 1927, case V); its log-probability is a nested integral.
 
-    It costs some hundred times a Plackett-Luce probability, and more where scores spread over many σ.
+    It costs some thousand times a Plackett-Luce probability, and more where scores spread over many σ.
 
     Parameters
     ----------

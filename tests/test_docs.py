@@ -1,0 +1,374 @@
+"""The documentation runs: every block of every page, every link, every doctest.
+
+A page is one story. Its blocks run in order, in one namespace and one empty folder:
+
+- ```python with `>>>` is a doctest; else it is executed, and `expression  # -> repr` is checked;
+- ```python file=NAME and ```toml file=NAME are also written to that file; a whole settings file must parse;
+- ```console lines `$ foretest …` run through the real command line and must print what the page shows.
+
+`python tests/test_docs.py` draws docs/table.svg anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import doctest
+import importlib
+import io
+import json
+import pkgutil
+import re
+import shlex
+import sys
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlparse
+
+import pyarrow as pa
+import pytest
+
+import foretest
+from foretest import cli
+from foretest.settings_file import read_settings
+
+ROOT = Path(__file__).resolve().parent.parent
+PICTURE = ROOT / "docs" / "table.svg"
+PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(ROOT.glob("docs/*.md"))]
+HOSTS = {"doi.org", "arxiv.org"}
+# commands a page may name that are somebody else's to test
+NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
+
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_openmp_thread() -> Iterator[None]:
+    """On cores that others use, the threads of scikit-learn wait for each other many times as long as they work."""
+    import sklearn.ensemble  # noqa: F401  # its library must be loaded to be limited
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="openmp"):
+        yield
+
+
+class Block(NamedTuple):
+    language: str
+    file: str | None
+    text: str
+    line: int
+
+
+def blocks_of(page: Path) -> list[Block]:
+    """The fenced blocks of a page, in order."""
+    blocks: list[Block] = []
+    opening: re.Match[str] | None = None
+    held: list[str] = []
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), start=1):
+        if opening is None:
+            opening = re.match(r"```(\w*)(?: file=(\S+))?\s*$", line)
+            assert opening or not line.startswith("```"), f"{page.name}:{number}: {line}"
+            held, start = [], number
+        elif line == "```":
+            blocks.append(Block(opening[1], opening[2], "\n".join(held) + "\n", start))
+            opening = None
+        else:
+            held.append(line)
+    assert opening is None, f"{page.name}: a block is not closed"
+    return blocks
+
+
+@pages
+def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    modules = set(sys.modules)
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    try:
+        for block in blocks_of(page):
+            where = f"{page.name}:{block.line}"
+            if block.file is not None:
+                Path(block.file).write_text(block.text, encoding="utf-8")
+            if block.language == "python":
+                run_python(block.text, namespace, where)
+            elif block.language == "console":
+                run_console(block.text, where)
+            elif block.language == "toml":
+                parse_settings(block, tmp_path / "settings-of-a-page.toml")
+            else:
+                assert block.language in ("", "json", "text"), f"{where}: {block.language} is not tested"
+    finally:
+        for name in set(sys.modules) - modules:  # modules that a page wrote
+            if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+                del sys.modules[name]
+
+
+def run_python(code: str, namespace: dict[str, Any], where: str) -> None:
+    """Run one block: a doctest if it has prompts, else statements with `# ->` beside what they should show."""
+    if ">>>" in code:
+        test = doctest.DocTestParser().get_doctest(code, namespace, where, where, 0)
+        out = io.StringIO()
+        doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=out.write, clear_globs=False)
+        assert not out.getvalue(), out.getvalue()
+        namespace.update(test.globs)
+        return
+    lines = code.splitlines()
+    for statement in ast.parse(code).body:
+        _, arrow, shown = lines[statement.end_lineno - 1].partition("# -> ")
+        if arrow:
+            assert isinstance(statement, ast.Expr), f"{where}: only an expression shows something: {shown}"
+            value = eval(compile(ast.Expression(statement.value), where, "eval"), namespace)
+            assert repr(value) == shown.strip(), where
+        else:
+            exec(compile(ast.Module([statement], []), where, "exec"), namespace)
+
+
+def run_console(text: str, where: str) -> None:
+    """Run the commands of a block; what a page shows after one is what it prints."""
+    code = 0
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        command, _, shown = part.partition("\n")
+        words = shlex.split(command, comments=True)
+        if words == ["echo", "$?"]:
+            assert int(shown) == code, where
+        elif words[0] == "foretest":
+            code, printed = run_foretest(words[1:])
+            assert code in (0, 2, 3), f"{where}: {command}\n{printed}"
+            if shown.strip():
+                assert_same_text(shown, printed, f"{where}: {command}")
+            else:
+                assert code == 0, f"{where}: {command}\n{printed}"
+        else:
+            assert Path(words[0]).name in NOT_RUN, f"{where}: {command}"
+            assert not shown.strip(), f"{where}: the output of {command} is not checked"
+
+
+def run_foretest(arguments: list[str]) -> tuple[int, str]:
+    """The command line in this process: exit code, and stdout and stderr together."""
+    printed = io.StringIO()
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(printed),
+    ):
+        patch.setattr(sys, "argv", ["foretest", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+    return int(stop.value.code or 0), printed.getvalue()
+
+
+_NUMBER = re.compile(r"([+-]?\d[\d,]*(?:\.\d+)?(?:e[+-]?\d+)?)( %)?")
+
+
+def assert_same_text(shown: str, printed: str, where: str) -> None:
+    """The same words, and numbers that agree to 2 % (percentages to 0.2 points); a line `…` stands for any lines.
+
+    The slack is for another release of the gradient boosting behind V(x), not for another formula.
+    """
+
+    def words(text: str) -> str:
+        return "".join(_NUMBER.sub("#", text).split())
+
+    def numbers(text: str) -> list[tuple[float, bool]]:
+        return [(float(n.replace(",", "")), bool(percent)) for n, percent in _NUMBER.findall(text)]
+
+    failure = f"{where}: expected\n{shown}\ngot\n{printed}"
+    rest = printed
+    for piece in re.split(r"^…$", shown, flags=re.MULTILINE):
+        wanted, held = words(piece), words(rest)
+        assert wanted in held, failure
+        before = held[: held.index(wanted)].count("#")
+        expected = numbers(piece)
+        for (a, percent), (b, _) in zip(expected, numbers(rest)[before:], strict=False):
+            assert a == pytest.approx(b, rel=0.02, abs=0.2 if percent else 0.0), f"{a} is shown, not {b}; {failure}"
+        rest = _after_numbers(rest, before + len(expected))
+    if "…" not in shown:
+        assert words(shown) == words(printed), failure
+
+
+def _after_numbers(text: str, count: int) -> str:
+    ends = [0, *(match.end() for match in _NUMBER.finditer(text))]
+    return text[ends[count] :]
+
+
+def parse_settings(block: Block, path: Path) -> None:
+    """A block with [log], [control] and [treatment] is a whole settings file; others must at least be TOML."""
+    import tomllib
+
+    tables = tomllib.loads(block.text)
+    if {"log", "control", "treatment"} <= set(tables):
+        path.write_text(block.text, encoding="utf-8")
+        read_settings(path)
+
+
+def test_a_wrong_page_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The checks above can fail."""
+    monkeypatch.chdir(tmp_path)
+    run_python("x = 1\nx + 1  # -> 2\n", {}, "here")
+    with pytest.raises(AssertionError):
+        run_python("x = 1\nx + 1  # -> 3\n", {}, "here")
+    with pytest.raises(AssertionError):
+        run_python(">>> 1 + 1\n3\n", {}, "here")
+    run_console("$ foretest --version\n" + foretest.__version__, "here")
+    with pytest.raises(AssertionError):
+        run_console("$ foretest --version\n9.9.9", "here")
+    with pytest.raises(AssertionError):
+        run_console("$ foretest run nothing.parquet -c nothing.toml", "here")
+    with pytest.raises(AssertionError):
+        assert_same_text("uplift +5.1 %", "uplift +7.4 %", "here")
+    with pytest.raises(foretest.BadInput):
+        parse_settings(
+            Block("toml", None, '[log]\nreward = "click"\n[control]\n[treatment]\n', 1), tmp_path / "wrong.toml"
+        )
+
+
+def without_blocks(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+
+
+def prose_of(page: Path) -> str:
+    """A page without its blocks and its inline code."""
+    return re.sub(r"`[^`\n]*`", "", without_blocks(page))
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The names that a forge gives to a page's headings."""
+    titles = re.findall(r"^#+ (.+)$", without_blocks(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).strip().replace(" ", "-") for title in titles}
+
+
+@pages
+def test_every_relative_link_resolves(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
+        if urlparse(target).scheme:
+            continue
+        path, _, anchor = target.partition("#")
+        place = (page.parent / path).resolve() if path else page
+        assert place.exists(), f"{page.name}: {target}"
+        assert place.is_relative_to(ROOT), f"{page.name}: {target}"
+        if anchor:
+            assert anchor in anchors_of(place), f"{page.name}: {target}; there are {sorted(anchors_of(place))}"
+
+
+@pages
+def test_a_page_names_no_other_host(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert {urlparse(address).hostname for address in re.findall(r"https?://[^\s)>\"'`]+", text)} <= HOSTS
+
+
+@pytest.mark.parametrize("field", fields(foretest.Analysis), ids=lambda field: field.name)
+def test_every_setting_is_on_the_page_of_settings(field: Any) -> None:
+    [row] = re.findall(rf"^\| `{field.name}` \| (.*?) \|", (ROOT / "docs/settings.md").read_text("utf-8"), re.MULTILINE)
+    if field.default is not None:
+        assert row == f"`{json.dumps(field.default)}`"
+
+
+def test_every_field_of_a_result_is_on_its_page() -> None:
+    scores = {"old": [[0.1, 1.2]] * 9, "new": [[0.4, 0.9]] * 9, "shown": [[0]] * 9, "click": [True] * 9, "v": [1.0] * 9}
+    test = foretest.OfflineTest(
+        log=foretest.LogColumns(rewards=["click"], ranking="shown"),
+        control=foretest.PlackettLuce("old"),
+        treatment=foretest.PlackettLuce("new"),
+        value="v",
+    )
+    document = test.run(pa.table(scores)).to_dict()
+    del document["settings"]  # these have pages of their own
+    quoted = re.findall(r"`([^`\n]+)`", without_blocks(ROOT / "docs/result-json.md"))
+    named = {*quoted, *(word for text in quoted for word in text.split("."))}
+    estimators = set(document["metrics"]["click"]["estimates"])
+    assert keys_of(document) - estimators - {"click"} <= named
+
+
+def keys_of(document: Any) -> set[str]:
+    """All keys, at any depth."""
+    if isinstance(document, dict):
+        return set(document).union(*(keys_of(value) for value in document.values()))
+    return set().union(*(keys_of(value) for value in document)) if isinstance(document, list) else set()
+
+
+def modules_of_the_package() -> list[str]:
+    found = pkgutil.walk_packages(foretest.__path__, prefix="foretest.")
+    return ["foretest", *(module.name for module in found)]
+
+
+@pytest.mark.parametrize("name", modules_of_the_package())
+def test_the_doctests_of_every_module(name: str) -> None:
+    module = importlib.import_module(name)
+    # numba's dispatchers hide the functions of the kernels from doctest
+    finder = doctest.DocTestFinder()
+    tests = finder.find(module)
+    for hidden in (getattr(value, "py_func", None) for value in vars(module).values()):
+        if hidden is not None and hidden.__module__ == name:
+            tests += finder.find(hidden, hidden.__name__, module=module, globs=vars(module))
+    runner = doctest.DocTestRunner()
+    for test in tests:
+        out = io.StringIO()
+        runner.run(test, out=out.write)
+        assert not out.getvalue(), out.getvalue()
+
+
+def test_there_are_doctests_to_run() -> None:
+    tests = [
+        t for name in modules_of_the_package() for t in doctest.DocTestFinder().find(importlib.import_module(name))
+    ]
+    assert sum(bool(test.examples) for test in tests) >= 8
+
+
+def picture_text() -> str:
+    """The lines of the picture, top to bottom."""
+    rows: dict[float, list[tuple[float, str]]] = {}
+    for element in ET.parse(PICTURE).iter("{http://www.w3.org/2000/svg}text"):
+        if "title" not in element.get("class", ""):
+            at = float(element.get("y", "0")), float(element.get("x", "0"))
+            rows.setdefault(at[0], []).append((at[1], "".join(element.itertext()).replace("\xa0", " ")))
+    return "\n".join(" ".join(text for _, text in sorted(row)) for _, row in sorted(rows.items()))
+
+
+def test_the_picture_is_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, printed = run_foretest(["demo"])
+    assert code == 0
+    assert_same_text(picture_text() + "\n…\n", printed, "table.svg")
+
+
+def test_the_picture_asks_no_other_host() -> None:
+    text = PICTURE.read_text(encoding="utf-8")
+    assert "@font-face" not in text
+    assert "@import" not in text
+    assert set(re.findall(r"https?://[^\s\"')]+", text)) == {"http://www.w3.org/2000/svg"}  # the name of the format
+
+
+def draw_picture() -> None:
+    """docs/table.svg, from a real `foretest demo`."""
+    import os
+    import tempfile
+
+    from rich._export_format import CONSOLE_SVG_FORMAT
+    from rich.console import Console
+
+    class TableOnly(Console):
+        """Prints the table, not the long lines of advice below it."""
+
+        def print(self, *objects: Any, soft_wrap: bool | None = None, **options: Any) -> None:
+            if not soft_wrap:
+                super().print(*objects, **options)
+
+    console = TableOnly(record=True, width=80, force_terminal=True, file=io.StringIO(), highlight=False)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        sys.argv = ["foretest", "demo"]
+        cli._console = lambda: console
+        with contextlib.suppress(SystemExit):
+            cli.main()
+    # Rich's own frame, without the fonts it would fetch from another host
+    frame = re.sub(r"@font-face \{\{.*?\}\}\s*|<!--.*?-->\s*", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+    frame = frame.replace("Fira Code, monospace", "monospace").replace("arial", "sans-serif")
+    svg = console.export_svg(title="$ foretest demo", code_format=frame, unique_id="table")
+    PICTURE.write_text("\n".join(line.rstrip() for line in svg.splitlines()) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    draw_picture()
