@@ -1,0 +1,38 @@
+"""The vectorised exponential against the C library."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from foretest.kernels.exponential import exp_nonpositive
+
+
+def exponential(x: np.ndarray) -> np.ndarray:
+    out, bits = np.empty_like(x), np.empty(len(x), np.int64)
+    exp_nonpositive(x, out, bits, bits.view(np.float64), len(x))
+    return out
+
+
+def test_no_worse_than_one_rounding_of_the_exponent() -> None:
+    x = -np.concatenate([np.linspace(0.0, 708.0, 200_001), np.logspace(-300, 0, 2001), np.arange(1021) * np.log(2)])
+    # two units in the last place, and what exp makes of a relative error of 2^-53 in x
+    allowed = 2 * np.finfo(float).eps + np.abs(x) * 2.0**-53
+    assert (np.abs(exponential(x) / np.exp(x) - 1.0) <= allowed).all()
+
+
+def test_zero_is_one() -> None:
+    assert exponential(np.array([0.0, -0.0])).tolist() == [1.0, 1.0]
+
+
+def test_what_lies_below_the_range_is_its_smallest_value() -> None:
+    floor = exponential(np.array([-708.0]))[0]
+    assert floor > 0.0
+    assert exponential(np.array([-708.1, -1e4, -1e308])).tolist() == [floor] * 3
+
+
+def test_the_first_n_alone_and_their_sum() -> None:
+    x, out, bits = np.array([-1.0, -2.0, -3.0]), np.full(3, 9.0), np.empty(3, np.int64)
+    total = exp_nonpositive(x, out, bits, bits.view(np.float64), 2)
+    np.testing.assert_allclose(out, [np.exp(-1.0), np.exp(-2.0), 9.0], rtol=1e-15)
+    assert total == pytest.approx(np.exp(-1.0) + np.exp(-2.0), rel=1e-15)

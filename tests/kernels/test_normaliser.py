@@ -1,0 +1,318 @@
+"""The normaliser's kernels: draws against enumeration, enumeration against itertools, caps against bisection."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from foretest.kernels.normaliser import (
+    LOG_W,
+    W,
+    Z,
+    adaptive_cap,
+    adaptive_caps_of_draws,
+    capped_mass,
+    draws,
+    enumerate_all,
+    two_sided_means,
+)
+
+Scores = list[float]
+
+
+def logsumexp(x: np.ndarray) -> float:
+    most = x.max()
+    return float(most + np.log(np.exp(x - most).sum()))
+
+
+def log_probs(scores: Scores, k: int) -> np.ndarray:
+    """log π of every ranking, in the order of itertools.permutations."""
+    x = np.array(scores)
+    return np.array(
+        [sum(x[a] - logsumexp(np.delete(x, r[:i])) for i, a in enumerate(r)) for r in permutations(range(len(x)), k)]
+    )
+
+
+def enumerated(t: Scores, p: Scores, k: int) -> tuple[np.ndarray, np.ndarray]:
+    return np.exp(log_probs(t, k)), np.exp(log_probs(p, k))
+
+
+def drawn(
+    t: Scores,
+    p: Scores,
+    k: int,
+    count: int,
+    *,
+    from_treatment: bool = True,
+    want: int = LOG_W,
+    cap: float = np.nan,
+    zero: bool = False,
+    first: int = 0,
+    key: int = 5,
+) -> np.ndarray:
+    start = np.zeros(1, np.int64)
+    return draws(
+        np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0,
+        np.array([key], np.uint64), 3, 4, first, count, from_treatment, want, cap, zero,
+    )[0]  # fmt: skip
+
+
+def assert_mean(sample: np.ndarray, values: np.ndarray, probability: np.ndarray) -> None:
+    """The sample's mean is that of `values` within 4 of its exact standard errors."""
+    mean = probability @ values
+    se = np.sqrt(probability @ (values - mean) ** 2 / len(sample))
+    assert abs(sample.mean() - mean) <= 4 * se + 1e-12, (sample.mean(), mean, se)
+
+
+DISPLAYS = {
+    "one slot": ([0.0, 1.0, 2.0], [1.0, 0.0, -1.0], 1),
+    "ordinary": ([0.0, 1.0, 2.0, -1.0, 0.5], [1.0, 0.0, -1.0, 0.3, 0.2], 3),
+    "all slots": ([0.0, 1.0, 2.5, -1.0], [1.0, 0.0, -1.0, 0.3], 4),
+    # one item has nearly all the mass: after it, tails are summed anew and the rest is scanned
+    "peaked": ([9.0, 0.0, 1.0, 0.5], [8.0, 1.0, 0.0, -0.5], 3),
+    "peaked apart": ([12.0, 0.0, 1.0, 0.5], [0.0, 9.0, 0.0, -0.5], 3),
+    # beyond the range of products: Gumbel draws priced in log space
+    "spread": ([300.0, 299.0, 298.5, 0.0], [299.0, 300.0, 298.0, 0.0], 2),
+    "spread far": ([0.5, 0.0, -700.0], [0.0, 1.5, -400.0], 2),
+}
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("cap", [0.5, 1.5, 6.0])
+def test_z_has_mean_q(name: str, zero: bool, cap: float) -> None:
+    t, p, k = DISPLAYS[name]
+    alpha, beta = enumerated(t, p, k)
+    mass = np.where(alpha < cap * beta, alpha, 0.0) if zero else np.minimum(alpha, cap * beta)
+    if not name.startswith("spread"):  # the last slot is summed out: one value for each a_1..a_{K−1}
+        alpha, mass = (side.reshape(-1, len(t) - k + 1).sum(axis=1) for side in (alpha, mass))
+    z = drawn(t, p, k, 20_000, want=Z, cap=cap, zero=zero)
+    assert z.min() >= 0.0
+    assert z.max() <= 1.0
+    assert_mean(z, np.divide(mass, alpha, out=np.zeros_like(mass), where=alpha > 0), alpha)
+
+
+def test_one_slot_is_summed_out_altogether() -> None:
+    t, p, _ = DISPLAYS["one slot"]
+    alpha, beta = enumerated(t, p, 1)
+    np.testing.assert_allclose(drawn(t, p, 1, 5, want=Z, cap=1.5), np.minimum(alpha, 1.5 * beta).sum(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_weights_from_either_policy(name: str) -> None:
+    t, p, k = DISPLAYS[name]
+    alpha, beta = enumerated(t, p, k)
+    w = np.exp(log_probs(t, k) - log_probs(p, k))
+    for cap in (0.5, 2.0):
+        log_w = drawn(t, p, k, 20_000, from_treatment=False)
+        assert_mean(np.minimum(np.exp(log_w), cap), np.minimum(w, cap), beta)
+        log_w = drawn(t, p, k, 20_000, from_treatment=True)
+        assert_mean(np.exp(np.minimum(0.0, np.log(cap) - log_w)), np.minimum(1.0, cap / w), alpha)
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_drawn_weights_are_weights_of_rankings(name: str) -> None:
+    t, p, k = DISPLAYS[name]
+    possible = log_probs(t, k) - log_probs(p, k)
+    for from_treatment in (True, False):
+        log_w = drawn(t, p, k, 200, from_treatment=from_treatment)
+        assert np.abs(log_w[:, None] - possible).min(axis=1).max() < 1e-9
+
+
+def test_temperatures_divide_the_scores() -> None:
+    start, length, key = np.zeros(1, np.int64), np.array([3]), np.array([1], np.uint64)
+    t, p = np.array([0.0, 1.0, 2.0]), np.array([2.0, 0.0, 1.0])
+    hot = draws(t, start, p, start, length, np.array([2]), 0.5, 4.0, key, 0, 0, 0, 50, True, LOG_W, np.nan, False)
+    same = draws(
+        t * 0.5, start, p * 4.0, start, length, np.array([2]), 1.0, 1.0, key, 0, 0, 0, 50, True, LOG_W, np.nan, False
+    )
+    np.testing.assert_allclose(hot, same, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_weights_are_the_exponentials_of_their_logarithms(name: str) -> None:
+    t, p, k = DISPLAYS[name]
+    for from_treatment in (True, False):
+        w = drawn(t, p, k, 100, want=W, from_treatment=from_treatment)
+        np.testing.assert_allclose(w, np.exp(drawn(t, p, k, 100, from_treatment=from_treatment)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["ordinary", "peaked apart", "spread"])
+@pytest.mark.parametrize("want", [LOG_W, W, Z])
+def test_a_draw_depends_on_its_number_and_key_alone(name: str, want: int) -> None:
+    t, p, k = DISPLAYS[name]
+    whole = drawn(t, p, k, 40, want=want, cap=1.5)
+    parts = [drawn(t, p, k, 7, want=want, cap=1.5), drawn(t, p, k, 33, want=want, cap=1.5, first=7)]
+    assert np.array_equal(np.concatenate(parts), whole)
+    assert not np.array_equal(drawn(t, p, k, 40, want=want, cap=1.5, key=6), whole)
+    # the same display among longer and shorter ones
+    lists = [[0.0] * 9, t, [1.0, 2.0]]
+    values = np.concatenate(lists)
+    others = np.concatenate([[1.0] * 9, p, [0.0, 5.0]])
+    lengths = np.array([len(x) for x in lists])
+    starts = np.cumsum(lengths) - lengths
+    among = draws(
+        values, starts, others, starts, lengths, np.array([2, k, 1]), 1.0, 1.0,
+        np.array([1, 5, 2], np.uint64), 3, 4, 0, 40, True, want, 1.5, False,
+    )  # fmt: skip
+    assert np.array_equal(among[1], whole)
+
+
+def enumerated_by_kernel(
+    t: Scores, p: Scores, k: int, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan
+) -> tuple[float, float]:
+    start = np.zeros(1, np.int64)
+    caps, q = enumerate_all(
+        np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0, 1000, cap, zero, bound
+    )
+    return caps[0], q[0]
+
+
+both_scores = st.integers(1, 5).flatmap(
+    lambda m: st.tuples(
+        st.lists(st.floats(-15, 15), min_size=m, max_size=m),
+        st.lists(st.floats(-15, 15), min_size=m, max_size=m),
+        st.integers(1, m),
+    )
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(both_scores, st.floats(0.01, 100))
+def test_enumeration_equals_itertools(display: tuple[Scores, Scores, int], cap: float) -> None:
+    t, p, k = display
+    alpha, beta = enumerated(t, p, k)
+    _, q = enumerated_by_kernel(t, p, k, cap=cap)
+    assert q == pytest.approx(np.minimum(alpha, cap * beta).sum(), rel=1e-12)
+    # under zero capping, but for weights within rounding of the cap
+    near = np.abs(alpha / (cap * beta) - 1.0) < 1e-9
+    _, q = enumerated_by_kernel(t, p, k, cap=cap, zero=True)
+    assert q == pytest.approx(alpha[(alpha < cap * beta) & ~near].sum(), abs=1e-12 + alpha[near].sum())
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_enumeration_of_every_kind_of_display(name: str) -> None:
+    t, p, k = DISPLAYS[name]
+    alpha, beta = enumerated(t, p, k)
+    for cap in (0.2, 3.0):
+        _, q = enumerated_by_kernel(t, p, k, cap=cap)
+        assert q == pytest.approx(np.minimum(alpha, cap * beta).sum(), rel=1e-12)
+    assert enumerated_by_kernel(t, p, k, cap=np.inf)[1] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_enumeration_of_rows_of_different_sizes() -> None:
+    rows = [DISPLAYS[name] for name in ("ordinary", "one slot", "spread", "all slots")]
+    lengths = np.array([len(t) for t, _, _ in rows])
+    starts = np.cumsum(lengths) - lengths
+    slots = np.array([k for _, _, k in rows])
+    t, p = (np.concatenate([row[side] for row in rows]) for side in (0, 1))
+    _, q = enumerate_all(t, starts, p, starts, lengths, slots, 1.0, 1.0, 60, 1.5, False, np.nan)
+    np.testing.assert_allclose(q, [enumerated_by_kernel(*row, cap=1.5)[1] for row in rows], rtol=1e-14)
+
+
+def bisected(alpha: np.ndarray, beta: np.ndarray, bound: float) -> float:
+    """The largest c with c ≤ bound·q(c), by halving log c."""
+    low, high = np.log(1e-250), np.log(2 * bound)
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        c = np.exp(middle)
+        low, high = (middle, high) if c <= bound * np.minimum(alpha, c * beta).sum() else (low, middle)
+    return float(np.exp(low))
+
+
+def masses(size: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1.0)), min_size=size, max_size=size)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 8).flatmap(lambda m: st.tuples(masses(m), masses(m))), st.floats(1.0, 1000.0))
+def test_the_adaptive_cap_is_the_largest(both: tuple[list[float], list[float]], bound: float) -> None:
+    alpha, beta = np.array(both[0]), np.array(both[1])
+    if alpha.sum() == 0.0 or beta.sum() == 0.0:
+        return
+    alpha, beta = alpha / alpha.sum(), beta / beta.sum()
+    reach = beta[alpha > 0].sum()
+    if abs(reach * bound - 1.0) < 1e-9:
+        return  # on the edge, rounding decides
+    cap, q = adaptive_cap(alpha, beta, len(alpha), bound)
+    if reach * bound < 1.0:
+        assert (cap, q) == (0.0, 0.0)
+        return
+    assert q == pytest.approx(np.minimum(alpha, cap * beta).sum(), rel=1e-14)
+    assert cap / q <= bound * (1.0 + 1e-12)
+    # the slope of q(c) − c/bound at the root may be near 0, where c is known less well than q(c) − c/bound
+    assert cap >= bisected(alpha, beta, bound) * (1.0 - 1e-12 / abs(reach * bound - 1.0))
+
+
+@settings(max_examples=60, deadline=None)
+@given(both_scores, st.floats(1.01, 200.0))
+def test_no_normalised_weight_is_above_the_bound(display: tuple[Scores, Scores, int], bound: float) -> None:
+    t, p, k = display
+    alpha, beta = enumerated(t, p, k)
+    cap, q = enumerated_by_kernel(t, p, k, bound=bound)
+    assert q > 0.0  # every ranking has a positive probability: always feasible
+    assert cap / q <= bound * (1.0 + 1e-12)
+    assert q == pytest.approx(np.minimum(alpha, cap * beta).sum(), rel=1e-10)
+    assert cap == pytest.approx(bisected(alpha, beta, bound), rel=1e-8)
+
+
+def test_the_infeasible_example_and_its_edge() -> None:
+    beta, alpha = np.array([0.2, 0.5, 0.3]), np.array([1.0, 0.0, 0.0])
+    assert adaptive_cap(alpha, beta, 3, 4.0) == (0.0, 0.0)
+    assert adaptive_cap(alpha, beta, 3, 4.999) == (0.0, 0.0)
+    cap, q = adaptive_cap(alpha, beta, 3, 5.0)
+    assert (cap, q) == pytest.approx((5.0, 1.0), rel=1e-15)
+    cap, q = adaptive_cap(alpha, beta, 3, 8.0)
+    assert (cap, q) == pytest.approx((8.0, 1.0), rel=1e-15)
+
+
+def test_a_cap_solved_by_hand() -> None:
+    # for 1/9 < c < 9, q(c) = .1 + .1c, and c/q = 2 at c = .1/(1/2 − .1)
+    cap, q = adaptive_cap(np.array([0.1, 0.9]), np.array([0.9, 0.1]), 2, 2.0)
+    assert (cap, q) == pytest.approx((0.25, 0.125), rel=1e-14)
+
+
+def test_the_capped_mass_by_hand() -> None:
+    alpha, beta = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.5, 0.4, 0.07, 0.03])
+    assert capped_mass(alpha, beta, 4, 3.0, False) == pytest.approx(0.1 + 0.2 + 0.21 + 0.09, rel=1e-15)
+    assert capped_mass(alpha, beta, 4, 3.0, True) == pytest.approx(0.3, rel=1e-15)
+    # a weight equal to the cap is set to 0
+    assert capped_mass(np.array([0.5, 0.5]), np.array([0.25, 0.75]), 2, 2.0, True) == 0.5
+
+
+def two_sided(log_w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """α and β of draws half from each policy."""
+    with np.errstate(over="ignore"):
+        return 2 / (1 + np.exp(-log_w)) / log_w.shape[-1], 2 / (1 + np.exp(log_w)) / log_w.shape[-1]
+
+
+def some_draws() -> np.ndarray:
+    log_w = np.random.default_rng(0).normal(scale=3.0, size=(20, 64))
+    log_w[0, :3] = [800.0, -800.0, -np.inf]
+    return log_w
+
+
+def test_caps_of_draws_solve_the_equation_on_the_draws() -> None:
+    log_w = some_draws()
+    with np.errstate(over="ignore"):
+        cap, q = adaptive_caps_of_draws(np.exp(log_w), 10.0)
+    for i in range(20):
+        alpha, beta = two_sided(log_w[i])
+        assert q[i] == pytest.approx(np.minimum(alpha, cap[i] * beta).sum(), rel=1e-12)
+        assert cap[i] / q[i] <= 10.0 * (1.0 + 1e-12)
+        assert cap[i] == pytest.approx(bisected(alpha, beta, 10.0), rel=1e-8)
+
+
+@pytest.mark.parametrize("cap", [0.1, 2.0, 1e6])
+def test_two_sided_means_by_numpy(cap: float) -> None:
+    log_w = some_draws()
+    alpha, beta = two_sided(log_w)
+    np.testing.assert_allclose(
+        two_sided_means(log_w, cap, False), np.minimum(alpha, cap * beta).sum(axis=1), rtol=1e-12
+    )
+    expected = np.where(log_w < np.log(cap), alpha, 0.0).sum(axis=1)
+    np.testing.assert_allclose(two_sided_means(log_w, cap, True), expected, rtol=1e-12)

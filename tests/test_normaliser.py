@@ -1,0 +1,388 @@
+"""The normaliser: estimates of 1/q(x) in mean against enumeration, for every method, generic and fused."""
+
+from __future__ import annotations
+
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+import foretest.normaliser
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays
+from foretest.errors import BadInput
+from foretest.kernels.hashing import hash_integers
+from foretest.normaliser import Normaliser
+from foretest.policies import EpsilonGreedy, Mallows, PlackettLuce, Policy
+
+
+class Generic(PlackettLuce):
+    """Plackett-Luce as a user would write it: no kernel but log_prob and sample."""
+
+
+def displays(t: list[list[float]], p: list[list[float]], slots: list[int]) -> Displays:
+    columns = {"t": Ragged.of([np.array(row) for row in t]), "p": Ragged.of([np.array(row) for row in p])}
+    ranking = Ragged.of([np.arange(k, dtype=np.int32) for k in slots])
+    return Displays(columns, ranking, columns["t"].lengths, hash_integers(np.arange(len(slots))))
+
+
+def copies(t: list[float], p: list[float], k: int, n: int) -> Displays:
+    """One display n times, each with an id and so with draws of its own."""
+    one = displays([t], [p], [k]).take(np.zeros(n, np.int64))
+    return Displays(one.columns, one.ranking, one.eligible, hash_integers(np.arange(n)))
+
+
+def normaliser(kind: str, method: str = "auto", **more: int) -> Normaliser:
+    policy = {"fused": PlackettLuce, "generic": Generic}[kind]
+    return Normaliser(policy("t"), policy("p"), method, **more)
+
+
+def probabilities(rows: Displays, row: int, normaliser: Normaliser) -> tuple[np.ndarray, np.ndarray]:
+    """π_t and π_p of every ranking of a display."""
+    rankings = Ragged.of(np.array(list(permutations(range(rows.eligible[row]), int(rows.slots[row]))), np.int32))
+    same = rows.take(np.full(len(rankings), row))
+    return np.exp(normaliser.treatment.log_prob(same, rankings)), np.exp(normaliser.control.log_prob(same, rankings))
+
+
+def assert_mean(sample: np.ndarray, expected: float) -> None:
+    se = sample.std(ddof=1) / np.sqrt(len(sample))
+    assert se > 0.0
+    assert abs(sample.mean() - expected) <= 4 * se, (sample.mean(), expected, se)
+
+
+# -- four rankings, worked out by hand ---------------------------------------------------------------------------
+
+PI_T, PI_P, CAP = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.5, 0.4, 0.07, 0.03]), 3.0
+W = PI_T / PI_P
+Z = {False: np.minimum(1.0, CAP / W), True: (W < CAP).astype(float)}
+KINDS = ["fused", "generic"]
+
+
+def four(n: int) -> Displays:
+    return copies(np.log(PI_T).tolist(), np.log(PI_P).tolist(), 1, n)
+
+
+def expected_ratio(first: np.ndarray, z: np.ndarray, draws: int) -> float:
+    """E[S/Σz], a_1 from `first` and the others from π_t, over all sequences."""
+    sequences = [list(a) for a in product(range(4), repeat=draws) if first[a[0]] > 0.0]
+    return sum(first[a[0]] * PI_T[a[1:]].prod() * draws / z[a].sum() for a in sequences)
+
+
+@pytest.mark.parametrize(
+    ("rule", "zero", "by_draws"),
+    [
+        # accepted with probability z, and q = 0.6: 1/q whatever S
+        ("accepted", False, {1: 1.6667, 2: 1.6667, 3: 1.6667, 5: 1.6667}),
+        # accepted where w < u, as the paper prints it
+        ("printed", False, {1: 1.000, 2: 1.306, 3: 1.431}),
+        ("none", False, {1: 2.506, 2: 2.052, 3: 1.896}),
+        # z may be 0, and q = 0.3: (1 − 0.7^S)/0.3
+        ("accepted", True, {1: 1.0, 2: 1.7, 5: 2.773}),
+    ],
+)
+def test_the_mean_of_each_rule_by_enumeration(rule: str, zero: bool, by_draws: dict[int, float]) -> None:
+    accepted = {"accepted": Z[zero], "printed": np.maximum(0.0, 1.0 - W), "none": np.ones(4)}[rule]
+    first = PI_T * accepted / (PI_T * accepted).sum()
+    for draws, expected in by_draws.items():
+        assert expected_ratio(first, Z[zero], draws) == pytest.approx(expected, abs=5e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["auto", "exact"])
+def test_four_rankings_exactly(kind: str, method: str) -> None:
+    for zero, expected in [(False, 1 / 0.6), (True, 1 / 0.3)]:
+        inverse, unsupported, stuck = normaliser(kind, method).inverse(four(2), CAP, zero=zero)
+        np.testing.assert_allclose(inverse, expected, rtol=1e-13)
+        assert not unsupported.any()
+        assert not stuck.any()
+
+
+@pytest.mark.parametrize("draws", [1, 2, 4])
+@pytest.mark.parametrize("method", ["midzuno-sen", "lahiri"])
+def test_midzuno_sen_and_lahiri_have_mean_one_over_q(method: str, draws: int) -> None:
+    inverse, _, stuck = normaliser("generic", method, draws=draws).inverse(four(30_000), CAP, zero=False)
+    assert not stuck.any()
+    assert_mean(inverse, 1 / 0.6)
+
+
+def test_midzuno_sen_has_the_enumerated_distribution() -> None:
+    from scipy.stats import chisquare
+
+    n = 30_000
+    inverse, _, _ = normaliser("generic", "midzuno-sen", draws=2).inverse(four(n), CAP, zero=False)
+    z, place = np.unique(Z[False], return_inverse=True)
+    first = np.bincount(place, weights=PI_T * Z[False] / 0.6)
+    second = np.bincount(place, weights=PI_T)
+    table: dict[float, float] = {}
+    for i, j in product(range(len(z)), repeat=2):
+        value = round(2 / (z[i] + z[j]), 9)
+        table[value] = table.get(value, 0.0) + first[i] * second[j]
+    found, counts = np.unique(inverse.round(9), return_counts=True)
+    assert found.tolist() == sorted(table)
+    assert chisquare(counts, [n * table[value] for value in found.tolist()]).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_under_zero_capping_trials_are_counted(kind: str) -> None:
+    inverse, unsupported, stuck = normaliser(kind, "midzuno-sen", draws=2).inverse(four(4000), CAP, zero=True)
+    assert_mean(inverse, 1 / 0.3)
+    # a negative binomial number of trials over 64: variance (1 − q)/(64 q²)
+    assert inverse.var() == pytest.approx(0.7 / (64 * 0.09), rel=4 * np.sqrt(2.2 / 4000))
+    assert not unsupported.any()
+    assert not stuck.any()
+
+
+# -- longer rankings ---------------------------------------------------------------------------------------------
+
+T, P = [0.0, 1.0, 2.0, -1.0, 0.5], [1.0, 0.0, -1.0, 0.3, 0.2]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["midzuno-sen", "lahiri"])
+@pytest.mark.parametrize("cap", [0.7, 4.0])
+def test_three_slots_in_mean(kind: str, method: str, cap: float) -> None:
+    rows = copies(T, P, 3, 3000)
+    own = normaliser(kind, method, draws=8)
+    alpha, beta = probabilities(rows, 0, own)
+    inverse, _, stuck = own.inverse(rows, cap, zero=False)
+    assert not stuck.any()
+    assert_mean(inverse, 1.0 / np.minimum(alpha, cap * beta).sum())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("zero", [False, True])
+def test_the_two_sided_mass_has_mean_q(kind: str, zero: bool) -> None:
+    rows, cap = copies(T, P, 3, 3000), 4.0
+    own = normaliser(kind, "two-sided", draws=8)
+    alpha, beta = probabilities(rows, 0, own)
+    q = alpha[alpha < cap * beta].sum() if zero else np.minimum(alpha, cap * beta).sum()
+    mass = own.two_sided_mass(rows, cap, zero=zero)
+    assert_mean(mass, q)
+    assert mass.max() <= 2 * cap / (1 + cap) + 1e-12
+    inverse, unsupported, _ = own.inverse(rows, cap, zero=zero)
+    assert np.array_equal(unsupported, mass == 0.0)
+    np.testing.assert_allclose(inverse[~unsupported], 1.0 / mass[~unsupported], rtol=1e-15)
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_trials_with_three_slots(zero: bool) -> None:
+    rows, cap = copies(T, P, 3, 800), 2.0
+    for kind in KINDS:
+        own = normaliser(kind, "midzuno-sen")
+        alpha, beta = probabilities(rows, 0, own)
+        q = alpha[alpha < cap * beta].sum() if zero else np.minimum(alpha, cap * beta).sum()
+        inverse, _ = own._trials(rows, cap, zero)
+        assert_mean(inverse, 1.0 / q)
+
+
+def various(n: int = 40) -> Displays:
+    rng = np.random.default_rng(4)
+    sizes = rng.integers(1, 7, n)
+    return displays(
+        [(2 * rng.normal(size=m)).tolist() for m in sizes],
+        [(2 * rng.normal(size=m)).tolist() for m in sizes],
+        [int(rng.integers(1, m + 1)) for m in sizes],
+    )
+
+
+@pytest.mark.parametrize("method", ["exact", "auto"])
+def test_generic_and_fused_enumeration_agree(method: str) -> None:
+    rows = various()
+    fused, generic = normaliser("fused", method), normaliser("generic", method)
+    for cap, zero in [(0.5, False), (5.0, False), (5.0, True)]:
+        a, _, _ = fused.inverse(rows, cap, zero=zero)
+        b, _, _ = generic.inverse(rows, cap, zero=zero)
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    for a, b in zip(fused.adaptive(rows, 6.0), generic.adaptive(rows, 6.0), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-10)
+
+
+def test_exact_answers_against_the_definition() -> None:
+    rows, own = various(), normaliser("fused", "exact")
+    inverse, _, _ = own.inverse(rows, 2.0, zero=False)
+    cap, q = own.adaptive(rows, 6.0)
+    for i in range(len(rows)):
+        alpha, beta = probabilities(rows, i, own)
+        assert 1.0 / inverse[i] == pytest.approx(np.minimum(alpha, 2.0 * beta).sum(), rel=1e-12)
+        assert q[i] == pytest.approx(np.minimum(alpha, cap[i] * beta).sum(), rel=1e-12)
+        assert cap[i] / q[i] <= 6.0 * (1 + 1e-12)
+        # and no larger cap will do
+        assert cap[i] * 1.001 / np.minimum(alpha, cap[i] * 1.001 * beta).sum() > 6.0
+
+
+def test_generic_and_fused_draws_agree_in_mean() -> None:
+    rows = copies(T, P, 3, 4000)
+    for from_treatment in (True, False):
+        sides = [
+            normaliser(kind).draw(rows, 3, 0, 4, from_treatment=from_treatment).mean(axis=1) for kind in KINDS
+        ]  # fmt: skip
+        alpha, beta = probabilities(rows, 0, normaliser("fused"))
+        expected = (alpha if from_treatment else beta) @ np.log(alpha / beta)
+        for side in sides:
+            assert_mean(side, expected)
+
+
+def test_no_weight_above_the_cap_gives_exactly_one() -> None:
+    # 200 items and 10 slots: far too many rankings to go through, and no draw is needed
+    s = np.random.default_rng(0).normal(size=(30, 200))
+    rows = displays(s.tolist(), (s + 3.0).tolist(), [10] * 30)
+    inverse, unsupported, stuck = normaliser("fused").inverse(rows, 1.5, zero=False)
+    assert (inverse == 1.0).all()
+    assert not unsupported.any()
+    assert not stuck.any()
+    cap, q = normaliser("fused").adaptive(rows, 20.0)
+    assert (cap == 20.0).all()
+    assert (q == 1.0).all()
+    nearly = displays(s.tolist(), (s + 0.01 * np.sin(s)).tolist(), [10] * 30)
+    assert (normaliser("fused").inverse(nearly, 1.5, zero=True)[0] == 1.0).all()
+
+
+def test_the_same_policy_at_cap_one() -> None:
+    rows = copies(T, T, 3, 1)
+    assert normaliser("fused").inverse(rows, 1.0, zero=False)[0] == 1.0
+    # under zero capping w = 1 = c is set to 0: nothing is left (but for rounding of w, at a cap a hair away)
+    assert normaliser("fused").inverse(rows, 1.0 - 1e-9, zero=True)[0] == 0.0
+    assert normaliser("fused").inverse(rows, 1.0 + 1e-9, zero=True)[0] == pytest.approx(1.0, rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_adaptive_caps_from_draws_close_in_on_the_exact_ones(kind: str) -> None:
+    """c̃ solves q̂(c) = c/b: its error is that of q̂ over the slope q'(c) − 1/b."""
+    bound = 3.0
+    rng = np.random.default_rng(5)
+    rows = displays(rng.normal(size=(8, 5)).tolist(), rng.normal(size=(8, 5)).tolist(), [3] * 8)
+    exact, _ = normaliser(kind, "exact").adaptive(rows, bound)
+    checked = 0
+    for draws in (2048, 32768):
+        cap, q = normaliser(kind, "two-sided", draws=draws).adaptive(rows, bound)
+        assert (cap / q <= bound * (1 + 1e-12)).all()
+        for i in np.flatnonzero(exact < bound * 0.999):
+            alpha, beta = probabilities(rows, i, normaliser(kind))
+            w = alpha / beta
+            g = 2 * np.minimum(w, exact[i]) / (1 + w)
+            variance = sum(side @ g**2 - (side @ g) ** 2 for side in (alpha, beta)) / (2 * draws)
+            slope = abs(beta[w > exact[i]].sum() - 1 / bound)
+            assert abs(cap[i] - exact[i]) <= 4 * np.sqrt(variance) / slope, (draws, i)
+            checked += 1
+    assert checked >= 8
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("method", "zero"), [("midzuno-sen", False), ("midzuno-sen", True), ("lahiri", False), ("two-sided", False)]
+)
+def test_rows_have_the_same_digits_in_any_company(kind: str, method: str, zero: bool) -> None:
+    rows, own = various(60), normaliser(kind, method, draws=8)
+    whole = own.inverse(rows, 1.5, zero=zero)[0]
+    order = np.random.default_rng(0).permutation(60)
+    assert np.array_equal(own.inverse(rows.take(order), 1.5, zero=zero)[0], whole[order])
+    for part in (np.arange(7), np.array([33])):
+        assert np.array_equal(own.inverse(rows.take(part), 1.5, zero=zero)[0], whole[part])
+    if method == "two-sided":
+        caps = own.adaptive(rows, 4.0)
+        for got, expected in zip(own.adaptive(rows.take(order), 4.0), caps, strict=True):
+            assert np.array_equal(got, expected[order])
+    assert not np.array_equal(normaliser(kind, method, draws=8, seed=1).inverse(rows, 1.5, zero=zero)[0], whole)
+
+
+# -- bounds, support, refusals -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("method", "zero"), [("midzuno-sen", False), ("lahiri", False), ("midzuno-sen", True)])
+def test_past_the_bound_on_trials_the_two_sided_mass_is_used_and_counted(
+    kind: str, method: str, zero: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foretest.normaliser, "MOST_TRIALS", 70)
+    # the first display accepts hardly one trial in 100 000, the second nearly every one
+    rows = displays([[12.0, 0.0, 0.0], [0.1, 0.0, 0.2]], [[0.0, 12.0, 11.0], [0.0, 0.1, 0.0]], [2, 2])
+    own = normaliser(kind, method, draws=8)
+    inverse, unsupported, stuck = own.inverse(rows, 2.0, zero=zero)
+    assert stuck.tolist() == [True, False]
+    mass = own.two_sided_mass(rows, 2.0, zero=zero)
+    assert inverse[0] == (1.0 / mass[0] if mass[0] else 0.0)
+    assert unsupported.tolist() == [mass[0] == 0.0, False]
+    assert 1.0 <= inverse[1] < 1.2
+
+
+def test_a_deterministic_treatment_has_one_ranking() -> None:
+    # 40 items and 6 slots, of which only the sort counts
+    s = np.random.default_rng(1).normal(size=(3, 40))
+    rows = displays(s.tolist(), (s * 4).tolist(), [6] * 3)
+    own = Normaliser(EpsilonGreedy("t", 0.0), PlackettLuce("p"))
+    shown = Ragged.of(np.argsort(-s, axis=1)[:, :6].astype(np.int32))
+    p = np.exp(PlackettLuce("p").log_prob(rows, shown))
+    inverse, _, _ = own.inverse(rows, 2.0, zero=False)
+    np.testing.assert_allclose(inverse, 1.0 / np.minimum(1.0, 2.0 * p), rtol=1e-12)
+    inverse, unsupported, _ = own.inverse(rows, 2.0, zero=True)
+    assert np.array_equal(unsupported, p <= 0.5)
+    assert np.array_equal(inverse, np.where(p > 0.5, 1.0, 0.0))
+    # feasible iff the control shows the ranking at least once in `bound` times; then c̃ = bound and q = 1
+    for bound in (0.9 / p.max(), 1.1 / p.max(), 1.1 / p.min()):
+        cap, q = own.adaptive(rows, bound)
+        assert np.array_equal(q > 0, p >= 1 / bound)
+        np.testing.assert_allclose(cap[q > 0], bound, rtol=1e-12)
+        np.testing.assert_allclose(q[q > 0], 1.0, rtol=1e-12)
+        assert (cap[q == 0] == 0.0).all()
+
+
+def test_a_control_that_never_shows_some_rankings() -> None:
+    """Then z may be 0 for the treatment's rankings, and trials are counted: the mean is still 1/q."""
+    t = (-1.2 * np.arange(30)).tolist()
+    rows = copies(t, t, 3, 1500)  # 24 360 rankings: not gone through
+    own = Normaliser(PlackettLuce("t", 0.8), EpsilonGreedy("p", 0.0), draws=4)
+    best = Ragged.of([np.arange(3, dtype=np.int32)])
+    q = np.exp(own.treatment.log_prob(rows.take(np.array([0])), best)[0])
+    inverse, _, stuck = own.inverse(rows, 5.0, zero=False)
+    assert not stuck.any()
+    assert_mean(inverse, 1.0 / q)
+
+
+def test_policies_of_two_kinds() -> None:
+    rows = copies(T, P, 2, 3000)
+    exact = Normaliser(Mallows("t", 0.5), EpsilonGreedy("p", 0.4), "exact")
+    alpha, beta = probabilities(rows, 0, exact)
+    expected = 1.0 / np.minimum(alpha, 1.5 * beta).sum()
+    assert exact.inverse(rows.take(np.arange(1)), 1.5, zero=False)[0] == pytest.approx(expected, rel=1e-12)
+    for method in ("midzuno-sen", "lahiri"):
+        own = Normaliser(Mallows("t", 0.5), EpsilonGreedy("p", 0.4), method, draws=4)
+        assert_mean(own.inverse(rows, 1.5, zero=False)[0], expected)
+
+
+@pytest.mark.parametrize("policy", [PlackettLuce, Generic])
+def test_too_many_rankings_to_go_through_are_refused(policy: type[Policy]) -> None:
+    rows = displays([[0.0, 5.0] * 20], [[5.0, 0.0] * 20], [6])
+    with pytest.raises(
+        BadInput, match=r'normaliser = "exact": a display has 2,763,633,600 rankings, more than 5,000,000'
+    ):
+        Normaliser(policy("t"), policy("p"), "exact").inverse(rows, 1.01, zero=False)  # type: ignore[call-arg]
+
+
+def test_the_mass_is_exact_where_cheap_and_drawn_elsewhere() -> None:
+    rng = np.random.default_rng(2)
+    sizes = [4, 40]
+    rows = displays(
+        [rng.normal(size=m).tolist() for m in sizes], [(4 * rng.normal(size=m)).tolist() for m in sizes], [2, 5]
+    )
+    own = normaliser("fused", draws=512)
+    log_w = np.hstack(own.two_sided_draws(rows, 512))
+    assert log_w.shape == (2, 512)
+    for zero in (False, True):
+        q = own.mass(rows, 1.2, zero=zero, log_w=log_w)
+        alpha, beta = probabilities(rows, 0, own)
+        exact = alpha[alpha < 1.2 * beta].sum() if zero else np.minimum(alpha, 1.2 * beta).sum()
+        assert q[0] == pytest.approx(exact, rel=1e-12)
+        assert q[1] == pytest.approx(own.two_sided_mass(rows, 1.2, zero=zero)[1], rel=1e-15)
+    # draws may say a little more than 1, which no mass is
+    assert own.mass(rows, 1e9, zero=False, log_w=log_w)[1] <= 1.0
+
+
+def test_weights_of_any_size_do_not_overflow() -> None:
+    rows = displays([[0.0, 700.0], [0.0, -700.0], [0.0, 1500.0]], [[700.0, 0.0], [0.0, 0.0], [1500.0, 0.0]], [1, 1, 1])
+    for kind in KINDS:
+        for method in ("exact", "two-sided"):
+            inverse, _, _ = normaliser(kind, method, draws=64).inverse(rows, 100.0, zero=False)
+            assert np.isfinite(inverse).all()
+            cap, q = normaliser(kind, method, draws=64).adaptive(rows, 20.0)
+            assert np.isfinite(cap).all()
+            assert np.isfinite(q).all()
