@@ -30,7 +30,7 @@ def read(array: pa.Array) -> list[list[float]]:
     return [lists[i].tolist() for i in range(len(lists))]
 
 
-@pytest.mark.parametrize("flavour", ["list", "large list", "fixed-size list"])
+@pytest.mark.parametrize("flavour", FLAVOURS)
 @pytest.mark.parametrize("kind", [pa.float64(), pa.float32(), pa.int16()])
 def test_lists_whole_and_sliced(flavour: str, kind: pa.DataType) -> None:
     rows = LISTS if flavour == "fixed-size list" else RAGGED

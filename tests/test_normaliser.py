@@ -386,3 +386,29 @@ def test_weights_of_any_size_do_not_overflow() -> None:
             cap, q = normaliser(kind, method, draws=64).adaptive(rows, 20.0)
             assert np.isfinite(cap).all()
             assert np.isfinite(q).all()
+
+
+@pytest.mark.parametrize("method", ["midzuno-sen", "lahiri"])
+def test_a_control_without_full_support_counts_trials(method: str) -> None:
+    """Where π_p may be 0, z may be 0: both methods give way to trials, whose mean is 1/q."""
+    rows = copies([1.0, 0.5, 0.0, 0.2], [3.0, 2.0, 1.0, 0.0], 2, 4000)
+    pair = Normaliser(PlackettLuce("t"), EpsilonGreedy("p", 0.0), method, draws=4)
+    t, p = probabilities(rows, 0, pair)
+    inverse, _, _ = pair.inverse(rows, 3.0, zero=False)
+    assert_mean(inverse, 1.0 / np.minimum(t, 3.0 * p).sum())
+
+
+def test_many_slots_stay_in_range() -> None:
+    """M = 2000, K = 100: a product of 100 tails must neither overflow nor vanish."""
+    rng = np.random.default_rng(0)
+    t, p = 0.1 * rng.normal(size=2000), 0.1 * rng.normal(size=2000)
+    rows = displays([t.tolist()], [p.tolist()], [100])
+    fused, generic = normaliser("fused"), normaliser("generic")
+    log_w = fused.draw(rows, 0, 0, 400, from_treatment=True)[0]
+    other = generic.draw(rows, 0, 0, 400, from_treatment=True)[0]
+    assert np.isfinite(log_w).all()
+    se = np.sqrt((log_w.var() + other.var()) / 400)
+    assert abs(log_w.mean() - other.mean()) < 4 * se
+    z = fused._z(rows, 0, 0, 400, 3.0)[0]
+    plain = np.exp(np.minimum(0.0, np.log(3.0) - other))
+    assert abs(z.mean() - plain.mean()) < 4 * np.sqrt((z.var() + plain.var()) / 400)

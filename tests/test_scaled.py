@@ -116,3 +116,12 @@ def test_short_arrays_end_in_zeros() -> None:
     sums.add("h", np.array([1.0]))
     sums.add("h", np.array([1.0, 4.0]))
     assert sums.get("h").tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("name", ["hv:dr:2", "h:click2", "hr:r2"])
+def test_a_name_that_ends_in_2_is_no_square(name: str) -> None:
+    sums = ScaledSums()
+    for x in (0.0, 1.0, 300.0):
+        sums.add(name, sums.scaled(np.array([x])).sum())
+    expected = np.exp(0.0 - 300.0) + np.exp(1.0 - 300.0) + 1.0
+    assert sums.get(name)[0] * np.exp(sums.log_unit - 300.0) == pytest.approx(expected, rel=1e-12)

@@ -133,3 +133,11 @@ def test_names_of_bins() -> None:
     assert bin_label([small, large], strata.labels, 2.0) == "V in [0.0156, 0.125)"
     assert bin_label([zero], strata.labels, 2.0) == "V = 0"
     assert bin_label([zero, small], strata.labels, 2.0) == "V in [0, 0.0312)"
+
+
+def test_a_full_dictionary_with_a_null() -> None:
+    codes = pa.array([*range(128), None], pa.int8())
+    column = pa.DictionaryArray.from_arrays(codes, pa.array([f"s{i}" for i in range(128)]))
+    strata = Strata()
+    assert strata.of_column(column).tolist() == list(range(129))
+    assert strata.labels[-1] is None

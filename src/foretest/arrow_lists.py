@@ -104,7 +104,7 @@ def split_lists(array: pa.Array) -> tuple[pa.Array, Ints, Ints]:
             np.full(len(array), width, np.int64),
         )
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        array = array.cast(pa.large_list(kind.value_type))
+        return array.values, array.offsets.to_numpy().astype(np.int64), array.sizes.to_numpy().astype(np.int64)
     offsets = array.offsets.to_numpy().astype(np.int64)
     return array.values, offsets[:-1], np.diff(offsets)
 

@@ -128,6 +128,22 @@ class Reader:
                         f"{name}: column '{column}' is {kind}, expected {expected}. Convert it, or name another column."
                     )
             self._check_ids(name, schema)
+        self._check_files_agree(source)
+
+    def _check_files_agree(self, source: Source) -> None:
+        """Keys, strata and features mean the same in every file: 1 and "1" are two."""
+        log, analysis = self.settings.log, self.settings.analysis
+        strata = analysis.strata if self.strata and analysis.strata != VALUE_MODEL else None
+        features = log.features if self.features or self.value_model_only else ()
+        (first, begin), *others = source.schemas()
+        for column in (log.unit, log.id, strata, *features):
+            for name, schema in others if column is not None else ():
+                kind, other = schema.field(column).type, begin.field(column).type
+                if _family(kind) != _family(other):
+                    raise BadInput(
+                        f"{name}: column '{column}' is {kind}, but {other} in {first}: it must be of one type in all"
+                        " files. Convert one of them."
+                    )
 
     def _check_ids(self, name: str, schema: pa.Schema) -> None:
         """Shown items are looked up among the candidates: text and integers never meet."""
@@ -154,7 +170,7 @@ class Reader:
         if self.value_model_only:
             nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
             displays = Displays({}, nothing, nothing.lengths, unit)
-            return Rows(displays, rewards, unit, None, None, batch.select(list(log.features)), log.rewards)
+            return Rows(displays, rewards, unit, None, None, _features(batch, log.features), log.rewards)
         value = None
         if self.settings.analysis.value is not None:
             value = _finite(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")
@@ -166,7 +182,7 @@ class Reader:
             if self.strata and self.settings.analysis.strata != VALUE_MODEL
             else None,
             value=value,
-            features=batch.select(list(log.features)) if self.features else None,
+            features=_features(batch, log.features) if self.features else None,
             names=log.rewards,
         )
 
@@ -323,6 +339,29 @@ def _is_feature(kind: pa.DataType) -> bool:
     return _is_label(kind) or _is_number(kind) or bool(pa.types.is_temporal(kind))
 
 
+def _family(kind: pa.DataType) -> str:
+    """Text, time or number."""
+    if _is_text_key(kind):
+        return "text"
+    return "time" if pa.types.is_temporal(kind) else "number"
+
+
+def _features(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
+    """Context features of every Arrow form as text or float64, times in microseconds."""
+    arrays = []
+    for array in (plain(batch[name]) for name in names):
+        kind = array.type
+        if is_text(kind):
+            arrays.append(array.cast(pa.large_string()))
+            continue
+        if pa.types.is_temporal(kind):
+            is_time, is_duration = pa.types.is_time(kind), pa.types.is_duration(kind)
+            unit = pa.time64("us") if is_time else pa.duration("us") if is_duration else pa.timestamp("us")
+            array = array.cast(unit, safe=False).cast(pa.int64())
+        arrays.append(array.cast(pa.float64(), safe=False))
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
 def _is_list_of(inner: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
     return lambda kind: is_list(kind) and inner(kind.value_type)
 
@@ -364,7 +403,11 @@ def _any_column(name: str, array: pa.Array) -> Any:
 
 def _lists(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     _refuse_nulls(name, array)
-    values, starts, lengths = split_lists(array)
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        # a view says where its lists begin and end; Arrow's cast to lists gets the last offset wrong
+        values, starts, lengths = array.values, *(a.to_numpy().astype(np.int64) for a in (array.offsets, array.sizes))
+    else:
+        values, starts, lengths = split_lists(array)
     if values.null_count:
         inside = Ragged(values.is_null().to_numpy(zero_copy_only=False), starts, lengths)
         rows = [i for i in range(len(array)) if inside[i].any()]

@@ -11,12 +11,13 @@ import numpy.typing as npt
 from foretest.displays import Floats
 
 _STEP = 64  # exponents move in steps, so that rescaling is exact and rare
+SQUARES = ("h2", "hr2")
 _LN2 = float(np.log(2.0))
 
 
 @dataclass
 class ScaledSums:
-    """Named arrays of sums of h (or, names ending in 2, of h²) in units of 2^exponent (or its square)."""
+    """Named arrays of sums of h (of h² where the name is among SQUARES) in units of 2^exponent (or its square)."""
 
     arrays: dict[str, Floats] = field(default_factory=dict)
     exponent: int | None = None
@@ -35,7 +36,7 @@ class ScaledSums:
             self.exponent = exponent
         elif exponent > self.exponent:
             for name, array in self.arrays.items():
-                np.ldexp(array, (self.exponent - exponent) * (2 if name.endswith("2") else 1), out=array)
+                np.ldexp(array, (self.exponent - exponent) * (2 if name in SQUARES else 1), out=array)
             self.exponent = exponent
 
     def add(self, name: str, amounts: Any) -> None:

@@ -36,7 +36,7 @@ class Strata:
         """Codes of a column's values; null is a stratum of its own."""
         coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         table = np.array([self.code(label) for label in coded.dictionary.to_pylist()], dtype=np.int64)
-        indices = coded.indices
+        indices = coded.indices.cast(pa.int64())
         if indices.null_count:
             table = np.append(table, self.code(None))
             indices = indices.fill_null(len(table) - 1)

@@ -56,7 +56,7 @@ class Encoder:
         found: list[tuple[str, ...] | None] = []
         for name in features.column_names:
             column = features[name].combine_chunks()
-            column = plain(column)
+            column = _as_text_or_number(column)
             if not is_text(column.type):
                 found.append(None)
                 continue
@@ -71,14 +71,12 @@ class Encoder:
             column = features[name]
             if isinstance(column, pa.ChunkedArray):
                 column = column.combine_chunks()
-            column = plain(column)
+            column = _as_text_or_number(column)
             if categories is None:
-                if pa.types.is_temporal(column.type):
-                    column = column.cast(pa.timestamp("s")).cast(pa.int64())
-                out[:, j] = numbers(pc.fill_null(column.cast(pa.float64()), np.nan))
+                out[:, j] = numbers(pc.fill_null(column, np.nan))
             else:
                 # an unseen or rare value, and null, share the code after the last
-                place = pc.index_in(column.cast(pa.large_string()), pa.array(categories, pa.large_string()))
+                place = pc.index_in(column, pa.array(categories, pa.large_string()))
                 out[:, j] = pc.fill_null(place, len(categories)).to_numpy(zero_copy_only=False)
         return out
 
@@ -128,6 +126,23 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
     return model.fit(x, y)
 
 
+def _tie_breakers(features: pa.Table) -> list[npt.NDArray[Any]]:
+    """Columns in whose order rows of one unit stand, whatever other rows are held beside them."""
+    ranks = [pc.rank(_as_text_or_number(column.combine_chunks()), tiebreaker="dense") for column in features.columns]
+    return [rank.to_numpy() for rank in ranks]
+
+
+def _as_text_or_number(column: pa.Array) -> pa.Array:
+    """Text as large strings; all else, dates included, as float64."""
+    column = plain(column)
+    if is_text(column.type):
+        return column.cast(pa.large_string())
+    if pa.types.is_temporal(column.type):
+        narrow = column.type.bit_width == 32
+        column = column.cast(pa.int32() if narrow else pa.int64())
+    return column.cast(pa.float64(), safe=False)
+
+
 def _smallest(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]]) -> tuple[pa.Table, Floats, Hashes]:
     """The rows of the smallest unit hashes, in an order that does not depend on how the log was cut."""
     tables: list[pa.Table] = []
@@ -139,7 +154,7 @@ def _smallest(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]]) -> tuple[pa
     def prune() -> None:
         nonlocal tables, rewards, units, held, limit
         table, r, u = pa.concat_tables(tables).combine_chunks(), np.concatenate(rewards), np.concatenate(units)
-        order = np.lexsort([*r.T, *Encoder.fit(table).matrix(table).T, u])[:MOST_ROWS]
+        order = np.lexsort([*r.T, *_tie_breakers(table), u])[:MOST_ROWS]
         if len(u) > MOST_ROWS:
             limit = u[order[-1]]
         tables, rewards, units, held = [table.take(order)], [r[order]], [u[order]], len(order)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from foretest.kernels.exponential import exp_nonpositive
 
@@ -31,8 +30,7 @@ def test_what_lies_below_the_range_is_its_smallest_value() -> None:
     assert exponential(np.array([-708.1, -1e4, -1e308])).tolist() == [floor] * 3
 
 
-def test_the_first_n_alone_and_their_sum() -> None:
+def test_the_first_n_alone() -> None:
     x, out, bits = np.array([-1.0, -2.0, -3.0]), np.full(3, 9.0), np.empty(3, np.int64)
-    total = exp_nonpositive(x, out, bits, bits.view(np.float64), 2)
+    exp_nonpositive(x, out, bits, bits.view(np.float64), 2)
     np.testing.assert_allclose(out, [np.exp(-1.0), np.exp(-2.0), 9.0], rtol=1e-15)
-    assert total == pytest.approx(np.exp(-1.0) + np.exp(-2.0), rel=1e-15)

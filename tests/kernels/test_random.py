@@ -95,3 +95,20 @@ def test_derived_hashes_share_no_bits() -> None:
     cells = np.bincount((one % np.uint64(10)).astype(int) * 10 + (two % np.uint64(10)).astype(int), minlength=100)
     # χ² of 100 cells of 400 each: mean 99, standard deviation √198
     assert abs(((cells - 400.0) ** 2 / 400.0).sum() - 99) <= 4 * np.sqrt(198)
+
+
+def test_a_uniform_is_below_1_for_every_state() -> None:
+    """The state whose first output is 2^64 − 1, found by undoing the mix."""
+    mask = (1 << 64) - 1
+
+    def undo_shift(z: int, s: int) -> int:
+        x = z
+        for _ in range(64 // s + 1):
+            x = z ^ (x >> s)
+        return x
+
+    z = undo_shift(mask, 31) * pow(0x94D049BB133111EB, -1, 1 << 64) & mask
+    z = undo_shift(z, 27) * pow(0xBF58476D1CE4E5B9, -1, 1 << 64) & mask
+    state = (undo_shift(z, 30) - 0x9E3779B97F4A7C15) & mask
+    assert int(bits_at(np.uint64(state), 0)) == mask
+    assert uniform_at(np.uint64(state), 0) < 1.0

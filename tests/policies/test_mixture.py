@@ -111,3 +111,22 @@ def test_a_wrong_share_is_refused(share: object) -> None:
 def test_no_parts_are_refused() -> None:
     with pytest.raises(BadInput, match=r"^a mixture needs at least one component\.$"):
         Mixture([])
+
+
+def test_mixtures_of_mixtures_draw_as_they_price() -> None:
+    inner = Mixture([(1, PlackettLuce("s")), (2, Mallows("s", 0.3))])
+    nested = Mixture([(1, Mixture([(3, inner), (1, EpsilonGreedy("s", 0.5))])), (1, PlackettLuce("other", 500.0))])
+    n = 40_000
+    ranking = Ragged.of(np.array(list(permutations(range(3))), np.int32))
+    rows = rows_of(n, Ragged.packed(np.zeros(3 * n, np.int32), np.full(n, 3)))
+    u = uniforms(0, 0, hash_integers(np.arange(n)), 0, 1, 4)[:, 0, :]
+    drawn = nested.sample(rows, u).flat().reshape(n, 3)
+    expected = np.exp(nested.log_prob(rows_of(6, ranking), Ragged.packed(ranking.flat(), ranking.lengths)))
+    counts = np.array([(drawn == ranking[i]).all(axis=1).sum() for i in range(6)])
+    assert counts.sum() == n
+    assert (np.abs(counts - n * expected) < 4 * np.sqrt(n * expected * (1 - expected))).all()
+
+
+def test_components_are_pairs() -> None:
+    with pytest.raises(BadInput, match="pairs"):
+        Mixture([PlackettLuce("s")])

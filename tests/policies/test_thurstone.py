@@ -105,3 +105,19 @@ def test_single_precision_columns() -> None:
 def test_a_wrong_sigma_is_refused(sigma: object) -> None:
     with pytest.raises(BadInput, match=r"^sigma = .*: expected a number above 0\.$"):
         Thurstone("s", sigma)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("gap", [60.0, 100.0, 400.0])
+def test_rankings_against_all_odds(gap: float) -> None:
+    """Scores (0, gap), the lower first: the tail of one Gaussian difference, far below the smallest double."""
+    assert log_prob([0.0, gap], [0, 1]) == pytest.approx(log_ndtr(-gap / np.sqrt(2)), rel=1e-9)
+
+
+def test_three_against_all_odds() -> None:
+    """Scores (0, g, g/2), ranking (0, 1): by Laplace's method about −g²/4, from all three meeting at g/2."""
+    for gap in (100.0, 200.0):
+        assert log_prob([0.0, gap, gap / 2], [0, 1]) == pytest.approx(-(gap**2) / 4, rel=0.02)
+
+
+def test_scores_too_far_apart_give_no_number() -> None:
+    assert np.isnan(log_prob([0.0, 1e6], [0]))

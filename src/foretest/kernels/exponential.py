@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.jit import fast
+from foretest.kernels.jit import fast, finite
 
 
-@fast
+@finite
 def exp_nonpositive(x, e, bits, power, n):
-    """e[:n] <- exp(x[:n]), x ≤ 0, to 2 units in the last place; their sum.
+    """e[:n] <- exp(x[:n]), x ≤ 0, to 2 units in the last place.
 
     exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12. Both loops
     vectorise, which a call to the C library does not: 3 times faster. `power` is the float64 view of `bits`.
@@ -36,11 +36,8 @@ def exp_nonpositive(x, e, bits, power, n):
         p = p * r + 1.0
         e[j] = p
         bits[j] = (np.int64(k) + 1023) << 52
-    total = 0.0
     for j in range(n):
         e[j] *= power[j]
-        total += e[j]
-    return total
 
 
 @fast

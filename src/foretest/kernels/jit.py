@@ -24,6 +24,11 @@ def inner(function: Kernel) -> Kernel:
     return _compile(function, {"forceinline": True})
 
 
+def finite(function: Kernel) -> Kernel:
+    """As `inner`, for loops whose inputs are known to be finite; the order of operations stays."""
+    return _compile(function, {"forceinline": True, "fastmath": {"contract", "nsz", "nnan", "ninf"}})
+
+
 def fast(function: Kernel) -> Kernel:
     """As `inner`, for loops whose inputs are known to be finite and whose sums may be reordered."""
     return _compile(function, {"forceinline": True, "fastmath": {"contract", "nsz", "nnan", "ninf", "arcp", "reassoc"}})

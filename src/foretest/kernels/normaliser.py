@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from foretest.kernels.exponential import sum_of
 from foretest.kernels.jit import fast, inner, jit
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails, longest
 from foretest.kernels.random import draw_state, state_of, uniform_at
@@ -27,12 +28,12 @@ def _spread(x, n):
 
 
 @jit
-def _alias_table(e, n, total, keep, other, small, large):
-    """Walker's alias table by Vose's method: item j with probability keep[j], else other[j]."""
+def _alias_table(e, n, keep, other, small, large):
+    """Walker's alias table by Vose's method: item j with probability keep[j], else other[j]; e sums to 1."""
     smalls = 0
     larges = 0
     for j in range(n):
-        keep[j] = e[j] * n / total
+        keep[j] = e[j] * n
         other[j] = j
         if keep[j] < 1.0:
             small[smalls] = j
@@ -57,12 +58,12 @@ def _alias_table(e, n, total, keep, other, small, large):
 
 
 @inner
-def _pick(e, n, keep, other, taken, draw, tail, safe, generator, counter):
+def _pick(e, n, keep, other, taken, draw, tail, generator, counter):
     """One item that this draw has not taken, in proportion to e, and the next counter.
 
     Alias draws with rejection while enough mass is left; a scan of the rest where a peaked policy would spin.
     """
-    if tail >= safe:
+    if tail >= _SAFE_SHARE:
         while True:
             u = uniform_at(generator, counter) * n
             counter += 1
@@ -183,40 +184,38 @@ def draws(
                 else:
                     out[i, d] = np.exp(min(0.0, log_cap - log_w))
             continue
-        total_t = 0.0
-        total_p = 0.0
         for j in range(n):
             et[j] = np.exp(t[j])
             ep[j] = np.exp(p[j])
+        # in shares of the total, so that a product of many tails stays in range
+        by_t = 1.0 / sum_of(et, n)
+        by_p = 1.0 / sum_of(ep, n)
+        for j in range(n):
+            et[j] *= by_t
+            ep[j] *= by_p
             odds[j] = et[j] / ep[j]
-            total_t += et[j]
-            total_p += ep[j]
-        total = total_t if from_treatment else total_p
-        _alias_table(source, n, total, keep, other, small, large)
+        _alias_table(source, n, keep, other, small, large)
         drawn = k - 1 if want == Z else k
-        safe_t = _SAFE_SHARE * total_t
-        safe_p = _SAFE_SHARE * total_p
-        safe = _SAFE_SHARE * total
         for d in range(count):
             generator = draw_state(state, first + d)
             counter = 0
             draw += 1
-            tail_t = total_t
-            tail_p = total_p
+            tail_t = 1.0
+            tail_p = 1.0
             above = 1.0  # w = above/below, so that there is one division a draw
             below = 1.0
             for slot in range(drawn):
                 tail = tail_t if from_treatment else tail_p
-                item, counter = _pick(source, n, keep, other, taken, draw, tail, safe, generator, counter)
+                item, counter = _pick(source, n, keep, other, taken, draw, tail, generator, counter)
                 taken[item] = draw
                 ranking[slot] = item
                 above *= odds[item] * tail_p
                 below *= tail_t
                 tail_t -= et[item]
                 tail_p -= ep[item]
-                if tail_t < safe_t:
+                if tail_t < _SAFE_SHARE:
                     tail_t = _rest(et, n, taken, draw)
-                if tail_p < safe_p:
+                if tail_p < _SAFE_SHARE:
                     tail_p = _rest(ep, n, taken, draw)
             w = above / below
             if want == LOG_W:
@@ -224,9 +223,9 @@ def draws(
             elif want == W:
                 out[i, d] = w
             else:
-                apart = tail_t >= safe_t and tail_p >= safe_p
+                safe = tail_t >= _SAFE_SHARE and tail_p >= _SAFE_SHARE
                 by_p = cap / (w * tail_p)
-                out[i, d] = _last_slot(et, ep, n, taken, draw, ranking, drawn, 1.0 / tail_t, by_p, zero, apart)
+                out[i, d] = _last_slot(et, ep, n, taken, draw, ranking, drawn, 1.0 / tail_t, by_p, zero, safe)
     return out
 
 

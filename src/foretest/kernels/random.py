@@ -11,7 +11,7 @@ import numpy as np
 from foretest.kernels.jit import jit
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
-_TO_UNIT = 2.0**-53
+_TO_UNIT = 2.0**-52
 
 
 @jit
@@ -37,8 +37,8 @@ def bits_at(state, counter):
 @jit
 def uniform_at(state, counter):
     """A double in the open interval (0, 1)."""
-    # via int64, whose conversion to float is one instruction
-    return (np.float64(np.int64(bits_at(state, counter) >> np.uint64(11))) + 0.5) * _TO_UNIT
+    # 52 bits and a half: with 53, the largest would round to 1; via int64, whose conversion is one instruction
+    return (np.float64(np.int64(bits_at(state, counter) >> np.uint64(12))) + 0.5) * _TO_UNIT
 
 
 @jit

@@ -40,7 +40,8 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes
     """log p, p = ∫ φ_{a_K}(u) H_K(u) ∏_{rest} Φ(u − μ_j) du, H_1 = 1, H_{k+1}(u) = ∫_u^∞ φ_{a_k}(s) H_k(s) ds.
 
     Scores are in units of sigma. The line is cut into panels narrow enough for the steepest Gaussian on it; each
-    level is scaled by its own maximum, so probabilities of 1e-300 keep their digits. NaN: a score is not finite.
+    panel is scaled by its own maximum, so probabilities of 1e-300 keep their digits. NaN: a score is not finite, or
+    scores lie over 1 000 sigma apart, for which the panels would be too many.
     """
     order = len(nodes)
     out = np.empty(len(starts))
@@ -57,7 +58,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes
             high = max(high, mu[j])
         for slot in range(k):
             low = min(low, mu[ranking[r_starts[i] + slot]])
-        if check != 0.0:
+        if check != 0.0 or high - low > 1000.0:
             out[i] = np.nan
             continue
         low -= 9.0
@@ -66,7 +67,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes
         half = 0.5 * (high - low) / panels
         points = panels * order
         g = np.zeros(points)
-        f = np.empty(points)
+        f = np.empty(order)
         for slot in range(k):
             centre = mu[ranking[r_starts[i] + slot]]
             top = -np.inf
@@ -76,20 +77,26 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes
                 top = max(top, g[a])
             if slot == k - 1 or top == -np.inf:
                 break
-            above = 0.0
+            above = -np.inf  # log of the integral from the panel's upper end on
             for panel in range(panels - 1, -1, -1):
                 first = panel * order
+                peak = above
+                for b in range(order):
+                    peak = max(peak, g[first + b])
+                if peak == -np.inf:
+                    continue
+                beyond = math.exp(above - peak)
                 whole = 0.0
                 for b in range(order):
-                    f[first + b] = math.exp(g[first + b] - top)
-                    whole += weights[b] * f[first + b]
+                    f[b] = math.exp(g[first + b] - peak)
+                    whole += weights[b] * f[b]
                 for a in range(order):
                     partial = 0.0
                     for b in range(order):
-                        partial += to_one[a, b] * f[first + b]
-                    h = above + half * partial
-                    g[first + a] = top + math.log(h) if h > 0.0 else -np.inf
-                above += half * whole
+                        partial += to_one[a, b] * f[b]
+                    h = beyond + half * partial
+                    g[first + a] = peak + math.log(h) if h > 0.0 else -np.inf
+                above = peak + math.log(beyond + half * whole)
         # from the top down: Φ ≤ 1, so a point whose g is far below the best integrand found needs no Φ
         best = -np.inf
         for a in range(points - 1, -1, -1):

@@ -70,12 +70,17 @@ class Mixture(Policy):
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         edges = np.cumsum([share for share, _ in self.components])
         picked = np.minimum(np.searchsorted(edges, uniforms[:, 0], side="right"), len(edges) - 1)
+        # given the component, where u fell within its share is uniform again: no number is used up
+        uniforms = uniforms.copy()
+        shares = np.diff(edges, prepend=0.0)
+        within = (uniforms[:, 0] - (edges - shares)[picked]) / shares[picked]
+        uniforms[:, 0] = np.clip(within, 2.0**-53, 1.0 - 2.0**-53)
         slots = displays.slots
         drawn, starts = np.empty(int(slots.sum()), np.int32), np.cumsum(slots) - slots
         for j, (_, policy) in enumerate(self.components):
             rows = np.flatnonzero(picked == j)
             if len(rows):
-                part = policy.sample(displays.take(rows), uniforms[rows, 1:])
+                part = policy.sample(displays.take(rows), uniforms[rows])
                 slot = np.arange(int(part.lengths.sum())) - np.repeat(
                     np.cumsum(part.lengths) - part.lengths, part.lengths
                 )
