@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from foretest.kernels.jit import fast, finite
+
+_ROUND = 1.5 * 2.0**52
 
 
 @finite
 def exp_nonpositive(x, e, bits, power, n):
     """e[:n] <- exp(x[:n]), x ≤ 0, to 2 units in the last place.
 
-    exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12. Both loops
-    vectorise, which a call to the C library does not: 3 times faster. `power` is the float64 view of `bits`.
-    Below −708 the answer is exp(−708).
+    exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12. Adding 1.5·2^52 rounds to
+    a whole number and leaves it in the low bits, whence 2^k is a shift: every step vectorises, which a call to the C
+    library does not. `power` is the float64 view of `bits`. Below −708 the answer is exp(−708).
     """
     for j in range(n):
         z = max(x[j], -708.0)
-        k = np.floor(z * 1.4426950408889634 + 0.5)
+        shifted = z * 1.4426950408889634 + _ROUND
+        power[j] = shifted
+        k = shifted - _ROUND
         # ln 2 in two parts, so that k·ln 2 loses no digit
         r = z - k * 0.693147180369123816490
         r = r - k * 1.90821492927058770002e-10
@@ -33,9 +35,9 @@ def exp_nonpositive(x, e, bits, power, n):
         p = p * r + 0.16666666666666666
         p = p * r + 0.5
         p = p * r + 1.0
-        p = p * r + 1.0
-        e[j] = p
-        bits[j] = (np.int64(k) + 1023) << 52
+        e[j] = p * r + 1.0
+    for j in range(n):
+        bits[j] = (bits[j] + 1023) << 52
     for j in range(n):
         e[j] *= power[j]
 
