@@ -134,3 +134,16 @@ def test_adding_a_treatment_column_changes_no_draw() -> None:
     )  # fmt: skip
     left, right = (t.run(other).metrics["click"].estimates["point-ncis"] for t in (test, twin))
     assert left == right
+
+
+def test_aggregates_serve_other_levels_and_intervals() -> None:
+    """What can still change after the fold is read from the test that analyses, not from the one that folded."""
+    test = build_test(["cis", "point-ncis-adaptive"], interval="delta", r_max=1.0)
+    folded = test.aggregate(LOG.table())
+    for change in ({"confidence_level": 0.5}, {"interval": "bernstein"}, {"interval": "bootstrap", "n_resamples": 50}):
+        other = test.replace(**change)
+        assert other.analyse(*folded).to_dict() == other.run(LOG.table()).to_dict()
+    assert test.replace(headline="cis").analyse(*folded).metrics["click"].headline == "cis"
+    for change in ({"cap": 3.0}, {"estimators": ["ncis"]}):
+        with pytest.raises(ft.BadInput, match="fold the log again"):
+            test.replace(**change).analyse(*folded)

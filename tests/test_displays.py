@@ -118,5 +118,5 @@ def test_rows_taken_and_put_together() -> None:
 
 
 def test_a_column_that_was_not_read_is_named() -> None:
-    with pytest.raises(BadInput, match=r"the column 'scores', which was not read"):
+    with pytest.raises(BadInput, match=r"the column 'scores' was not read"):
         by_content()["scores"]

@@ -510,3 +510,39 @@ def test_types_are_checked_before_any_row() -> None:
     plan, _ = lineup(test.settings)
     with pytest.raises(ft.BadInput, match="column 'click' is string"):
         _reader(plan).check(open_source(TABLE.set_column(0, "click", pa.array(["x"] * 200))))
+
+
+def test_the_first_fault_in_reading_order_is_told_whatever_the_threads(tmp_path: Path) -> None:
+    """A null in the first file, a repeated item in the second: always the first, also when two threads race."""
+    log = SmallLog(rows=60)
+    clicks = log.click.tolist()
+    clicks[7] = None
+    pq.write_table(log.table().set_column(0, "click", pa.array(clicks, pa.float64())), tmp_path / "a.parquet")
+    shown = log.rankings[log.shown].tolist()
+    shown[2] = [1, 1]
+    pq.write_table(log.table().set_column(6, "ranking", pa.array(shown)), tmp_path / "b.parquet")
+    for _ in range(8):
+        with pytest.raises(ft.BadInput, match=r"a\.parquet: column 'click', row 7 .*no other row has this fault"):
+            build_test(["cis"]).run(tmp_path, threads=2)
+
+
+def test_a_fault_is_counted_behind_other_faults() -> None:
+    """Three null users, two of them in rows that also lack a click: all three are told."""
+    log = SmallLog(rows=60)
+    users: list[int | None] = log.unit.tolist()
+    clicks: list[float | None] = log.click.tolist()
+    for row in (5, 6, 50):
+        users[row] = None
+    clicks[40] = None
+    table = log.table().set_column(0, "click", pa.array(clicks)).set_column(2, "user", pa.array(users))
+    with pytest.raises(ft.BadInput, match=r"column 'user', row 5 .*3 rows have this fault"):
+        build_test(["cis"]).run(table, batch_rows=20)
+
+
+def test_a_stream_tells_row_and_count_too() -> None:
+    log = SmallLog(rows=60)
+    clicks: list[float | None] = log.click.tolist()
+    clicks[25] = clicks[59] = None
+    table = log.table().set_column(0, "click", pa.array(clicks))
+    with pytest.raises(ft.BadInput, match=r"the stream: column 'click', row 25 .*2 rows have this fault"):
+        build_test(["cis"]).run(table.to_reader(max_chunksize=10))

@@ -104,6 +104,7 @@ def split_lists(array: pa.Array) -> tuple[pa.Array, Ints, Ints]:
             np.full(len(array), width, np.int64),
         )
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        # a view says where its lists begin and end; Arrow's cast to lists gets the last offset wrong
         return array.values, array.offsets.to_numpy().astype(np.int64), array.sizes.to_numpy().astype(np.int64)
     offsets = array.offsets.to_numpy().astype(np.int64)
     return array.values, offsets[:-1], np.diff(offsets)
@@ -139,7 +140,7 @@ def common_codes(left: pa.Array, right: pa.Array) -> tuple[npt.NDArray[np.int32]
     """Equal values of two arrays as equal integers."""
     left, right = plain(left), plain(right)
     if left.type != right.type:
-        wide = pa.large_string() if is_text(left.type) else pa.int64()
+        wide = pa.large_string() if is_text(left.type) else pa.decimal128(20, 0)  # int64 and uint64 alike
         left, right = left.cast(wide), right.cast(wide)
     coded = pc.dictionary_encode(pa.chunked_array([left, right]))
     both = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in coded.chunks] or [np.empty(0)])

@@ -39,7 +39,7 @@ class Displays:
             return self.columns[name]
         except KeyError:
             raise BadInput(
-                f"a policy asks for the column '{name}', which was not read. Name it in the policy's `columns`."
+                f"the column '{name}' was not read: name it in the `columns` of the policy or model that asks for it."
             ) from None
 
     @property

@@ -87,7 +87,9 @@ def _refuse_same_names(estimators: list[Estimator]) -> None:
     labels = [e.label for e in estimators]
     for label in labels:
         if labels.count(label) > 1:
-            raise BadInput(f"two estimators are named '{label}': give one of them another name=.")
+            raise BadInput(
+                f"two estimators are named '{label}': list it once, or in Python give one of them another name=."
+            )
 
 
 def _check_policies(settings: Settings) -> None:

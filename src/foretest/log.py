@@ -44,6 +44,7 @@ class Reader:
     settings: Settings
     features: bool = False  # are the context features needed (a value model)?
     strata: bool = False  # is the strata column needed?
+    extra: tuple[str, ...] = ()  # columns that a reward model reads
     value_model_only: bool = False  # rewards, units and features, and nothing of the policies
 
     @property
@@ -91,6 +92,7 @@ class Reader:
                     roles.append((name, "a number column (a probability)", _is_number))
                 elif name not in self._scores:
                     roles.append((name, f"a column ({_why_read(policy)})", _anything))
+        roles += [(name, "a column (of the reward model)", _anything) for name in self.extra]
         if analysis.value is not None:
             roles.append((analysis.value, "a number column (V(x))", _is_number))
         if self.strata and analysis.strata != VALUE_MODEL:
@@ -151,7 +153,7 @@ class Reader:
         if self.value_model_only or ranking is None or candidates is None:
             return
         shown, items = schema.field(ranking).type, schema.field(candidates).type
-        if _is_text_key(shown.value_type) != _is_text_key(items.value_type):
+        if is_text_key(shown.value_type) != is_text_key(items.value_type):
             raise BadInput(
                 f"{name}: column '{ranking}' is {shown} and column '{candidates}' is {items}: the ids of shown items"
                 " and of candidates must be of one type. Convert one of them."
@@ -229,13 +231,14 @@ class Reader:
                         _logged_numbers(name, batch[name]) if name in logged else _any_column(name, batch[name])
                     )
         lists = {name: c.lengths for name, c in columns.items() if isinstance(c, Ragged)}
+        for name in self.extra:
+            if name not in columns:
+                columns[name] = _any_column(name, batch[name])
         if log.candidates is not None:
             lists = {log.candidates: _list_lengths(log.candidates, batch[log.candidates]), **lists}
         eligible = _same_lengths(lists, batch.num_rows)
         if log.ranking is None:
-            ranking = Ragged(
-                np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64), np.zeros(batch.num_rows, np.int64)
-            )
+            ranking = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
         else:
             ranking = self._ranking(batch, eligible, known=bool(lists))
         key_columns = None if identity is not None else policy_columns(self.settings.control)
@@ -327,7 +330,7 @@ def _is_key(kind: pa.DataType) -> bool:
     )
 
 
-def _is_text_key(kind: pa.DataType) -> bool:
+def is_text_key(kind: pa.DataType) -> bool:
     return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
@@ -341,7 +344,7 @@ def _is_feature(kind: pa.DataType) -> bool:
 
 def _family(kind: pa.DataType) -> str:
     """Text, time or number."""
-    if _is_text_key(kind):
+    if is_text_key(kind):
         return "text"
     return "time" if pa.types.is_temporal(kind) else "number"
 
@@ -403,11 +406,7 @@ def _any_column(name: str, array: pa.Array) -> Any:
 
 def _lists(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     _refuse_nulls(name, array)
-    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
-        # a view says where its lists begin and end; Arrow's cast to lists gets the last offset wrong
-        values, starts, lengths = array.values, *(a.to_numpy().astype(np.int64) for a in (array.offsets, array.sizes))
-    else:
-        values, starts, lengths = split_lists(array)
+    values, starts, lengths = split_lists(array)
     if values.null_count:
         inside = Ragged(values.is_null().to_numpy(zero_copy_only=False), starts, lengths)
         rows = [i for i in range(len(array)) if inside[i].any()]

@@ -160,8 +160,13 @@ class Normaliser:
     def _midzuno_sen(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
         """Draw a_1 until u < z_1, then a_2..a_S; S/Σz_i has mean 1/q exactly (the paper's text inverts a ratio)."""
         first, stuck = self._first_accepted(displays, cap)
-        rest = self._z(displays, REST, 1, self.draws - 1, cap).sum(axis=1)
-        return self.draws / np.where(stuck, 1.0, first + rest), stuck
+        rest = self._z(displays, REST, 1, self._set_size - 1, cap).sum(axis=1)
+        return self._set_size / np.where(stuck, 1.0, first + rest), stuck
+
+    @property
+    def _set_size(self) -> int:
+        """S. The kernel sums the last slot out, which halves the variance or better: such a draw counts for two."""
+        return max(1, self.draws // 2) if self._fused else self.draws
 
     def _first_accepted(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
         """z of the first trial that passes u < z."""
@@ -184,10 +189,10 @@ class Normaliser:
         """Draw whole sets of S, accept one with probability mean(z), return 1/mean(z)."""
         answer = np.ones(len(displays))
         waiting = np.arange(len(displays))
-        sets = 0
-        while len(waiting) and sets * self.draws < MOST_TRIALS:
+        sets, size = 0, self._set_size
+        while len(waiting) and sets * size < MOST_TRIALS:
             part = displays.take(waiting)
-            mean = self._z(part, SETS, sets * self.draws, self.draws, cap).mean(axis=1)
+            mean = self._z(part, SETS, sets * size, size, cap).mean(axis=1)
             passed = uniforms(self.seed, ACCEPT, part.key(), sets, 1, 1)[:, 0, 0] < mean
             answer[waiting[passed]] = 1.0 / mean[passed]
             waiting = waiting[~passed]

@@ -23,7 +23,7 @@ from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
 from foretest.inference.delta import delta_interval, std_error
 from foretest.lineup import lineup
-from foretest.log import Reader
+from foretest.log import Reader, is_text_key
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.result import Control, Estimate, Metric, Result
@@ -139,8 +139,12 @@ class OfflineTest:
         return aggregates, notes, r_max
 
     def analyse(self, aggregates: Aggregates, notes: list[str], r_max: dict[str, float]) -> Result:
-        """From sums to verdicts."""
-        plan, a = aggregates.plan, self.settings.analysis
+        """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
+        those of the fold; estimators must be among those that were folded."""
+        plan, a = self._plan_for(aggregates), self.settings.analysis
+        aggregates = dataclasses.replace(aggregates, plan=plan)
+        if a.interval == "bernstein":
+            _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
         metrics = {}
         for m, name in enumerate(plan.metrics):
@@ -151,14 +155,24 @@ class OfflineTest:
             __version__, _log_facts(aggregates), settings_dict(self.settings, plan), metrics, health(aggregates), notes
         )
 
-    def _fit(self, source: Source, reader: Reader, progress: Progress | None) -> ValueModel:
+    def _plan_for(self, aggregates: Aggregates) -> Plan:
+        plan, _ = lineup(self.settings)
+        folded = {e.label: e for e in aggregates.plan.estimators}
+        for estimator in plan.estimators:
+            if folded.get(estimator.label) != estimator or aggregates.plan.weighting(estimator) != plan.weighting(
+                estimator
+            ):
+                raise BadInput(f"the aggregates do not hold {estimator.label} with these settings: fold the log again.")
+        return dataclasses.replace(aggregates.plan, settings=self.settings, estimators=plan.estimators)
+
+    def _fit(self, log: Source, reader: Reader, progress: Progress | None) -> ValueModel:
         """V(x): cross-fitted on the log, or fitted on a separate one."""
         a = self.settings.analysis
-        folds = a.folds
-        if a.value_log is not None:
-            source, folds = open_source(a.value_log), 1
+        source, folds = (log, a.folds) if a.value_log is None else (open_source(a.value_log), 1)
         narrow = reader.for_value_model()
         narrow.check(source)
+        if a.value_log is not None:
+            _refuse_other_features(log, source, self.settings.log.features)
         done = _stage(progress, "value model", source)
 
         def batches() -> Any:
@@ -175,7 +189,9 @@ def _reader(plan: Plan) -> Reader:
     stratified = any(e.stratified for e in plan.estimators)
     by_value = plan.settings.analysis.strata == "value-model"
     features = plan.settings.analysis.value is None and (needs_v or (stratified and by_value))
-    return Reader(plan.settings, features=features, strata=stratified)
+    models = [getattr(e, "model", None) for e in plan.estimators]
+    extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
+    return Reader(plan.settings, features=features, strata=stratified, extra=extra)
 
 
 def _stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
@@ -185,10 +201,22 @@ def _stage(progress: Progress | None, name: str, source: Source) -> Callable[[in
     return lambda rows: progress(name, source.rows, rows)
 
 
+def _refuse_other_features(log: Source, value_log: Source, features: tuple[str, ...]) -> None:
+    """A feature that is text in one log and a number in the other would be encoded as something else."""
+    [(_, mine), *_], [(name, theirs), *_] = log.schemas(), value_log.schemas()
+    for feature in features:
+        kinds = [schema.field(feature).type for schema in (mine, theirs)]
+        if is_text_key(kinds[0]) != is_text_key(kinds[1]):
+            raise BadInput(f"{name}: the feature '{feature}' is {kinds[1]}, but {kinds[0]} in the log that is tested.")
+
+
 def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
     for name in plan.metrics:
         if name not in r_max:
-            raise BadInput(f"interval = \"bernstein\" needs r_max, the largest possible reward of '{name}'.")
+            raise BadInput(
+                f"[analysis] interval = \"bernstein\" needs r_max, the largest possible reward of '{name}':"
+                f" add r_max = a number, or r_max = {{{name} = a number}}."
+            )
 
 
 def _headline(asked: str | None, estimators: tuple[Estimator, ...]) -> str:

@@ -137,11 +137,12 @@ def finite(value: Any) -> Any:
         return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [finite(item) for item in value]
-    if hasattr(value, "item") and not isinstance(value, str):
-        value = value.item()
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return finite(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
+    # a user's policy may hold anything: what JSON cannot say is described
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -46,6 +46,14 @@ def number(value: float | None) -> str:
     return f"{value:#.4g}"
 
 
+def plural(count: int, noun: str) -> str:
+    """
+    >>> plural(1, "unit"), plural(2000, "unit")
+    ('1 unit', '2,000 units')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def span(lower: float | None, upper: float | None) -> str:
     """An interval of relative uplifts."""
     return f"{percent(lower, sign=True)} to {percent(upper, sign=True)}"
@@ -77,9 +85,9 @@ def _title(result: Result) -> Text:
     log = result.log
     about = "about " if log.get("units_approximate") else ""
     unit = result.settings["log"].get("unit")
-    units = f", {about}{log['units']:,} units ({unit})" if unit else ""
+    units = f", {about}{plural(log['units'], 'unit')} ({unit})" if unit else ""
     positives = ", ".join(f"{count:,} with {name}" for name, count in log["positives"].items())
-    return Text.assemble(("Foretest ", "bold"), f"{log['rows']:,} displays{units}, {positives}")
+    return Text.assemble(("Foretest ", "bold"), f"{plural(log['rows'], 'display')}{units}, {positives}")
 
 
 def _health(result: Result) -> Table:

@@ -18,6 +18,7 @@ from foretest.kernels.random import derive
 
 FOLD_SALT = 2
 MOST_ROWS = 200_000
+_FEW_ROWS = 20_000
 MOST_CATEGORIES = 250  # of a text feature; the rarest share one code
 
 
@@ -111,6 +112,7 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
     if len(y) == 0 or y.sum() == 0.0 or x.shape[1] == 0:
         return float(y.mean()) if len(y) else 0.0
     from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
 
     model = HistGradientBoostingRegressor(
         loss="poisson",
@@ -123,7 +125,9 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
         early_stopping=False,
         random_state=seed % (1 << 32),
     )
-    return model.fit(x, y)
+    # on few rows OpenMP's threads wait for each other longer than they work
+    with threadpool_limits(1 if len(y) < _FEW_ROWS else None, user_api="openmp"):
+        return model.fit(x, y)
 
 
 def _tie_breakers(features: pa.Table) -> list[npt.NDArray[Any]]:

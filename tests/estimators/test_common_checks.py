@@ -390,3 +390,42 @@ def test_table_1_of_the_paper() -> None:
     assert values["ncis"] == pytest.approx(1.79381, abs=5e-6)
     assert values["piece-ncis"] == pytest.approx(2.1, rel=1e-12)
     assert values["point-ncis"] == pytest.approx(2.1, rel=1e-12)
+
+
+class LinearModel:
+    """r̂(x, a) = a number for the first item shown, plus the display's v: a reward model that reads a column."""
+
+    columns = ("v",)
+
+    def predict(self, displays: ft.Displays, rankings: ft.Ragged) -> np.ndarray:
+        first = rankings.values[rankings.starts]
+        return np.asarray(0.1 * (first == 0) + 0.5 * displays["v"])
+
+
+def test_doubly_robust_with_a_reward_model() -> None:
+    """E_t r̂ from draws: the mean over seeds is the value with the exact expectation, within 4 standard errors."""
+    model = LinearModel()
+    first = LOG.rankings[:, 0] == 0
+    expected = 0.1 * (np.exp(LOG.log_t) * first).sum(axis=1) + 0.5 * LOG.value
+    shown = 0.1 * first[LOG.shown] + 0.5 * LOG.value
+    exact = ((LOG.click - shown) * np.exp(LOG.log_w) + expected).mean()
+    values = []
+    for seed in range(40):
+        estimator = ft.DR(model=model, draws=8)
+        result = build_test([estimator], seed=seed, interval="delta", value=None).run(LOG.table())
+        values.append(result.metrics["click"].estimates["dr"].treatment)
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    assert 0.0 < error < 1e-3
+    assert abs(np.mean(values) - exact) < 4 * error
+
+
+def test_a_reward_model_needs_a_treatment_that_can_be_drawn_from() -> None:
+    table = LOG.table(p=np.full(LOG.rows, 0.5), t=np.full(LOG.rows, 0.5))
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t"),
+        estimators=[ft.DR(model=LinearModel())],
+    )  # fmt: skip
+    with pytest.raises(ft.BadInput, match="cannot be drawn from"):
+        test.run(table)
+    with pytest.raises(ft.BadInput, match="draws = 0"):
+        ft.DR(draws=0)

@@ -7,7 +7,11 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
+from itertools import chain
 from operator import add
+
+import numpy as np
+import numpy.typing as npt
 
 from foretest.aggregates import Aggregates, Fold, Plan
 from foretest.errors import BadInput, RowFault
@@ -44,10 +48,16 @@ def aggregate(
                 part = next(queue, None)
             if part is None:
                 break
-            for chunk in part():
+            chunks = part()
+            for chunk in chunks:
                 if stop.is_set():
                     break
-                state.add(reader.read(chunk))
+                try:
+                    state.add(reader.read(chunk))
+                except RowFault:
+                    if source.repeatable:
+                        raise
+                    raise explain(chain([chunk], chunks), reader, plan) from None
                 if progress is not None:
                     progress(chunk.batch.num_rows)
         return state.finish()
@@ -69,45 +79,52 @@ def aggregate(
             except BaseException:
                 stop.set()
                 raise
-    except RowFault as fault:
-        raise explain(fault, source, reader, plan, batch_rows) from None
+    except RowFault:
+        raise explain(_all_chunks(source, reader, batch_rows), reader, plan) from None
 
 
 def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> Iterator[Rows]:
     """The log's rows batch by batch, faults explained."""
     try:
-        for part in source.parts(reader.columns, batch_rows):
-            for chunk in part():
-                yield reader.read(chunk)
-    except RowFault as fault:
-        raise explain(fault, source, reader, None, batch_rows) from None
+        for chunk in _all_chunks(source, reader, batch_rows):
+            yield reader.read(chunk)
+    except RowFault:
+        raise explain(_all_chunks(source, reader, batch_rows), reader, None) from None
 
 
-def explain(fault: RowFault, source: Source, reader: Reader, plan: Plan | None, batch_rows: int) -> BadInput:
-    """The fault as a sentence: the first row that has it, and how many do, in the whole log."""
-    if not source.repeatable:
-        [(name, _)] = source.schemas()
-        return BadInput(f"{name}: {fault}")
-    first: tuple[Chunk, int] | None = None
+def _all_chunks(source: Source, reader: Reader, batch_rows: int) -> Iterator[Chunk]:
+    return chain.from_iterable(part() for part in source.parts(reader.columns, batch_rows))
+
+
+def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None) -> BadInput:
+    """The first fault in reading order as a sentence: where it is, and how many rows share it."""
+    first: RowFault | None = None
+    place = ("", 0)
     count = 0
-    for part in source.parts(reader.columns, batch_rows):
-        for chunk in part():
-            found = _fault_of(chunk, reader, plan)
-            if found is not None and (found.kind, found.column) == (fault.kind, fault.column):
-                if first is None:
-                    first, fault = (chunk, int(found.rows[0])), found
-                count += len(found.rows)
-    if first is None:  # the fault is not in the rows alone
-        return BadInput(str(fault))
-    chunk, at = first
-    return BadInput(fault.sentence(chunk.source, chunk.row + at, count))
+    for chunk in chunks:
+        for rows, found in _faults_of(chunk, reader, plan):
+            if first is None:
+                first, place = found, (chunk.source, chunk.row + int(rows[0]))
+            if (found.kind, found.column) == (first.kind, first.column):
+                count += len(rows)
+    if first is None:
+        raise AssertionError("a fault was met once and not again: the log changed while it was read")
+    return BadInput(first.sentence(*place, count))
 
 
-def _fault_of(chunk: Chunk, reader: Reader, plan: Plan | None) -> RowFault | None:
-    try:
-        rows = reader.read(chunk)
-        if plan is not None:
-            log_weights(plan.settings.treatment, plan.settings.control, rows.displays)
-    except RowFault as found:
-        return found
-    return None
+def _faults_of(chunk: Chunk, reader: Reader, plan: Plan | None) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:
+    """Every fault of a chunk, with its rows: those with one fault are set aside to find the next."""
+    left = np.arange(chunk.batch.num_rows)
+    known: set[tuple[str, str]] = set()
+    while len(left):
+        try:
+            rows = reader.read(chunk._replace(batch=chunk.batch.take(left)))
+            if plan is not None:
+                log_weights(plan.settings.treatment, plan.settings.control, rows.displays)
+            return
+        except RowFault as found:
+            if (found.kind, found.column) in known:  # a policy that faults by position, not by row
+                return
+            known.add((found.kind, found.column))
+            yield left[found.rows], found
+            left = np.delete(left, found.rows)

@@ -11,9 +11,9 @@ _ROUND = 1.5 * 2.0**52
 def exp_nonpositive(x, e, bits, power, n):
     """e[:n] <- exp(x[:n]), x ≤ 0, to 2 units in the last place.
 
-    exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12. Adding 1.5·2^52 rounds to
-    a whole number and leaves it in the low bits, whence 2^k is a shift: every step vectorises, which a call to the C
-    library does not. `power` is the float64 view of `bits`. Below −708 the answer is exp(−708).
+    exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12. Adding 1.5·2^52 rounds
+    to a whole number and leaves it in the low bits, whence 2^k is a shift: every step vectorises, which a call to the
+    C library does not. `power` is the float64 view of `bits`. Below −708 the answer is exp(−708).
     """
     for j in range(n):
         z = max(x[j], -708.0)

@@ -213,9 +213,8 @@ def draws(
                 below *= tail_t
                 tail_t -= et[item]
                 tail_p -= ep[item]
-                if tail_t < _SAFE_SHARE:
+                if min(tail_t, tail_p) < _SAFE_SHARE:
                     tail_t = _rest(et, n, taken, draw)
-                if tail_p < _SAFE_SHARE:
                     tail_p = _rest(ep, n, taken, draw)
             w = above / below
             if want == LOG_W:

@@ -95,6 +95,7 @@ def shown_log_prob(policy: Policy, displays: Displays, *, is_control: bool) -> F
         if not is_log:
             with np.errstate(divide="ignore"):
                 answer = np.log(answer)
+        answer = np.minimum(answer, 0.0)
     if is_control:
         impossible = np.flatnonzero(answer == -np.inf)
         if len(impossible):
@@ -111,7 +112,15 @@ def policy_columns(policy: Any) -> tuple[str, ...]:
     declared = getattr(policy, "columns", None)
     if declared is not None:
         return tuple(declared)
-    return tuple(value for value in vars(policy).values() if isinstance(value, str))
+    return tuple(value for value in _attributes(policy).values() if isinstance(value, str))
+
+
+def _attributes(policy: Any) -> dict[str, Any]:
+    names = [
+        *getattr(policy, "__dict__", {}),
+        *(n for cls in type(policy).__mro__ for n in getattr(cls, "__slots__", ())),
+    ]
+    return {name: getattr(policy, name) for name in names if hasattr(policy, name)}
 
 
 def policy_settings(policy: Any) -> dict[str, Any]:
@@ -119,7 +128,7 @@ def policy_settings(policy: Any) -> dict[str, Any]:
     if isinstance(policy, Policy):
         return policy.settings()
     kind = type(policy)
-    return {"policy": f"{kind.__module__}:{kind.__qualname__}", **vars(policy)}
+    return {"policy": f"{kind.__module__}:{kind.__qualname__}", **_attributes(policy)}
 
 
 def positive(name: str, value: float, *, below: float = np.inf) -> float:
@@ -152,7 +161,7 @@ def _refuse_not_numbers(policy: Policy, displays: Displays, answer: npt.NDArray[
                    "Check its log_prob: it returns natural logarithms of probabilities.")  # fmt: skip
 
 
-_ROUNDING = 1e-6  # of a log-probability that a policy computes
+_ROUNDING = 1e-6  # of a log-probability, computed or logged as float32
 
 
 def refuse_not_finite(column: str, scores: Ragged) -> None:
@@ -176,9 +185,14 @@ def _refuse_impossible(column: str, is_log: bool, answer: Floats) -> None:
     refuse("prob-nan", np.isnan(answer), "the logged probability is NaN",
            "Every row needs a number: mend it, or leave the row out.")  # fmt: skip
     if is_log:
-        refuse("log-prob-above-0", answer > 0, "the log-probability {:g} is above 0",
+        refuse("log-prob-above-0", answer > _ROUNDING, "the log-probability {:g} is above 0",
                f'Logarithms of probabilities are at most 0; for probabilities write prob = "{column}".')  # fmt: skip
     else:
         refuse("prob-negative", answer < 0, "the probability {:g} is negative",
                f'Probabilities lie between 0 and 1; for their logarithms write log_prob = "{column}".')  # fmt: skip
-        refuse("prob-above-1", answer > 1, "the probability {:g} is above 1", "Probabilities lie between 0 and 1.")
+        refuse(
+            "prob-above-1",
+            answer > 1.0 + _ROUNDING,
+            "the probability {:g} is above 1",
+            "Probabilities lie between 0 and 1.",
+        )
