@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -196,7 +196,7 @@ class Aggregates:
             "h": {w: recode(sums) for w, sums in self.h.items()},
             "hr": {key: recode(sums) for key, sums in self.hr.items()},
             "strata_n": {t: moved(sums, codes[t]) for t, sums in self.strata_n.items()},
-            "rewarded": KeptRows(kept.limit, kept.order, kept.seen, parts),
+            "rewarded": replace(kept, parts=parts),
         })  # fmt: skip
 
 
@@ -268,10 +268,14 @@ class Fold:
     def finish(self) -> Aggregates:
         """The aggregates of all batches, with the sampled displays priced."""
         sample: KeptRows = self.state["sample"]
-        sample.prune()
-        if sample.displays:
-            sample.parts = [{**sample.columns(), **self._draws(sample.displays[0])}]
-            sample.displays = []
+        # keys break ties among the last rows: found here for those still held, not for all that passed
+        sample.parts = [
+            {**part, "key": displays.key()} for part, displays in zip(sample.parts, sample.displays, strict=True)
+        ]
+        kept = sample.columns()
+        if kept and self.plan.can_draw:
+            sample.parts = [{**kept, **self._draws(sample.displays[0])}]
+        sample.displays = []
         return Aggregates(**self.state)
 
     def _strata(self, rows: Rows, values: Floats | None) -> dict[str, npt.NDArray[np.int64]]:
@@ -387,10 +391,9 @@ class Fold:
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
         sample: KeptRows = self.state["sample"]
         keep = sample.below(rows.unit)
-        displays = rows.displays.take(keep)
-        columns = {"unit": rows.unit[keep], "key": displays.key(), "log_w": log_w[keep]}
+        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep], "log_w": log_w[keep]}
         columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
-        sample.add(columns, len(rows), displays if self.plan.can_draw else None)
+        sample.add(columns, len(rows), rows.displays.take(keep))
 
     def _draws(self, displays: Displays) -> dict[str, Floats]:
         """log w of rankings drawn from both policies, and q(x) at the cap."""

@@ -10,18 +10,22 @@ import numpy.typing as npt
 
 from foretest.displays import Displays
 
+Columns = dict[str, npt.NDArray[Any]]
+
 
 @dataclass
 class KeptRows:
-    """At most `limit` rows as named columns, the first by (unit, tie-breakers) of all that were added.
+    """At most `limit` rows as named columns: the first by the columns named in `order`, the unit's hash first.
 
-    Columns named in `order` decide, the unit first. `displays`, where kept, follow the columns.
+    While rows come in, those beyond the limit-th smallest hash are dropped now and then; the exact cut, which needs
+    the other columns to break ties, is made once, by `columns`. `displays`, where kept, follow the columns.
     """
 
     limit: int
     order: tuple[str, ...]
     seen: int = 0
-    parts: list[dict[str, npt.NDArray[Any]]] = field(default_factory=list)
+    highest: int = (1 << 64) - 1  # no row above this hash is among the first
+    parts: list[Columns] = field(default_factory=list)
     displays: list[Displays] = field(default_factory=list)
 
     @property
@@ -30,46 +34,54 @@ class KeptRows:
         return self.seen <= self.limit
 
     def __len__(self) -> int:
-        return sum(len(part[self.order[0]]) for part in self.parts)
+        return sum(len(part["unit"]) for part in self.parts)
 
     def below(self, unit: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """The rows that may be kept, seen from the unit hash alone."""
-        if self.seen <= 2 * self.limit or not self.parts:
-            return np.arange(len(unit))
-        return np.flatnonzero(unit <= self.parts[0][self.order[0]][-1])
+        """The rows that may be kept, seen from the unit's hash alone."""
+        return np.flatnonzero(unit <= np.uint64(self.highest))
 
-    def add(self, columns: dict[str, npt.NDArray[Any]], seen: int, displays: Displays | None = None) -> None:
+    def add(self, columns: Columns, seen: int, displays: Displays | None = None) -> None:
         """Add rows; `seen` counts those left out by `below` too."""
         self.seen += seen
-        if len(columns[self.order[0]]):
+        if len(columns["unit"]):
             self.parts.append(columns)
             if displays is not None:
                 self.displays.append(displays.compact())
         if len(self) > 2 * self.limit:
-            self.prune()
+            self._drop()
 
-    def prune(self) -> None:
-        """One sorted part, at most `limit` rows long."""
+    def columns(self) -> Columns:
+        """The kept rows in order, as one part."""
         if not self.parts:
-            return
-        table = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
-        unit = table[self.order[0]]
-        rank = np.arange(len(unit))
-        if len(unit) > self.limit:  # a cut by unit alone leaves little to sort
-            rank = np.flatnonzero(unit <= np.partition(unit, self.limit - 1)[self.limit - 1])
-        rank = rank[np.lexsort([table[name][rank] for name in reversed(self.order)])][: self.limit]
-        self.parts = [{name: column[rank] for name, column in table.items()}]
-        if self.displays:
-            self.displays = [Displays.concatenate(self.displays).take(rank).compact()]
-
-    def columns(self) -> dict[str, npt.NDArray[Any]]:
-        """The kept rows in order."""
-        self.prune()
-        return self.parts[0] if self.parts else {}
+            return {}
+        if len(self.parts) > 1 or len(self) > self.limit or not self._sorted():
+            table = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
+            rank = np.lexsort([table[name] for name in reversed(self.order)])[: self.limit]
+            self.parts = [{name: column[rank] for name, column in table.items()}]
+            if self.displays:
+                self.displays = [Displays.concatenate(self.displays).take(rank)]
+        return self.parts[0]
 
     def __add__(self, other: KeptRows) -> KeptRows:
         both = KeptRows(
-            self.limit, self.order, self.seen + other.seen, self.parts + other.parts, self.displays + other.displays
+            self.limit,
+            self.order,
+            self.seen + other.seen,
+            min(self.highest, other.highest),
+            self.parts + other.parts,
+            self.displays + other.displays,
         )
-        both.prune()
+        both.columns()
         return both
+
+    def _sorted(self) -> bool:
+        unit = self.parts[0]["unit"]
+        return bool((unit[1:] > unit[:-1]).all())
+
+    def _drop(self) -> None:
+        unit = np.concatenate([part["unit"] for part in self.parts])
+        self.highest = int(np.partition(unit, self.limit - 1)[self.limit - 1])
+        keep = [self.below(part["unit"]) for part in self.parts]
+        self.parts = [{name: c[rows] for name, c in part.items()} for part, rows in zip(self.parts, keep, strict=True)]
+        if self.displays:
+            self.displays = [d.take(rows).compact() for d, rows in zip(self.displays, keep, strict=True)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import sum_of
+from foretest.kernels.exponential import exp_nonpositive, sum_of
 from foretest.kernels.jit import fast, inner, jit
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails, longest
 from foretest.kernels.random import draw_state, state_of, uniform_at
@@ -157,6 +157,8 @@ def draws(
     ep = np.empty(width)
     odds = np.empty(width)
     source = et if from_treatment else ep
+    bits = np.empty(width, np.int64)
+    power = bits.view(np.float64)
     keep = np.empty(width)
     other = np.empty(width, np.int64)
     small = np.empty(width, np.int64)
@@ -184,9 +186,8 @@ def draws(
                 else:
                     out[i, d] = np.exp(min(0.0, log_cap - log_w))
             continue
-        for j in range(n):
-            et[j] = np.exp(t[j])
-            ep[j] = np.exp(p[j])
+        exp_nonpositive(t, et, bits, power, n)
+        exp_nonpositive(p, ep, bits, power, n)
         # in shares of the total, so that a product of many tails stays in range
         by_t = 1.0 / sum_of(et, n)
         by_p = 1.0 / sum_of(ep, n)

@@ -32,7 +32,7 @@ def _largest(values, start, n):
 
 
 @reordered
-def load_row(values, start, n, inverse_temperature, x):
+def _load_row(values, start, n, inverse_temperature, x):
     """x[:n] <- (s − max s)/T; False if a score is NaN or infinite.
 
     The maximum of a row with NaN is arbitrary, but the sum of differences from it is not a finite number.
@@ -43,6 +43,12 @@ def load_row(values, start, n, inverse_temperature, x):
         x[j] = (np.float64(values[start + j]) - most) * inverse_temperature
         check += x[j]
     return check - check == 0.0
+
+
+@jit
+def load_row(values, start, n, inverse_temperature, x):
+    """The same, called rather than inlined: for kernels that load a row and then work on it at length."""
+    return _load_row(values, start, n, inverse_temperature, x)
 
 
 @jit
@@ -92,7 +98,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
         n = lengths[i]
         k = r_lengths[i]
         at = r_starts[i]
-        if not load_row(values, starts[i], n, inverse_temperature, x):
+        if not _load_row(values, starts[i], n, inverse_temperature, x):
             out[i] = np.nan
             continue
         exp_nonpositive(x, e, bits, power, n)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -166,11 +167,14 @@ def write_log(
     folder = Path(folder)
     batches = simulate_log(world, rows, seed)
     folder.mkdir(parents=True, exist_ok=True)
-    with _replacing(folder / "log.parquet") as path:
-        _write_parquet(path, batches, progress)
-    with _replacing(folder / "settings.toml") as path:
-        path.write_text(SETTINGS, encoding="utf-8")
-    truth = {metric: values._asdict() for metric, values in true_values(world, world.change, seed).items()}
+    # the truth has a stream of displays of its own, so another thread can find it meanwhile
+    with ThreadPoolExecutor(1) as pool:
+        values = pool.submit(true_values, world, world.change, seed)
+        with _replacing(folder / "log.parquet") as path:
+            _write_parquet(path, batches, progress)
+        with _replacing(folder / "settings.toml") as path:
+            path.write_text(SETTINGS, encoding="utf-8")
+        truth = {metric: value._asdict() for metric, value in values.result().items()}
     content = {
         "log": truth["click"],
         "metrics": truth,
