@@ -19,7 +19,7 @@ lint: $(VENV)/.ready-dev
 # the long studies, whose tables are in docs/benchmarks.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/interval_coverage.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -63,7 +63,8 @@ def write_log(path: Path, rows: int, seed: int = 0) -> None:
             return pa.ListArray.from_arrays(pa.array(ends), pa.array(values.ravel()))
 
         table = pa.table({
-            "click": g.random(n) < RATE, "user": g.integers(0, rows, n), "stratum": g.integers(0, 8, n).astype(np.int32),
+            "click": g.random(n) < RATE, "user": g.integers(0, rows, n),
+            "stratum": g.integers(0, 8, n).astype(np.int32),
             "ranking": lists(shown), "control_scores": lists(control), "treatment_scores": lists(treatment),
         })  # fmt: skip
         writer = writer or pq.ParquetWriter(path, table.schema, compression="zstd")
@@ -186,7 +187,8 @@ def measure(folder: Path, rows: int) -> None:
     ]
     print(f"\n{rows:,} displays, M = {M}, K = {K}, {RATE:.1%} rewarded, {capped:.2%} of rows above the cap;")
     print(
-        f"Python {platform.python_version()}, PyArrow {pa.__version__}, NumPy {np.__version__}, {os.cpu_count()} cores\n"
+        f"Python {platform.python_version()}, PyArrow {pa.__version__}, NumPy {np.__version__}, numba's cache warm,"
+        f" {os.cpu_count()} cores\n"
     )
     print("| what | measured | goal |\n| --- | ---: | ---: |")
     for line in lines:
