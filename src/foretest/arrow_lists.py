@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from foretest.kernels.gather import gather
+from foretest.kernels.lists import gather
 
 Ints = npt.NDArray[np.int64]
 

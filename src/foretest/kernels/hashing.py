@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.kernels.jit import jit
+from foretest.kernels.lists import longest
 
 NAME = "xxh64/1"
 
@@ -133,7 +134,7 @@ def hash_strings(data, offsets):
 @jit
 def chain_floats(hashes, values, starts, lengths):
     """hashes[i] <- XXH64 of (hashes[i], the numbers of list i as float64); −0 counts as 0."""
-    buffer = np.empty(_longest(lengths) + 1, np.float64)
+    buffer = np.empty(longest(lengths) + 1, np.float64)
     words = buffer.view(np.uint64)
     for i in range(len(hashes)):
         words[0] = hashes[i]
@@ -145,17 +146,9 @@ def chain_floats(hashes, values, starts, lengths):
 @jit
 def chain_integers(hashes, values, starts, lengths):
     """hashes[i] <- XXH64 of (hashes[i], the numbers of list i as int64)."""
-    words = np.empty(_longest(lengths) + 1, np.uint64)
+    words = np.empty(longest(lengths) + 1, np.uint64)
     for i in range(len(hashes)):
         words[0] = hashes[i]
         for j in range(lengths[i]):
             words[j + 1] = np.uint64(np.int64(values[starts[i] + j]))
         hashes[i] = xxh64_words(words, lengths[i] + 1, np.uint64(0))
-
-
-@jit
-def _longest(lengths):
-    most = 0
-    for i in range(len(lengths)):
-        most = max(most, lengths[i])
-    return most

@@ -10,7 +10,8 @@ import numpy as np
 
 from foretest.kernels.exponential import exp_nonpositive, sum_of
 from foretest.kernels.jit import fast, inner, jit
-from foretest.kernels.plackett_luce import load_row, log_prob_by_tails, longest
+from foretest.kernels.lists import longest
+from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
 from foretest.kernels.random import draw_state, state_of, uniform_at
 
 # A product of K ratios of exponentials stays in range while K times the spread of both score lists is below this.

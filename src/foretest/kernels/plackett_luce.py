@@ -9,17 +9,10 @@ import numpy as np
 
 from foretest.kernels.exponential import exp_nonpositive, sum_of
 from foretest.kernels.jit import fast, jit, reordered
+from foretest.kernels.lists import longest
 
 # Below this a tail sum may have lost digits to underflow: the row is redone in log space.
 _TINY = 1e-280
-
-
-@jit
-def longest(lengths):
-    most = 1
-    for i in range(len(lengths)):
-        most = max(most, lengths[i])
-    return most
 
 
 @fast

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from foretest.kernels.jit import jit
-from foretest.kernels.plackett_luce import longest
+from foretest.kernels.lists import longest
 
 _ORDER = 10
 

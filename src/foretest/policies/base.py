@@ -81,6 +81,18 @@ class Policy:
             self._logged = (prob, False)
 
 
+class ScorePolicy(Policy):
+    """A policy that ranks by one list column, `scores`, with one number an eligible item."""
+
+    def __init__(self, scores: str, *, log_prob: str | None = None, prob: str | None = None) -> None:
+        self.scores = scores
+        self._remember_logged(log_prob, prob)
+
+    @property
+    def score_columns(self) -> tuple[str, ...]:
+        return (self.scores,)
+
+
 def shown_log_prob(policy: Policy, displays: Displays, *, is_control: bool) -> Floats:
     """log π of the ranking that was shown: as logged where a column says it, else computed."""
     logged = getattr(policy, "_logged", None)

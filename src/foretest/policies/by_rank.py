@@ -8,17 +8,11 @@ import numpy.typing as npt
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.kernels import residual_ranks as kernel
-from foretest.policies.base import Policy
+from foretest.policies.base import ScorePolicy
 
 
-class ByResidualRank(Policy):
+class ByResidualRank(ScorePolicy):
     """log π(a) = Σ_k log P(residual rank of a_k | M−k+1 items are left)."""
-
-    scores: str
-
-    @property
-    def score_columns(self) -> tuple[str, ...]:
-        return (self.scores,)
 
     def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
         """log P(residual rank `rank` | `left` items are left)."""

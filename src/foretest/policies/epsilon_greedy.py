@@ -23,9 +23,8 @@ class EpsilonGreedy(ByResidualRank):
     def __init__(self, scores: str, epsilon: float, *, log_prob: str | None = None, prob: str | None = None) -> None:
         if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 <= epsilon <= 1.0:
             raise BadInput(f"epsilon = {epsilon!r}: expected a number between 0 and 1.")
-        self.scores = scores
+        super().__init__(scores, log_prob=log_prob, prob=prob)
         self.epsilon = float(epsilon)
-        self._remember_logged(log_prob, prob)
 
     @property
     def full_support(self) -> bool:  # type: ignore[override]

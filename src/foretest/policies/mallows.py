@@ -23,9 +23,8 @@ class Mallows(ByResidualRank):
     full_support = True
 
     def __init__(self, scores: str, dispersion: float, *, log_prob: str | None = None, prob: str | None = None) -> None:
-        self.scores = scores
+        super().__init__(scores, log_prob=log_prob, prob=prob)
         self.dispersion = positive("dispersion", dispersion, below=1.0)
-        self._remember_logged(log_prob, prob)
 
     def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
         log_phi = np.log(self.dispersion)

@@ -7,10 +7,10 @@ import numpy as np
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.kernels import plackett_luce as kernel
-from foretest.policies.base import Policy, positive
+from foretest.policies.base import ScorePolicy, positive
 
 
-class PlackettLuce(Policy):
+class PlackettLuce(ScorePolicy):
     """log π(a) = Σ_k s[a_k]/T − LSE over items not in a_1..a_{k−1} of s/T  (Plackett 1975; Luce 1959).
 
     With K = 1 it is the softmax. By Luce's choice axiom a Bradley-Terry-Luce ranking is a Plackett-Luce ranking.
@@ -27,13 +27,8 @@ class PlackettLuce(Policy):
     def __init__(
         self, scores: str, temperature: float = 1.0, *, log_prob: str | None = None, prob: str | None = None
     ) -> None:
-        self.scores = scores
+        super().__init__(scores, log_prob=log_prob, prob=prob)
         self.temperature = positive("temperature", temperature)
-        self._remember_logged(log_prob, prob)
-
-    @property
-    def score_columns(self) -> tuple[str, ...]:
-        return (self.scores,)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s = displays[self.scores]

@@ -8,10 +8,10 @@ from scipy.special import ndtri
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.kernels import thurstone as kernel
-from foretest.policies.base import Policy, positive
+from foretest.policies.base import ScorePolicy, positive
 
 
-class Thurstone(Policy):
+class Thurstone(ScorePolicy):
     """The top K of s + σ·normal  (Thurstone 1927, case V); its log-probability is a nested integral.
 
     It costs some thousand times a Plackett-Luce probability, and more where scores spread over many σ.
@@ -28,13 +28,8 @@ class Thurstone(Policy):
     def __init__(
         self, scores: str, sigma: float = 1.0, *, log_prob: str | None = None, prob: str | None = None
     ) -> None:
-        self.scores = scores
+        super().__init__(scores, log_prob=log_prob, prob=prob)
         self.sigma = positive("sigma", sigma)
-        self._remember_logged(log_prob, prob)
-
-    @property
-    def score_columns(self) -> tuple[str, ...]:
-        return (self.scores,)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s = displays[self.scores]

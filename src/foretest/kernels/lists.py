@@ -1,4 +1,4 @@
-"""Copying lists out of a shared array."""
+"""Lists of different lengths: the longest of them, and copies out of a shared array."""
 
 from __future__ import annotations
 
@@ -13,3 +13,12 @@ def gather(values, starts, lengths, out):
         for j in range(lengths[i]):
             out[at + j] = values[starts[i] + j]
         at += lengths[i]
+
+
+@jit
+def longest(lengths):
+    """The greatest length, at least 1: the size of a buffer that holds any row."""
+    most = 1
+    for i in range(len(lengths)):
+        most = max(most, lengths[i])
+    return most
