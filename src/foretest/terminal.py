@@ -115,7 +115,7 @@ def _health(result: Result) -> Table:
         line(
             "displays with q < 0.5",
             percent(s["share_q_below_half"]),
-            "over half of the treatment's choices are capped there",
+            "the cap cuts over half of the treatment there",
         )
         line(
             "mass never shown",
