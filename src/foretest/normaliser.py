@@ -165,7 +165,7 @@ class Normaliser:
 
     @property
     def _set_size(self) -> int:
-        """S. The kernel sums the last slot out, which divides the variance by about two or more: a draw counts for two."""
+        """S. The kernel sums the last slot out, which divides the variance by two or so: such a draw counts for two."""
         return max(1, self.draws // 2) if self._fused else self.draws
 
     def _first_accepted(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
