@@ -314,7 +314,7 @@ def test_demo(foretest_command: Command) -> None:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
-COMMAND_NAMES = "Available commands: simulate, run, check, demo. See foretest --help."
+COMMAND_NAMES = "Available commands: simulate, run, check, online, history, demo. See foretest --help."
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
     ("simulate", "lgo"): 'Unknown command "lgo". Did you mean "log"? Available commands: log. See foretest simulate'

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from foretest.errors import BadInput
     from foretest.estimators import CIS, DR, IS, NCIS, NIS, AdaptivePointNCIS, Estimator, PieceNCIS, PointNCIS, Sums
     from foretest.offline import OfflineTest
+    from foretest.online import OnlineTest
     from foretest.policies import EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone
     from foretest.result import Result
     from foretest.settings import Analysis, LogColumns, Settings
@@ -38,6 +39,7 @@ _HOME = {
         "Sums",
     ],
     "offline": ["OfflineTest"],
+    "online": ["OnlineTest"],
     "policies": ["EpsilonGreedy", "Logged", "Mallows", "Mixture", "PlackettLuce", "Policy", "Thurstone"],
     "result": ["Result"],
     "settings": ["Analysis", "LogColumns", "Settings"],
@@ -63,6 +65,7 @@ __all__ = [
     "Mallows",
     "Mixture",
     "OfflineTest",
+    "OnlineTest",
     "PieceNCIS",
     "PlackettLuce",
     "PointNCIS",

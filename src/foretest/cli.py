@@ -46,6 +46,16 @@ AnalysisOptions = make_dataclass(
     namespace={"__module__": __name__},  # cyclopts takes the classes of module "types" for builtins
 )
 
+OnlineOptions = make_dataclass(
+    "OnlineOptions",
+    [
+        (f.name, _option(f.name, f.metadata["help"].replace(" | bernstein", "")), None)
+        for f in fields(Analysis)
+        if f.name in ("confidence_level", "interval", "n_resamples", "buckets", "seed")
+    ],
+    namespace={"__module__": __name__},
+)
+
 Logs = Annotated[list[Path], Parameter(help="Parquet files, folders or globs: one row a display.", negative=())]
 SettingsFile = Annotated[Path, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
 FailOn = Annotated[
@@ -117,6 +127,80 @@ def check(
         return 0
     _show(result, False)
     print("\nEvery row is readable, and the columns fit the settings.")
+    return 0
+
+
+@app.command
+def online(
+    control: Annotated[Path, Parameter(help="The control's log: a Parquet file, folder or quoted glob.")],
+    treatment: Annotated[Path, Parameter(help="The treatment's log: a Parquet file, folder or quoted glob.")],
+    /,
+    *,
+    config: SettingsFile,
+    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
+    json: AsJson = False,
+    fail_on: FailOn = "",
+    threads: Threads = None,
+    analysis: Annotated[
+        OnlineOptions | None,  # type: ignore[valid-type]
+        Parameter(name="*", group="Instead of what the settings file says in its table analysis"),
+    ] = None,
+) -> int:
+    """An online A/B test from its two logs: a table on stdout, OUT/result.json.
+
+    Example: foretest online control.parquet "treatment/*.parquet" -c test.toml -o out
+    """
+    from foretest.online import OnlineTest
+
+    wanted = _verdicts(fail_on)
+    _refuse_threads(threads)
+    _refuse_place(out)
+    test = OnlineTest.from_toml(config)
+    given = {name: value for name, value in vars(analysis or OnlineOptions()).items() if value is not None}
+    try:
+        test = test.replace(**given)
+    except BadInput as error:
+        raise BadInput(f"on the command line: {error}") from None
+    with _progress() as progress:
+        result = test.run(str(control), str(treatment), threads=threads, progress=progress)
+    if out is not None:
+        _write(result, out)
+    _show(result, json)
+    if out is not None and not json:
+        print(f"\nWritten: {out / 'result.json'}")
+    return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) else 0
+
+
+@app.command
+def history(
+    manifest: Annotated[Path, Parameter(help="The manifest (TOML): settings, and a [[test]] table for each A/B test.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for agreement.json and the results kept.")],
+    json: AsJson = False,
+    threads: Threads = None,
+) -> int:
+    """Offline against online over many A/B tests: how often, and how well, they agreed.
+
+    Results of tests whose logs and settings have not changed are reused. Example: foretest history tests.toml -o out
+    """
+    from foretest.history import run_history
+    from foretest.progress import progress_bar
+    from foretest.terminal import agreement_table
+
+    _refuse_threads(threads)
+    _refuse_place(out)
+    with progress_bar("tests") as progress:
+        agreement = run_history(manifest, cache=out / "cache", threads=threads, progress=progress)
+    agreement.to_json(out / "agreement.json")
+    for failure in agreement.failures:
+        print(f"foretest: test '{failure['name']}' failed: {failure['error']}", file=sys.stderr)
+    if json:
+        _print_json(agreement.to_dict())
+        return 0
+    _console().print(agreement_table(agreement))
+    known = f", {agreement.reused} of {len(agreement.tests)} tests were known already" if agreement.reused else ""
+    print(f"\nWritten: {out / 'agreement.json'}{known}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Progress on stderr: rows, rate and time left, only on a terminal."""
+"""Progress on stderr: rows (or tests), rate and time left, only on a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def progress_bar() -> Iterator[Progress | None]:
+def progress_bar(unit: str = "rows") -> Iterator[Progress | None]:
     """A callback for long work that draws a bar; None where nobody would see it."""
     if not sys.stderr.isatty():
         yield None
@@ -25,10 +25,11 @@ def progress_bar() -> Iterator[Progress | None]:
 
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
-            return Text(f"{task.speed:,.0f} rows/s" if task.speed else "")
+            digits = ",.0f" if unit == "rows" else ",.2f"
+            return Text(f"{task.speed:{digits}} {unit}/s" if task.speed else "")
 
     with Bars(
-        TextColumn("{task.description:12}"), BarColumn(24), TextColumn("{task.completed:,.0f} rows"), Rate(),
+        TextColumn("{task.description:12}"), BarColumn(24), TextColumn(f"{{task.completed:,.0f}} {unit}"), Rate(),
         TimeRemainingColumn(compact=True), console=Console(stderr=True), transient=True,
     ) as bars:  # fmt: skip
         tasks: dict[str, object] = {}

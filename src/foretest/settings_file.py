@@ -20,8 +20,18 @@ from foretest.settings import Analysis, LogColumns, Online, Settings, refuse_unk
 def read_settings(path: str | Path) -> Settings:
     """Read a settings file; every fault is a BadInput that begins with the file's name."""
     path = Path(path)
+    tables = read_tables(path)
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        with _importable(path.parent):
+            return settings_from_tables(tables, path.parent)
+    except BadInput as error:
+        raise BadInput(f"{path}: {error}") from None
+
+
+def read_tables(path: Path) -> dict[str, Any]:
+    """The tables of a settings file, as they are written."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadInput(f"{path}: no such settings file.{nearest_file(path)}") from None
     except UnicodeDecodeError:
@@ -30,11 +40,6 @@ def read_settings(path: str | Path) -> Settings:
         raise BadInput(f"{path}: cannot be read as a settings file ({error.strerror or error}).") from None
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path}: not valid TOML: {error}.") from None
-    try:
-        with _importable(path.parent):
-            return settings_from_tables(tables, path.parent)
-    except BadInput as error:
-        raise BadInput(f"{path}: {error}") from None
 
 
 def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Settings:

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from foretest.history import Agreement
     from foretest.result import Estimate, Metric, Result
 
 _STYLES = {"positive": "bold green", "negative": "bold red", "neutral": "yellow", "insufficient": "magenta"}
@@ -61,7 +62,8 @@ def span(lower: float | None, upper: float | None) -> str:
 
 def result_table(result: Result, truth: dict[str, float] | None = None) -> Group:
     """Health above, then a table a metric, then notes; `truth` is the known relative uplift of simulated metrics."""
-    parts: list[Any] = [_title(result), _health(result)]
+    online = "sample_ratio" in result.health
+    parts: list[Any] = [_online_head(result)] if online else [_title(result), _health(result)]
     for name, metric in result.metrics.items():
         parts += [Text(), *_metric(name, metric, result, (truth or {}).get(name))]
     if result.notes:
@@ -71,9 +73,58 @@ def result_table(result: Result, truth: dict[str, float] | None = None) -> Group
 
 def render(result: Result, width: int = 80) -> str:
     """The tables as plain text."""
-    console = Console(file=StringIO(), width=width, color_system=None, legacy_windows=False)
-    console.print(result_table(result))
-    return console.file.getvalue().rstrip("\n")  # type: ignore[attr-defined, no-any-return]
+    return _plain(result_table(result), width)
+
+
+_FIGURES = ("correlation", "precision", "fnr", "ppv", "miss_rate", "ci_size")
+
+
+def agreement_table(agreement: Agreement) -> Group:
+    """A table a metric: how each estimator agreed with the online tests, with 10 % and 90 % quantiles below."""
+    parts: list[Any] = [Text(f"Foretest history: {plural(len(agreement.tests), 'test')}", style="bold")]
+    for metric, rows in agreement.tables.items():
+        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", title=metric, title_justify="left")
+        table.add_column("estimator", no_wrap=True)
+        for name in _FIGURES:
+            table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
+        for label, row in rows.items():
+            table.add_row(label, *(_figure(row[name]) for name in _FIGURES))
+            spans = [f"{_figure(row[f'{name}_q10'])}:{_figure(row[f'{name}_q90'])}" for name in _FIGURES]
+            table.add_row("", *(Text(span, style="dim") for span in spans))
+        parts += [Text(), table]
+        parts += [Text(line, style="dim") for line in _below_the_table(rows)]
+    parts += [Text(f"failed: {f['name']}: {f['error']}", style="red") for f in agreement.failures]
+    return Group(*parts)
+
+
+def _below_the_table(rows: dict[str, dict[str, float | None]]) -> list[str]:
+    """What needs a word beside the number: the noise of both axes, and the truth where it is known."""
+    lines = []
+    if any(row["noise_ceiling"] is not None for row in rows.values()):
+        lines.append("correlation a perfect estimator would show, and ours with the noise taken out:")
+        for label, row in rows.items():
+            lines.append(f"  {label}: {_figure(row['noise_ceiling'])}, {_figure(row['deconvolved_correlation'])}")
+    if any("rmse" in row for row in rows.values()):
+        lines.append("against the truth: bias, root mean square error, share of intervals that hold it")
+        for label, row in rows.items():
+            said = percent(row["bias"], sign=True), percent(row["rmse"]), percent(row["coverage"])
+            lines.append(f"  {label}: {', '.join(said)}")
+    return lines
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def render_agreement(agreement: Agreement, width: int = 80) -> str:
+    """The tables of a history as plain text."""
+    return _plain(agreement_table(agreement), width)
+
+
+def _plain(content: Group, width: int) -> str:
+    out = StringIO()
+    Console(file=out, width=width, color_system=None, legacy_windows=False).print(content)
+    return out.getvalue().rstrip("\n")
 
 
 def render_html(result: Result) -> str:
@@ -151,7 +202,40 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
         table.add_row(
             "", Text("the truth", style="cyan"), "", percent(truth, sign=True), "", Text("simulated", style="cyan")
         )
-    return [head, table, *_reasons(metric.estimates)]
+    return [head, table, *_detectable(name, result), *_reasons(metric.estimates)]
+
+
+def _online_head(result: Result) -> Group:
+    """Both arms of an online test, and whether their units are split as designed."""
+    unit, check = result.settings["log"].get("unit"), result.health["sample_ratio"]
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column()
+    for name, log in (("control", result.log), ("treatment", result.log["treatment"])):
+        about = "about " if log.get("units_approximate") else ""
+        units = f", {about}{plural(log['units'], 'unit')} ({unit})" if unit else ""
+        positives = ", ".join(f"{count:,} with {metric}" for metric, count in log["positives"].items())
+        table.add_row(name, Text(f"{plural(log['rows'], 'display')}{units}, {positives}"))
+    p = check["p_value"]
+    if p is None:
+        said = Text("no units")
+    else:
+        observed = " : ".join(f"{100.0 * share:.1f}" for share in check["observed"])
+        expected = " : ".join(f"{100.0 * share:g}" for share in check["expected"])
+        chance = f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
+        said = Text(f"{observed} % of units, designed {expected} ({chance}) ")
+        said.append(*(("MISMATCH", "bold red") if check["alert"] else ("as designed", "green")))
+    table.add_row("sample ratio", said)
+    return Group(Text("Foretest online A/B test", style="bold"), table)
+
+
+def _detectable(name: str, result: Result) -> list[Text]:
+    effect = result.health.get("minimum_detectable_effect", {}).get(name, {})
+    if effect.get("absolute") is None:
+        return []
+    relative = percent(effect["relative"]) if effect["relative"] is not None else number(effect["absolute"])
+    power = f"{effect['power']:.0%}".replace("%", " %")
+    return [Text(f"  an uplift of {relative} would show in {power} of such tests", style="dim")]
 
 
 def _reasons(estimates: dict[str, Estimate]) -> list[Text]:

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import chain
 from operator import add
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,15 @@ from foretest.sources import BATCH_ROWS, Chunk, Part, Source
 from foretest.weights import log_weights
 
 Progress = Callable[[int], None]
+Sums = TypeVar("Sums", covariant=True)
+
+
+class State(Protocol[Sums]):
+    """What a thread folds rows into."""
+
+    def add(self, rows: Any) -> None: ...
+
+    def finish(self) -> Sums: ...
 
 
 def aggregate(
@@ -31,9 +41,26 @@ def aggregate(
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
 ) -> Aggregates:
-    """Fold a log. Each thread folds the parts it takes into one state; the states add up in the end.
+    """Fold a log into the sums of an offline test."""
+    return fold_in_threads(
+        source, reader, lambda: Fold(plan), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
+    )
 
-    `progress` is called with the number of rows of each batch done, from any thread.
+
+def fold_in_threads(
+    source: Source,
+    reader: Reader,
+    start: Callable[[], State[Sums]],
+    *,
+    plan: Plan | None = None,
+    threads: int | None = None,
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+) -> Sums:
+    """Fold a log. Each thread folds the parts it takes into one state; what the states give adds up in the end.
+
+    `progress` is called with the number of rows of each batch done, from any thread. A fault of rows is told in full;
+    with a `plan`, faults of the policies are looked for too.
     """
     parts = source.parts(reader.columns, batch_rows)
     workers = max(1, min(len(parts), threads or os.cpu_count() or 1))
@@ -41,42 +68,40 @@ def aggregate(
     lock = threading.Lock()
     stop = threading.Event()
 
-    def work() -> Aggregates:
-        state = Fold(plan)
-        while not stop.is_set():
-            with lock:
-                part = next(queue, None)
-            if part is None:
-                break
-            chunks = part()
-            for chunk in chunks:
-                if stop.is_set():
-                    break
-                try:
-                    state.add(reader.read(chunk))
-                except RowFault:
-                    if source.repeatable:
-                        raise
-                    raise explain(chain([chunk], chunks), reader, plan) from None
-                if progress is not None:
-                    progress(chunk.batch.num_rows)
-        return state.finish()
+    def take(state: State[Sums], chunks: Iterator[Chunk]) -> None:
+        for chunk in chunks:
+            if stop.is_set():
+                return
+            try:
+                state.add(reader.read(chunk))
+            except RowFault:
+                if source.repeatable:
+                    raise
+                raise explain(chain([chunk], chunks), reader, plan) from None
+            if progress is not None:
+                progress(chunk.batch.num_rows)
 
-    def guarded() -> Aggregates:
+    def work(_: int) -> Sums:
+        state = start()
         try:
-            return work()
+            while not stop.is_set():
+                with lock:
+                    part = next(queue, None)
+                if part is None:
+                    break
+                take(state, part())
+            return state.finish()
         except BaseException:
             stop.set()
             raise
 
     try:
         if workers == 1:
-            return guarded()
+            return work(0)
         with ThreadPoolExecutor(workers) as pool:
-            futures = [pool.submit(guarded) for _ in range(workers)]
             try:
-                return reduce(add, [future.result() for future in futures])
-            except BaseException:
+                return reduce(add, pool.map(work, range(workers)))
+            except BaseException:  # Ctrl-C arrives here, not in the threads
                 stop.set()
                 raise
     except RowFault:

@@ -1,0 +1,216 @@
+"""Offline against online over a history of A/B tests: each from its two logs, then how well they agreed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from foretest._version import __version__
+from foretest.aggregates import Aggregates
+from foretest.agreement import DECISIONS, Pairs, figures
+from foretest.arms import Arms
+from foretest.displays import Floats
+from foretest.errors import BadInput
+from foretest.inference.buckets import bucket_sums
+from foretest.manifest import Entry, Manifest, read_manifest
+from foretest.offline import OfflineTest, relative_uplift
+from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
+from foretest.result import finite, write_whole
+from foretest.settings_file import read_settings
+from foretest.sources import open_source
+
+SCHEMA = 1
+_CACHE = "history-1"  # what is kept of a test; another layout has another name
+
+Progress = Callable[[str, int | None, int], None]
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """The outcome of a history: every test offline and online, and for each metric the table of agreement."""
+
+    tests: list[dict[str, Any]]  # name, and by metric online, offline and their noise
+    failures: list[dict[str, str]]  # tests that could not be read, and why
+    tables: dict[str, dict[str, dict[str, float | None]]]  # metric, estimator, figure
+    reused: int = 0  # tests whose result was there already
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of agreement.json; the top level is the first metric's."""
+        first = next(iter(self.tables), None)
+        document: dict[str, Any] = finite(
+            {
+                "foretest": __version__,
+                "schema": SCHEMA,
+                "tests": [_entry_of(test, first) for test in self.tests],
+                "table": self.tables[first] if first is not None else {},
+                "metrics": {
+                    name: {"tests": [_entry_of(test, name) for test in self.tests], "table": table}
+                    for name, table in self.tables.items()
+                },
+                "failures": self.failures,
+            }
+        )
+        return document
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """JSON text; with a path it is also written there, whole or not at all."""
+        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        if path is not None:
+            write_whole(Path(path), text)
+        return text
+
+    def __str__(self) -> str:
+        from foretest.terminal import render_agreement
+
+        return render_agreement(self)
+
+    __repr__ = __str__
+
+
+def run_history(
+    manifest: str | Path,
+    *,
+    cache: str | Path | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Agreement:
+    """Every test of a manifest: offline from the control's log alone, online from both; then the agreement.
+
+    With a `cache` folder, results of tests whose logs and settings are the same, byte for byte, are reused. A test that
+    fails is reported by name and the rest go on; if none works, the first failure is raised.
+    """
+    listed = read_manifest(manifest)
+    tests, failures, reused = [], [], 0
+    for entry in listed.tests:
+        if progress is not None:
+            progress("tests", len(listed.tests), 0)
+        try:
+            outcome, known = _outcome(entry, None if cache is None else Path(cache), threads)
+            tests.append(outcome)
+            reused += known
+        except BadInput as error:
+            failures.append({"name": entry.name, "error": str(error)})
+        if progress is not None:
+            progress("tests", len(listed.tests), 1)
+    if not tests:
+        first = failures[0]
+        raise BadInput(f"{manifest}: no test could be read. The first: test '{first['name']}': {first['error']}")
+    return Agreement(tests, failures, agreement_tables(tests, listed), reused)
+
+
+def agreement_tables(tests: list[dict[str, Any]], manifest: Manifest) -> dict[str, dict[str, dict[str, float | None]]]:
+    """The figures of each metric and estimator, over the tests that have both; the truth is the first metric's."""
+    tables: dict[str, dict[str, dict[str, float | None]]] = {}
+    metrics = list(dict.fromkeys(metric for test in tests for metric in test["metrics"]))
+    for metric in metrics:
+        having = [test for test in tests if metric in test["metrics"]]
+        labels = list(dict.fromkeys(label for test in having for label in test["metrics"][metric]["offline"]))
+        truth = manifest.truth if metric == metrics[0] else {}
+        tables[metric] = {}
+        for label in labels:
+            pairs, count = _pairs(having, metric, label, truth)
+            tables[metric][label] = {"tests": count, **figures(pairs)}
+    return tables
+
+
+def _pairs(tests: list[dict[str, Any]], metric: str, label: str, truth: dict[str, float]) -> tuple[Pairs, int]:
+    rows = []
+    for test in tests:
+        part = test["metrics"][metric]
+        offline, online, noise = part["offline"].get(label), part["online"], part["noise"].get(label)
+        if offline is None or offline["rel_effect_size"] is None or online["rel_effect_size"] is None:
+            continue
+        cis = part["offline"].get("cis", {})
+        rows.append((
+            offline["rel_effect_size"], online["rel_effect_size"],
+            noise["offline_error"], noise["online_error"], noise["covariance"],
+            offline["rel_effect_size_ci_lower"], offline["rel_effect_size_ci_upper"],
+            DECISIONS[offline["verdict"]], DECISIONS[online["verdict"]],
+            _width(cis), truth.get(test["name"]),
+        ))  # fmt: skip
+    columns = np.array([[np.nan if v is None else v for v in row] for row in rows], dtype=np.float64).reshape(-1, 11).T
+    x, y, x_error, y_error, covariance, lower, upper, offline_d, online_d, cis_width, known = columns
+    decided = offline_d.astype(np.int64), online_d.astype(np.int64)
+    return Pairs(x, y, x_error, y_error, covariance, lower, upper, *decided, cis_width, known), len(rows)
+
+
+def _width(estimate: dict[str, Any]) -> float | None:
+    lower, upper = estimate.get("rel_effect_size_ci_lower"), estimate.get("rel_effect_size_ci_upper")
+    return None if lower is None or upper is None else upper - lower
+
+
+def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
+    part = test["metrics"].get(metric, {"online": None, "offline": {}, "noise": {}})
+    return {"name": test["name"], **part}
+
+
+def _outcome(entry: Entry, cache: Path | None, threads: int | None) -> tuple[dict[str, Any], bool]:
+    """A test's results, from the cache where its content is known; was it?"""
+    settings = read_settings(entry.settings)
+    place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log)}.json"
+    if place is not None and place.exists():
+        try:
+            return {"name": entry.name, "metrics": json.loads(place.read_text(encoding="utf-8"))["metrics"]}, True
+        except (ValueError, KeyError):
+            pass  # cut short by a full disk or a kill: found again below
+    metrics = _both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads)
+    if place is not None:
+        write_whole(place, json.dumps(finite({"name": entry.name, "metrics": metrics}), allow_nan=False))
+    return {"name": entry.name, "metrics": finite(metrics)}, False
+
+
+def _both(offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int | None) -> dict[str, Any]:
+    """Offline from the control's log, online from both, and the noise they share."""
+    aggregates, notes, r_max = offline.aggregate(str(entry.control), threads=threads)
+    before = offline.analyse(aggregates, notes, r_max)
+    arms = online.arms(str(entry.control), str(entry.treatment), threads=threads)
+    after = online.analyse(arms)
+    analysis = offline.settings.analysis
+    counts = control_counts(analysis), treatment_counts(analysis)
+    found = {}
+    for m, name in enumerate(offline.settings.log.rewards):
+        if int(aggregates.positives[m]) == 0 or int(arms.treatment.positives[m]) == 0:
+            raise BadInput(f"no row of {'the control' if int(aggregates.positives[m]) == 0 else 'the treatment'} has"
+                           f" a reward in '{name}': there is no uplift to compare.")  # fmt: skip
+        found[name] = {
+            "online": asdict(after.metrics[name].estimates[KEY]),
+            "offline": {label: asdict(estimate) for label, estimate in before.metrics[name].estimates.items()},
+            "noise": _noise(aggregates, arms, m, counts),
+        }
+    return found
+
+
+def _noise(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[Floats, Floats]) -> dict[str, Any]:
+    """Standard errors of both relative uplifts and their covariance: the control's log is resampled once for both."""
+    _, after = replicates(arms, metric, *counts)
+    noise = {}
+    for estimator in aggregates.plan.estimators:
+        resampled = bucket_sums(aggregates, estimator, metric).resampled(counts[0])
+        before = np.where(resampled.r > 0, relative_uplift(estimator.value, resampled), np.nan)
+        both = np.isfinite(before) & np.isfinite(after)
+        spread = np.cov(before[both], after[both]) if both.sum() > 1 else np.full((2, 2), np.nan)
+        noise[estimator.label] = {
+            "offline_error": float(np.sqrt(spread[0, 0])),
+            "online_error": float(np.sqrt(spread[1, 1])),
+            "covariance": float(spread[0, 1]),
+        }
+    return noise
+
+
+def _content_key(entry: Entry, value_log: str | None) -> str:
+    """A hash of all that a test's results follow from: version, settings, and the bytes of its logs."""
+    digest = hashlib.blake2b(f"{_CACHE} {__version__}".encode(), digest_size=20)
+    digest.update(entry.settings.read_bytes())
+    for log in (entry.control, entry.treatment, *([] if value_log is None else [value_log])):
+        paths = getattr(open_source(str(log)), "paths", [])
+        digest.update(f"{len(paths)} files".encode())
+        for path in paths:
+            with open(path, "rb") as file:
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
+    return digest.hexdigest()
