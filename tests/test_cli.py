@@ -317,8 +317,10 @@ RUN = ("run", "up.parquet", "-c", "test.toml")
 COMMAND_NAMES = "Available commands: simulate, run, check, online, history, demo. See foretest --help."
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
-    ("simulate", "lgo"): 'Unknown command "lgo". Did you mean "log"? Available commands: log. See foretest simulate'
-    " --help.",
+    (
+        "simulate",
+        "lgo",
+    ): 'Unknown command "lgo". Did you mean "log"? Available commands: log, history. See foretest simulate --help.',
     (*RUN, "--capp", "3"): "Unknown option: --capp. Did you mean --cap? See foretest run --help.",
     ("check", "up.parquet", "-c", "test.toml", "-o", "out"): "Unknown option: -o. See foretest check --help.",
     ("demo", "now"): "unexpected argument 'now'. See foretest demo --help.",
@@ -339,7 +341,7 @@ MISTAKES: dict[tuple[str, ...], str] = {
     ("demo", "--rows", "0"): "--rows 0: expected at least 1.",
     ("simulate", "log", "-o", "world", "--rows", "9", "--seed", "-1"): "--seed -1: expected 0 or more.",
     ("simulate", "log", "-o", "world", "--world", "shrp"): "unknown world 'shrp'. Did you mean 'sharp'? Known: paper,"
-    " mild, dense, sharp, no-overlap.",
+    " mild, dense, rewards, sharp, no-overlap.",
     ("simulate", "log"): "simulate log needs --out or -o: Folder for log.parquet, settings.toml and truth.json. See"
     " foretest simulate log --help.",
 }

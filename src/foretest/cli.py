@@ -245,7 +245,7 @@ def demo(
 def simulate_log_command(
     *,
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for log.parquet, settings.toml and truth.json.")],
-    world: Annotated[str, Parameter(help="paper | mild | dense | sharp | no-overlap")] = "paper",
+    world: Annotated[str, Parameter(help="paper | mild | dense | rewards | sharp | no-overlap")] = "paper",
     rows: Annotated[int, Parameter(help="Displays to simulate.")] = 200_000,
     seed: Annotated[int, Parameter(help="Of everything random.")] = 0,
 ) -> int:
@@ -258,6 +258,43 @@ def simulate_log_command(
     true = percent(_simulate(world, rows, seed, out)["click"], sign=True)
     print(f"{out}: log.parquet ({rows:,} displays), settings.toml, truth.json (click {true})")
     print(f"Next: foretest run {out}/log.parquet -c {out}/settings.toml")
+    return 0
+
+
+@simulate.command(name="history")
+def simulate_history_command(
+    *,
+    out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for the logs, settings, truth and manifest.")],
+    world: Annotated[str, Parameter(help="paper | mild | dense | rewards | sharp | no-overlap")] = "paper",
+    tests: Annotated[int, Parameter(help="A/B tests to simulate.")] = 39,
+    rows: Annotated[int, Parameter(help="Displays of each arm.")] = 150_000,
+    seed: Annotated[int, Parameter(help="Of everything random.")] = 0,
+    aa: Annotated[bool, Parameter(negative=(), help="A/A tests: every treatment is the control.")] = False,
+) -> int:
+    """A history of A/B tests of a simulated recommender: both logs of each, a manifest, and, apart, the truth.
+
+    Example: foretest simulate history -o tests, then foretest history tests/manifest.toml -o out
+    """
+    from foretest.progress import progress_bar
+    from foretest.simulate import WORLDS, write_history
+
+    for name, value, least in (("--tests", tests, 1), ("--rows", rows, 1), ("--seed", seed, 0)):
+        if value < least:
+            raise BadInput(f"{name} {value}: expected at least {least}.")
+    _refuse_place(out)
+    chosen = WORLDS[choose("world", world, WORLDS)]
+    with progress_bar("tests") as progress:
+        done = 0
+
+        def advance(tests_done: int) -> None:
+            nonlocal done
+            if progress is not None:
+                progress("simulate", tests, tests_done - done)
+            done = tests_done
+
+        write_history(out, chosen, tests, rows, seed, advance, aa=aa, processes=min(tests, os.cpu_count() or 1))
+    print(f"{out}: {tests} tests of {rows:,} displays an arm, settings.toml, truth.json, manifest.toml")
+    print(f"Next: foretest history {out}/manifest.toml -o {out}-agreement")
     return 0
 
 

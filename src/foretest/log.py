@@ -454,7 +454,7 @@ def _hash_keys(name: str, array: pa.Array) -> Hashes:
     if pa.types.is_integer(array.type):
         values = array.to_numpy(zero_copy_only=False)
         # a uint64 beyond int64 keeps its bits: no two keys become one
-        return hash_integers(values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64))  # type: ignore[no-any-return]
+        return hash_integers(values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64))
     text = array.cast(pa.large_string())
     _, offsets, data = text.buffers()
     begin = text.offset

@@ -99,7 +99,7 @@ def test_dominant_items_against_60_digits(scores: list[float], ranking: list[int
     expected = precise(scores, ranking)
     assert of_one(scores, ranking) == pytest.approx(expected, rel=1e-13, abs=1e-14)
     x = np.array(scores) - max(scores)
-    by_tails = log_prob_by_tails(x, len(x), np.array(ranking), 0, len(ranking))
+    by_tails = log_prob_by_tails(x, len(x), np.array(ranking), len(ranking))
     assert by_tails == pytest.approx(expected, rel=1e-13, abs=1e-14)
 
 

@@ -15,11 +15,12 @@ from foretest.simulate import (
     chunk_generator,
     click_probability,
     draw_displays,
+    draw_test,
     sample_rankings,
     true_values,
 )
 
-HARD = ["paper", "dense", "sharp", "no-overlap"]
+HARD = ["paper", "rewards", "sharp", "no-overlap"]
 
 
 def log_probability(scores: NDArray[np.float32], rankings: NDArray[np.int16]) -> NDArray[np.float64]:
@@ -85,15 +86,23 @@ def test_click_probabilities_stay_in_range_and_spread(name: str) -> None:
     assert np.quantile(click, 0.99) > 10 * np.quantile(click, 0.05)
 
 
-@pytest.mark.parametrize("name", [name for name in WORLDS if name != "dense"])
+@pytest.mark.parametrize("name", [name for name in WORLDS if name != "rewards"])
 def test_about_two_clicks_in_a_hundred(name: str) -> None:
     assert 0.018 < measured(name).click.mean() < 0.023
     assert WORLDS[name].click_floor == pytest.approx(1e-3)
     assert WORLDS[name].click_ceiling == pytest.approx(1e-1)
 
 
-def test_dense_has_many_clicks() -> None:
-    assert 0.25 < measured("dense").click.mean() < 0.35
+def test_rewards_has_many_clicks() -> None:
+    assert 0.25 < measured("rewards").click.mean() < 0.35
+
+
+def test_dense_has_many_moderately_large_weights() -> None:
+    dense, paper = measured("dense"), measured("paper")
+    assert (dense.treated > 1).mean() > 0.3 > (paper.treated > 1).mean()
+    assert 0.03 < (dense.treated > 2).mean() < 0.15
+    assert (dense.treated > 6).mean() < 1e-3
+    assert dense.kept > 0.9
 
 
 def test_groups_differ_in_value_and_volume() -> None:
@@ -158,6 +167,7 @@ def test_paper_uplift_hides_from_capped_importance_sampling() -> None:
         ({"displays_per_user": 0.5}, r"displays_per_user is 0\.5"),
         ({"groups": WORLDS["paper"].groups[:3]}, r"shares sum to 0\.95"),
         ({"change": replace(WORLDS["paper"].change, touched=("nobody",))}, "touches .'nobody'."),
+        ({"groups": tuple(replace(g, touch_probability=0.0) for g in WORLDS["paper"].groups)}, "touch_probability"),
         ({"click_floor": 0.5}, "click_floor < click_ceiling"),
     ],
 )
@@ -171,3 +181,14 @@ def test_a_change_needs_a_correlation_and_a_spread() -> None:
         replace(WORLDS["paper"].change, accuracy=1.5)
     with pytest.raises(ValueError, match="strength is -1"):
         replace(WORLDS["paper"].change, strength=-1.0)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_histories_have_winners_and_losers(name: str) -> None:
+    tests = [draw_test(WORLDS[name], number, seed=100) for number in range(1, 40)]
+    truths = [true_values(WORLDS[name], t.change, t.seed, displays=8192, draws=1)["click"] for t in tests]
+    uplift = np.array([truth.rel_uplift for truth in truths])
+    better, worse = (uplift > 0.01).mean(), (uplift < -0.01).mean()
+    assert 0.4 < better < 0.8
+    assert 0.05 < worse < 0.35
+    assert np.median(np.abs(uplift)) < 0.1

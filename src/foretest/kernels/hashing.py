@@ -6,6 +6,7 @@ Integers are hashed as 8 little-endian bytes of their int64, strings as UTF-8 (C
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.kernels.jit import jit
 from foretest.kernels.lists import longest
@@ -112,13 +113,15 @@ def _xxh64_bytes(data, start, length, seed):
     return _avalanche(h)
 
 
-@jit
-def hash_integers(values):
-    """XXH64 (seed 0) of each int64."""
-    out = np.empty(len(values), np.uint64)
-    for i in range(len(values)):
-        out[i] = _avalanche(_tail_word(_P5 + np.uint64(8), np.uint64(values[i])))
-    return out
+def hash_integers(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """XXH64 (seed 0) of each int64, in NumPy: a few passes over a batch cost less than a compilation."""
+    k = values.astype(np.int64).view(np.uint64) * _P2
+    k = ((k << np.uint64(31)) | (k >> np.uint64(33))) * _P1
+    h = k ^ np.uint64((int(_P5) + 8) % (1 << 64))
+    h = ((h << np.uint64(27)) | (h >> np.uint64(37))) * _P1 + _P4
+    h = (h ^ (h >> np.uint64(33))) * _P2
+    h = (h ^ (h >> np.uint64(29))) * _P3
+    return h ^ (h >> np.uint64(32))
 
 
 @jit

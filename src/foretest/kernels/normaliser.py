@@ -177,7 +177,7 @@ def draws(
         if k * (_spread(t, n) + _spread(p, n)) > _SAFE_SPREAD:
             for d in range(count):
                 _gumbel_ranking(t if from_treatment else p, n, k, draw_state(state, first + d), keep, ranking)
-                log_w = log_prob_by_tails(t, n, ranking, 0, k) - log_prob_by_tails(p, n, ranking, 0, k)
+                log_w = log_prob_by_tails(t, n, ranking, k) - log_prob_by_tails(p, n, ranking, k)
                 if want == LOG_W:
                     out[i, d] = log_w
                 elif want == W:
@@ -334,8 +334,8 @@ def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
                         beta[filled] = pp[slot] * ep[j] / tail_p
                     else:
                         chosen[slot] = j
-                        alpha[filled] = np.exp(log_prob_by_tails(t, n, chosen, 0, k))
-                        beta[filled] = np.exp(log_prob_by_tails(p, n, chosen, 0, k))
+                        alpha[filled] = np.exp(log_prob_by_tails(t, n, chosen, k))
+                        beta[filled] = np.exp(log_prob_by_tails(p, n, chosen, k))
                     filled += 1
             slot -= 1
             continue

@@ -45,13 +45,13 @@ def load_row(values, start, n, inverse_temperature, x):
 
 
 @jit
-def log_prob_by_tails(x, n, ranking, start, k):
+def log_prob_by_tails(x, n, ranking, k):
     """log p = Σ_k x[a_k] − LSE over items not in a_1..a_{k−1} of x, tails added from the end in log space."""
     most = -np.inf
     for j in range(n):
         shown = False
         for slot in range(k):
-            shown |= ranking[start + slot] == j
+            shown |= ranking[slot] == j
         if not shown:
             most = max(most, x[j])
     tail = -np.inf
@@ -60,13 +60,13 @@ def log_prob_by_tails(x, n, ranking, start, k):
         for j in range(n):
             shown = False
             for slot in range(k):
-                shown |= ranking[start + slot] == j
+                shown |= ranking[slot] == j
             if not shown:
                 total += np.exp(x[j] - most)
         tail = most + np.log(total)
     answer = 0.0
     for slot in range(k - 1, -1, -1):
-        s = x[ranking[start + slot]]
+        s = x[ranking[slot]]
         high = max(s, tail)
         tail = high + np.log(np.exp(s - high) + np.exp(tail - high))
         answer += s - tail
@@ -87,6 +87,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
     bits = np.empty(width, np.int64)
     power = bits.view(np.float64)
     shown = np.empty(longest(r_lengths))
+    items = np.empty(longest(r_lengths), np.int64)
     for i in range(rows):
         n = lengths[i]
         k = r_lengths[i]
@@ -97,7 +98,8 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
         exp_nonpositive(x, e, bits, power, n)
         answer = 0.0
         for slot in range(k):
-            item = ranking[at + slot]
+            item = np.int64(ranking[at + slot])
+            items[slot] = item
             answer += x[item]
             shown[slot] = e[item]
             e[item] = 0.0
@@ -112,7 +114,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
                 answer -= np.log(product)
                 product = 1.0
         answer -= np.log(product)
-        out[i] = answer if exact else log_prob_by_tails(x, n, ranking, at, k)
+        out[i] = answer if exact else log_prob_by_tails(x, n, items, k)
     return out
 
 

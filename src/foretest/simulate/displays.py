@@ -11,7 +11,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from foretest.simulate.world import Change, World
+from foretest.simulate.change import Change
+from foretest.simulate.world import World
 
 CHUNK = 8192
 """Displays that share one random generator. Changing it changes every digit of every simulated log."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,14 @@ from foretest.simulate.displays import (
 from foretest.simulate.truth import true_values
 from foretest.simulate.world import World
 
-LOG_STREAM = 0
-"""The log's displays never meet those of the truth of the same seed."""
+Arm = Literal["control", "treatment"]
+"""Whose policy shows the rankings of a log."""
+
+ARM_STREAMS = {"control": 0, "treatment": 2}
+"""The displays of one arm never meet those of the other, nor those of the truth of the same seed."""
+
+TREATMENT_IDS = 2**40
+"""First user and first display of a treatment's log: no user is in both arms."""
 
 ROW_GROUP = 65_536
 """Rows of a Parquet row group, the most that are held in memory."""
@@ -77,8 +84,13 @@ cap = 100.0
 """
 
 
-def simulate_log(world: World, rows: int, seed: int = 0, *, batch_rows: int = ROW_GROUP) -> Iterator[pa.RecordBatch]:
-    """Yield the control's log of `rows` displays, in batches of `batch_rows` (the last may be smaller).
+def simulate_log(
+    world: World, rows: int, seed: int = 0, *, batch_rows: int = ROW_GROUP, arm: Arm = "control"
+) -> Iterator[pa.RecordBatch]:
+    """Yield one arm's log of `rows` displays, in batches of `batch_rows` (the last may be smaller).
+
+    The arm's policy showed the rankings; the other's scores are logged all the same. The arms of one seed have
+    other displays and other users.
 
     >>> from foretest.simulate import WORLDS
     >>> [batch.num_rows for batch in simulate_log(WORLDS["paper"], 250, batch_rows=100)]
@@ -86,12 +98,14 @@ def simulate_log(world: World, rows: int, seed: int = 0, *, batch_rows: int = RO
     """
     if rows < 1 or batch_rows < 1 or seed < 0:
         raise ValueError(f"rows {rows}, batch_rows {batch_rows}, seed {seed}: expected >= 1, >= 1, >= 0")
-    return _cut(_chunks(world, rows, seed), batch_rows)
+    if arm not in ARM_STREAMS:
+        raise ValueError(f"arm {arm!r}: expected one of {', '.join(ARM_STREAMS)}")
+    return _cut(_chunks(world, rows, seed, arm), batch_rows)
 
 
-def _chunks(world: World, rows: int, seed: int) -> Iterator[pa.RecordBatch]:
+def _chunks(world: World, rows: int, seed: int, arm: Arm) -> Iterator[pa.RecordBatch]:
     for chunk in range(-(-rows // CHUNK)):
-        yield _chunk(world, seed, chunk)[: rows - chunk * CHUNK]
+        yield _chunk(world, seed, chunk, arm)[: rows - chunk * CHUNK]
 
 
 def _cut(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
@@ -110,22 +124,24 @@ def _cut(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatc
         yield pa.concat_batches(held)
 
 
-def _chunk(world: World, seed: int, chunk: int) -> pa.RecordBatch:
-    """One whole chunk of the log: displays, what the control showed, and what came of it."""
-    rng = chunk_generator(seed, LOG_STREAM, chunk)
+def _chunk(world: World, seed: int, chunk: int, arm: Arm) -> pa.RecordBatch:
+    """One whole chunk of the log: displays, what the arm's policy showed, and what came of it."""
+    rng = chunk_generator(seed, ARM_STREAMS[arm], chunk)
     displays = draw_displays(world, world.change, rng)
     exponentials = rng.standard_exponential(displays.appeal.shape)
     if world.sticky:
         exponentials = exponentials[displays.owner]
-    rankings = sample_rankings(displays.control_scores, exponentials, world.slots)
+    scores = displays.control_scores if arm == "control" else displays.treatment_scores
+    rankings = sample_rankings(scores, exponentials, world.slots)
     click = rng.random(CHUNK) < click_probability(world, displays, rankings)
     revenue = click * _revenue_of_a_click(world, displays, rng)
     first_day = np.datetime64(world.first_day, "D")
     names = pa.array([group.name for group in world.groups], pa.string())
+    first_id = chunk * CHUNK + (0 if arm == "control" else TREATMENT_IDS)
     columns = [
-        pa.array(np.arange(CHUNK) + chunk * CHUNK),
+        pa.array(np.arange(CHUNK) + first_id),
         # A chunk has at most CHUNK users, so these ids never meet those of another chunk.
-        pa.array(displays.user + chunk * CHUNK),
+        pa.array(displays.user + first_id),
         pa.array(first_day + displays.day),
         names.take(pa.array(displays.group)),
         pa.array(displays.recency),
@@ -170,9 +186,9 @@ def write_log(
     # the truth has a stream of displays of its own, so another thread can find it meanwhile
     with ThreadPoolExecutor(1) as pool:
         values = pool.submit(true_values, world, world.change, seed)
-        with _replacing(folder / "log.parquet") as path:
-            _write_parquet(path, batches, progress)
-        with _replacing(folder / "settings.toml") as path:
+        with replacing(folder / "log.parquet") as path:
+            write_parquet(path, batches, progress)
+        with replacing(folder / "settings.toml") as path:
             path.write_text(SETTINGS, encoding="utf-8")
         truth = {metric: value._asdict() for metric, value in values.result().items()}
     content = {
@@ -182,24 +198,26 @@ def write_log(
         "seed": seed,
         "rows": rows,
     }
-    with _replacing(folder / "truth.json") as path:
+    with replacing(folder / "truth.json") as path:
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
-def _write_parquet(path: Path, batches: Iterator[pa.RecordBatch], progress: Callable[[int], None] | None) -> None:
-    """Stream batches to Parquet, a row group each."""
+def write_parquet(
+    path: Path, batches: Iterator[pa.RecordBatch], progress: Callable[[int], None] | None, schema: pa.Schema = SCHEMA
+) -> None:
+    """Stream the columns of `schema` to Parquet, each batch a row group."""
     done = 0
     # A dictionary of scores, all different, would cost time and save nothing.
-    with pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["group", "day"]) as writer:
+    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["group", "day"]) as writer:
         for batch in batches:
-            writer.write_batch(batch, row_group_size=ROW_GROUP)
+            writer.write_batch(batch.select(schema.names), row_group_size=ROW_GROUP)
             done += batch.num_rows
             if progress is not None:
                 progress(done)
 
 
 @contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path) -> Iterator[Path]:
     """A path beside `path` to write to: renamed to it at the end, removed if anything goes wrong."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from foretest.simulate.change import Change
 from foretest.simulate.displays import (
     CHUNK,
     Displays,
@@ -16,7 +17,7 @@ from foretest.simulate.displays import (
     draw_displays,
     sample_rankings,
 )
-from foretest.simulate.world import Change, World
+from foretest.simulate.world import World
 
 TRUTH_STREAM = 1
 """The truth's displays never meet those of a log of the same seed."""

@@ -18,8 +18,10 @@ policies of temperature 1 on their scores.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
+
+from foretest.simulate.change import Change, Changes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,28 +40,8 @@ class Group:
     revenue: float
     """Mean revenue of a click."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """What the treatment does to the control's scores."""
-
-    touched: tuple[str, ...]
-    """Names of the groups whose scores change; no name, no change (an A/A test)."""
-
-    strength: float
-    """Standard deviation of the change of a candidate's score at average hidden intent."""
-
-    accuracy: float
-    """Correlation α of that change with the items' true appeal: negative for a treatment that does harm."""
-
-    cold_lift: float
-    """Added to the scores of cold items, those that the control hardly ever shows."""
-
-    def __post_init__(self) -> None:
-        if not -1 <= self.accuracy <= 1:
-            raise ValueError(f"accuracy is {self.accuracy}: expected a correlation, from -1 to 1")
-        if self.strength < 0:
-            raise ValueError(f"strength is {self.strength}: expected a standard deviation, 0 or more")
+    touch_probability: float = 0.5
+    """Probability that a treatment of a history touches it; a single log's treatment names its groups itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +60,10 @@ class World:
     """The groups of users, of different value and volume."""
 
     change: Change
-    """The treatment, as a change of the control's scores."""
+    """The treatment of a single log, as a change of the control's scores."""
+
+    changes: Changes = field(default_factory=Changes)
+    """Where the treatments of a history come from."""
 
     candidates: int = 20
     """M, the largest number of candidates of a display."""
@@ -165,12 +150,14 @@ def _problems(world: World) -> list[str]:
     names = [group.name for group in world.groups]
     shares = sum(group.share for group in world.groups)
     fits = 1 <= world.slots <= world.min_candidates <= world.candidates <= 2**15
+    touch = [group.touch_probability for group in world.groups]
     clickable = 0 <= world.click_floor < world.click_ceiling <= 1
     unknown = sorted(set(world.change.touched) - set(names))
     checks = [
         (bool(unknown), f"the change touches {unknown}: expected groups among {names}"),
         (len(set(names)) < len(names), f"groups {names}: expected different names"),
         (not math.isclose(shares, 1.0), f"the groups' shares sum to {shares}: expected 1"),
+        (not 0 <= min(touch) <= max(touch) <= 1 or max(touch) == 0, f"touch_probability {touch}: not all 0, at most 1"),
         (not fits, "expected 1 <= slots <= min_candidates <= candidates <= 32768"),
         (world.displays_per_user < 1, f"displays_per_user is {world.displays_per_user}: expected 1 or more"),
         (not clickable, "expected 0 <= click_floor < click_ceiling <= 1"),
@@ -185,20 +172,35 @@ def _problems(world: World) -> list[str]:
 _PAPER = World(
     name="paper",
     groups=(
-        Group(name="passers-by", share=0.55, click_rate=0.0065, revenue=12.0),
-        Group(name="regulars", share=0.28, click_rate=0.021, revenue=18.0),
-        Group(name="shoppers", share=0.12, click_rate=0.058, revenue=25.0),
-        Group(name="fans", share=0.05, click_rate=0.095, revenue=40.0),
+        Group(name="passers-by", share=0.55, click_rate=0.0065, revenue=12.0, touch_probability=0.25),
+        Group(name="regulars", share=0.28, click_rate=0.021, revenue=18.0, touch_probability=0.45),
+        Group(name="shoppers", share=0.12, click_rate=0.058, revenue=25.0, touch_probability=0.75),
+        Group(name="fans", share=0.05, click_rate=0.095, revenue=40.0, touch_probability=0.85),
     ),
     change=Change(touched=("regulars", "shoppers", "fans"), strength=0.5, accuracy=0.9, cold_lift=6.5),
 )
 
+_ALL = tuple(group.name for group in _PAPER.groups)
+_CHANGES = _PAPER.changes
+
 WORLDS: dict[str, World] = {
     "paper": _PAPER,
-    "mild": replace(_PAPER, name="mild", change=replace(_PAPER.change, strength=0.4, cold_lift=1.0)),
+    "mild": replace(
+        _PAPER,
+        name="mild",
+        change=replace(_PAPER.change, strength=0.4, cold_lift=1.0),
+        changes=replace(_CHANGES, strength_median=0.5, cold_lift_mean=0.5, cold_lift_slope=0.5, cold_lift_sd=0.3),
+    ),
     "dense": replace(
         _PAPER,
         name="dense",
+        cold_share=0.0,
+        change=Change(touched=_ALL, strength=1.2, accuracy=0.35, cold_lift=0.0),
+        changes=replace(_CHANGES, strength_median=1.1, quality_mean=0.35, quality_sd=0.5),
+    ),
+    "rewards": replace(
+        _PAPER,
+        name="rewards",
         groups=tuple(replace(group, click_rate=20 * group.click_rate) for group in _PAPER.groups),
         click_floor=0.01,
         click_ceiling=0.95,
@@ -208,6 +210,7 @@ WORLDS: dict[str, World] = {
         name="sharp",
         control_sharpness=4.0,
         change=replace(_PAPER.change, strength=1.0, cold_lift=7.0),
+        changes=replace(_CHANGES, strength_median=1.5, cold_lift_mean=4.5),
     ),
     "no-overlap": replace(
         _PAPER,
@@ -215,6 +218,7 @@ WORLDS: dict[str, World] = {
         cold_share=0.25,
         cold_penalty=9.0,
         change=replace(_PAPER.change, strength=0.8, cold_lift=11.0),
+        changes=replace(_CHANGES, cold_lift_mean=7.5, cold_lift_slope=4.0),
     ),
 }
 """The named worlds; `paper` is the default."""

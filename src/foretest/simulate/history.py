@@ -1,0 +1,168 @@
+"""A simulated history: many A/B tests of one recommender, each with both arms' logs and a known truth.
+
+A test's seed is a pure function of the history's seed and the test's number; from it follow its treatment, both
+logs and its truth. So neither the number of tests nor the number of processes changes a digit: the 40th test is
+added to a history by writing 40 tests in place of 39.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+import pyarrow as pa
+
+from foretest.simulate.change import NO_CHANGE, Change, draw_change
+from foretest.simulate.displays import CHUNK, chunk_generator
+from foretest.simulate.log import SCHEMA, SETTINGS, Arm, replacing, simulate_log, write_parquet
+from foretest.simulate.truth import true_values
+from foretest.simulate.world import World
+
+CHANGE_STREAM = 3
+"""The draw of a test's treatment meets neither those of its logs nor those of its truth."""
+
+HISTORY_STREAM = 4
+"""The tests' seeds are none that a single log would have."""
+
+TRUTH_DISPLAYS = 4 * CHUNK
+"""Displays of a test's truth: enough for a standard error of 0.1 points or less."""
+
+TRUTH_DRAWS = 2
+"""Rankings of each of them by each policy."""
+
+COLUMNS = pa.schema([field for field in SCHEMA if field.name != "revenue"])
+"""The columns of a history's logs: those of a single log that `settings.toml` names."""
+
+
+class SimulatedTest(NamedTuple):
+    """One A/B test of a history, before anything of it is drawn."""
+
+    name: str
+    """`test-001` for the first."""
+    change: Change
+    """The treatment."""
+    seed: int
+    """That of its logs and of its truth."""
+
+
+def draw_test(world: World, number: int, seed: int = 0, *, aa: bool = False) -> SimulatedTest:
+    """Test `number`, counted from 1, of the history of `seed`; with `aa` its treatment is the control.
+
+    >>> from foretest.simulate import WORLDS
+    >>> draw_test(WORLDS["paper"], 1).name
+    'test-001'
+    """
+    if number < 1 or seed < 0:
+        raise ValueError(f"test {number}, seed {seed}: expected >= 1, >= 0")
+    own = int(np.random.SeedSequence([seed, HISTORY_STREAM, number]).generate_state(1, np.uint64)[0])
+    touch = {group.name: group.touch_probability for group in world.groups}
+    change = NO_CHANGE if aa else draw_change(world.changes, touch, chunk_generator(own, CHANGE_STREAM, 0))
+    return SimulatedTest(f"test-{number:03d}", change, own)
+
+
+def write_history(
+    folder: str | os.PathLike[str],
+    world: World,
+    tests: int = 39,
+    rows: int = 150_000,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+    *,
+    aa: bool = False,
+    processes: int = 1,
+) -> None:
+    """Write a history of `tests` A/B tests with `rows` displays an arm into `folder`, made where missing.
+
+    Each test is a folder with `control.parquet` and `treatment.parquet`; beside them are `settings.toml`,
+    `truth.json` and, last, `manifest.toml`, which names them all. Files are written beside their place and then
+    renamed, so that none is ever half there; manifest and truth of a history that was in `folder` are removed
+    first, so that a manifest always describes what is there. With `aa` every treatment is the control, scores
+    and all. `progress` is called with the number of tests done so far. Memory does not grow with the rows.
+    `processes` > 1 starts as many (`spawn`: a script needs its `if __name__ == "__main__"`).
+    """
+    if tests < 1 or rows < 1 or seed < 0 or processes < 1:
+        raise ValueError(
+            f"tests {tests}, rows {rows}, seed {seed}, processes {processes}: expected >= 1, >= 1, >= 0, >= 1"
+        )
+    folder = Path(folder)
+    drawn = [draw_test(world, number, seed, aa=aa) for number in range(1, tests + 1)]
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("manifest.toml", "truth.json"):
+        (folder / name).unlink(missing_ok=True)
+    truth: dict[str, dict[str, Any]] = {}
+    with _mapped(min(processes, tests)) as mapped:
+        for test, of_test in zip(drawn, mapped(_write_test, [(folder, world, rows, t) for t in drawn]), strict=True):
+            truth[test.name] = of_test
+            if progress is not None:
+                progress(len(truth))
+    kind = "A/A" if aa else "A/B"
+    title = f"{tests} simulated {kind} tests: world {world.name}, {rows} displays an arm, seed {seed}"
+    _write_text(folder / "settings.toml", _settings())
+    _write_text(folder / "truth.json", json.dumps(truth, indent=2) + "\n")
+    _write_text(folder / "manifest.toml", _manifest(title, list(truth)))
+
+
+@contextmanager
+def _mapped(processes: int) -> Iterator[Callable[..., Iterator[dict[str, Any]]]]:
+    """`map` in this process or over several; what has not begun when something fails never does."""
+    if processes == 1:
+        yield map
+        return
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        try:
+            yield pool.map
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _write_test(task: tuple[Path, World, int, SimulatedTest]) -> dict[str, Any]:
+    """Write both logs of a test; its entry in `truth.json`."""
+    folder, world, rows, test = task
+    own = replace(world, change=test.change)
+    place = folder / test.name
+    place.mkdir(exist_ok=True)
+    try:
+        for arm in get_args(Arm):
+            with replacing(place / f"{arm}.parquet") as path:
+                write_parquet(path, simulate_log(own, rows, test.seed, arm=arm), None, COLUMNS)
+    except BaseException:
+        with suppress(OSError):
+            place.rmdir()  # refused where one arm is already there
+        raise
+    truth = true_values(world, test.change, test.seed, displays=TRUTH_DISPLAYS, draws=TRUTH_DRAWS)["click"]
+    return {
+        "rel_uplift": truth.rel_uplift,
+        "std_error": truth.std_error,
+        "control": truth.control,
+        "treatment": truth.treatment,
+        "change": asdict(test.change),
+    }
+
+
+def _settings() -> str:
+    """Those of a single log, without its second metric."""
+    title = "# A simulated history of A/B tests: how each treatment is tested against the control.\n"
+    return title + SETTINGS.split("\n", 1)[1].replace('           # the log also has "revenue"', "")
+
+
+def _manifest(title: str, names: list[str]) -> str:
+    """The history's manifest; paths are relative to it."""
+    lines = [f"# {title}.", "", 'settings = "settings.toml"', 'truth = "truth.json"']
+    for name in names:
+        lines += ["", "[[test]]", f'name = "{name}"']
+        lines += [f'{arm} = "{name}/{arm}.parquet"' for arm in get_args(Arm)]
+    return "\n".join(lines) + "\n"
+
+
+def _write_text(path: Path, text: str) -> None:
+    with replacing(path) as beside:
+        beside.write_text(text, encoding="utf-8")
