@@ -10,9 +10,12 @@ def gather(values, starts, lengths, out):
     """out <- the lists, one after the other."""
     at = 0
     for i in range(len(starts)):
-        for j in range(lengths[i]):
-            out[at + j] = values[starts[i] + j]
-        at += lengths[i]
+        n = lengths[i]
+        source = values[starts[i] : starts[i] + n]  # slices: their loop is a copy of memory
+        place = out[at : at + n]
+        for j in range(n):
+            place[j] = source[j]
+        at += n
 
 
 @jit

@@ -68,17 +68,18 @@ def _pick(e, n, keep, other, taken, draw, tail, generator, counter):
         while True:
             u = uniform_at(generator, counter) * n
             counter += 1
-            j = np.int64(u)
-            j += (other[j] - j) * np.int64(u - j >= keep[j])  # arithmetic, not a branch: no guess to miss
+            whole = np.int64(u)
+            j = np.uint64(whole)  # unsigned: no test for a negative index
+            j += (other[j] - j) * np.uint64(u - whole >= keep[j])  # arithmetic, not a branch: no guess to miss
             if taken[j] != draw:
                 return j, counter
     target = uniform_at(generator, counter) * tail
     running = 0.0
-    chosen = 0
+    chosen = np.uint64(0)
     for j in range(n):
         if taken[j] != draw:
             running += e[j]
-            chosen = j
+            chosen = np.uint64(j)
             if running > target:
                 break
     return chosen, counter + 1
@@ -161,7 +162,7 @@ def draws(
     bits = np.empty(width, np.int64)
     power = bits.view(np.float64)
     keep = np.empty(width)
-    other = np.empty(width, np.int64)
+    other = np.empty(width, np.uint64)
     small = np.empty(width, np.int64)
     large = np.empty(width, np.int64)
     ranking = np.empty(longest(slots), np.int64)

@@ -16,11 +16,10 @@ _TINY = 1e-280
 
 
 @fast
-def _largest(values, start, n):
-    most = values[start]
+def _largest(row, n):
+    most = row[0]
     for j in range(1, n):
-        s = values[start + j]
-        most = s if s > most else most
+        most = row[j] if row[j] > most else most
     return np.float64(most)
 
 
@@ -30,10 +29,11 @@ def _load_row(values, start, n, inverse_temperature, x):
 
     The maximum of a row with NaN is arbitrary, but the sum of differences from it is not a finite number.
     """
-    most = _largest(values, start, n)
+    row = values[start : start + n]  # a slice, whose indices are known not to be negative: the loops vectorise
+    most = _largest(row, n)
     check = 0.0
     for j in range(n):
-        x[j] = (np.float64(values[start + j]) - most) * inverse_temperature
+        x[j] = (np.float64(row[j]) - most) * inverse_temperature
         check += x[j]
     return check - check == 0.0
 
@@ -97,8 +97,9 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
             continue
         exp_nonpositive(x, e, bits, power, n)
         answer = 0.0
+        shown_items = ranking[at : at + k]
         for slot in range(k):
-            item = np.int64(ranking[at + slot])
+            item = np.uint64(shown_items[slot])
             items[slot] = item
             answer += x[item]
             shown[slot] = e[item]
