@@ -16,7 +16,7 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# the long studies, whose tables are in docs/benchmarks.md
+# the long studies, whose tables are in docs/benchmarks.md and docs/coverage.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/interval_coverage.py
