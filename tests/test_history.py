@@ -202,7 +202,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     code, shown, errors = run(path, "-o", str(out))
     assert code == 0
     assert "test 't2' failed" in errors
-    assert "correlation" in shown
+    assert "corr." in shown
+    assert "…" not in shown  # nothing is cut off
     assert max(len(line) for line in shown.splitlines()[:-2]) <= 80
     document = json.loads((out / "agreement.json").read_text())
     assert [test["name"] for test in document["tests"]] == ["t0", "t1"]

@@ -95,12 +95,7 @@ def run(
     test = _test(config, analysis)
     with _progress() as progress:
         result = test.run([str(path) for path in log], threads=threads, progress=progress)
-    if out is not None:
-        _write(result, out)
-    _show(result, json)
-    if out is not None and not json:
-        print(f"\nWritten: {out / 'result.json'}")
-    return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) else 0
+    return _deliver(result, out, json, wanted)
 
 
 @app.command
@@ -163,12 +158,7 @@ def online(
         raise BadInput(f"on the command line: {error}") from None
     with _progress() as progress:
         result = test.run(str(control), str(treatment), threads=threads, progress=progress)
-    if out is not None:
-        _write(result, out)
-    _show(result, json)
-    if out is not None and not json:
-        print(f"\nWritten: {out / 'result.json'}")
-    return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) else 0
+    return _deliver(result, out, json, wanted)
 
 
 @app.command
@@ -421,6 +411,16 @@ def _refuse_place(out: Path | None) -> None:
 def _refuse_threads(threads: int | None) -> None:
     if threads is not None and threads < 1:
         raise BadInput(f"--threads {threads}: expected at least 1.")
+
+
+def _deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str]) -> int:
+    """Write and show a result; the exit code that its verdicts ask for."""
+    if out is not None:
+        _write(result, out)
+    _show(result, as_json)
+    if out is not None and not as_json:
+        print(f"\nWritten: {out / 'result.json'}")
+    return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) else 0
 
 
 def _write(result: Result, out: Path) -> None:

@@ -21,7 +21,7 @@ from foretest.inference.buckets import bucket_sums
 from foretest.manifest import Entry, Manifest, read_manifest
 from foretest.offline import OfflineTest, relative_uplift
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
-from foretest.result import finite, write_whole
+from foretest.result import finite, json_text, write_whole
 from foretest.settings_file import read_settings
 from foretest.sources import open_source
 
@@ -60,10 +60,7 @@ class Agreement:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_whole(Path(path), text)
-        return text
+        return json_text(self.to_dict(), path)
 
     def __str__(self) -> str:
         from foretest.terminal import render_agreement

@@ -83,10 +83,7 @@ class Result:
 
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
-        text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        if path is not None:
-            write_whole(Path(path), text)
-        return text
+        return json_text(self.to_dict(), path)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat row a metric and estimator."""
@@ -129,6 +126,14 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "headline": metric.headline,
         "verdict": metric.verdict,
     }
+
+
+def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
+    """A document as JSON text; with a path it is also written there."""
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if path is not None:
+        write_whole(Path(path), text)
+    return text
 
 
 def finite(value: Any) -> Any:

@@ -76,17 +76,24 @@ def render(result: Result, width: int = 80) -> str:
     return _plain(result_table(result), width)
 
 
-_FIGURES = ("correlation", "precision", "fnr", "ppv", "miss_rate", "ci_size")
+_FIGURES = {
+    "correlation": "corr.",
+    "precision": "right",
+    "fnr": "FNR",
+    "ppv": "PPV",
+    "miss_rate": "missed",
+    "ci_size": "CI size",
+}
 
 
 def agreement_table(agreement: Agreement) -> Group:
     """A table a metric: how each estimator agreed with the online tests, with 10 % and 90 % quantiles below."""
     parts: list[Any] = [Text(f"Foretest history: {plural(len(agreement.tests), 'test')}", style="bold")]
     for metric, rows in agreement.tables.items():
-        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim", title=metric, title_justify="left")
+        table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", title=metric, title_justify="left")
         table.add_column("estimator", no_wrap=True)
-        for name in _FIGURES:
-            table.add_column(name.replace("_", " "), justify="right", no_wrap=True)
+        for title in _FIGURES.values():
+            table.add_column(title, justify="right", no_wrap=True)
         for label, row in rows.items():
             table.add_row(label, *(_figure(row[name]) for name in _FIGURES))
             spans = [f"{_figure(row[f'{name}_q10'])}:{_figure(row[f'{name}_q90'])}" for name in _FIGURES]
@@ -113,7 +120,12 @@ def _below_the_table(rows: dict[str, dict[str, float | None]]) -> list[str]:
 
 
 def _figure(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+    """A share or correlation in two digits.
+
+    >>> _figure(0.333), _figure(-0.5), _figure(1.0), _figure(None)
+    ('.33', '-.50', '1.00', '-')
+    """
+    return "-" if value is None else f"{value:.2f}".replace("0.", ".", 1) if abs(value) < 0.995 else f"{value:.2f}"
 
 
 def render_agreement(agreement: Agreement, width: int = 80) -> str:
