@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays import Floats
+from foretest.result import known
 
 # insufficient evidence decides nothing: it counts as neutral
 DECISIONS = {"negative": -1, "neutral": 0, "insufficient": 0, "positive": 1}
@@ -119,7 +120,7 @@ def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, flo
     samples = [pairs.take(generator.integers(0, n, n)) for _ in range(resamples)] if n else []
     row: dict[str, float | None] = {}
     for name, figure in wanted.items():
-        row[name] = _number(figure(pairs)) if n else None
+        row[name] = known(figure(pairs)) if n else None
         values = np.array([figure(sample) for sample in samples])
         values = values[np.isfinite(values)]
         limits: tuple[Any, Any] = (None, None) if not len(values) else tuple(np.quantile(values, [LOWER, UPPER]))
@@ -144,7 +145,3 @@ def _share(mask: npt.NDArray[np.bool_]) -> float:
 
 def _over(a: float, b: float) -> float:
     return a / b if b > 0.0 else float("nan")
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None

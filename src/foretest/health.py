@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from foretest.aggregates import Aggregates
+from foretest.weights import Uncapped
 
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
@@ -20,7 +21,7 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
     """The fields of result.json's `health`; what cannot be told is None."""
     plan, rows = aggregates.plan, aggregates.rows
     capped = aggregates.h[plan.health_weighting]
-    raw = next(sums for w, sums in aggregates.h.items() if type(w).__name__ == "Uncapped")
+    raw = aggregates.h[Uncapped()]
     total_w = float(raw.get("h").sum())
     report: dict[str, Any] = {
         "effective_sample_size": effective_count(float(capped.get("h").sum()), float(capped.get("h2")[0])),

@@ -26,7 +26,7 @@ from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
-from foretest.result import Control, Estimate, Metric, Result
+from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.settings import Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
@@ -111,7 +111,7 @@ class OfflineTest:
         reader.check(source)
         bare = dataclasses.replace(plan, estimators=())
         aggregates = local.aggregate(
-            source, _reader(bare), bare, threads=threads, progress=_stage(progress, "check", source)
+            source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
         )
         return Result(
             __version__, _log_facts(aggregates), settings_dict(self.settings, plan), {}, health(aggregates), notes
@@ -134,7 +134,7 @@ class OfflineTest:
                     source = spool(source, reader.columns, folder)
                 plan = dataclasses.replace(plan, value_model=self._fit(source, reader, progress))
             aggregates = local.aggregate(
-                source, reader, plan, threads=threads, batch_rows=batch_rows, progress=_stage(progress, "read", source)
+                source, reader, plan, threads=threads, batch_rows=batch_rows, progress=stage(progress, "read", source)
             )
         return aggregates, notes, r_max
 
@@ -173,7 +173,7 @@ class OfflineTest:
         narrow.check(source)
         if a.value_log is not None:
             _refuse_other_features(log, source, self.settings.log.features)
-        done = _stage(progress, "value model", source)
+        done = stage(progress, "value model", source)
 
         def batches() -> Any:
             for rows in local.read_rows(source, narrow):
@@ -194,7 +194,8 @@ def _reader(plan: Plan) -> Reader:
     return Reader(plan.settings, features=features, strata=stratified, extra=extra)
 
 
-def _stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
+def stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
+    """Progress of one stage: what the engine calls with the rows of each batch."""
     if progress is None:
         return None
     progress(name, source.rows, 0)
@@ -251,7 +252,7 @@ def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Cont
     error = std_error(sums.influence(mean_reward), rows, aggregates.n_units)
     resampled = None if counts is None else sums.resampled(counts)
     limits = _limits(resampled, mean_reward, value, error, aggregates)
-    return Control(value, _number(error), _number(limits.lower), _number(limits.upper))
+    return Control(value, known(error), known(limits.lower), known(limits.upper))
 
 
 def _limits(
@@ -316,24 +317,20 @@ def _estimate(
             rel_error = std_error(sums.influence(relative), rows, units)
             rel_limits = _limits(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
     return Estimate(
-        treatment=_number(treatment),
-        std_error=_number(error),
-        effect_size=_number(delta),
-        effect_size_ci_lower=_number(limits.lower),
-        effect_size_ci_upper=_number(limits.upper),
-        rel_effect_size=_number(float(relative(total)[0])) if control else None,
-        rel_effect_size_ci_lower=_number(rel_limits.lower),
-        rel_effect_size_ci_upper=_number(rel_limits.upper),
+        treatment=known(treatment),
+        std_error=known(error),
+        effect_size=known(delta),
+        effect_size_ci_lower=known(limits.lower),
+        effect_size_ci_upper=known(limits.upper),
+        rel_effect_size=known(float(relative(total)[0])) if control else None,
+        rel_effect_size_ci_lower=known(rel_limits.lower),
+        rel_effect_size_ci_upper=known(rel_limits.upper),
         verdict=decide(limits, enough, control),
         reasons=reasons,
         effective_positives=effective,
         unsupported_rows=unsupported,
         strata=table,
     )
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _log_facts(aggregates: Aggregates) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +19,9 @@ from foretest.inference.buckets import Interval
 from foretest.inference.delta import FEW_UNITS, delta_interval, std_error
 from foretest.inference.welch import TwoSampleError, mean_error, two_sample_error, two_sample_interval
 from foretest.log import is_text_key
+from foretest.offline import stage
 from foretest.policies import Logged
-from foretest.result import Control, Estimate, Metric, Result
+from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.settings import Analysis, LogColumns, Online, Settings
 from foretest.settings_file import read_tables, settings_from_tables
 from foretest.sources import BATCH_ROWS, ParquetFiles, Source, open_source
@@ -128,7 +128,7 @@ class OnlineTest:
         folded = []
         for name, source in zip(("control", "treatment"), sources, strict=True):
             try:
-                done = _stage(progress, name, source)
+                done = stage(progress, name, source)
                 folded.append(fold_arm(source, reader, threads=threads, batch_rows=batch_rows, progress=done))
             except BadInput as error:
                 raise BadInput(f"the {name}'s log: {error}") from None
@@ -324,14 +324,14 @@ def _estimate(
         absolutes, relatives = replicates(arms, metric, *counts)
         limits, rel_limits = percentile_interval(absolutes, level), percentile_interval(relatives, level)
     estimate = Estimate(
-        treatment=_number(treatment),
-        std_error=_number(error.std_error),
-        effect_size=_number(delta),
-        effect_size_ci_lower=_number(limits.lower),
-        effect_size_ci_upper=_number(limits.upper),
-        rel_effect_size=_number(relative),
-        rel_effect_size_ci_lower=_number(rel_limits.lower),
-        rel_effect_size_ci_upper=_number(rel_limits.upper),
+        treatment=known(treatment),
+        std_error=known(error.std_error),
+        effect_size=known(delta),
+        effect_size_ci_lower=known(limits.lower),
+        effect_size_ci_upper=known(limits.upper),
+        rel_effect_size=known(relative),
+        rel_effect_size_ci_lower=known(rel_limits.lower),
+        rel_effect_size_ci_upper=known(rel_limits.upper),
         verdict=decide(limits, enough, control),
         reasons=reasons,
         effective_positives=positives,
@@ -379,7 +379,7 @@ def _control(arm: Arm, metric: int, analysis: Analysis, counts: Floats | None) -
         rows = counts @ arm.n
         resampled = np.where(rows > 0, ratio(counts @ arm.r[metric], rows), np.nan)
         limits = percentile_interval(resampled, analysis.confidence_level)
-    return Control(value, _number(error), _number(limits.lower), _number(limits.upper))
+    return Control(value, known(error), known(limits.lower), known(limits.upper))
 
 
 def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:
@@ -454,17 +454,6 @@ def _refuse_shared_units(arms: Arms, unit: str | None) -> None:
     if not (arms.control.unit_days.complete and arms.treatment.unit_days.complete):
         where = f"(column '{unit}'), of the {len(c):,} and {len(t):,} units of smallest hash that were compared"
     raise BadInput(f"{count} {where}: a unit must see one policy only. Leave such units out of both logs.")
-
-
-def _stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
-    if progress is None:
-        return None
-    progress(name, source.rows, 0)
-    return lambda rows: progress(name, source.rows, rows)
-
-
-def _number(value: float) -> float | None:
-    return value if np.isfinite(value) else None
 
 
 def _positive(value: float) -> float | None:

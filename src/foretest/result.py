@@ -136,6 +136,11 @@ def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
     return text
 
 
+def known(value: float) -> float | None:
+    """The number, or None where there is none."""
+    return float(value) if math.isfinite(value) else None
+
+
 def finite(value: Any) -> Any:
     """The same structure with plain Python numbers, NaN and infinity replaced by None."""
     if isinstance(value, dict):
