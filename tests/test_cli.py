@@ -20,6 +20,7 @@ import pytest
 
 import foretest
 from foretest import cli
+from foretest.cli.options import VERDICTS
 from foretest.offline import OfflineTest
 from foretest.settings import Analysis
 
@@ -199,7 +200,7 @@ def test_json_is_ours_even_with_fail_on(foretest_command: Command) -> None:
 )
 def test_fail_on(name: str, verdict: str, foretest_command: Command) -> None:
     pq.write_table(log(1.5, rows=40), "few.parquet")
-    for word in cli.VERDICTS:
+    for word in VERDICTS:
         said = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--fail-on", word)
         assert verdict in said.out
         assert said.code == (3 if word == verdict else 0)
@@ -314,7 +315,7 @@ def test_demo(foretest_command: Command) -> None:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
-COMMAND_NAMES = "Available commands: simulate, run, check, online, history, demo. See foretest --help."
+COMMAND_NAMES = "Available commands: simulate, demo, history, run, check, online. See foretest --help."
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
     (

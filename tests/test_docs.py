@@ -349,6 +349,8 @@ def draw_picture() -> None:
     from rich._export_format import CONSOLE_SVG_FORMAT
     from rich.console import Console
 
+    from foretest.cli import demo
+
     class TableOnly(Console):
         """Prints the table, not the long lines of advice below it."""
 
@@ -360,7 +362,7 @@ def draw_picture() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         sys.argv = ["foretest", "demo"]
-        cli._console = lambda: console
+        demo.console = lambda: console
         with contextlib.suppress(SystemExit):
             cli.main()
     # Rich's own frame, without the fonts it would fetch from another host

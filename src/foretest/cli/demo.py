@@ -1,0 +1,50 @@
+"""foretest demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from foretest.cli.application import app
+from foretest.cli.output import console, write
+from foretest.cli.simulate import simulated_log
+from foretest.progress import progress_bar
+
+
+@app.command
+def demo(
+    *,
+    out: Annotated[
+        Path, Parameter(name=("--out", "-o"), help="Folder for the log, its settings and the result.")
+    ] = Path("foretest-demo"),
+    rows: Annotated[int, Parameter(help="Displays to simulate.")] = 200_000,
+    seed: Annotated[int, Parameter(help="Of the simulated log.")] = 0,
+) -> int:
+    """A simulated log with a known truth, the whole test, and the truth beside it."""
+    from foretest.offline import OfflineTest
+    from foretest.terminal import percent, result_table
+
+    truth = simulated_log("paper", rows, seed, out)
+    test = OfflineTest.from_toml(out / "settings.toml")
+    with progress_bar() as progress:
+        result = test.run(str(out / "log.parquet"), progress=progress)
+    write(result, out)
+    terminal = console()
+    terminal.print(result_table(result, truth))
+    click = result.metrics["click"]
+    headline = click.estimates[click.headline or ""]
+    true, estimated = percent(truth["click"], sign=True), percent(headline.rel_effect_size, sign=True)
+    terminal.print(
+        f"\nThe log was drawn from a simulated shop, where the treatment's true uplift is {true}."
+        "\ncis counts what capping cuts off as worthless, so it errs downward;"
+        f" {click.headline} models what was cut off and says {estimated}."
+        f"\n\nIn {out}: log.parquet, settings.toml, truth.json, result.json. Try next:"
+        f"\n  foretest run {out}/log.parquet -c {out}/settings.toml --cap 1000"
+        f"\n  foretest check {out}/log.parquet -c {out}/settings.toml"
+        f"\n  foretest simulate log --world no-overlap -o other"
+        f"\nThen copy settings.toml, put your own columns in it, and run it on your log.",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    return 0

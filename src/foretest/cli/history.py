@@ -1,0 +1,46 @@
+"""foretest history."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from foretest.cli.application import app
+from foretest.cli.options import AsJson, Threads, refuse_threads
+from foretest.cli.output import console, print_json, refuse_place
+from foretest.progress import progress_bar
+
+
+@app.command
+def history(
+    manifest: Annotated[Path, Parameter(help="The manifest (TOML): settings, and a [[test]] table for each A/B test.")],
+    /,
+    *,
+    out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for agreement.json and the results kept.")],
+    json: AsJson = False,
+    threads: Threads = None,
+) -> int:
+    """Offline against online over many A/B tests: how often, and how well, they agreed.
+
+    Results of tests whose logs and settings have not changed are reused. Example: foretest history tests.toml -o out
+    """
+    from foretest.history import run_history
+    from foretest.terminal import agreement_table
+
+    refuse_threads(threads)
+    refuse_place(out)
+    with progress_bar("tests") as progress:
+        agreement = run_history(manifest, cache=out / "cache", threads=threads, progress=progress)
+    agreement.to_json(out / "agreement.json")
+    for failure in agreement.failures:
+        print(f"foretest: test '{failure['name']}' failed: {failure['error']}", file=sys.stderr)
+    if json:
+        print_json(agreement.to_dict())
+        return 0
+    console().print(agreement_table(agreement))
+    known = f", {agreement.reused} of {len(agreement.tests)} tests were known already" if agreement.reused else ""
+    print(f"\nWritten: {out / 'agreement.json'}{known}")
+    return 0
