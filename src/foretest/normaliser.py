@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
@@ -236,9 +237,9 @@ class Normaliser:
     def _is_cheap(self, displays: Displays) -> Mask:
         if getattr(self.treatment, "deterministic", False):
             return np.ones(len(displays), np.bool_)
-        sizes, which = np.unique(np.stack([displays.eligible, displays.slots]), axis=1, return_inverse=True)
-        few = [k == 1 or perm(int(m), int(k)) <= CHEAP_RANKINGS for m, k in sizes.T]
-        return np.array(few, np.bool_)[which.ravel()]
+        m, k = displays.eligible, displays.slots
+        log_rankings = gammaln(m + 1.0) - gammaln(m - k + 1.0)  # of M!/(M−K)!
+        return np.asarray((k == 1) | (log_rankings < np.log(CHEAP_RANKINGS + 0.5)))
 
     def _exactly(
         self, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan

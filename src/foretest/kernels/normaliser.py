@@ -29,13 +29,17 @@ def _spread(x, n):
 
 
 @jit
-def _alias_table(e, n, keep, other, small, large):
-    """Walker's alias table by Vose's method: item j with probability keep[j], else other[j]; e sums to 1."""
+def _alias_table(e, n, keep, either, small, large):
+    """Walker's alias table by Vose's method: item j with probability keep[j], else its alias; e sums to 1.
+
+    either[2j] = j and either[2j+1] is the alias: a pick is a load, not a branch that the processor guesses wrong.
+    """
     smalls = 0
     larges = 0
     for j in range(n):
         keep[j] = e[j] * n
-        other[j] = j
+        either[2 * j] = j
+        either[2 * j + 1] = j
         if keep[j] < 1.0:
             small[smalls] = j
             smalls += 1
@@ -46,7 +50,7 @@ def _alias_table(e, n, keep, other, small, large):
         smalls -= 1
         s = small[smalls]
         big = large[larges - 1]
-        other[s] = big
+        either[2 * s + 1] = big
         keep[big] -= 1.0 - keep[s]
         if keep[big] < 1.0:
             larges -= 1
@@ -59,37 +63,62 @@ def _alias_table(e, n, keep, other, small, large):
 
 
 @inner
-def _pick(e, n, keep, other, taken, draw, tail, generator, counter):
-    """One item that this draw has not taken, in proportion to e, and the next counter.
-
-    Alias draws with rejection while enough mass is left; a scan of the rest where a peaked policy would spin.
-    """
-    if tail >= _SAFE_SHARE:
-        while True:
-            u = uniform_at(generator, counter) * n
-            counter += 1
-            whole = np.int64(u)
-            j = np.uint64(whole)  # unsigned: no test for a negative index
-            j += (other[j] - j) * np.uint64(u - whole >= keep[j])  # arithmetic, not a branch: no guess to miss
-            if taken[j] != draw:
-                return j, counter
-    target = uniform_at(generator, counter) * tail
-    running = 0.0
-    chosen = np.uint64(0)
-    for j in range(n):
-        if taken[j] != draw:
-            running += e[j]
-            chosen = np.uint64(j)
-            if running > target:
-                break
-    return chosen, counter + 1
+def _is_taken(chosen, slots, d, item):
+    """Has draw d shown the item in one of its first slots?"""
+    taken = False
+    for slot in range(slots):
+        taken |= chosen[slot, d] == item
+    return taken
 
 
 @jit
-def _rest(e, n, taken, draw):
+def _scan(e, n, chosen, slots, d, target):
+    """The item, of those that draw d has left, at which the running sum of e passes the target."""
+    running = 0.0
+    item = np.uint64(0)
+    for j in range(n):
+        if not _is_taken(chosen, slots, d, np.uint64(j)):
+            running += e[j]
+            item = np.uint64(j)
+            if running > target:
+                break
+    return item
+
+
+@inner
+def _fill_slot(e, n, keep, either, slot, tails, generators, counters, chosen, waiting, count):
+    """chosen[slot, d] of every draw d, among the items it has left, in proportion to e.
+
+    All draws pick from the alias table at once, those that hit an item they have shown pick again: no draw waits for
+    another. Where little mass is left and a peaked policy would spin, a scan of the rest.
+    """
+    for d in range(count):
+        waiting[d] = d
+    left = count
+    while left > 0:
+        again = np.uint64(0)
+        for at in range(left):
+            d = waiting[at]
+            u = uniform_at(generators[d], counters[d])
+            counters[d] += np.uint64(1)
+            if tails[d] < _SAFE_SHARE:
+                chosen[slot, d] = _scan(e, n, chosen, slot, d, u * tails[d])
+                continue
+            u *= n
+            whole = np.int64(u)  # signed and unsigned: the one converts in an instruction, the other indexes in one
+            column = np.uint64(whole)
+            item = either[np.uint64(2) * column + np.uint64(u - whole >= keep[column])]
+            chosen[slot, d] = item
+            waiting[again] = d  # kept only if the item is taken
+            again += np.uint64(_is_taken(chosen, slot, d, item))
+        left = again
+
+
+@jit
+def _rest(e, n, chosen, slots, d):
     total = 0.0
     for j in range(n):
-        if taken[j] != draw:
+        if not _is_taken(chosen, slots, d, np.uint64(j)):
             total += e[j]
     return total
 
@@ -106,17 +135,18 @@ def _smaller(et, ep, n, by_t, by_p):
 
 
 @inner
-def _last_slot(et, ep, n, taken, draw, ranking, drawn, by_t, by_p, zero, safe):
+def _last_slot(et, ep, n, chosen, slots, d, by_t, by_p, zero, safe):
     """Σ_j min(π_t(j|·), c/w·π_p(j|·)) over the items left; Σ_j π_t(j|·)·1(w < c) under zero capping."""
+    share = 0.0
     if safe and not zero:
         # all items less those taken: the difference keeps its digits, as at least 5 % of both totals is left
         share = _smaller(et, ep, n, by_t, by_p)
-        for slot in range(drawn):
-            share -= min(by_t * et[ranking[slot]], by_p * ep[ranking[slot]])
+        for slot in range(slots):
+            item = chosen[slot, d]
+            share -= min(by_t * et[item], by_p * ep[item])
         return min(1.0, max(0.0, share))
-    share = 0.0
     for j in range(n):
-        if taken[j] != draw:
+        if not _is_taken(chosen, slots, d, np.uint64(j)):
             a = by_t * et[j]
             b = by_p * ep[j]
             share += min(a, b) if not zero else (a if a < b else 0.0)
@@ -153,6 +183,7 @@ def draws(
     rows = len(lengths)
     out = np.empty((rows, count))
     width = longest(lengths)
+    deep = longest(slots)
     t = np.empty(width)
     p = np.empty(width)
     et = np.empty(width)
@@ -162,12 +193,21 @@ def draws(
     bits = np.empty(width, np.int64)
     power = bits.view(np.float64)
     keep = np.empty(width)
-    other = np.empty(width, np.uint64)
+    either = np.empty(2 * width, np.uint64)
     small = np.empty(width, np.int64)
     large = np.empty(width, np.int64)
-    ranking = np.empty(longest(slots), np.int64)
-    taken = np.full(width, -1, np.int64)  # the last draw that took the item
-    draw = -1
+    ranking = np.empty(deep, np.int64)
+    # one entry a draw: slot after slot is filled for all of them
+    many = np.uint64(count)
+    chosen = np.empty((deep, count), np.uint64)
+    waiting = np.empty(count, np.uint64)
+    generators = np.empty(count, np.uint64)
+    counters = np.empty(count, np.uint64)
+    tails_t = np.empty(count)
+    tails_p = np.empty(count)
+    tails = tails_t if from_treatment else tails_p
+    above = np.empty(count)  # w = above/below, so that there is one division a draw
+    below = np.empty(count)
     log_cap = np.log(cap)
     for i in range(rows):
         n = lengths[i]
@@ -197,37 +237,36 @@ def draws(
             et[j] *= by_t
             ep[j] *= by_p
             odds[j] = et[j] / ep[j]
-        _alias_table(source, n, keep, other, small, large)
-        drawn = k - 1 if want == Z else k
-        for d in range(count):
-            generator = draw_state(state, first + d)
-            counter = 0
-            draw += 1
-            tail_t = 1.0
-            tail_p = 1.0
-            above = 1.0  # w = above/below, so that there is one division a draw
-            below = 1.0
-            for slot in range(drawn):
-                tail = tail_t if from_treatment else tail_p
-                item, counter = _pick(source, n, keep, other, taken, draw, tail, generator, counter)
-                taken[item] = draw
-                ranking[slot] = item
-                above *= odds[item] * tail_p
-                below *= tail_t
-                tail_t -= et[item]
-                tail_p -= ep[item]
-                if min(tail_t, tail_p) < _SAFE_SHARE:
-                    tail_t = _rest(et, n, taken, draw)
-                    tail_p = _rest(ep, n, taken, draw)
-            w = above / below
+        _alias_table(source, n, keep, either, small, large)
+        for d in range(many):
+            generators[d] = draw_state(state, np.uint64(first) + d)
+            counters[d] = 0
+            tails_t[d] = 1.0
+            tails_p[d] = 1.0
+            above[d] = 1.0
+            below[d] = 1.0
+        drawn = np.uint64(k - 1 if want == Z else k)
+        for slot in range(drawn):
+            _fill_slot(source, n, keep, either, slot, tails, generators, counters, chosen, waiting, many)
+            for d in range(many):
+                item = chosen[slot, d]
+                above[d] *= odds[item] * tails_p[d]
+                below[d] *= tails_t[d]
+                tails_t[d] -= et[item]
+                tails_p[d] -= ep[item]
+                if min(tails_t[d], tails_p[d]) < _SAFE_SHARE:
+                    tails_t[d] = _rest(et, n, chosen, slot + np.uint64(1), d)
+                    tails_p[d] = _rest(ep, n, chosen, slot + np.uint64(1), d)
+        for d in range(many):
+            w = above[d] / below[d]
             if want == LOG_W:
                 out[i, d] = np.log(w)
             elif want == W:
                 out[i, d] = w
             else:
-                safe = tail_t >= _SAFE_SHARE and tail_p >= _SAFE_SHARE
-                by_p = cap / (w * tail_p)
-                out[i, d] = _last_slot(et, ep, n, taken, draw, ranking, drawn, 1.0 / tail_t, by_p, zero, safe)
+                safe = min(tails_t[d], tails_p[d]) >= _SAFE_SHARE
+                c = cap / (w * tails_p[d])
+                out[i, d] = _last_slot(et, ep, n, chosen, drawn, d, 1.0 / tails_t[d], c, zero, safe)
     return out
 
 
