@@ -11,15 +11,10 @@ import numpy.typing as npt
 from foretest.displays import Displays, Floats
 from foretest.normaliser import Normaliser
 from foretest.policies.base import Policy, shown_log_prob
-from foretest.policies.plackett_luce import PlackettLuce
 
 
 def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Floats:
     """log w of the shown rankings; π_t(a) = 0 is legal (w = 0), π_p(a) = 0 is impossible data."""
-    if isinstance(treatment, PlackettLuce) and treatment.computes_with(control):
-        log_w = treatment.log_ratio(control, displays)
-        if not np.isnan(log_w).any():
-            return log_w  # else the policies say, one by one, which column is at fault
     log_t = shown_log_prob(treatment, displays, is_control=False)
     return log_t - shown_log_prob(control, displays, is_control=True)
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretest.arrow_lists import Ragged
-from foretest.kernels.plackett_luce import log_prob, log_prob_by_tails, log_weight, log_weight_bound, sample
+from foretest.kernels.plackett_luce import log_prob, log_prob_by_tails, log_weight_bound, sample
 from foretest.kernels.random import uniforms
 
 
@@ -200,28 +200,3 @@ def test_the_bound_is_exact_for_one_slot_and_a_boosted_item() -> None:
     # log w of the boosted item: its own gain less the growth of the sum
     t, p = np.array([1.0, 0.0, 0.0]), np.zeros(3)
     assert bound(t, p, 1) == pytest.approx(1.0 + np.log(3.0) - np.log(np.e + 2.0), rel=1e-14)
-
-
-@pytest.mark.parametrize("spread", [1.0, 30.0, 400.0, 5000.0])
-def test_log_weight_is_the_difference_of_log_probabilities(spread: float) -> None:
-    """Ragged rows, scores near and far: one sweep over both lists gives what two log-probabilities give."""
-    rng = np.random.default_rng(5)
-    sizes = rng.integers(1, 30, 400)
-    t, p = (Ragged.of([rng.normal(0.0, spread, m).astype(np.float32) for m in sizes]) for _ in range(2))
-    shown = Ragged.of([rng.permutation(m)[: rng.integers(1, min(m, 7) + 1)] for m in sizes])
-    found = log_weight(
-        t.values, t.starts, p.values, p.starts, t.lengths, shown.values, shown.starts, shown.lengths, 0.5, 2.0
-    )
-    log_t, log_p = log_probs(t, shown, 2.0), log_probs(p, shown, 0.5)
-    assert np.abs(found - (log_t - log_p)).max() < 1e-13 * max(1.0, np.abs([log_t, log_p]).max())
-
-
-def test_log_weight_of_a_score_that_is_no_number() -> None:
-    for row in ([0.0, np.nan], [np.inf, 0.0], [0.0, -np.inf]):
-        scores = np.array([1.0, 2.0, *row])
-        starts, lengths, zero = np.array([0, 2]), np.array([2, 2]), np.zeros(4)
-        args = (lengths, np.array([0, 1]), np.array([0, 1]), np.array([1, 1]), 1.0, 1.0)
-        for sides in ((scores, starts, zero, starts), (zero, starts, scores, starts)):
-            found = log_weight(*sides, *args)
-            assert np.isfinite(found[0])
-            assert np.isnan(found[1])

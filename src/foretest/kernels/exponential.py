@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
 from foretest.kernels.jit import fast, finite
 
 _ROUND = 1.5 * 2.0**52
 
 
+@intrinsic
+def _bits_of(_: Any, number: Any) -> Any:
+    """The 64 bits of a double as an integer: no instruction at all."""
+    return types.int64(types.float64), lambda context, builder, signature, args: builder.bitcast(
+        args[0], ir.IntType(64)
+    )
+
+
+@intrinsic
+def _double_of(_: Any, bits: Any) -> Any:
+    """The double with these 64 bits."""
+    return types.float64(types.int64), lambda context, builder, signature, args: builder.bitcast(
+        args[0], ir.DoubleType()
+    )
+
+
 @finite
-def exp_nonpositive(x, e, bits, power, n):
+def exp_nonpositive(x, e, n):
     """e[:n] <- exp(x[:n]), x ≤ 0, to 2 units in the last place.
 
-    exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12. Adding 1.5·2^52 rounds
-    to a whole number and leaves it in the low bits, whence 2^k is a shift: every step vectorises, which a call to the
-    C library does not. `power` is the float64 view of `bits`. Below −708 the answer is exp(−708).
+    exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12 in Estrin's order, whose
+    short chains overlap. Adding 1.5·2^52 rounds to a whole number and leaves it in the low bits, whence 2^k is a shift:
+    every step vectorises, which a call to the C library does not. Below −708 the answer is exp(−708).
     """
     for j in range(n):
         z = max(x[j], -708.0)
         shifted = z * 1.4426950408889634 + _ROUND
-        power[j] = shifted
         k = shifted - _ROUND
         # ln 2 in two parts, so that k·ln 2 loses no digit
         r = z - k * 0.693147180369123816490
         r = r - k * 1.90821492927058770002e-10
-        p = 2.08767569878681e-09
-        p = p * r + 2.505210838544172e-08
-        p = p * r + 2.755731922398589e-07
-        p = p * r + 2.7557319223985893e-06
-        p = p * r + 2.48015873015873e-05
-        p = p * r + 0.0001984126984126984
-        p = p * r + 0.001388888888888889
-        p = p * r + 0.008333333333333333
-        p = p * r + 0.041666666666666664
-        p = p * r + 0.16666666666666666
-        p = p * r + 0.5
-        p = p * r + 1.0
-        e[j] = p * r + 1.0
-    for j in range(n):
-        bits[j] = (bits[j] + 1023) << 52
-    for j in range(n):
-        e[j] *= power[j]
+        r2 = r * r
+        r4 = r2 * r2
+        p2 = r * 0.16666666666666666 + 0.5
+        p4 = r * 0.008333333333333333 + 0.041666666666666664
+        p6 = r * 0.0001984126984126984 + 0.001388888888888889
+        p8 = r * 2.7557319223985893e-06 + 2.48015873015873e-05
+        p10 = r * 2.505210838544172e-08 + 2.755731922398589e-07
+        high = (2.08767569878681e-09 * r2 + p10) * r4 + (p8 * r2 + p6)
+        e[j] = ((high * r4 + (p4 * r2 + p2)) * r2 + r + 1.0) * _double_of((_bits_of(shifted) + 1023) << 52)
 
 
 @fast

@@ -190,8 +190,6 @@ def draws(
     ep = np.empty(width)
     odds = np.empty(width)
     source = et if from_treatment else ep
-    bits = np.empty(width, np.int64)
-    power = bits.view(np.float64)
     keep = np.empty(width)
     either = np.empty(2 * width, np.uint64)
     small = np.empty(width, np.int64)
@@ -228,8 +226,8 @@ def draws(
                 else:
                     out[i, d] = np.exp(min(0.0, log_cap - log_w))
             continue
-        exp_nonpositive(t, et, bits, power, n)
-        exp_nonpositive(p, ep, bits, power, n)
+        exp_nonpositive(t, et, n)
+        exp_nonpositive(p, ep, n)
         # in shares of the total, so that a product of many tails stays in range
         by_t = 1.0 / sum_of(et, n)
         by_p = 1.0 / sum_of(ep, n)

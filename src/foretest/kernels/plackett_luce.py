@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.kernels.exponential import exp_nonpositive, sum_of
-from foretest.kernels.jit import fast, inner, jit, reordered
+from foretest.kernels.jit import fast, jit, reordered
 from foretest.kernels.lists import longest
 
 # Below this a tail sum may have lost digits to underflow: the row is redone in log space.
@@ -84,8 +84,6 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
     width = longest(lengths)
     x = np.empty(width)
     e = np.empty(width)
-    bits = np.empty(width, np.int64)
-    power = bits.view(np.float64)
     shown = np.empty(longest(r_lengths))
     items = np.empty(longest(r_lengths), np.int64)
     for i in range(rows):
@@ -95,7 +93,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
         if not _load_row(values, starts[i], n, inverse_temperature, x):
             out[i] = np.nan
             continue
-        exp_nonpositive(x, e, bits, power, n)
+        exp_nonpositive(x, e, n)
         answer = 0.0
         shown_items = ranking[at : at + k]
         for slot in range(k):
@@ -116,74 +114,6 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
                 product = 1.0
         answer -= np.log(product)
         out[i] = answer if exact else log_prob_by_tails(x, n, items, k)
-    return out
-
-
-@inner
-def _take_shown(e, items, k, shown):
-    """e of the shown items, set to 0 where they were."""
-    for slot in range(k):
-        item = items[slot]
-        shown[slot] = e[item]
-        e[item] = 0.0
-
-
-@jit
-def log_weight(t_values, t_starts, p_values, p_starts, lengths, ranking, r_starts, r_lengths, t_inverse, p_inverse):
-    """log w = log π_t(a) − log π_p(a) a row; NaN where a score is not finite.
-
-    As two calls of `log_prob`, but the exponentials of both score lists are taken in one sweep, and one log gives the
-    ratio of the products of their tails.
-    """
-    rows = len(lengths)
-    out = np.empty(rows)
-    width = longest(lengths)
-    deep = longest(r_lengths)
-    x = np.empty(2 * width)
-    e = np.empty(2 * width)
-    bits = np.empty(2 * width, np.int64)
-    power = bits.view(np.float64)
-    shown_t = np.empty(deep)
-    shown_p = np.empty(deep)
-    items = np.empty(deep, np.uint64)
-    for i in range(rows):
-        n = lengths[i]
-        k = r_lengths[i]
-        at = r_starts[i]
-        t = x[:n]
-        p = x[n : 2 * n]
-        if not (_load_row(t_values, t_starts[i], n, t_inverse, t) & _load_row(p_values, p_starts[i], n, p_inverse, p)):
-            out[i] = np.nan
-            continue
-        exp_nonpositive(x, e, bits, power, 2 * n)
-        shown_items = ranking[at : at + k]
-        answer = 0.0
-        for slot in range(k):
-            items[slot] = np.uint64(shown_items[slot])
-            answer += t[items[slot]] - p[items[slot]]
-        et = e[:n]
-        ep = e[n : 2 * n]
-        _take_shown(et, items, k, shown_t)
-        _take_shown(ep, items, k, shown_p)
-        tail_t = sum_of(et, n)
-        tail_p = sum_of(ep, n)
-        above = 1.0
-        below = 1.0
-        exact = True
-        for slot in range(k - 1, -1, -1):
-            tail_t += shown_t[slot]
-            tail_p += shown_p[slot]
-            exact &= (tail_t > _TINY) & (tail_p > _TINY)
-            above *= tail_p
-            below *= tail_t
-            if min(above, below) < 1e-20 or max(above, below) > 1e20:
-                answer += np.log(above) - np.log(below)
-                above = 1.0
-                below = 1.0
-        if exact:
-            out[i] = answer + np.log(above / below)
-        else:
-            out[i] = log_prob_by_tails(t, n, items, k) - log_prob_by_tails(p, n, items, k)
     return out
 
 
@@ -243,16 +173,14 @@ def log_weight_bound(t_values, t_starts, p_values, p_starts, lengths, slots, t_i
     t = np.empty(width)
     p = np.empty(width)
     e = np.empty(width)
-    bits = np.empty(width, np.int64)
-    power = bits.view(np.float64)
     out = np.empty(rows)
     for i in range(rows):
         n = lengths[i]
         load_row(t_values, t_starts[i], n, t_inverse, t)
         load_row(p_values, p_starts[i], n, p_inverse, p)
-        exp_nonpositive(t, e, bits, power, n)
+        exp_nonpositive(t, e, n)
         total_t = sum_of(e, n)
-        exp_nonpositive(p, e, bits, power, n)
+        exp_nonpositive(p, e, n)
         total_p = sum_of(e, n)
         least = np.inf
         for j in range(n):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeGuard
-
 import numpy as np
 
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.kernels import plackett_luce as kernel
-from foretest.policies.base import Policy, ScorePolicy, positive
+from foretest.policies.base import ScorePolicy, positive
 
 
 class PlackettLuce(ScorePolicy):
@@ -43,18 +41,6 @@ class PlackettLuce(ScorePolicy):
             rankings.lengths,
             1.0 / self.temperature,
         )
-
-    def computes_with(self, other: Policy) -> TypeGuard[PlackettLuce]:
-        """Do both price the shown ranking from scores, so that `log_ratio` can do it at once?"""
-        return type(self) is type(other) is PlackettLuce and self._logged is None and other._logged is None
-
-    def log_ratio(self, control: PlackettLuce, displays: Displays) -> Floats:
-        """log w of the shown rankings against a control, in one sweep over both score lists."""
-        t, p, shown = displays[self.scores], displays[control.scores], displays.ranking
-        return kernel.log_weight(  # type: ignore[no-any-return]
-            t.values, t.starts, p.values, p.starts, t.lengths, shown.values, shown.starts, shown.lengths,
-            1.0 / self.temperature, 1.0 / control.temperature,
-        )  # fmt: skip
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         s = displays[self.scores]
