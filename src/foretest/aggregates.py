@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -76,31 +78,45 @@ class Aggregates:
         return min(1, self.rows) if self.units is None else self.units.largest
 
     def __add__(self, other: Aggregates) -> Aggregates:
-        strata, codes = {}, {}
-        for table, mine in self.strata.items():
-            both = Strata(list(mine.labels), dict(mine.codes))
-            codes[table] = [both.code(label) for label in other.strata[table].labels]
-            strata[table] = both
-        theirs = other._recoded(codes)
-        return Aggregates(
-            plan=self.plan,
-            n=self.n + other.n,
-            r=self.r + other.r,
-            r2=self.r2 + other.r2,
-            positives=self.positives + other.positives,
-            h={w: sums + theirs.h[w] for w, sums in self.h.items()},
-            hr={key: sums + theirs.hr[key] for key, sums in self.hr.items()},
-            v={key: sums + theirs.v[key] for key, sums in self.v.items()},
+        return Aggregates.total([self, other])
+
+    @classmethod
+    def total(cls, parts: Sequence[Aggregates]) -> Aggregates:
+        """The aggregates of all logs together, added up once over all."""
+        first = parts[0]
+        strata = {table: Strata() for table in first.strata}
+        codes = [
+            {table: [strata[table].code(label) for label in found.labels] for table, found in part.strata.items()}
+            for part in parts
+        ]
+        parts = [part._recoded(new) for part, new in zip(parts, codes, strict=True)]
+        units = [part.units for part in parts if part.units is not None]
+
+        def summed(name: str) -> Any:
+            return sum(getattr(part, name) for part in parts)
+
+        def padded(arrays: Iterable[Floats]) -> Floats:
+            return reduce(add_padded, arrays, np.zeros(0))
+
+        return cls(
+            plan=first.plan,
+            n=summed("n"),
+            r=summed("r"),
+            r2=summed("r2"),
+            positives=summed("positives"),
+            h={w: ScaledSums.total([part.h[w] for part in parts]) for w in first.h},
+            hr={key: ScaledSums.total([part.hr[key] for part in parts]) for key in first.hr},
+            v={key: padded(part.v[key] for part in parts) for key in first.v},
             strata=strata,
-            strata_n={t: add_padded(sums.copy(), theirs.strata_n[t]) for t, sums in self.strata_n.items()},
-            unsupported={w: count + other.unsupported[w] for w, count in self.unsupported.items()},
-            approximate={w: count + other.approximate[w] for w, count in self.approximate.items()},
-            max_log_w=max(self.max_log_w, other.max_log_w),
-            capped_rows=self.capped_rows + other.capped_rows,
-            bins=self.bins + other.bins,
-            rewarded=self.rewarded + theirs.rewarded,
-            sample=self.sample + other.sample,
-            units=None if self.units is None or other.units is None else self.units + other.units,
+            strata_n={table: padded(part.strata_n[table] for part in parts) for table in first.strata_n},
+            unsupported={w: sum(part.unsupported[w] for part in parts) for w in first.unsupported},
+            approximate={w: sum(part.approximate[w] for part in parts) for w in first.approximate},
+            max_log_w=max(part.max_log_w for part in parts),
+            capped_rows=summed("capped_rows"),
+            bins=WeightBins.total([part.bins for part in parts]),
+            rewarded=KeptRows.total([part.rewarded for part in parts]),
+            sample=KeptRows.total([part.sample for part in parts]),
+            units=UnitCounts.total(units) if len(units) == len(parts) else None,
         )
 
     def _recoded(self, codes: dict[str, list[int]]) -> Aggregates:
