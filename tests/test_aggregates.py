@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest import aggregates as module
-from foretest.aggregates import Fold, fold
+from foretest import fold as module
+from foretest.fold import Fold, fold
 from foretest.lineup import lineup
 from foretest.offline import _reader
 from foretest.sources import ArrowTable

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from foretest.aggregates import BUCKET_SALT
 from foretest.arrow_lists import is_text, plain
 from foretest.displays import Floats, Hashes
 from foretest.engines.local import fold_in_threads
@@ -19,6 +18,7 @@ from foretest.errors import BadInput, RowFault
 from foretest.health import effective_count
 from foretest.kernels.random import derive
 from foretest.log import Reader, Rows
+from foretest.plan import BUCKET_SALT
 from foretest.sources import BATCH_ROWS, Chunk, Source
 from foretest.unit_counts import LIMIT, UnitCounts
 

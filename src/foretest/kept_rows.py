@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,23 +57,43 @@ class KeptRows:
             return {}
         if len(self.parts) > 1 or len(self) > self.limit or not self._sorted():
             table = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
-            rank = np.lexsort([table[name] for name in reversed(self.order)])[: self.limit]
+            rank = self._in_order(table)[: self.limit]
             self.parts = [{name: column[rank] for name, column in table.items()}]
             if self.displays:
                 self.displays = [Displays.concatenate(self.displays).take(rank)]
         return self.parts[0]
 
     def __add__(self, other: KeptRows) -> KeptRows:
-        both = KeptRows(
-            self.limit,
-            self.order,
-            self.seen + other.seen,
-            min(self.highest, other.highest),
-            self.parts + other.parts,
-            self.displays + other.displays,
+        return KeptRows.total([self, other])
+
+    @classmethod
+    def total(cls, kept: Sequence[KeptRows]) -> KeptRows:
+        """The first rows of all: cut by hash before anything is sorted."""
+        both = cls(
+            kept[0].limit,
+            kept[0].order,
+            sum(k.seen for k in kept),
+            min(k.highest for k in kept),
+            [part for k in kept for part in k.parts],
+            [displays for k in kept for displays in k.displays],
         )
+        if len(both) > both.limit:
+            both._drop()
         both.columns()
         return both
+
+    def _in_order(self, table: Columns) -> npt.NDArray[np.int64]:
+        """The order of rows: by hash, and only those that share one by the other columns."""
+        unit = table[self.order[0]]
+        rank = np.argsort(unit, kind="stable")  # quick where parts are in order already
+        ordered = unit[rank]
+        same = np.zeros(len(rank) + 1, np.bool_)
+        same[1:-1] = ordered[1:] == ordered[:-1]
+        tied = np.flatnonzero(same[1:] | same[:-1])
+        if len(tied):
+            rows = rank[tied]
+            rank[tied] = rows[np.lexsort([table[name][rows] for name in reversed(self.order)])]
+        return rank
 
     def _sorted(self) -> bool:
         unit = self.parts[0]["unit"]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.aggregates import Plan
 from foretest.errors import BadInput, choose, nearest
 from foretest.estimators import ESTIMATORS, Estimator
 from foretest.inference.bernstein import supports_bernstein
+from foretest.plan import Plan
 from foretest.settings import VALUE_MODEL, Settings
 from foretest.weights import Adaptive, Pointwise
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from foretest._version import __version__
-from foretest.aggregates import Aggregates, Plan
+from foretest.aggregates import Aggregates
 from foretest.displays import Floats
 from foretest.engines import local
 from foretest.errors import BadInput
@@ -24,6 +24,7 @@ from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata
 from foretest.inference.delta import delta_interval, std_error
 from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
+from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.result import Control, Estimate, Metric, Result, known

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,14 +54,16 @@ class ScaledSums:
         return 0.0 if self.exponent is None else self.exponent * _LN2
 
     def __add__(self, other: ScaledSums) -> ScaledSums:
-        both = ScaledSums({name: array.copy() for name, array in self.arrays.items()}, self.exponent)
-        right = ScaledSums({name: array.copy() for name, array in other.arrays.items()}, other.exponent)
-        if other.exponent is not None:
-            both.raise_to(other.exponent)
-        if both.exponent is not None:
-            right.raise_to(both.exponent)
-        for name, array in right.arrays.items():
-            both.add(name, array)
+        return ScaledSums.total([self, other])
+
+    @classmethod
+    def total(cls, parts: Sequence[ScaledSums]) -> ScaledSums:
+        """The sums of all parts, in units of the largest exponent."""
+        both = cls(exponent=max((p.exponent for p in parts if p.exponent is not None), default=None))
+        for part in parts:
+            shift = 0 if part.exponent is None or both.exponent is None else part.exponent - both.exponent
+            for name, array in part.arrays.items():
+                both.add(name, np.ldexp(array, shift * (2 if name in SQUARES else 1)) if shift else array)
         return both
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,17 +59,27 @@ class UnitCounts:
         tally_cells(self.counts, self.lowest, units, amounts)
 
     def __add__(self, other: UnitCounts) -> UnitCounts:
-        both = UnitCounts(self.keys.copy(), self.counts.copy(), self.used, _copy(self.lowest))
+        return UnitCounts.total([self, other])
+
+    @classmethod
+    def total(cls, parts: Sequence[UnitCounts]) -> UnitCounts:
+        """The counts of all parts."""
+        first, *rest = parts
+        both = cls(first.keys.copy(), first.counts.copy(), first.used, _copy(first.lowest))
+        for part in rest:
+            both._take_in(part)
+        return both
+
+    def _take_in(self, other: UnitCounts) -> None:
         if other.lowest is None:
             full = other.counts > 0
-            both.add(other.keys[full], other.counts[full])
-            return both
-        if both.lowest is None:
-            both._to_cells()
-        assert both.lowest is not None
-        both.counts += other.counts
-        np.minimum(both.lowest, other.lowest, out=both.lowest)
-        return both
+            self.add(other.keys[full], other.counts[full])
+            return
+        if self.lowest is None:
+            self._to_cells()
+        assert self.lowest is not None
+        self.counts += other.counts
+        np.minimum(self.lowest, other.lowest, out=self.lowest)
 
     def _to_cells(self) -> None:
         full = self.counts > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,9 +51,17 @@ class WeightBins:
                 np.add.at(self.by_metric[metric, which], at, amount)
 
     def __add__(self, other: WeightBins) -> WeightBins:
-        return WeightBins(
-            self.buckets, self.metrics, self.n + other.n, self.w + other.w, self.by_metric + other.by_metric
-        )
+        return WeightBins.total([self, other])
+
+    @classmethod
+    def total(cls, parts: Sequence[WeightBins]) -> WeightBins:
+        """The sums of all parts."""
+        both = cls.empty(parts[0].buckets, parts[0].metrics)
+        for part in parts:
+            both.n += part.n
+            both.w += part.w
+            both.by_metric += part.by_metric
+        return both
 
     def capped_sums(self, metric: int) -> tuple[Floats, Floats]:
         """Σ w̄ and Σ w̄ r by bucket (rows) and cap of the path (columns), under max capping."""

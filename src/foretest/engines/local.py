@@ -14,9 +14,11 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from foretest.aggregates import Aggregates, Fold, Plan
+from foretest.aggregates import Aggregates
 from foretest.errors import BadInput, RowFault
+from foretest.fold import Fold
 from foretest.log import Reader, Rows
+from foretest.plan import Plan
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
 from foretest.weights import log_weights
 

@@ -1,0 +1,237 @@
+"""The fold: batches of a log in, `Aggregates` out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.aggregates import Aggregates
+from foretest.displays import Displays, Floats
+from foretest.errors import BadInput
+from foretest.estimators import DR
+from foretest.kept_rows import KeptRows
+from foretest.kernels.random import derive
+from foretest.log import Rows
+from foretest.normaliser import MODEL
+from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
+from foretest.scaled import ScaledSums, add_padded
+from foretest.strata import Strata
+from foretest.unit_counts import UnitCounts
+from foretest.weight_bins import WeightBins
+from foretest.weights import Uncapped, Weighting, log_weights
+
+
+@dataclass
+class Fold:
+    """Batches in, `Aggregates` out."""
+
+    plan: Plan
+    state: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        plan, buckets, metrics = self.plan, self.plan.settings.analysis.buckets, len(self.plan.metrics)
+        ties = tuple(f"r:{m}" for m in range(metrics))
+        order = ("unit", "key", "log_w", *ties)
+        self.state = {
+            "plan": plan,
+            "n": np.zeros(buckets),
+            "r": np.zeros((metrics, buckets)),
+            "r2": np.zeros(metrics),
+            "positives": np.zeros(metrics),
+            "h": {w: ScaledSums() for w in plan.weightings},
+            "hr": {(w, m): ScaledSums() for w in [*plan.weightings, *plan.point_weightings] for m in range(metrics)},
+            "v": {
+                (e.label, m): np.zeros(buckets) for e in plan.estimators if isinstance(e, DR) for m in range(metrics)
+            },
+            "strata": {table: Strata() for table in plan.tables},
+            "strata_n": {table: np.zeros(0) for table in plan.tables},
+            "unsupported": dict.fromkeys(plan.point_weightings, 0),
+            "approximate": dict.fromkeys(plan.point_weightings, 0),
+            "max_log_w": -np.inf,
+            "capped_rows": 0,
+            "bins": WeightBins.empty(buckets, metrics),
+            "rewarded": KeptRows(MOST_REWARDED, order),
+            "sample": KeptRows(SAMPLED_DISPLAYS, order),
+            "units": None if plan.row_is_unit else UnitCounts.empty(),
+        }
+
+    def add(self, rows: Rows) -> None:
+        """Take in one batch."""
+        if not len(rows):
+            return
+        plan, s, buckets = self.plan, self.state, self.plan.settings.analysis.buckets
+        log_w = log_weights(plan.settings.treatment, plan.settings.control, rows.displays)
+        bucket = (derive(rows.unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
+        s["n"] += np.bincount(bucket, minlength=buckets)
+        rewarded = np.flatnonzero(rows.rewards.any(axis=1))
+        for m in range(len(plan.metrics)):
+            r = rows.rewards[rewarded, m]
+            s["r"][m] += np.bincount(bucket[rewarded], weights=r, minlength=buckets)
+            s["r2"][m] += np.square(r).sum()
+            s["positives"][m] += np.count_nonzero(r)
+        s["max_log_w"] = max(s["max_log_w"], float(log_w.max()))
+        s["capped_rows"] += int(np.count_nonzero(log_w > np.log(plan.settings.analysis.cap)))
+        s["bins"].add(log_w, bucket, rows.rewards, rewarded)
+        if s["units"] is not None:
+            s["units"].add(rows.unit)
+        values = plan.values(rows)
+        codes = self._strata(rows, values)
+        for table, code in codes.items():
+            s["strata_n"][table] = add_padded(
+                s["strata_n"][table], self._by_cell(code, bucket, np.ones(len(rows)), table)
+            )
+        for weighting in plan.weightings:
+            self._add_weights(weighting, weighting.log_h(log_w), rows, rewarded, bucket, codes)
+        self._add_models(rows, log_w, bucket, values)
+        self._add_rewarded(rows, rewarded, log_w, bucket, codes)
+        self._add_sample(rows, log_w)
+
+    def finish(self) -> Aggregates:
+        """The aggregates of all batches, with the sampled displays priced."""
+        sample: KeptRows = self.state["sample"]
+        # keys break ties among the last rows: found here for those still held, not for all that passed
+        sample.parts = [
+            {**part, "key": displays.key()} for part, displays in zip(sample.parts, sample.displays, strict=True)
+        ]
+        kept = sample.columns()
+        if kept and self.plan.can_draw:
+            sample.parts = [{**kept, **self._draws(sample.displays[0])}]
+        sample.displays = []
+        return Aggregates(**self.state)
+
+    def _strata(self, rows: Rows, values: Floats | None) -> dict[str, npt.NDArray[np.int64]]:
+        plan, strata = self.plan, self.state["strata"]
+        if not plan.tables:
+            return {}
+        if rows.stratum is not None:
+            return {"": strata[""].of_column(rows.stratum)}
+        assert values is not None
+        base = plan.settings.analysis.strata_base
+        return {
+            table: strata[table].of_values(values[:, plan.metrics.index(table) if table else 0], base)
+            for table in plan.tables
+        }
+
+    def _by_cell(
+        self, code: npt.NDArray[np.int64], bucket: npt.NDArray[np.int64], amounts: Floats, table: str
+    ) -> Floats:
+        buckets = self.plan.settings.analysis.buckets
+        size = len(self.state["strata"][table].labels) * buckets
+        return np.asarray(np.bincount(code * buckets + bucket, weights=amounts, minlength=size), np.float64)
+
+    def _add_weights(
+        self, weighting: Weighting, log_h: Floats, rows: Rows, rewarded: npt.NDArray[np.int64],
+        bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
+    ) -> None:  # fmt: skip
+        """Σh, Σh² over all rows, then Σhr and its kin over the rewarded."""
+        plan, buckets = self.plan, self.plan.settings.analysis.buckets
+        sums = self.state["h"][weighting]
+        h = sums.scaled(log_h)
+        sums.add("h", np.bincount(bucket, weights=h, minlength=buckets))
+        sums.add("h2", np.square(h).sum())
+        if weighting in plan.stratified:
+            for table, code in codes.items():
+                sums.add(f"h:{table}", self._by_cell(code, bucket, h, table))
+        self._add_rewards(weighting, log_h[rewarded], rows.rewards[rewarded], rewarded, bucket, codes)
+
+    def _add_rewards(
+        self, weighting: Weighting, log_h: Floats, rewards: Floats, rewarded: npt.NDArray[np.int64],
+        bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
+    ) -> None:  # fmt: skip
+        plan, buckets = self.plan, self.plan.settings.analysis.buckets
+        for m in range(len(plan.metrics)):
+            some = np.flatnonzero(rewards[:, m])
+            r, at = rewards[some, m], bucket[rewarded[some]]
+            sums = self.state["hr"][weighting, m]
+            hr = sums.scaled(log_h[some]) * r
+            sums.add("hr", np.bincount(at, weights=hr, minlength=buckets))
+            sums.add("hr2", np.square(hr).sum())
+            sums.add("hrr", (hr * r).sum())
+            table = plan.table_of(m)
+            if weighting in plan.stratified:
+                sums.add(f"hr:{table}", self._by_cell(codes[table][rewarded[some]], at, hr, table))
+
+    def _add_models(self, rows: Rows, log_w: Floats, bucket: npt.NDArray[np.int64], values: Floats | None) -> None:
+        """DR's control variate: Σ w·r̂(a, x) and Σ E_t r̂."""
+        for estimator in self.plan.estimators:
+            if not isinstance(estimator, DR):
+                continue
+            shown, expected = self._predictions(estimator, rows, values)
+            sums = self.state["h"][Uncapped()]
+            w = sums.scaled(log_w)
+            for m in range(len(self.plan.metrics)):
+                weighted = np.bincount(bucket, weights=w * shown[:, m], minlength=len(self.state["n"]))
+                sums.add(f"hv:{estimator.label}:{m}", weighted)
+                self.state["v"][estimator.label, m] += np.bincount(
+                    bucket, weights=expected[:, m], minlength=len(self.state["n"])
+                )
+
+    def _predictions(self, estimator: DR, rows: Rows, values: Floats | None) -> tuple[Floats, Floats]:
+        """r̂ of the shown ranking and its expectation under the treatment, a column a metric."""
+        if estimator.model is None:
+            assert values is not None
+            return values, values
+        metrics, displays, model = len(self.plan.metrics), rows.displays, estimator.model
+
+        def predicted(rankings: Any) -> Floats:
+            answer = np.asarray(model.predict(displays, rankings), dtype=np.float64).reshape(len(rows), -1)
+            if answer.shape[1] != metrics:
+                raise BadInput(
+                    f"the reward model predicts {answer.shape[1]} columns, expected one a metric ({metrics})."
+                )
+            return answer
+
+        total = np.zeros((len(rows), metrics))
+        for draw in range(estimator.draws):
+            u = self.plan.normaliser.uniforms(displays, MODEL, draw, 1)
+            total += predicted(self.plan.settings.treatment.sample(displays, u))
+        return predicted(displays.ranking), total / estimator.draws
+
+    def _add_rewarded(
+        self, rows: Rows, rewarded: npt.NDArray[np.int64], log_w: Floats,
+        bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
+    ) -> None:  # fmt: skip
+        plan, s = self.plan, self.state
+        if not len(rewarded):
+            return
+        displays, rewards = rows.displays.take(rewarded), rows.rewards[rewarded]
+        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[rewarded], "key": displays.key()}
+        columns["log_w"] = log_w[rewarded]
+        columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
+        columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
+        for i, weighting in enumerate(plan.point_weightings):
+            point = weighting.of_rewarded(log_w[rewarded], displays, plan.normaliser)
+            s["unsupported"][weighting] += int(point.unsupported.sum())
+            s["approximate"][weighting] += int(point.approximate.sum())
+            self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
+            columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
+            columns[f"unsupported:{i}"] = point.unsupported
+        keep = s["rewarded"].below(columns["unit"])
+        s["rewarded"].add({name: column[keep] for name, column in columns.items()}, len(rewarded))
+
+    def _add_sample(self, rows: Rows, log_w: Floats) -> None:
+        sample: KeptRows = self.state["sample"]
+        keep = sample.below(rows.unit)
+        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep], "log_w": log_w[keep]}
+        columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
+        sample.add(columns, len(rows), rows.displays.take(keep))
+
+    def _draws(self, displays: Displays) -> dict[str, Floats]:
+        """log w of rankings drawn from both policies, and q(x) at the cap."""
+        plan, a = self.plan, self.plan.settings.analysis
+        treatment, control = plan.normaliser.two_sided_draws(displays, SAMPLE_DRAWS)
+        both = np.hstack([treatment, control])
+        q = plan.normaliser.mass(displays, a.cap, zero=a.capping == "zero", log_w=both)
+        return {"draws_treatment": treatment, "draws_control": control, "q": q}
+
+
+def fold(batches: Iterable[Rows], plan: Plan) -> Aggregates:
+    """The aggregates of some batches."""
+    state = Fold(plan)
+    for rows in batches:
+        state.add(rows)
+    return state.finish()

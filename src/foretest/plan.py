@@ -1,0 +1,90 @@
+"""What a fold adds up: fixed before the first row is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from foretest.displays import Floats
+from foretest.estimators import Estimator
+from foretest.log import Rows
+from foretest.normaliser import Normaliser
+from foretest.settings import VALUE_MODEL, Settings
+from foretest.value_model import ValueModel
+from foretest.weights import Capped, PointWeighting, Uncapped, Weighting
+
+MOST_REWARDED = 1 << 17
+SAMPLED_DISPLAYS = 20_000
+SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
+
+# salts: what is derived from a unit's hash must not share bits with the samples of smallest hashes
+BUCKET_SALT = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fold adds up: fixed before the first row is read."""
+
+    settings: Settings
+    estimators: tuple[Estimator, ...] = ()
+    value_model: ValueModel | None = None
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return self.settings.log.rewards
+
+    @property
+    def row_is_unit(self) -> bool:
+        return self.settings.log.unit is None
+
+    @cached_property
+    def normaliser(self) -> Normaliser:
+        a = self.settings.analysis
+        return Normaliser(self.settings.treatment, self.settings.control, a.normaliser, a.draws, a.seed)
+
+    @cached_property
+    def health_weighting(self) -> Capped:
+        return Capped(self.settings.analysis.cap, self.settings.analysis.capping)
+
+    @cached_property
+    def weightings(self) -> list[Weighting]:
+        """Those of all rows: the estimators' and the two that health needs."""
+        asked = [self.weighting(e) for e in self.estimators]
+        return list(dict.fromkeys([Uncapped(), self.health_weighting, *(w for w in asked if not w.pointwise)]))
+
+    @cached_property
+    def point_weightings(self) -> list[PointWeighting]:
+        """Those of rewarded rows."""
+        asked = [self.weighting(e) for e in self.estimators]
+        return list(dict.fromkeys(w for w in asked if isinstance(w, PointWeighting)))
+
+    @cached_property
+    def stratified(self) -> list[Weighting]:
+        return list(dict.fromkeys(self.weighting(e) for e in self.estimators if e.stratified))
+
+    def weighting(self, estimator: Estimator) -> Weighting:
+        return estimator.weighting(self.settings.analysis)
+
+    @property
+    def can_draw(self) -> bool:
+        """Can rankings be drawn from both policies, and others than the shown be priced?"""
+        return all(getattr(p, "can_draw", True) for p in (self.settings.treatment, self.settings.control))
+
+    def table_of(self, metric: int) -> str:
+        """The strata of a metric: shared, unless each metric has a value model of its own."""
+        a = self.settings.analysis
+        return "" if a.strata != VALUE_MODEL or a.value is not None else self.metrics[metric]
+
+    @property
+    def tables(self) -> list[str]:
+        return list(dict.fromkeys(self.table_of(m) for m in range(len(self.metrics)))) if self.stratified else []
+
+    def values(self, rows: Rows) -> Floats | None:
+        """V(x), a column a metric, where an estimator asks for it."""
+        if rows.value is not None:
+            return np.repeat(rows.value[:, None], len(self.metrics), axis=1)
+        if self.value_model is not None and rows.features is not None:
+            return self.value_model.predict(rows.features, rows.unit)
+        return None
