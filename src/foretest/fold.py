@@ -81,9 +81,7 @@ class Fold:
         values = plan.values(rows)
         codes = self._strata(rows, values)
         for table, code in codes.items():
-            s["strata_n"][table] = add_padded(
-                s["strata_n"][table], self._by_cell(code, bucket, np.ones(len(rows)), table)
-            )
+            s["strata_n"][table] = add_padded(s["strata_n"][table], self._by_cell(code, bucket, None, table))
         for weighting in plan.weightings:
             self._add_weights(weighting, weighting.log_h(log_w), rows, rewarded, bucket, codes)
         self._add_models(rows, log_w, bucket, values)
@@ -117,7 +115,7 @@ class Fold:
         }
 
     def _by_cell(
-        self, code: npt.NDArray[np.int64], bucket: npt.NDArray[np.int64], amounts: Floats, table: str
+        self, code: npt.NDArray[np.int64], bucket: npt.NDArray[np.int64], amounts: Floats | None, table: str
     ) -> Floats:
         buckets = self.plan.settings.analysis.buckets
         size = len(self.state["strata"][table].labels) * buckets

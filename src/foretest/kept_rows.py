@@ -38,8 +38,12 @@ class KeptRows:
         return sum(len(part["unit"]) for part in self.parts)
 
     def below(self, unit: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """The rows that may be kept, seen from the unit's hash alone."""
-        return np.flatnonzero(unit <= np.uint64(self.highest))
+        """The rows that may be kept, seen from the unit's hash alone: no more than the first of them, and ties."""
+        rows = np.flatnonzero(unit <= np.uint64(self.highest))
+        if len(rows) <= self.limit:
+            return rows
+        held = unit[rows]
+        return np.asarray(rows[held <= np.partition(held, self.limit - 1)[self.limit - 1]])
 
     def add(self, columns: Columns, seen: int, displays: Displays | None = None) -> None:
         """Add rows; `seen` counts those left out by `below` too."""
@@ -48,6 +52,8 @@ class KeptRows:
             self.parts.append(columns)
             if displays is not None:
                 self.displays.append(displays.compact())
+        if len(columns["unit"]) >= self.limit:
+            self.highest = min(self.highest, int(columns["unit"].max()))
         if len(self) > 2 * self.limit:
             self._drop()
 
