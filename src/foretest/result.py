@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -53,6 +54,7 @@ class Metric:
     estimates: dict[str, Estimate]
     headline: str | None
     verdict: str
+    cap_path: dict[str, Any] | None = None  # of an offline test
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Result:
     metrics: dict[str, Metric]
     health: dict[str, Any]
     notes: list[str] = field(default_factory=list)
+    weights: dict[str, Any] | None = None  # of an offline test
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -76,6 +79,7 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
+                "weights": self.weights,
                 "notes": self.notes,
             }
         )
@@ -84,6 +88,12 @@ class Result:
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…` and `cap-estimates-…`."""
+        from foretest.report.figures import result_figures
+
+        return result_figures(self.to_dict())
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat row a metric and estimator."""
@@ -125,12 +135,15 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "estimates": estimates,
         "headline": metric.headline,
         "verdict": metric.verdict,
+        "cap_path": metric.cap_path,
     }
 
 
 def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
-    """A document as JSON text; with a path it is also written there."""
+    """A document as JSON text, a list of numbers on one line; with a path it is also written there."""
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    # a line break inside a string is two characters: what spans lines here is layout, and without quotes it is numbers
+    text = re.sub(r"\[\n[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), text)
     if path is not None:
         write_whole(Path(path), text)
     return text
@@ -157,13 +170,23 @@ def finite(value: Any) -> Any:
 
 def write_whole(path: Path, text: str) -> None:
     """Write beside, then rename: the file is there whole, or as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    write_all({path: text.encode("utf-8")})
+
+
+def write_all(files: dict[Path, bytes]) -> None:
+    """Write all beside their places, then rename all: where one cannot be written, every file is as it was."""
+    staged: dict[Path, str] = {}
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, staged[path] = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            os.chmod(staged[path], 0o644)
+        for path, name in list(staged.items()):
+            os.replace(name, path)
+            del staged[path]
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        for name in staged.values():
+            Path(name).unlink(missing_ok=True)
         raise
