@@ -6,6 +6,8 @@ import json
 import math
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,11 +159,18 @@ def finite(value: Any) -> Any:
 
 def write_whole(path: Path, text: str) -> None:
     """Write beside, then rename: the file is there whole, or as it was."""
+    with whole_file(path) as beside:
+        beside.write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(descriptor)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        yield Path(name)
         os.chmod(name, 0o644)
         os.replace(name, path)
     except BaseException:

@@ -9,7 +9,17 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, FailOn, Logs, Overrides, SettingsFile, Threads, refuse_threads, verdicts
+from foretest.cli.options import (
+    AsJson,
+    FailOn,
+    Logs,
+    MaybeSettingsFile,
+    Overrides,
+    SettingsFile,
+    Threads,
+    refuse_threads,
+    verdicts,
+)
 from foretest.cli.output import deliver, print_json, refuse_place, show
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
@@ -21,7 +31,7 @@ def run(
     log: Logs,
     /,
     *,
-    config: SettingsFile,
+    config: MaybeSettingsFile = None,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
     json: AsJson = False,
     fail_on: FailOn = "",
@@ -30,12 +40,13 @@ def run(
 ) -> int:
     """The offline A/B test: a table on stdout, OUT/result.json.
 
+    Takes saved aggregates too, which know their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
     wanted = verdicts(fail_on)
     refuse_threads(threads)
     refuse_place(out)
-    test = _test(config, analysis)
+    test = configured_test("run", log, config, analysis)
     with progress_bar() as progress:
         result = test.run([str(path) for path in log], threads=threads, progress=progress)
     return deliver(result, out, json, wanted)
@@ -56,7 +67,7 @@ def check(
     Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
     """
     refuse_threads(threads)
-    test = _test(config, analysis)
+    test = configured_test("check", log, config, analysis)
     with progress_bar() as progress:
         result = test.check([str(path) for path in log], threads=threads, progress=progress)
     if json:
@@ -68,11 +79,19 @@ def check(
     return 0
 
 
-def _test(config: Path, overrides: Any) -> Any:
+def configured_test(command: str, log: list[Path], config: Path | None, overrides: Any) -> Any:
+    """The test of a settings file, or the one that saved aggregates were made for, with the options given beside it."""
     from foretest.lineup import lineup
     from foretest.offline import OfflineTest
+    from foretest.saved.files import saved_files
+    from foretest.sources import open_source
 
-    test = OfflineTest.from_toml(config)
+    if config is not None:
+        test = OfflineTest.from_toml(config)
+    elif saved_files(open_source(list(log))):
+        test = OfflineTest.from_aggregates(list(log))
+    else:
+        raise BadInput(f"{command} needs --config or -c: The settings file (TOML). See foretest {command} --help.")
     given = {
         f.name: getattr(overrides, f.name) for f in fields(Analysis) if getattr(overrides, f.name, None) is not None
     }
@@ -83,5 +102,5 @@ def _test(config: Path, overrides: Any) -> Any:
     try:
         lineup(test.settings)
     except BadInput as error:
-        raise BadInput(f"{config}: {error}") from None
+        raise BadInput(f"{config}: {error}" if config is not None else str(error)) from None
     return test
