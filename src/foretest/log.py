@@ -163,12 +163,11 @@ class Reader:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
         log, batch = self.settings.log, chunk.batch
         rewards = np.column_stack([self._reward(batch, name) for name in log.rewards])
-        position = np.arange(chunk.position, chunk.position + batch.num_rows, dtype=np.int64)
         identity = None if log.id is None else _hash_keys(log.id, batch[log.id])
         if log.unit is not None:
             unit = _hash_keys(log.unit, batch[log.unit])
         else:
-            unit = hash_integers(position) if identity is None else identity
+            unit = hash_integers(chunk.positions()) if identity is None else identity
         if self.value_model_only:
             nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
             displays = Displays({}, nothing, nothing.lengths, unit)

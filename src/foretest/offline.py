@@ -25,6 +25,8 @@ from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata
 from foretest.inference.delta import delta_interval, std_error
 from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
+from foretest.packed.reading import packed_logs, rewarded_rows, why_all_rows
+from foretest.packed.writing import pack
 from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
@@ -155,6 +157,12 @@ class OfflineTest:
         write_aggregates(path, aggregates, notes, r_max, inputs=inputs)
         shutil.rmtree(parts, ignore_errors=True)
 
+    def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
+        """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
+        for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
+        source = open_source(log)
+        pack(source, self.settings, Path(out), progress=stage(progress, "pack", source))
+
     def _aggregate(
         self, source: Source, parts: Path | None, threads: int | None, batch_rows: int, progress: Progress | None
     ) -> tuple[Aggregates, list[str], dict[str, float]]:
@@ -167,6 +175,15 @@ class OfflineTest:
         r_max = reader.r_max(source)
         if plan.settings.analysis.interval == "bernstein":
             _require_r_max(plan, r_max)
+        packed = packed_logs(source)
+        reason = why_all_rows(packed, plan) if packed else None
+        if packed and reason is None:
+            done = stage(progress, "read", rewarded_rows(packed))
+            aggregates = Aggregates.total([log.read(reader, plan, threads, batch_rows, done) for log in packed])
+            return aggregates, [*notes, *_sampled_health(aggregates)], r_max
+        if reason is not None:
+            folders = ", ".join(str(log.folder) for log in packed)
+            notes.append(f"{folders}: packed, but all rows were read: {reason}.")
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
@@ -230,6 +247,16 @@ class OfflineTest:
                 yield rows.features, rows.rewards, rows.unit
 
         return fit_value_model(batches(), folds, a.seed)
+
+
+def _sampled_health(aggregates: Aggregates) -> list[str]:
+    cap = aggregates.plan.health_weighting
+    if not aggregates.sampled.get(cap):
+        return []
+    return [
+        f"health at cap {cap.cap:g} is estimated from a sample of {len(aggregates.sample):,} displays: the log was"
+        " packed with another cap."
+    ]
 
 
 def _reader(plan: Plan) -> Reader:

@@ -1,4 +1,4 @@
-"""foretest aggregate."""
+"""foretest aggregate, foretest pack."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from cyclopts import Parameter
 
 from foretest.cli.application import app
 from foretest.cli.offline import configured_test
-from foretest.cli.options import Logs, MaybeSettingsFile, Overrides, Threads, refuse_threads
-from foretest.cli.output import refuse_file
+from foretest.cli.options import Logs, MaybeSettingsFile, Overrides, SettingsFile, Threads, refuse_threads
+from foretest.cli.output import refuse_file, refuse_place
 from foretest.progress import progress_bar
 
 
@@ -35,4 +35,26 @@ def aggregate(
     with progress_bar() as progress:
         test.save_aggregates([str(path) for path in log], out, threads=threads, progress=progress)
     print(f"Written: {out} ({out.stat().st_size / 1e6:,.1f} MB). Next: foretest run {out}")
+    return 0
+
+
+@app.command
+def pack(
+    log: Logs,
+    /,
+    *,
+    config: SettingsFile,
+    out: Annotated[Path, Parameter(name=("--out", "-o"), help="The folder to write.")],
+    analysis: Overrides = None,
+) -> int:
+    """Rewrite a log so that rows with a reward sit together: run then reads no others where it can.
+
+    is, cis, point-ncis and point-ncis-adaptive need only those. All rows and columns are kept.
+    Example: foretest pack logs/*.parquet -c test.toml -o packed
+    """
+    refuse_place(out.absolute().parent)
+    test = configured_test("pack", log, config, analysis)
+    with progress_bar() as progress:
+        test.pack([str(path) for path in log], out, progress=progress)
+    print(f"Written: {out}. Next: foretest run {out} -c {config} --estimators point-ncis-adaptive")
     return 0

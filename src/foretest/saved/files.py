@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -19,15 +17,13 @@ from foretest.aggregates import Aggregates
 from foretest.errors import BadInput
 from foretest.plan import Plan
 from foretest.result import whole_file
-from foretest.saved.flat import SCHEMA, Array, Flat, array_row, batch_of, flatten, from_batches, restore, tree_row
+from foretest.saved.flat import SCHEMA, array_row, batch_of, flatten, from_batches, restore, tree_row
 from foretest.saved.recipe import Recipe, refuse_repeated
 from foretest.settings import Settings
 
 KEY = b"foretest.aggregates"
 _FIRST_ROWS = 1024  # of kept rows, in the first block; each later block doubles what is there
-_AT_ONCE = 16  # files held in memory while they are added up
-
-Hashes = npt.NDArray[np.uint64]
+_AT_ONCE = 8  # files held in memory while they are added up
 
 
 def write_aggregates(
@@ -42,8 +38,8 @@ def write_aggregates(
     """Write aggregates with what they were made with: the file is there whole, or as it was.
 
     The first row group has the tree of arrays and all that is always read. The kept rows (those of the smallest unit
-    hashes, in order) follow: their hashes, then blocks of their other columns, so that a merge reads only the heads
-    of each that survive. `more` are further entries for the file's metadata.
+    hashes, in order) follow in blocks, with the last hash of each in the metadata, so that a merge reads only the
+    heads that may survive. `more` are further entries for the metadata.
     """
     flat = flatten(aggregates)
     kept = {name: rows for name, rows in _kept_rows(flat.tree) if rows.columns}
@@ -52,10 +48,10 @@ def write_aggregates(
     groups, places = [always], {}
     for name, rows in kept.items():
         columns = {column: flat.arrays[array] for column, array in rows.columns.items()}
-        hashes = columns.pop(rows.order[0])
+        hashes = columns[rows.order[0]]
         ends = _block_ends(len(hashes))
-        places[name] = {"group": len(groups), "ends": ends, "limit": rows.limit}
-        groups.append([array_row(rows.columns[rows.order[0]], hashes)])
+        last = [int(hashes[end - 1]) for end in ends]
+        places[name] = {"group": len(groups), "ends": ends, "hashes": last, "limit": rows.limit}
         for begin, end in zip([0, *ends], ends, strict=False):
             groups.append([array_row(rows.columns[column], array[begin:end]) for column, array in columns.items()])
     recipe = Recipe.of(aggregates.plan, notes, r_max, inputs)
@@ -86,7 +82,11 @@ def saved_files(source: Any) -> list[SavedFile]:
             f"{first} holds aggregates and {other} is a log: they cannot be mixed. Fold the log first, with foretest"
             " aggregate, then give its aggregates."
         )
-    return [SavedFile.of_schema(Path(name), schema) for name, schema in files]
+    found = [SavedFile.of_schema(Path(name), schema) for name, schema in files]
+    for file in found:
+        if "packed" in file.document:
+            raise BadInput(f"{file.name}: a part of a packed log. Give its folder, {file.path.parent}.")
+    return found
 
 
 def merge_saved(files: Sequence[SavedFile], settings: Settings) -> tuple[Aggregates, list[str], dict[str, float]]:
@@ -115,17 +115,9 @@ def merge_files(files: Sequence[SavedFile], plan: Plan) -> Aggregates:
     running: list[Aggregates] = []
     with ThreadPoolExecutor(2) as pool:
         for begin in range(0, len(files), _AT_ONCE):
-            at = range(begin, min(begin + _AT_ONCE, len(files)))
-            running = [Aggregates.total([*running, *pool.map(lambda i: files[i].read(plan, heads[i]), at)])]
+            some = pool.map(lambda file: file.read(plan, heads), files[begin : begin + _AT_ONCE])
+            running = [Aggregates.total([*running, *some])]
     return running[0]
-
-
-@dataclass(frozen=True)
-class Head:
-    """How many of a file's kept rows are among the first of all files, and the hash above which none is."""
-
-    rows: int
-    highest: int
 
 
 @dataclass(frozen=True)
@@ -157,28 +149,21 @@ class SavedFile:
     def plan(self, settings: Settings) -> Plan:
         return self.recipe.plan(self.name, settings)
 
-    def read(self, plan: Plan, heads: Mapping[str, Head] | None = None) -> Aggregates:
-        """The aggregates; of kept rows only the heads, where they are given."""
+    def read(self, plan: Plan, heads: Mapping[str, int] | None = None) -> Aggregates:
+        """The aggregates; of kept rows only the blocks that begin below the hashes in `heads`."""
         heads = heads or {}
         with _damage(self.path), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
             groups = [0]
             for name, place in self.document["kept"].items():
                 blocks = len(place["ends"])
                 if name in heads:
-                    blocks = min(blocks, int(np.searchsorted(place["ends"], heads[name].rows)) + 1)
-                groups += range(place["group"], place["group"] + 1 + blocks)
+                    blocks = min(blocks, sum(last < heads[name] for last in place["hashes"]) + 1)
+                groups += range(place["group"], place["group"] + blocks)
             flat = from_batches(file.read_row_groups(groups, use_threads=False).to_batches())
-            return restore(_cut(flat, heads), plan)
-
-    def hashes(self, name: str) -> Hashes:
-        """The unit hashes of kept rows, in order."""
-        with _damage(self.path), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
-            place = self.document["kept"].get(name)
-            if place is None:
-                return np.zeros(0, np.uint64)
-            table = file.read_row_group(place["group"], use_threads=False)
-            [array] = from_batches(table.to_batches()).arrays.values()
-            return array
+            for name, kept in _kept_rows(flat.tree):
+                if name in heads:
+                    kept.fields["highest"] = min(kept.fields["highest"], heads[name])
+            return restore(flat, plan)
 
 
 def is_saved(schema: pa.Schema) -> bool:
@@ -228,28 +213,22 @@ def _block_ends(rows: int) -> list[int]:
     return [*ends, rows]
 
 
-def _heads(files: Sequence[SavedFile]) -> list[dict[str, Head]]:
-    """What of each file's kept rows can be among the first of all files."""
-    heads: list[dict[str, Head]] = [{} for _ in files]
-    places: dict[str, int] = {name: at["limit"] for file in files for name, at in file.document["kept"].items()}
-    for name, limit in places.items():
-        hashes = [file.hashes(name) for file in files]
-        every = np.concatenate(hashes)
-        if len(every) > limit:
-            highest = np.partition(every, limit - 1)[limit - 1]
-            for i, own in enumerate(hashes):
-                heads[i][name] = Head(int(np.searchsorted(own, highest, side="right")), int(highest))
+def _heads(files: Sequence[SavedFile]) -> dict[str, int]:
+    """Of each set of kept rows a hash above which no row is among the first of all files, from the ends of blocks."""
+    heads: dict[str, int] = {}
+    for name in dict.fromkeys(name for file in files for name in file.document["kept"]):
+        places = [file.document["kept"][name] for file in files if name in file.document["kept"]]
+        held = 0
+        for last, rows in sorted(
+            (last, end - begin)
+            for place in places
+            for begin, end, last in zip([0, *place["ends"]], place["ends"], place["hashes"], strict=False)
+        ):
+            held += rows
+            if held >= places[0]["limit"]:
+                heads[name] = last
+                break
     return heads
-
-
-def _cut(flat: Flat, heads: Mapping[str, Head]) -> Flat:
-    arrays: dict[str, Array] = dict(flat.arrays)
-    for name, kept in _kept_rows(flat.tree):
-        if name in heads:
-            kept.fields["highest"] = heads[name].highest
-            for array in kept.columns.values():
-                arrays[array] = arrays[array][: heads[name].rows]
-    return Flat(flat.tree, arrays)
 
 
 @contextmanager

@@ -129,14 +129,10 @@ def tree_row(tree: Any) -> Row:
 
 def array_row(name: str, array: Array) -> Row:
     """One array, or a piece of it along its first axis: pieces of one name follow each other."""
-    packed = _narrow(array)
-    return {
-        "name": name,
-        "dtype": array.dtype.newbyteorder("<").str,
-        "stored": packed.dtype.newbyteorder("<").str,
-        "shape": list(array.shape),
-        "data": np.ascontiguousarray(packed, packed.dtype.newbyteorder("<")).data.cast("B") if packed.size else b"",
-    }
+    narrow = _narrow(array)
+    dtype, stored = (a.dtype.newbyteorder("<").str for a in (array, narrow))
+    data = narrow.astype(stored, copy=False).tobytes()
+    return {"name": name, "dtype": dtype, "stored": stored, "shape": list(array.shape), "data": data}
 
 
 def from_batches(batches: Iterable[pa.RecordBatch]) -> Flat:

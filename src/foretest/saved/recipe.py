@@ -30,6 +30,11 @@ LAYOUT = 1
 FREE = ("confidence_level", "interval", "n_resamples", "headline")
 _SIZE = 1 << 16  # of the head and tail that a file is known by
 
+
+class OtherLayout(BadInput):
+    """Aggregates that another version wrote."""
+
+
 Tables = dict[str, dict[str, Any]]
 
 
@@ -81,7 +86,7 @@ class Recipe:
         """Read it back; another layout or hash is refused, with the version that wrote it."""
         layout, hashed, version = (document.get(key) for key in ("layout", "hash", "foretest"))
         if layout != LAYOUT or hashed != hashing.NAME:
-            raise BadInput(
+            raise OtherLayout(
                 f"{name}: aggregates of Foretest {version}, in layout {layout} with hash {hashed}; Foretest"
                 f" {__version__} has layout {LAYOUT} with hash {hashing.NAME}. Fold the log again with foretest"
                 " aggregate."
@@ -305,6 +310,19 @@ def _difference(mine: Tables, theirs: Tables) -> tuple[str, Any, Any] | None:
         if a.get(key) != b.get(key):
             return key, a.get(key), b.get(key)
     return None
+
+
+def first_difference(mine: Tables, theirs: Tables) -> str | None:
+    """How settings were other than they are now, in words; None where they are the same.
+
+    >>> first_difference({"analysis": {"buckets": 1024}}, {"analysis": {"buckets": 64}})
+    'with buckets = 1024, not with buckets = 64'
+    """
+    difference = _difference(mine, theirs)
+    if difference is None:
+        return None
+    key, before, now = difference
+    return f"{_with(key, before)}, not {_with(key, now)}"
 
 
 def _with(key: str, value: Any) -> str:

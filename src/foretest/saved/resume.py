@@ -16,7 +16,7 @@ from foretest.log import Reader
 from foretest.plan import Plan
 from foretest.saved.files import SavedFile, write_aggregates
 from foretest.saved.recipe import Recipe, content_of, digest, source_paths
-from foretest.sources import BATCH_ROWS, Chunk, Part, Source, open_source
+from foretest.sources import BATCH_ROWS, Chunk, Part, Source, open_source, pack_of
 
 FEWEST_ROWS = 1 << 20  # between two saves: a save costs half a second
 SECONDS = 20.0  # between two saves, about, once the pace is known
@@ -42,7 +42,7 @@ def fold_resumably(
     def fold(some: Source) -> Aggregates:
         return local.aggregate(some, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress)
 
-    if parts is None or len(paths) < 2:
+    if parts is None or len(paths) < 2 or any(pack_of(schema) for _, schema in source.schemas()):
         return fold(source)
     place = parts / f"{_key(paths, plan)}.parquet"
     running, done = _saved_state(place, plan)
