@@ -18,7 +18,7 @@ from foretest.kernels.checks import positions_in, ranking_faults
 from foretest.kernels.hashing import hash_integers, hash_strings
 from foretest.policies.base import policy_columns, refuse_not_finite
 from foretest.settings import VALUE_MODEL, Settings
-from foretest.sources import Chunk, Source
+from foretest.sources import AGGREGATES, Chunk, Source
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,8 @@ class Reader:
     def check(self, source: Source) -> None:
         """Refuse a log that lacks a column or has one of the wrong type, before any row is read."""
         for name, schema in source.schemas():
+            if AGGREGATES in (schema.metadata or {}):
+                raise BadInput(f"{name}: holds saved aggregates, expected a log. Aggregates are for foretest run.")
             wanted = list(self._roles)
             extra = (
                 []

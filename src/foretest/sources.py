@@ -20,6 +20,7 @@ BATCH_ROWS = 1 << 16
 
 ROW_NUMBER = "foretest_row"  # the column of a packed log that says where its rows stood
 PACKED = b"foretest.packed"  # in the metadata of its files
+AGGREGATES = b"foretest.aggregates"  # in that of saved aggregates
 
 
 class Chunk(NamedTuple):

@@ -26,7 +26,7 @@ from foretest.kept_rows import KeptRows
 from foretest.lineup import lineup
 from foretest.log import Reader
 from foretest.packed.reading import BASE, REST, REWARDED, PackedLog
-from foretest.saved.files import saved_files, write_aggregates
+from foretest.saved.files import write_aggregates
 from foretest.saved.recipe import inputs_of
 from foretest.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
@@ -41,12 +41,12 @@ def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progr
     The folder is written beside its place and renamed; one that is there already is replaced if it is a packed log
     (or empty), and refused otherwise. Memory is that of a batch and of the row groups being filled.
     """
-    _refuse_source(source, out)
     # sums that no estimator asks for: whichever is asked for later finds them
     settings = dataclasses.replace(settings, analysis=settings.analysis.replace(estimators=None, headline=None))
     plan = dataclasses.replace(lineup(settings)[0], estimators=())
     reader = Reader(settings)
     reader.check(source)
+    _refuse_source(source, out)
     schema = _common_schema(source)
     reader.check(_Files([(str(out), schema)]))
     name = uuid.uuid4().hex
@@ -85,9 +85,6 @@ def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progr
 
 
 def _refuse_source(source: Source, out: Path) -> None:
-    saved = saved_files(source)
-    if saved:
-        raise BadInput(f"{saved[0].name}: holds aggregates, expected a log.")
     for name, schema in source.schemas():
         for column in schema.names:
             if schema.names.count(column) > 1:

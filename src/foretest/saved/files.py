@@ -18,11 +18,12 @@ from foretest.errors import BadInput
 from foretest.plan import Plan
 from foretest.result import whole_file
 from foretest.saved.flat import SCHEMA, array_row, batch_of, flatten, from_batches, restore, tree_row
-from foretest.saved.recipe import Recipe, refuse_repeated
+from foretest.saved.recipe import Recipe, digest, refuse_repeated
 from foretest.settings import Settings
+from foretest.sources import AGGREGATES
 
-KEY = b"foretest.aggregates"
 _FIRST_ROWS = 1024  # of kept rows, in the first block; each later block doubles what is there
+_CHECKSUM = b"foretest.checksum"
 _AT_ONCE = 8  # files held in memory while they are added up
 
 
@@ -56,7 +57,7 @@ def write_aggregates(
             groups.append([array_row(rows.columns[column], array[begin:end]) for column, array in columns.items()])
     recipe = Recipe.of(aggregates.plan, notes, r_max, inputs)
     document = {**recipe.to_json(), "rows": aggregates.rows, "kept": places, **(more or {})}
-    schema = SCHEMA.with_metadata({KEY: json.dumps(document, allow_nan=False).encode()})
+    schema = SCHEMA.with_metadata(_metadata(document))
     with whole_file(Path(path)) as beside, pq.ParquetWriter(
         beside, schema, compression="zstd", use_dictionary=False, write_statistics=False, write_page_checksum=True
     ) as writer:  # fmt: skip
@@ -139,7 +140,9 @@ class SavedFile:
         if not is_saved(schema):
             raise BadInput(f"{path}: no aggregates, but another Parquet file. Make them with foretest aggregate.")
         with _damage(path):
-            document = json.loads(schema.metadata[KEY])
+            if digest(schema.metadata[AGGREGATES]).encode() != schema.metadata[_CHECKSUM]:
+                raise ValueError("what it says of itself was changed")
+            document = json.loads(schema.metadata[AGGREGATES])
             return cls(path, Recipe.from_json(str(path), document), document)
 
     @property
@@ -166,9 +169,14 @@ class SavedFile:
             return restore(flat, plan)
 
 
+def _metadata(document: Mapping[str, Any]) -> dict[bytes, bytes]:
+    text = json.dumps(document, allow_nan=False).encode()
+    return {AGGREGATES: text, _CHECKSUM: digest(text).encode()}  # pages have checksums, metadata has none
+
+
 def is_saved(schema: pa.Schema) -> bool:
     """Is it the schema of a file of aggregates?"""
-    return KEY in (schema.metadata or {})
+    return AGGREGATES in (schema.metadata or {})
 
 
 @dataclass(frozen=True)

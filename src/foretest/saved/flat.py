@@ -178,6 +178,8 @@ def _narrow(array: Array) -> Array:
             limits = np.iinfo(dtype)
             if not (whole and limits.min <= low and high <= limits.max):
                 continue
+        elif array.dtype.kind != "f":
+            continue
         with np.errstate(over="ignore", invalid="ignore"):
             narrow = array.astype(dtype)
             if narrow.astype(array.dtype).tobytes() == array.tobytes():

@@ -285,11 +285,12 @@ def _told(estimator: Estimator) -> dict[str, Any]:
 
 
 def _an_estimator(told: Mapping[str, Any]) -> str:
-    """An estimator with the parameters that were given to it."""
+    """An estimator with the parameters that were given to it, and its class if it is a user's own."""
     what = told["what"]
     given = {k: v for k, v in what.items() if k not in ("class", "name") and v is not None}
-    arguments = ", ".join(f"{key} = {_value(value)}" for key, value in given.items())
-    return f"{told['label']} ({arguments})" if arguments else str(told["label"])
+    own = [] if what["class"].startswith("foretest.") else [what["class"]]
+    said = ", ".join([*own, *(f"{key} = {_value(value)}" for key, value in given.items())])
+    return f"{told['label']} ({said})" if said else str(told["label"])
 
 
 def _flat(tables: Tables) -> dict[str, Any]:
