@@ -49,13 +49,11 @@ class PackedLog:
     def open(cls, folder: Path) -> PackedLog:
         place = folder / BASE
         if not place.is_file():
-            raise BadInput(f"{place}: the file is missing, without which a packed log is not whole. Pack it again.")
+            raise BadInput(f"{place}: the file is missing, and with it the sums of all rows. Pack the log again.")
         try:
-            return cls(folder, SavedFile.open(place))
+            return cls(folder, SavedFile.open(place, "Pack the log again."))
         except OtherLayout:
             return cls(folder, None)
-        except BadInput as error:
-            raise BadInput(str(error).replace("Fold the log again with foretest aggregate", "Pack it again")) from None
 
     def read(
         self, reader: Reader, plan: Plan, threads: int | None, batch_rows: int, progress: local.Progress | None

@@ -110,18 +110,9 @@ def _common_schema(source: Source) -> pa.Schema:
                     f"{name}: column '{found.name}' is {found.type}, but {held.type} in {first}: it must be of one type"
                     " in all files. Convert one of them."
                 ) from None
-            fields[found.name] = first, pa.field(found.name, _storable(one.type))
+            fields[found.name] = first, one.remove_metadata()
     fields.pop(ROW_NUMBER, None)
     return pa.schema([*(held for _, held in fields.values()), pa.field(ROW_NUMBER, pa.int64())])
-
-
-def _storable(kind: pa.DataType) -> pa.DataType:
-    """The same in a form that Parquet knows."""
-    if pa.types.is_list_view(kind):
-        return pa.list_(kind.value_type)
-    if pa.types.is_large_list_view(kind):
-        return pa.large_list(kind.value_type)
-    return pa.large_string() if pa.types.is_string_view(kind) else kind
 
 
 def _chunks(source: Source, schema: pa.Schema) -> Iterator[Chunk]:

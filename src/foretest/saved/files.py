@@ -23,6 +23,7 @@ from foretest.settings import Settings
 from foretest.sources import AGGREGATES
 
 _FIRST_ROWS = 1024  # of kept rows, in the first block; each later block doubles what is there
+_FOLD_AGAIN = "Fold the log again with foretest aggregate."
 _CHECKSUM = b"foretest.checksum"
 _AT_ONCE = 8  # files held in memory while they are added up
 
@@ -128,22 +129,23 @@ class SavedFile:
     path: Path
     recipe: Recipe
     document: Mapping[str, Any]
+    remedy: str  # for a damaged one
 
     @classmethod
-    def open(cls, path: Path) -> SavedFile:
-        with _damage(path), pq.ParquetFile(path) as file:
-            return cls.of_schema(path, file.schema_arrow)
+    def open(cls, path: Path, remedy: str = _FOLD_AGAIN) -> SavedFile:
+        with _damage(path, remedy), pq.ParquetFile(path) as file:
+            return cls.of_schema(path, file.schema_arrow, remedy)
 
     @classmethod
-    def of_schema(cls, path: Path, schema: pa.Schema) -> SavedFile:
+    def of_schema(cls, path: Path, schema: pa.Schema, remedy: str = _FOLD_AGAIN) -> SavedFile:
         """From the schema of a file that is open already."""
         if not is_saved(schema):
             raise BadInput(f"{path}: no aggregates, but another Parquet file. Make them with foretest aggregate.")
-        with _damage(path):
+        with _damage(path, remedy):
             if digest(schema.metadata[AGGREGATES]).encode() != schema.metadata[_CHECKSUM]:
                 raise ValueError("what it says of itself was changed")
             document = json.loads(schema.metadata[AGGREGATES])
-            return cls(path, Recipe.from_json(str(path), document), document)
+            return cls(path, Recipe.from_json(str(path), document), document, remedy)
 
     @property
     def name(self) -> str:
@@ -155,7 +157,7 @@ class SavedFile:
     def read(self, plan: Plan, heads: Mapping[str, int] | None = None) -> Aggregates:
         """The aggregates; of kept rows only the blocks that begin below the hashes in `heads`."""
         heads = heads or {}
-        with _damage(self.path), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+        with _damage(self.path, self.remedy), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
             groups = [0]
             for name, place in self.document["kept"].items():
                 blocks = len(place["ends"])
@@ -240,7 +242,7 @@ def _heads(files: Sequence[SavedFile]) -> dict[str, int]:
 
 
 @contextmanager
-def _damage(path: Path) -> Iterator[None]:
+def _damage(path: Path, remedy: str) -> Iterator[None]:
     """Whatever does not fit in a file that should be ours is told in a sentence."""
     try:
         yield
@@ -250,4 +252,4 @@ def _damage(path: Path) -> Iterator[None]:
         raise BadInput(f"{path}: no such file or folder.") from None
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise BadInput(f"{path}: damaged aggregates ({reason}). Fold the log again with foretest aggregate.") from None
+        raise BadInput(f"{path}: damaged aggregates ({reason}). {remedy}") from None
