@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -25,10 +26,15 @@ from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
+from foretest.packed.reading import packed_logs, rewarded_rows, why_all_rows
+from foretest.packed.writing import pack
 from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.result import Control, Estimate, Metric, Result, known
+from foretest.saved.files import merge_saved, saved_files, write_aggregates
+from foretest.saved.recipe import inputs_of
+from foretest.saved.resume import fold_resumably
 from foretest.settings import Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
@@ -84,6 +90,14 @@ class OfflineTest:
         return cls.from_settings(read_settings(path))
 
     @classmethod
+    def from_aggregates(cls, paths: Any) -> OfflineTest:
+        """The test that saved aggregates were made for, as their (first) file tells it."""
+        files = saved_files(open_source(paths))
+        if not files:
+            raise BadInput("no aggregates, but a log: it needs settings, as in OfflineTest.from_toml.")
+        return cls.from_settings(files[0].recipe.recorded(files[0].name))
+
+    @classmethod
     def from_settings(cls, settings: Settings) -> OfflineTest:
         test = cls.__new__(cls)
         test.settings = settings
@@ -102,7 +116,8 @@ class OfflineTest:
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
     ) -> Result:
-        """The whole road, for any log: a path, glob, folder or list of Parquet files, a dataframe, an Arrow stream."""
+        """The whole road, for any log: a path, glob, folder or list of Parquet files, a dataframe, an Arrow stream; or
+        from saved aggregates of this test, which are recognised by what they hold."""
         aggregates, notes, r_max = self.aggregate(log, threads=threads, batch_rows=batch_rows, progress=progress)
         return self.analyse(aggregates, notes, r_max)
 
@@ -122,29 +137,71 @@ class OfflineTest:
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
     ) -> tuple[Aggregates, list[str], dict[str, float]]:
-        """Fold a log: the aggregates, notes for the reader, and the known bounds of rewards."""
+        """Fold a log, or add up saved aggregates: the sums, notes for the reader, and the known bounds of rewards."""
+        return self._aggregate(open_source(log), None, threads, batch_rows, progress)
+
+    def save_aggregates(
+        self,
+        log: Any,
+        path: str | Path,
+        *,
+        threads: int | None = None,
+        batch_rows: int = BATCH_ROWS,
+        progress: Progress | None = None,
+    ) -> None:
+        """Fold a log into a file, which `run` takes in place of the log. Of several files those that are folded are
+        remembered beside it, in `<path>.parts`: after a kill the same call goes on from there."""
+        path, source = Path(path), open_source(log)
+        parts = path.with_name(f"{path.name}.parts")
+        inputs = [known for file in saved_files(source) for known in file.recipe.inputs] or inputs_of(source)
+        aggregates, notes, r_max = self._aggregate(source, parts, threads, batch_rows, progress)
+        write_aggregates(path, aggregates, notes, r_max, inputs=inputs)
+        shutil.rmtree(parts, ignore_errors=True)
+
+    def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
+        """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
+        for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
         source = open_source(log)
+        pack(source, self.settings, Path(out), progress=stage(progress, "pack", source))
+
+    def _aggregate(
+        self, source: Source, parts: Path | None, threads: int | None, batch_rows: int, progress: Progress | None
+    ) -> tuple[Aggregates, list[str], dict[str, float]]:
+        saved = saved_files(source)
+        if saved:
+            return merge_saved(saved, self.settings)
         plan, notes = lineup(self.settings)
         reader = _reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
         if plan.settings.analysis.interval == "bernstein":
             _require_r_max(plan, r_max)
+        packed = packed_logs(source)
+        reason = why_all_rows(packed, plan) if packed else None
+        if packed and reason is None:
+            done = stage(progress, "read", rewarded_rows(packed))
+            aggregates = Aggregates.total([log.read(reader, plan, threads, batch_rows, done) for log in packed])
+            return aggregates, [*notes, *_sampled_health(aggregates)], r_max
+        if reason is not None:
+            folders = ", ".join(str(log.folder) for log in packed)
+            notes.append(f"{folders}: packed, but all rows were read: {reason}.")
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
                     source = spool(source, reader.columns, folder)
                 plan = dataclasses.replace(plan, value_model=self._fit(source, reader, progress))
-            aggregates = local.aggregate(
-                source, reader, plan, threads=threads, batch_rows=batch_rows, progress=stage(progress, "read", source)
+            done = stage(progress, "read", source)
+            aggregates = fold_resumably(
+                source, reader, plan, parts, threads=threads, batch_rows=batch_rows, progress=done
             )
         return aggregates, notes, r_max
 
     def analyse(self, aggregates: Aggregates, notes: list[str], r_max: dict[str, float]) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
-        plan, a = self._plan_for(aggregates), self.settings.analysis
-        aggregates = dataclasses.replace(aggregates, plan=plan)
+        plan, more = self._plan_for(aggregates)
+        a, notes = self.settings.analysis, list(dict.fromkeys([*notes, *more]))
+        aggregates = dataclasses.replace(aggregates, plan=dataclasses.replace(aggregates.plan, settings=self.settings))
         if a.interval == "bernstein":
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
@@ -159,15 +216,22 @@ class OfflineTest:
         weights = weight_distribution(aggregates)
         return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights)
 
-    def _plan_for(self, aggregates: Aggregates) -> Plan:
-        plan, _ = lineup(self.settings)
+    def _plan_for(self, aggregates: Aggregates) -> tuple[Plan, list[str]]:
+        """The estimators to analyse, among those that were folded, and notes on what was left out."""
+        plan, notes = lineup(self.settings)
         folded = {e.label: e for e in aggregates.plan.estimators}
+        chosen = []
         for estimator in plan.estimators:
-            if folded.get(estimator.label) != estimator or aggregates.plan.weighting(estimator) != plan.weighting(
-                estimator
-            ):
-                raise BadInput(f"the aggregates do not hold {estimator.label} with these settings: fold the log again.")
-        return dataclasses.replace(aggregates.plan, settings=self.settings, estimators=plan.estimators)
+            label = estimator.label
+            if self.settings.analysis.estimators is None and label not in folded:
+                notes.append(f"{label} was left out: the aggregates do not hold it.")
+                continue
+            if folded.get(label) != estimator or aggregates.plan.weighting(estimator) != plan.weighting(estimator):
+                raise BadInput(f"the aggregates do not hold {label} with these settings: fold the log again.")
+            chosen.append(estimator)
+        if not chosen:
+            raise BadInput(f"the aggregates hold none of the estimators that can run: {', '.join(folded)}.")
+        return dataclasses.replace(plan, estimators=tuple(chosen)), notes
 
     def _fit(self, log: Source, reader: Reader, progress: Progress | None) -> ValueModel:
         """V(x): cross-fitted on the log, or fitted on a separate one."""
@@ -186,6 +250,16 @@ class OfflineTest:
                 yield rows.features, rows.rewards, rows.unit
 
         return fit_value_model(batches(), folds, a.seed)
+
+
+def _sampled_health(aggregates: Aggregates) -> list[str]:
+    cap = aggregates.plan.health_weighting
+    if not aggregates.sampled.get(cap):
+        return []
+    return [
+        f"health at cap {cap.cap:g} is estimated from a sample of {len(aggregates.sample):,} displays: the log was"
+        " packed with another cap."
+    ]
 
 
 def _reader(plan: Plan) -> Reader:

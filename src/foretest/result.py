@@ -7,6 +7,8 @@ import math
 import os
 import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,18 +177,21 @@ def write_whole(path: Path, text: str) -> None:
 
 def write_all(files: dict[Path, bytes]) -> None:
     """Write all beside their places, then rename all: where one cannot be written, every file is as it was."""
-    staged: dict[Path, str] = {}
-    try:
+    with ExitStack() as places:
         for path, content in files.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, staged[path] = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(content)
-            os.chmod(staged[path], 0o644)
-        for path, name in list(staged.items()):
-            os.replace(name, path)
-            del staged[path]
+            places.enter_context(whole_file(path)).write_bytes(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(descriptor)
+    try:
+        yield Path(name)
+        os.chmod(name, 0o644)
+        os.replace(name, path)
     except BaseException:
-        for name in staged.values():
-            Path(name).unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)
         raise

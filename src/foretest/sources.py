@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -16,13 +18,24 @@ from foretest.errors import BadInput, nearest_file
 BATCH_ROWS = 1 << 16
 
 
+ROW_NUMBER = "foretest_row"  # the column of a packed log that says where its rows stood
+PACKED = b"foretest.packed"  # in the metadata of its files
+AGGREGATES = b"foretest.aggregates"  # in that of saved aggregates
+
+
 class Chunk(NamedTuple):
     """A batch of rows and where it stands."""
 
     batch: pa.RecordBatch
     source: str
     row: int  # of its first row, within the source
-    position: int  # of its first row, within the whole log
+    position: int  # of its first row, within the whole log; in a packed log, of the log's first row
+
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Where each row stands within the whole log."""
+        if ROW_NUMBER in self.batch.schema.names:
+            return self.position + np.asarray(self.batch[ROW_NUMBER])
+        return np.arange(self.position, self.position + self.batch.num_rows, dtype=np.int64)
 
 
 Part = Callable[[], Iterator[Chunk]]
@@ -51,9 +64,9 @@ class Source(Protocol):
 def open_source(log: Any) -> Source:
     """A log from what a user has: a path, glob or folder of Parquet, a list of these, or anything that speaks Arrow."""
     if isinstance(log, str | Path):
-        return ParquetFiles(_expand(log))
+        return _whole(ParquetFiles(_expand(log)))
     if isinstance(log, list | tuple) and log and all(isinstance(item, str | Path) for item in log):
-        return ParquetFiles(_once([path for item in log for path in _expand(item)]))
+        return _whole(ParquetFiles(_once([path for item in log for path in _expand(item)])))
     if isinstance(log, pa.Table):
         return ArrowTable(log)
     if isinstance(log, pa.RecordBatch):
@@ -112,6 +125,21 @@ def _once(paths: list[Path]) -> list[Path]:
     return paths
 
 
+def pack_of(schema: pa.Schema) -> str | None:
+    """The name of the packed log that a file is half of; None of any other file."""
+    name = (schema.metadata or {}).get(PACKED)
+    return None if name is None else name.decode()
+
+
+def _whole(files: ParquetFiles) -> ParquetFiles:
+    """The same files; half of a packed log would be taken for all of it."""
+    packs = [(path.parent, pack_of(schema)) for path, (schema, _) in zip(files.paths, files._files, strict=True)]
+    for path, pack in zip(files.paths, packs, strict=True):
+        if pack[1] is not None and packs.count(pack) != 2:
+            raise BadInput(f"{path}: one of the two files of a packed log. Give its folder, {path.parent}.")
+    return files
+
+
 @dataclass(frozen=True)
 class ParquetFiles:
     """Parquet files in order; a part is a run of row groups of about a million rows at the most."""
@@ -136,10 +164,15 @@ class ParquetFiles:
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         parts: list[Part] = []
         position = 0
-        for path, (_, metadata) in zip(self.paths, self._files, strict=True):
+        packs: dict[tuple[Path, str], int] = {}
+        for path, (schema, metadata) in zip(self.paths, self._files, strict=True):
             row = 0
+            pack = pack_of(schema)
+            begin = None if pack is None else packs.setdefault((path.parent, pack), position)
+            wanted = list(columns) if begin is None else list(dict.fromkeys([*columns, ROW_NUMBER]))
             for group in range(metadata.num_row_groups):
-                parts.append(_row_group(path, group, row, position + row, list(columns), batch_rows))
+                at = position + row if begin is None else begin
+                parts.append(_row_group(path, group, row, at, wanted, batch_rows))
                 row += metadata.row_group(group).num_rows
             position += row
         return parts
@@ -160,7 +193,8 @@ def _row_group(path: Path, group: int, row: int, position: int, columns: list[st
             # pre_buffer would hold whole row groups in memory
             with pq.ParquetFile(path, pre_buffer=False) as file:
                 for batch in file.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False):
-                    yield Chunk(batch, str(path), row + at, position + at)
+                    numbered = ROW_NUMBER in columns
+                    yield Chunk(batch, str(path), row + at, position if numbered else position + at)
                     at += batch.num_rows
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(path, error) from None

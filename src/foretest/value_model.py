@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -26,11 +28,13 @@ MOST_CATEGORIES = 250  # of a text feature; the rarest share one code
 class ValueModel:
     """Gradient-boosted trees with a Poisson loss, which suits rare rewards; one model a metric and fold.
 
-    `models[f]` did not see the units of fold f. A model fitted on a separate log has one fold.
+    `models[f]` did not see the units of fold f. A model fitted on a separate log has one fold. Two models with one
+    `fingerprint` predict the same: it is a hash of the rows they were fitted on, and of how.
     """
 
     models: tuple[tuple[Any, ...], ...]  # fold, metric; a number where there was nothing to learn
     encoder: Encoder
+    fingerprint: str = ""
 
     def predict(self, features: pa.RecordBatch, unit: Hashes) -> Floats:
         """V(x) of each row and metric, from the model that did not see the row's unit."""
@@ -101,7 +105,19 @@ def fit_value_model(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds
         models.append(
             tuple(_fit(x[seen], rewards[seen, m], encoder.categorical, seed) for m in range(rewards.shape[1]))
         )
-    return ValueModel(tuple(models), encoder)
+    return ValueModel(tuple(models), encoder, _fingerprint(x, rewards, unit, encoder, folds, seed))
+
+
+def _fingerprint(x: Floats, rewards: Floats, unit: Hashes, encoder: Encoder, folds: int, seed: int) -> str:
+    """All that the fit follows from: the rows in their order, what text stands for, and the learner."""
+    from importlib.metadata import version
+
+    learner = f"scikit-learn {version('scikit-learn')}"
+    said = json.dumps([encoder.names, encoder.categories, folds, seed, learner, list(x.shape)])
+    held = hashlib.blake2b(said.encode(), digest_size=16)
+    for array in (x, rewards, unit):
+        held.update(np.ascontiguousarray(array).tobytes())
+    return held.hexdigest()
 
 
 def _fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:

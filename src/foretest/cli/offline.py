@@ -14,6 +14,7 @@ from foretest.cli.options import (
     FailOn,
     Figures,
     Logs,
+    MaybeSettingsFile,
     Overrides,
     SettingsFile,
     Threads,
@@ -31,7 +32,7 @@ def run(
     log: Logs,
     /,
     *,
-    config: SettingsFile,
+    config: MaybeSettingsFile = None,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
     json: AsJson = False,
     figures: Figures = False,
@@ -41,13 +42,14 @@ def run(
 ) -> int:
     """The offline A/B test: a table on stdout, OUT/result.json.
 
+    Takes saved aggregates too, which know their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
     wanted = verdicts(fail_on)
     refuse_threads(threads)
     refuse_place(out)
     refuse_figures(figures, out)
-    test = _test(config, analysis)
+    test = configured_test("run", log, config, analysis)
     with progress_bar() as progress:
         result = test.run([str(path) for path in log], threads=threads, progress=progress)
     return deliver(result, out, json, wanted, figures)
@@ -68,7 +70,7 @@ def check(
     Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
     """
     refuse_threads(threads)
-    test = _test(config, analysis)
+    test = configured_test("check", log, config, analysis)
     with progress_bar() as progress:
         result = test.check([str(path) for path in log], threads=threads, progress=progress)
     if json:
@@ -82,11 +84,19 @@ def check(
     return 0
 
 
-def _test(config: Path, overrides: Any) -> Any:
+def configured_test(command: str, log: list[Path], config: Path | None, overrides: Any) -> Any:
+    """The test of a settings file, or the one that saved aggregates were made for, with the options given beside it."""
     from foretest.lineup import lineup
     from foretest.offline import OfflineTest
+    from foretest.saved.files import saved_files
+    from foretest.sources import open_source
 
-    test = OfflineTest.from_toml(config)
+    if config is not None:
+        test = OfflineTest.from_toml(config)
+    elif saved_files(open_source(list(log))):
+        test = OfflineTest.from_aggregates(list(log))
+    else:
+        raise BadInput(f"{command} needs --config or -c: The settings file (TOML). See foretest {command} --help.")
     given = {
         f.name: getattr(overrides, f.name) for f in fields(Analysis) if getattr(overrides, f.name, None) is not None
     }
@@ -97,5 +107,5 @@ def _test(config: Path, overrides: Any) -> Any:
     try:
         lineup(test.settings)
     except BadInput as error:
-        raise BadInput(f"{config}: {error}") from None
+        raise BadInput(f"{config}: {error}" if config is not None else str(error)) from None
     return test

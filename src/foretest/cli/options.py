@@ -42,6 +42,10 @@ OnlineOptions = make_dataclass(
 
 Logs = Annotated[list[Path], Parameter(help="Parquet files, folders or globs: one row a display.", negative=())]
 SettingsFile = Annotated[Path, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
+MaybeSettingsFile = Annotated[
+    Path | None,
+    Parameter(name=("--config", "-c"), help="The settings file (TOML); saved aggregates can do without."),
+]
 FailOn = Annotated[
     str,
     Parameter(

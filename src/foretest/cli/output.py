@@ -24,6 +24,13 @@ def refuse_place(out: Path | None) -> None:
         raise BadInput(f"{place}: permission denied to write the output there. Give -o another folder.")
 
 
+def refuse_file(out: Path) -> None:
+    """The same for a file."""
+    if out.is_dir():
+        raise BadInput(f"{out}: is a folder, expected the name of a file for the output, as in -o {out}/name.parquet.")
+    refuse_place(out.absolute().parent)
+
+
 def deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str], figures: bool = False) -> int:
     """Write and show a result; the exit code that its verdicts ask for."""
     if out is not None:

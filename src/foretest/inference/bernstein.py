@@ -43,6 +43,11 @@ def bernstein_interval(
     half = np.sqrt(2.0 * variance * log_term / units) + 7.0 * unit_range * log_term / (3.0 * (units - 1.0))
     bias = 0.0
     if isinstance(weighting, Capped):
+        if aggregates.sampled.get(weighting):
+            raise BadInput(
+                f'interval = "bernstein" needs the mean weight of all rows for {estimator.label}; these sums have an'
+                " estimate of it. Fold the log that is not packed, or pack it with this cap."
+            )
         sums = aggregates.h[weighting]
         kept = float(sums.get("h").sum()) * np.exp(sums.log_unit) / rows
         bias = r_max * max(0.0, 1.0 - kept)

@@ -1,0 +1,60 @@
+"""foretest aggregate, foretest pack."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from foretest.cli.application import app
+from foretest.cli.offline import configured_test
+from foretest.cli.options import Logs, MaybeSettingsFile, Overrides, SettingsFile, Threads, refuse_threads
+from foretest.cli.output import refuse_file, refuse_place
+from foretest.progress import progress_bar
+
+
+@app.command
+def aggregate(
+    log: Logs,
+    /,
+    *,
+    config: MaybeSettingsFile = None,
+    out: Annotated[Path, Parameter(name=("--out", "-o"), help="The file to write, as in day1.parquet.")],
+    threads: Threads = None,
+    analysis: Overrides = None,
+) -> int:
+    """The heavy half of run alone: a log folded into a small file, for foretest run.
+
+    Files of several days add up: foretest run day1.parquet day2.parquet. Stopped half-way, the same command goes on.
+    Example: foretest aggregate logs/2026-01-01/*.parquet -c test.toml -o day1.parquet
+    """
+    refuse_threads(threads)
+    refuse_file(out)
+    test = configured_test("aggregate", log, config, analysis)
+    with progress_bar() as progress:
+        test.save_aggregates([str(path) for path in log], out, threads=threads, progress=progress)
+    print(f"Written: {out} ({out.stat().st_size / 1e6:,.1f} MB). Next: foretest run {out}")
+    return 0
+
+
+@app.command
+def pack(
+    log: Logs,
+    /,
+    *,
+    config: SettingsFile,
+    out: Annotated[Path, Parameter(name=("--out", "-o"), help="The folder to write.")],
+    analysis: Overrides = None,
+) -> int:
+    """Rewrite a log so that rows with a reward sit together: run then reads no others where it can.
+
+    is, cis, point-ncis and point-ncis-adaptive need only those. All rows and columns are kept.
+    Example: foretest pack logs/*.parquet -c test.toml -o packed
+    """
+    refuse_place(out.absolute().parent)
+    test = configured_test("pack", log, config, analysis)
+    with progress_bar() as progress:
+        test.pack([str(path) for path in log], out, progress=progress)
+    print(f"Written: {out}. Next: foretest run {out} -c {config} --estimators point-ncis-adaptive")
+    return 0
