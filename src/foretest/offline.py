@@ -14,7 +14,7 @@ import numpy as np
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.displays import Floats
-from foretest.engines import local
+from foretest.engines import dispatch
 from foretest.errors import BadInput
 from foretest.estimators import HEADLINES, Estimator, Sums
 from foretest.estimators.base import ratio
@@ -124,7 +124,7 @@ class OfflineTest:
         reader = _reader(plan)
         reader.check(source)
         bare = dataclasses.replace(plan, estimators=())
-        aggregates = local.aggregate(
+        aggregates = dispatch.aggregate(
             source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
         )
         return Result(
@@ -223,13 +223,7 @@ class OfflineTest:
             _refuse_other_features(log, source, self.settings.log.features)
         done = stage(progress, "value model", source)
 
-        def batches() -> Any:
-            for rows in local.read_rows(source, narrow):
-                if done is not None:
-                    done(len(rows))
-                yield rows.features, rows.rewards, rows.unit
-
-        return fit_value_model(batches(), folds, a.seed)
+        return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed)
 
 
 def _reader(plan: Plan) -> Reader:
