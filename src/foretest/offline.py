@@ -15,7 +15,7 @@ from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.cap_path import cap_path
 from foretest.displays import Floats
-from foretest.engines import local
+from foretest.engines import dispatch
 from foretest.errors import BadInput
 from foretest.estimators import HEADLINES, Estimator, Sums
 from foretest.health import effective_positives, health
@@ -128,7 +128,7 @@ class OfflineTest:
         reader = _reader(plan)
         reader.check(source)
         bare = dataclasses.replace(plan, estimators=())
-        aggregates = local.aggregate(
+        aggregates = dispatch.aggregate(
             source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
         )
         facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
@@ -243,13 +243,7 @@ class OfflineTest:
             _refuse_other_features(log, source, self.settings.log.features)
         done = stage(progress, "value model", source)
 
-        def batches() -> Any:
-            for rows in local.read_rows(source, narrow):
-                if done is not None:
-                    done(len(rows))
-                yield rows.features, rows.rewards, rows.unit
-
-        return fit_value_model(batches(), folds, a.seed)
+        return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed)
 
 
 def _sampled_health(aggregates: Aggregates) -> list[str]:

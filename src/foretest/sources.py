@@ -67,6 +67,10 @@ def open_source(log: Any) -> Source:
         return _whole(ParquetFiles(_expand(log)))
     if isinstance(log, list | tuple) and log and all(isinstance(item, str | Path) for item in log):
         return _whole(ParquetFiles(_once([path for item in log for path in _expand(item)])))
+    if is_spark_frame(log):  # it speaks Arrow too, but would come to this machine
+        from foretest.engines.spark import SparkFrame
+
+        return SparkFrame(log)
     if isinstance(log, pa.Table):
         return ArrowTable(log)
     if isinstance(log, pa.RecordBatch):
@@ -88,6 +92,11 @@ def open_source(log: Any) -> Source:
         f"a log of type {type(log).__name__} cannot be read: expected a path, a list of paths, or an Arrow, pandas or"
         " Polars table."
     )
+
+
+def is_spark_frame(log: Any) -> bool:
+    """Is it a DataFrame of Spark's, classic or Connect? pyspark itself is not imported."""
+    return type(log).__module__.startswith("pyspark.") and hasattr(log, "mapInArrow")
 
 
 def _expand(item: str | Path) -> list[Path]:

@@ -95,7 +95,7 @@ def fit_value_model(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds
 
     With one fold (a separate log) every row is used for the one model.
     """
-    features, rewards, unit = _smallest(rows)
+    features, rewards, unit = smallest_rows(rows)
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
     fold = _fold_of(unit, folds)
@@ -163,7 +163,7 @@ def _as_text_or_number(column: pa.Array) -> pa.Array:
     return column.cast(pa.float64(), safe=False)
 
 
-def _smallest(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]]) -> tuple[pa.Table, Floats, Hashes]:
+def smallest_rows(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]]) -> tuple[pa.Table, Floats, Hashes]:
     """The rows of the smallest unit hashes, in an order that does not depend on how the log was cut."""
     tables: list[pa.Table] = []
     rewards: list[Floats] = []

@@ -125,6 +125,12 @@ def _all_chunks(source: Source, reader: Reader, batch_rows: int) -> Iterator[Chu
 
 def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None) -> BadInput:
     """The first fault in reading order as a sentence: where it is, and how many rows share it."""
+    fault, place, count = find_fault(chunks, reader, plan)
+    return BadInput(fault.sentence(*place, count))
+
+
+def find_fault(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None) -> tuple[RowFault, tuple[str, int], int]:
+    """The first fault in reading order, its source and row, and how many rows share it."""
     first: RowFault | None = None
     place = ("", 0)
     count = 0
@@ -136,7 +142,7 @@ def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None) -> BadIn
                 count += len(rows)
     if first is None:
         raise AssertionError("a fault was met once and not again: the log changed while it was read")
-    return BadInput(first.sentence(*place, count))
+    return first, place, count
 
 
 def _faults_of(chunk: Chunk, reader: Reader, plan: Plan | None) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from foretest.aggregates import Aggregates
-from foretest.engines import local
+from foretest.engines import dispatch, local
 from foretest.errors import BadInput
 from foretest.log import Reader
 from foretest.plan import Plan
@@ -40,7 +40,7 @@ def fold_resumably(
     paths = source_paths(source)
 
     def fold(some: Source) -> Aggregates:
-        return local.aggregate(some, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress)
+        return dispatch.aggregate(some, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress)
 
     if parts is None or len(paths) < 2 or any(pack_of(schema) for _, schema in source.schemas()):
         return fold(source)
