@@ -111,7 +111,7 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
 def check_pictures(page: Path, folder: Path) -> None:
     """A picture of docs/figures that a page shows is the one that the page's own commands drew."""
     for name in re.findall(r"\]\(figures/([\w-]+\.svg)\)", without_blocks(page)):
-        [drawn] = folder.rglob(f"*/figures/{name}")
+        [drawn] = folder.rglob(f"figures/{name}")
         assert_same_text(words_of(page.parent / "figures" / name), words_of(drawn), f"{page.name}: {name}")
 
 
@@ -232,6 +232,13 @@ def test_a_wrong_page_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         run_console("$ foretest run nothing.parquet -c nothing.toml", "here")
     with pytest.raises(AssertionError):
         assert_same_text("uplift +5.1 %", "uplift +7.4 %", "here")
+    drawn, shown = tmp_path / "out" / "figures", tmp_path / "figures"
+    for folder, uplift in ((drawn, 5.1), (shown, 7.4)):
+        folder.mkdir(parents=True)
+        (folder / "a.svg").write_text(f'<svg xmlns="http://www.w3.org/2000/svg"><text>{uplift} %</text></svg>')
+    (tmp_path / "page.md").write_text("![a picture](figures/a.svg)\n")
+    with pytest.raises(AssertionError):
+        check_pictures(tmp_path / "page.md", tmp_path / "out")
     with pytest.raises(foretest.BadInput):
         parse_settings(
             Block("toml", None, '[log]\nreward = "click"\n[control]\n[treatment]\n', 1), tmp_path / "wrong.toml"
