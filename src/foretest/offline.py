@@ -99,7 +99,7 @@ class OfflineTest:
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
     ) -> Result:
-        """The whole road, for any log: a path, glob, folder or list of Parquet files, a dataframe, an Arrow stream."""
+        """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream."""
         aggregates, notes, r_max = self.aggregate(log, threads=threads, batch_rows=batch_rows, progress=progress)
         return self.analyse(aggregates, notes, r_max)
 

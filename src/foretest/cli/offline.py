@@ -9,7 +9,18 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, FailOn, Logs, Overrides, SettingsFile, Threads, refuse_threads, verdicts
+from foretest.cli.options import (
+    AsJson,
+    FailOn,
+    Logs,
+    Overrides,
+    SettingsFile,
+    SqlText,
+    Threads,
+    log_or_sql,
+    refuse_threads,
+    verdicts,
+)
 from foretest.cli.output import deliver, print_json, refuse_place, show
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
@@ -18,10 +29,11 @@ from foretest.settings import Analysis
 
 @app.command
 def run(
-    log: Logs,
+    log: Logs = None,
     /,
     *,
     config: SettingsFile,
+    sql: SqlText = None,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
     json: AsJson = False,
     fail_on: FailOn = "",
@@ -33,20 +45,22 @@ def run(
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
     wanted = verdicts(fail_on)
+    source = log_or_sql("run", log, sql)
     refuse_threads(threads)
     refuse_place(out)
     test = _test(config, analysis)
     with progress_bar() as progress:
-        result = test.run([str(path) for path in log], threads=threads, progress=progress)
+        result = test.run(source, threads=threads, progress=progress)
     return deliver(result, out, json, wanted)
 
 
 @app.command
 def check(
-    log: Logs,
+    log: Logs = None,
     /,
     *,
     config: SettingsFile,
+    sql: SqlText = None,
     json: AsJson = False,
     threads: Threads = None,
     analysis: Overrides = None,
@@ -55,10 +69,11 @@ def check(
 
     Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
     """
+    source = log_or_sql("check", log, sql)
     refuse_threads(threads)
     test = _test(config, analysis)
     with progress_bar() as progress:
-        result = test.check([str(path) for path in log], threads=threads, progress=progress)
+        result = test.check(source, threads=threads, progress=progress)
     if json:
         document = result.to_dict()
         print_json({key: document[key] for key in ("foretest", "schema", "log", "settings", "health", "notes")})

@@ -40,7 +40,14 @@ OnlineOptions = make_dataclass(
     namespace={"__module__": __name__},
 )
 
-Logs = Annotated[list[Path], Parameter(help="Parquet files, folders or globs: one row a display.", negative=())]
+_LOGS = "Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row a display."
+Logs = Annotated[list[Path] | None, Parameter(help=_LOGS, negative=())]
+SqlText = Annotated[
+    str | None,
+    Parameter(
+        help="Instead of LOG a query over files, as in SELECT * FROM 'log.parquet' JOIN 'scores.csv' USING (id)."
+    ),
+]
 SettingsFile = Annotated[Path, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
 FailOn = Annotated[
     str,
@@ -55,6 +62,20 @@ Overrides = Annotated[
     AnalysisOptions | None,  # type: ignore[valid-type]
     Parameter(name="*", group="Instead of what the settings file says in its table analysis"),
 ]
+
+
+def log_or_sql(command: str, log: list[Path] | None, sql: str | None) -> Any:
+    """The log that a command is given: files, or a query."""
+    if log and sql is not None:
+        raise BadInput("LOG and --sql are both given: a query names its files itself, as in FROM 'log.parquet'.")
+    if sql is None and not log:
+        raise BadInput(f"{command} needs LOG or --sql: {_LOGS} Put them before the options. See foretest {command}"
+                       " --help.")  # fmt: skip
+    if sql is None:
+        return [str(path) for path in log or ()]
+    from foretest.sources import Sql
+
+    return Sql(sql)
 
 
 def verdicts(fail_on: str) -> list[str]:

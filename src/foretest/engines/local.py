@@ -74,10 +74,10 @@ def fold_in_threads(
                 return
             try:
                 state.add(reader.read(chunk))
-            except RowFault:
+            except RowFault as fault:
                 if source.repeatable:
                     raise
-                raise explain(chain([chunk], chunks), reader, plan) from None
+                raise explain(chain([chunk], chunks), reader, plan, fault) from None
             if progress is not None:
                 progress(chunk.batch.num_rows)
 
@@ -95,17 +95,18 @@ def fold_in_threads(
             stop.set()
             raise
 
+    # one worker too is a thread of its own: this one waits, and hears Ctrl-C at once
+    pool = ThreadPoolExecutor(workers)
     try:
-        if workers == 1:
-            return work(0)
-        with ThreadPoolExecutor(workers) as pool:
-            try:
-                return reduce(add, pool.map(work, range(workers)))
-            except BaseException:  # Ctrl-C arrives here, not in the threads
-                stop.set()
-                raise
-    except RowFault:
-        raise explain(_all_chunks(source, reader, batch_rows), reader, plan) from None
+        return reduce(add, pool.map(work, range(workers)))
+    except BaseException as error:
+        stop.set()  # threads end with the batch at hand; who was told to stop does not wait for that
+        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
+        if isinstance(error, RowFault):
+            raise explain(_all_chunks(source, reader, batch_rows), reader, plan, error) from None
+        raise
+    finally:
+        pool.shutdown(wait=False)
 
 
 def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> Iterator[Rows]:
@@ -113,16 +114,19 @@ def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> I
     try:
         for chunk in _all_chunks(source, reader, batch_rows):
             yield reader.read(chunk)
-    except RowFault:
-        raise explain(_all_chunks(source, reader, batch_rows), reader, None) from None
+    except RowFault as fault:
+        raise explain(_all_chunks(source, reader, batch_rows), reader, None, fault) from None
 
 
 def _all_chunks(source: Source, reader: Reader, batch_rows: int) -> Iterator[Chunk]:
     return chain.from_iterable(part() for part in source.parts(reader.columns, batch_rows))
 
 
-def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None) -> BadInput:
-    """The first fault in reading order as a sentence: where it is, and how many rows share it."""
+def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None, met: RowFault) -> BadInput:
+    """The first fault in reading order as a sentence: where it is, and how many rows share it.
+
+    `met` is the one that was met: it may not be there again in a log that changed, or in a query that draws at random.
+    """
     first: RowFault | None = None
     place = ("", 0)
     count = 0
@@ -133,7 +137,7 @@ def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None) -> BadIn
             if (found.kind, found.column) == (first.kind, first.column):
                 count += len(rows)
     if first is None:
-        raise AssertionError("a fault was met once and not again: the log changed while it was read")
+        return BadInput(f"{met} The log gave other rows when it was read again for the place of this fault.")
     return BadInput(first.sentence(*place, count))
 
 
