@@ -12,6 +12,7 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates, Plan
+from foretest.background import in_background
 from foretest.displays import Floats
 from foretest.engines import local
 from foretest.errors import BadInput
@@ -131,7 +132,7 @@ class OfflineTest:
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
-                    source = spool(source, reader.columns, folder)
+                    source = _spooled(source, reader, folder)
                 plan = dataclasses.replace(plan, value_model=self._fit(source, reader, progress))
             aggregates = local.aggregate(
                 source, reader, plan, threads=threads, batch_rows=batch_rows, progress=stage(progress, "read", source)
@@ -192,6 +193,10 @@ def _reader(plan: Plan) -> Reader:
     models = [getattr(e, "model", None) for e in plan.estimators]
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
     return Reader(plan.settings, features=features, strata=stratified, extra=extra)
+
+
+def _spooled(source: Source, reader: Reader, folder: str) -> Source:
+    return in_background(lambda: spool(source, reader.columns, folder))
 
 
 def stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.arrow_lists import is_text, numbers, plain
+from foretest.background import in_background
 from foretest.displays import Floats, Hashes
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
@@ -91,7 +92,7 @@ def fit_value_model(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds
 
     With one fold (a separate log) every row is used for the one model.
     """
-    features, rewards, unit = _smallest(rows)
+    features, rewards, unit = in_background(lambda: _smallest(rows))
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
     fold = _fold_of(unit, folds)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
-import threading
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
+from foretest.background import busy
 from foretest.cli import demo, history, offline, online, simulate  # noqa: F401  they register themselves
 from foretest.cli.application import app
 from foretest.errors import BadInput
@@ -21,6 +23,19 @@ __all__ = ["app", "main"]
 
 class _Terminated(BaseException):
     """SIGTERM, as KeyboardInterrupt is SIGINT: files that are not whole are removed on the way out."""
+
+
+@contextmanager
+def _one_temporary_folder() -> Iterator[None]:
+    """All temporary files of a command lie in one folder, which goes with it, whatever thread still writes."""
+    before = tempfile.tempdir
+    folder = tempfile.mkdtemp(prefix="foretest-")
+    tempfile.tempdir = folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager
@@ -38,7 +53,7 @@ def _termination_is_heard() -> Iterator[None]:
 def main() -> NoReturn:
     """The entry point: every outcome has an exit code, bad input one line on stderr."""
     try:
-        with _termination_is_heard():
+        with _termination_is_heard(), _one_temporary_folder():
             _main()
     except KeyboardInterrupt:
         _stop(128 + signal.SIGINT)
@@ -67,7 +82,7 @@ def _main() -> NoReturn:
 
 def _stop(code: int) -> NoReturn:
     """Say so and go. A thread may be deep in a batch: Python would wait for it."""
-    if threading.active_count() > 1:
+    if busy():
         print("foretest: stopped", file=sys.stderr, flush=True)
         os._exit(code)
     _fail("stopped", code)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregates import Aggregates, Fold, Plan
+from foretest.background import THREADS, in_background
 from foretest.errors import BadInput, RowFault
 from foretest.log import Reader, Rows
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
@@ -96,14 +97,14 @@ def fold_in_threads(
             raise
 
     # one worker too is a thread of its own: this one waits, and hears Ctrl-C at once
-    pool = ThreadPoolExecutor(workers)
+    pool = ThreadPoolExecutor(workers, THREADS)
     try:
         return reduce(add, pool.map(work, range(workers)))
     except BaseException as error:
         stop.set()  # threads end with the batch at hand; who was told to stop does not wait for that
         pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
         if isinstance(error, RowFault):
-            raise explain(_all_chunks(source, reader, batch_rows), reader, plan, error) from None
+            raise _searched(source, reader, batch_rows, plan, error) from None
         raise
     finally:
         pool.shutdown(wait=False)
@@ -115,11 +116,16 @@ def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> I
         for chunk in _all_chunks(source, reader, batch_rows):
             yield reader.read(chunk)
     except RowFault as fault:
-        raise explain(_all_chunks(source, reader, batch_rows), reader, None, fault) from None
+        raise _searched(source, reader, batch_rows, None, fault) from None
 
 
 def _all_chunks(source: Source, reader: Reader, batch_rows: int) -> Iterator[Chunk]:
     return chain.from_iterable(part() for part in source.parts(reader.columns, batch_rows))
+
+
+def _searched(source: Source, reader: Reader, batch_rows: int, plan: Plan | None, met: RowFault) -> BadInput:
+    """The fault that was met, looked for in the whole log."""
+    return in_background(lambda: explain(_all_chunks(source, reader, batch_rows), reader, plan, met))
 
 
 def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None, met: RowFault) -> BadInput:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from foretest.background import in_background
 from foretest.errors import BadInput, RowFault
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.queries import connect, quoted, sentence
@@ -139,7 +140,8 @@ class CsvFiles(LogFiles["CsvFile"]):
 
     def remark(self, name: str, column: str) -> str:
         """Which row made the column what it is."""
-        return odd_one_out(one for file in self.files if column in file.table.names for one in _kinds(file, column))
+        having = [file for file in self.files if column in file.table.names]
+        return in_background(lambda: odd_one_out(one for file in having for one in _kinds(file, column)))
 
 
 class CsvTable(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
+from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.base import BATCH_ROWS, Chunk, Part
 from foretest.sources.paths import partitions
@@ -55,7 +56,7 @@ class LogFiles(ABC, Generic[File]):
 
     @cached_property
     def files(self) -> list[File]:
-        return self._open()
+        return in_background(self._open)
 
     @property
     def rows(self) -> int:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.queries import connect, quoted, sentence
@@ -42,7 +43,7 @@ class JsonFiles(LogFiles["JsonFile"]):
 
     def remark(self, name: str, column: str) -> str:
         """Which row made the column what it is."""
-        return odd_one_out(one for path in self.paths for one in _kinds(path, column))
+        return in_background(lambda: odd_one_out(one for path in self.paths for one in _kinds(path, column)))
 
 
 @dataclass(frozen=True)
@@ -60,9 +61,13 @@ class JsonFile:
     @cached_property
     def rows(self) -> int:
         narrow = _table([self.path], {next(iter(self.types)): "JSON"})
-        with connect() as connection, told(self.path, _unreadable):
-            [(rows,)] = connection.sql(f"SELECT count(*) FROM {narrow}").fetchall()
-        return int(rows)
+
+        def count() -> int:
+            with connect() as connection, told(self.path, _unreadable):
+                [(rows,)] = connection.sql(f"SELECT count(*) FROM {narrow}").fetchall()
+            return int(rows)
+
+        return in_background(count)
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         chosen = {name: self.types[name] for name in columns}

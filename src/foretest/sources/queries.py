@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
+from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.base import BATCH_ROWS, Part, chunks
 
@@ -45,8 +46,11 @@ class SqlQuery:
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        with connect() as connection, _told(_SQL):
-            return _schema_of(connection.sql(_one_select(connection, self.query)))
+        def look() -> pa.Schema:
+            with connect() as connection, _told(_SQL):
+                return _schema_of(connection.sql(_one_select(connection, self.query)))
+
+        return in_background(look)
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         return [(_SQL, self._schema)]

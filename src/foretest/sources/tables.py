@@ -68,6 +68,14 @@ class ArrowDataset:
     repeatable = True
     rows: ClassVar[None] = None
 
+    @property
+    def _options(self) -> Any:
+        """Row groups of Parquet are not held whole."""
+        from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
+
+        is_parquet = isinstance(getattr(self.dataset, "format", None), ParquetFileFormat)
+        return ParquetFragmentScanOptions(pre_buffer=False) if is_parquet else None
+
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         return [("the dataset", self.dataset.schema)]
 
@@ -75,8 +83,9 @@ class ArrowDataset:
         def read() -> Iterator[Chunk]:
             try:
                 scanner = self.dataset.scanner(
-                    columns=list(columns), batch_size=batch_rows, batch_readahead=2, fragment_readahead=1
-                )
+                    columns=list(columns), batch_size=batch_rows, batch_readahead=2, fragment_readahead=1,
+                    fragment_scan_options=self._options,
+                )  # fmt: skip
                 yield from chunks("the dataset", scanner.to_batches(), columns, batch_rows)
             except (pa.ArrowException, OSError) as error:
                 raise BadInput(f"the dataset cannot be read: {short(error)}.") from None
