@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import chain
@@ -90,14 +91,19 @@ def fold_in_threads(
                     part = next(queue, None)
                 if part is None:
                     break
-                take(state, part())
+                chunks = part()
+                try:
+                    take(state, chunks)
+                finally:
+                    if isinstance(chunks, Generator):
+                        chunks.close()  # a connection may be needed to read the log again
             return state.finish()
         except BaseException:
             stop.set()
             raise
 
     # one worker too is a thread of its own: this one waits, and hears Ctrl-C at once
-    pool = ThreadPoolExecutor(workers, THREADS)
+    pool = ThreadPoolExecutor(workers, THREADS, _one_openmp_thread)
     try:
         return reduce(add, pool.map(work, range(workers)))
     except BaseException as error:
@@ -108,6 +114,14 @@ def fold_in_threads(
         raise
     finally:
         pool.shutdown(wait=False)
+
+
+def _one_openmp_thread() -> None:
+    """Parts are read side by side: threads of scikit-learn's own in each would only wait for each other."""
+    if "sklearn" in sys.modules:
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(1, user_api="openmp")  # of the thread that asks for it
 
 
 def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> Iterator[Rows]:

@@ -20,13 +20,13 @@ import pyarrow as pa
 from foretest.background import in_background
 from foretest.errors import BadInput, RowFault
 from foretest.sources.files import LogFiles, Piece
-from foretest.sources.queries import connect, quoted, sentence
+from foretest.sources.queries import connect, failures, sentence
 from foretest.sources.text_files import (
     ARROW_TYPES,
     Found,
     file_literal,
     odd_one_out,
-    open_text,
+    open_bytes,
     refuse_empty,
     struct,
     threads_for,
@@ -178,10 +178,8 @@ class CsvFile:
         return pa.schema([(name, ARROW_TYPES[self.types[name]]) for name in self.table.names])
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
-        chosen = ", ".join(f"{self._typed(name)} AS {quoted(name)}" for name in columns)
-        piece = whole_file(
-            self.table.path, f"SELECT {chosen} FROM {self.table.sql}", self.rows, batch_rows, self.threads
-        )
+        query = f"SELECT {', '.join(self._typed(name) for name in columns)} FROM {self.table.sql}"
+        piece = whole_file(self.table.path, query, self.rows, batch_rows, self.threads)
         return [Piece(0, lambda: self._explained(piece, columns))]
 
     def _typed(self, name: str) -> str:
@@ -191,12 +189,11 @@ class CsvFile:
         return column if kind == "VARCHAR" else f"CAST({column} AS {kind})"
 
     def _explained(self, piece: Piece, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        import duckdb
-
         with told(self.table.path, _unreadable):
             try:
-                yield from piece.read()
-            except duckdb.Error:
+                for batch in piece.read():
+                    yield batch.rename_columns(columns)
+            except failures():
                 for name in columns:
                     self._refuse_lists(name)
                 raise
@@ -228,8 +225,8 @@ _LISTS_OF = {"VARCHAR[]": "a list of texts", "BIGINT[]": "a list of integers", "
 def _open_csv(path: Path) -> CsvTable:
     refuse_empty(path, "a CSV file")
     try:
-        with open_text(path) as file:
-            first = file.readline()
+        with open_bytes(path) as file:
+            first = file.readline().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadInput(f"{path}: not text in UTF-8, as a CSV file must be. Convert it, or leave it out.") from None
     except (OSError, EOFError) as error:
@@ -251,7 +248,7 @@ def _look(table: CsvTable) -> tuple[list[tuple[str, Tally]], int]:
         [found] = connection.sql(f"SELECT count(*), {tallies} FROM (SELECT {kinds} FROM {table.sql})").fetchall()
     rows, *rest = found
     triples = [rest[place : place + 3] for place in range(0, len(rest), 3)]
-    looked = [Tally(Kind(kinds or 0), lists, values) for kinds, lists, values in triples]
+    looked = [Tally(Kind(kinds or 0), lists or 0, values or 0) for kinds, lists, values in triples]
     return list(zip(table.names, looked, strict=True)), rows
 
 

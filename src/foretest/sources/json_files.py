@@ -7,20 +7,21 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.files import LogFiles, Piece
-from foretest.sources.queries import connect, quoted, sentence
+from foretest.sources.queries import connect, failures, quoted, sentence
 from foretest.sources.text_files import (
     ARROW_TYPES,
     Found,
     explained,
     file_literal,
     odd_one_out,
-    open_text,
+    open_bytes,
     refuse_empty,
     struct,
     threads_for,
@@ -88,28 +89,41 @@ def _table(paths: list[Path], types: dict[str, str] | None = None) -> str:
 
 def _types(paths: list[Path]) -> dict[str, str]:
     """The type of each column of all files."""
-    import duckdb
-
     with connect() as connection:
         try:
             found = connection.sql(f"DESCRIBE SELECT * FROM {_table(paths)}").fetchall()
-        except duckdb.Error as error:
+        except failures() as error:
             for path in paths:  # which of them is it?
                 _refuse_lines(path)
             raise BadInput(f"{paths[0]}: cannot be read as JSON lines ({sentence(error)}).") from None
-    return {name: _known(kind) for name, kind, *_ in found}
+        types = {name: _known(kind) for name, kind, *_ in found}
+        wide = [name for name, kind in types.items() if kind.startswith("HUGEINT")]
+        return {**types, **(_narrowed(connection, paths, {name: types[name] for name in wide}) if wide else {})}
+
+
+def _narrowed(connection: Any, paths: list[Path], types: dict[str, str]) -> dict[str, str]:
+    """Integers on both sides of 0, or beyond int64: the type that holds them."""
+    ends = [f"list_{end}({quoted(name)})" if kind.endswith("[]") else quoted(name)
+            for name, kind in types.items() for end in ("min", "max")]  # fmt: skip
+    query = ", ".join(f"{('min', 'max')[place % 2]}({end})" for place, end in enumerate(ends))
+    [found] = connection.sql(f"SELECT {query} FROM {_table(paths, types)}").fetchall()
+    narrow = {}
+    for place, (name, kind) in enumerate(types.items()):
+        least, most = found[2 * place : 2 * place + 2]
+        holds = "BIGINT" if most < 2**63 else "UBIGINT" if least >= 0 and most < 2**64 else "VARCHAR"
+        narrow[name] = kind.replace("HUGEINT", holds)
+    return narrow
 
 
 def _known(kind: str) -> str:
     """A type as we read it: ids that look like a UUID or a time stay text, and so does what is of several types.
 
-    >>> _known("UUID"), _known("HUGEINT[]"), _known("TIMESTAMP WITH TIME ZONE"), _known("STRUCT(a BIGINT)")
-    ('VARCHAR', 'UBIGINT[]', 'TIMESTAMP', 'VARCHAR')
+    >>> _known("UUID"), _known("UUID[]"), _known("TIMESTAMP WITH TIME ZONE"), _known("STRUCT(a BIGINT)")
+    ('VARCHAR', 'VARCHAR[]', 'TIMESTAMP', 'VARCHAR')
     """
     if kind.startswith("TIMESTAMP"):
         return "TIMESTAMP" if "[" not in kind else "VARCHAR[]"
-    kind = kind.replace("HUGEINT", "UBIGINT")
-    if kind in ARROW_TYPES:
+    if kind in ARROW_TYPES or kind in ("HUGEINT", "HUGEINT[]"):
         return kind
     return "VARCHAR[]" if re.fullmatch(r"\w+\[\]", kind.replace('"', "")) else "VARCHAR"
 
@@ -146,14 +160,15 @@ def _refuse_lines(path: Path) -> None:
     """Name the first line that is no JSON object."""
     number, remedy = 0, "Expected JSON lines: one object a row."
     try:
-        with open_text(path) as file:
+        with open_bytes(path) as file:
             for number, line in enumerate(file, 1):
-                if line.strip() and not isinstance(json.loads(line), dict):
+                text = line.decode("utf-8-sig")
+                if text.strip() and not isinstance(json.loads(text), dict):
                     raise BadInput(f"{path}: line {number} is no JSON object. {remedy}")
     except json.JSONDecodeError as error:
         raise BadInput(f"{path}: line {number} is no JSON object ({error.msg}). {remedy}") from None
     except UnicodeDecodeError:
-        raise BadInput(f"{path}: line {number + 1}: not text in UTF-8. Convert the file, or leave it out.") from None
+        raise BadInput(f"{path}: line {number}: not text in UTF-8. Convert the file, or leave it out.") from None
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file or folder.") from None
     except (OSError, EOFError) as error:

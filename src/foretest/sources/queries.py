@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -93,7 +94,8 @@ def _schema_of(relation: Any) -> pa.Schema:
 
 
 def _read(relation: Any, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-    yield from relation.project(", ".join(quoted(name) for name in columns)).to_arrow_reader(batch_rows)
+    with relation.project(", ".join(quoted(name) for name in columns)).to_arrow_reader(batch_rows) as reader:
+        yield from reader
 
 
 def _one_select(connection: Any, query: str) -> str:
@@ -144,17 +146,22 @@ def _bytes(text: str) -> int:
 @contextmanager
 def _told(name: str) -> Iterator[None]:
     """DuckDB's errors as one sentence."""
-    import duckdb
-
     try:
         yield
-    except duckdb.Error as error:
+    except failures() as error:
         raise BadInput(f"{name}: {sentence(error)}.") from None
 
 
+def failures() -> tuple[type[Exception], ...]:
+    """How a query fails: before its first batch with an error of DuckDB's, later with one of Arrow's."""
+    import duckdb
+
+    return (duckdb.Error, pa.ArrowException, OSError)
+
+
 def sentence(error: Exception) -> str:
-    """What DuckDB says, without the picture of the place."""
-    lines = str(error).partition("\nLINE ")[0].splitlines()
+    """What DuckDB says, without the picture of the place and its settings."""
+    lines = re.split(r"\n(?:LINE |Possible |See also |\s+file = )", str(error))[0].splitlines()
     return " ".join(line.strip() for line in lines if line.strip()).rstrip(".") or type(error).__name__
 
 

@@ -158,8 +158,10 @@ class PandasFrame:
 
         def part(start: int) -> Part:
             def read() -> Iterator[Chunk]:
-                for begin in range(start, min(start + _PART_ROWS, self.rows), batch_rows):
-                    slices = [(held[name][0].iloc[begin : begin + batch_rows], held[name][1]) for name in columns]
+                stop = min(start + _PART_ROWS, self.rows)
+                for begin in range(start, stop, batch_rows):
+                    end = min(begin + batch_rows, stop)
+                    slices = [(held[name][0].iloc[begin:end], held[name][1]) for name in columns]
                     batch = pa.RecordBatch.from_arrays([_convert(*pair) for pair in slices], names=list(columns))
                     yield Chunk(batch, _TABLE, begin, begin)
 

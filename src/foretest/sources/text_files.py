@@ -15,7 +15,7 @@ import pyarrow as pa
 from foretest.errors import BadInput
 from foretest.sources.files import Piece, changed
 from foretest.sources.paths import file_ends
-from foretest.sources.queries import connect, literal
+from foretest.sources.queries import connect, failures, literal
 
 ARROW_TYPES = {
     "VARCHAR": pa.string(), "BIGINT": pa.int64(), "UBIGINT": pa.uint64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(),
@@ -24,11 +24,9 @@ ARROW_TYPES = {
 }  # fmt: skip
 
 
-def open_text(path: Path) -> IO[str]:
-    """The file as text, also where it is compressed."""
-    if path.name.lower().endswith(".gz"):
-        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
-    return path.open(encoding="utf-8-sig", newline="")
+def open_bytes(path: Path) -> IO[bytes]:
+    """The file, unpacked where it is compressed."""
+    return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
 
 
 def refuse_empty(path: Path, kind: str) -> None:
@@ -55,11 +53,9 @@ def threads_for(files: int) -> int:
 @contextmanager
 def told(path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Iterator[None]:
     """DuckDB's errors about a file as one sentence; that the file went away is told first."""
-    import duckdb
-
     try:
         yield
-    except duckdb.Error as error:
+    except failures() as error:
         file_ends(path, 1)
         raise sentence_for(path, error) from None
 
@@ -69,8 +65,8 @@ def whole_file(path: Path, query: str, rows: int | None, batch_rows: int, thread
 
     def read() -> Iterator[pa.RecordBatch]:
         seen = 0
-        with connect(threads) as connection:
-            for batch in connection.sql(query).to_arrow_reader(batch_rows):
+        with connect(threads) as connection, connection.sql(query).to_arrow_reader(batch_rows) as reader:
+            for batch in reader:
                 seen += batch.num_rows
                 for begin in range(0, batch.num_rows, batch_rows):
                     yield batch.slice(begin, batch_rows)
