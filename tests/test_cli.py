@@ -327,8 +327,11 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "--capp", "3"): "Unknown option: --capp. Did you mean --cap? See foretest run --help.",
     ("check", "up.parquet", "-c", "test.toml", "-o", "out"): "Unknown option: -o. See foretest check --help.",
     ("demo", "now"): "unexpected argument 'now'. See foretest demo --help.",
-    ("run",): "run needs LOG: Parquet files, folders or globs: one row a display. Put it before the options. See"
-    " foretest run --help.",
+    ("run",): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
+    ("run", "-c", "test.toml"): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one"
+    " row a display. Put them before the options. See foretest run --help.",
+    ("check", "up.parquet", "-c", "test.toml", "--sql", "FROM 'up.parquet'"): "LOG and --sql are both given: a query"
+    " names its files itself, as in FROM 'log.parquet'.",
     ("run", "up.parquet"): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
     ("run", "up.parquet", "-c"): "-c needs a value. See foretest run --help.",
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into float. See foretest run --help.',

@@ -24,7 +24,7 @@ from foretest.offline import OfflineTest
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
 from foretest.result import finite, json_text, write_whole
 from foretest.settings_file import read_settings
-from foretest.sources import open_source
+from foretest.sources import LogFiles, open_source
 
 SCHEMA = 1
 _CACHE = "history-1"  # what is kept of a test; another layout has another name
@@ -217,9 +217,11 @@ def _content_key(entry: Entry, value_log: str | None) -> str:
     digest = hashlib.blake2b(f"{_CACHE} {__version__}".encode(), digest_size=20)
     digest.update(entry.settings.read_bytes())
     for log in (entry.control, entry.treatment, *([] if value_log is None else [value_log])):
-        paths = getattr(open_source(str(log)), "paths", [])
-        digest.update(f"{len(paths)} files".encode())
-        for path in paths:
+        source = open_source(str(log))
+        assert isinstance(source, LogFiles)
+        digest.update(f"{len(source.paths)} files".encode())
+        for path, found in zip(source.paths, source.partitions, strict=True):
+            digest.update(repr({key: value.as_py() for key, value in found.items()}).encode())
             with open(path, "rb") as file:
                 digest.update(hashlib.file_digest(file, "blake2b").digest())
     return digest.hexdigest()

@@ -18,7 +18,7 @@ from foretest.kernels.checks import positions_in, ranking_faults
 from foretest.kernels.hashing import hash_integers, hash_strings
 from foretest.policies.base import policy_columns, refuse_not_finite
 from foretest.settings import VALUE_MODEL, Settings
-from foretest.sources import AGGREGATES, Chunk, Source
+from foretest.sources import AGGREGATES, Chunk, Remarks, Source
 
 
 @dataclass(frozen=True)
@@ -128,8 +128,10 @@ class Reader:
                     raise BadInput(f"{name}: column '{column}' is there {found} times. Rename all but one.")
                 kind = schema.field(column).type
                 if not fits(kind):
+                    why = source.remark(name, column) if isinstance(source, Remarks) else ""
                     raise BadInput(
-                        f"{name}: column '{column}' is {kind}, expected {expected}. Convert it, or name another column."
+                        f"{name}: column '{column}' is {kind}{why}, expected {expected}. Convert it, or name another"
+                        " column."
                     )
             self._check_ids(name, schema)
         self._check_files_agree(source)

@@ -13,6 +13,7 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
+from foretest.background import in_background
 from foretest.cap_path import cap_path
 from foretest.displays import Floats
 from foretest.engines import dispatch
@@ -116,7 +117,7 @@ class OfflineTest:
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
     ) -> Result:
-        """The whole road, for any log: a path, glob, folder or list of Parquet files, a dataframe, an Arrow stream; or
+        """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
         from saved aggregates of this test, which are recognised by what they hold."""
         aggregates, notes, r_max = self.aggregate(log, threads=threads, batch_rows=batch_rows, progress=progress)
         return self.analyse(aggregates, notes, r_max)
@@ -188,7 +189,7 @@ class OfflineTest:
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
-                    source = spool(source, reader.columns, folder)
+                    source = _spooled(source, reader, folder)
                 plan = dataclasses.replace(plan, value_model=self._fit(source, reader, progress))
             done = stage(progress, "read", source)
             aggregates = fold_resumably(
@@ -264,6 +265,10 @@ def _reader(plan: Plan) -> Reader:
     models = [getattr(e, "model", None) for e in plan.estimators]
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
     return Reader(plan.settings, features=features, strata=stratified, extra=extra)
+
+
+def _spooled(source: Source, reader: Reader, folder: str) -> Source:
+    return in_background(lambda: spool(source, reader.columns, folder))
 
 
 def stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:

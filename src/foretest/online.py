@@ -24,7 +24,7 @@ from foretest.policies import Logged
 from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.settings import Analysis, LogColumns, Online, Settings
 from foretest.settings_file import read_tables, settings_from_tables
-from foretest.sources import BATCH_ROWS, ParquetFiles, Source, open_source
+from foretest.sources import BATCH_ROWS, LogFiles, Source, open_source
 from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS, decide
 
 if TYPE_CHECKING:
@@ -421,7 +421,7 @@ def _common_hash(arms: Arms) -> int:
 
 
 def _refuse_same_files(control: Source, treatment: Source) -> None:
-    if isinstance(control, ParquetFiles) and isinstance(treatment, ParquetFiles):
+    if isinstance(control, LogFiles) and isinstance(treatment, LogFiles):
         known = {path.resolve() for path in control.paths}
         for path in treatment.paths:
             if path.resolve() in known:

@@ -192,6 +192,8 @@ def whole_file(path: Path) -> Iterator[Path]:
         yield Path(name)
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk is told without a name
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.arrow_lists import is_text, numbers, plain
+from foretest.background import in_background
 from foretest.displays import Floats, Hashes
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
@@ -95,7 +96,7 @@ def fit_value_model(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds
 
     With one fold (a separate log) every row is used for the one model.
     """
-    features, rewards, unit = smallest_rows(rows)
+    features, rewards, unit = in_background(lambda: smallest_rows(rows))
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
     fold = _fold_of(unit, folds)

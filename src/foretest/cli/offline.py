@@ -11,13 +11,16 @@ from cyclopts import Parameter
 from foretest.cli.application import app
 from foretest.cli.options import (
     AsJson,
+    Engine,
     FailOn,
     Figures,
     Logs,
     MaybeSettingsFile,
     Overrides,
     SettingsFile,
+    SqlText,
     Threads,
+    log_or_sql,
     refuse_threads,
     verdicts,
 )
@@ -29,10 +32,12 @@ from foretest.settings import Analysis
 
 @app.command
 def run(
-    log: Logs,
+    log: Logs = None,
     /,
     *,
     config: MaybeSettingsFile = None,
+    sql: SqlText = None,
+    engine: Engine = "local",
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
     json: AsJson = False,
     figures: Figures = False,
@@ -46,21 +51,24 @@ def run(
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
     wanted = verdicts(fail_on)
+    source = log_or_sql("run", log, sql, engine)
     refuse_threads(threads)
     refuse_place(out)
     refuse_figures(figures, out)
-    test = configured_test("run", log, config, analysis)
+    test = configured_test("run", source, config, analysis)
     with progress_bar() as progress:
-        result = test.run([str(path) for path in log], threads=threads, progress=progress)
+        result = test.run(source, threads=threads, progress=progress)
     return deliver(result, out, json, wanted, figures)
 
 
 @app.command
 def check(
-    log: Logs,
+    log: Logs = None,
     /,
     *,
     config: SettingsFile,
+    sql: SqlText = None,
+    engine: Engine = "local",
     json: AsJson = False,
     threads: Threads = None,
     analysis: Overrides = None,
@@ -69,10 +77,11 @@ def check(
 
     Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
     """
+    source = log_or_sql("check", log, sql, engine)
     refuse_threads(threads)
-    test = configured_test("check", log, config, analysis)
+    test = configured_test("check", source, config, analysis)
     with progress_bar() as progress:
-        result = test.check([str(path) for path in log], threads=threads, progress=progress)
+        result = test.check(source, threads=threads, progress=progress)
     if json:
         document = result.to_dict()
         print_json(
@@ -84,7 +93,7 @@ def check(
     return 0
 
 
-def configured_test(command: str, log: list[Path], config: Path | None, overrides: Any) -> Any:
+def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:
     """The test of a settings file, or the one that saved aggregates were made for, with the options given beside it."""
     from foretest.lineup import lineup
     from foretest.offline import OfflineTest
@@ -93,8 +102,8 @@ def configured_test(command: str, log: list[Path], config: Path | None, override
 
     if config is not None:
         test = OfflineTest.from_toml(config)
-    elif saved_files(open_source(list(log))):
-        test = OfflineTest.from_aggregates(list(log))
+    elif saved_files(open_source(log)):
+        test = OfflineTest.from_aggregates(log)
     else:
         raise BadInput(f"{command} needs --config or -c: The settings file (TOML). See foretest {command} --help.")
     given = {

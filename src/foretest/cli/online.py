@@ -16,8 +16,8 @@ from foretest.progress import progress_bar
 
 @app.command
 def online(
-    control: Annotated[Path, Parameter(help="The control's log: a Parquet file, folder or quoted glob.")],
-    treatment: Annotated[Path, Parameter(help="The treatment's log: a Parquet file, folder or quoted glob.")],
+    control: Annotated[Path, Parameter(help="The control's log: a file, folder or quoted glob.")],
+    treatment: Annotated[Path, Parameter(help="The treatment's log: a file, folder or quoted glob.")],
     /,
     *,
     config: SettingsFile,

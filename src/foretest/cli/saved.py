@@ -9,17 +9,29 @@ from cyclopts import Parameter
 
 from foretest.cli.application import app
 from foretest.cli.offline import configured_test
-from foretest.cli.options import Logs, MaybeSettingsFile, Overrides, SettingsFile, Threads, refuse_threads
+from foretest.cli.options import (
+    Engine,
+    Logs,
+    MaybeSettingsFile,
+    Overrides,
+    SettingsFile,
+    SqlText,
+    Threads,
+    log_or_sql,
+    refuse_threads,
+)
 from foretest.cli.output import refuse_file, refuse_place
 from foretest.progress import progress_bar
 
 
 @app.command
 def aggregate(
-    log: Logs,
+    log: Logs = None,
     /,
     *,
     config: MaybeSettingsFile = None,
+    sql: SqlText = None,
+    engine: Engine = "local",
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="The file to write, as in day1.parquet.")],
     threads: Threads = None,
     analysis: Overrides = None,
@@ -31,19 +43,21 @@ def aggregate(
     """
     refuse_threads(threads)
     refuse_file(out)
-    test = configured_test("aggregate", log, config, analysis)
+    source = log_or_sql("aggregate", log, sql, engine)
+    test = configured_test("aggregate", source, config, analysis)
     with progress_bar() as progress:
-        test.save_aggregates([str(path) for path in log], out, threads=threads, progress=progress)
+        test.save_aggregates(source, out, threads=threads, progress=progress)
     print(f"Written: {out} ({out.stat().st_size / 1e6:,.1f} MB). Next: foretest run {out}")
     return 0
 
 
 @app.command
 def pack(
-    log: Logs,
+    log: Logs = None,
     /,
     *,
     config: SettingsFile,
+    sql: SqlText = None,
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="The folder to write.")],
     analysis: Overrides = None,
 ) -> int:
@@ -53,8 +67,9 @@ def pack(
     Example: foretest pack logs/*.parquet -c test.toml -o packed
     """
     refuse_place(out.absolute().parent)
-    test = configured_test("pack", log, config, analysis)
+    source = log_or_sql("pack", log, sql)
+    test = configured_test("pack", source, config, analysis)
     with progress_bar() as progress:
-        test.pack([str(path) for path in log], out, progress=progress)
+        test.pack(source, out, progress=progress)
     print(f"Written: {out}. Next: foretest run {out} -c {config} --estimators point-ncis-adaptive")
     return 0

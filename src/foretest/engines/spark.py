@@ -29,7 +29,7 @@ from foretest.sources import BATCH_ROWS, Chunk, Part
 from foretest.value_model import smallest_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 FAN_IN = 16
 _POSITION_BITS = 40  # of a row within its partition, where neither unit nor id tells rows apart
@@ -58,13 +58,18 @@ class SparkFrame:
         )
 
 
-def session() -> SparkSession:
-    """The session that is running (spark-submit configures it), or a new one on this machine."""
+def read(paths: Sequence[str], sql: str | None) -> DataFrame:
+    """Parquet files or a query, by the session that is running (spark-submit configures it) or a new one here."""
     try:
+        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError:
-        raise BadInput("--engine spark needs PySpark: install foretest[spark].") from None
-    return SparkSession.builder.appName("foretest").getOrCreate()
+        raise BadInput('--engine spark needs PySpark: pip install "foretest[spark]".') from None
+    session = SparkSession.builder.appName("foretest").getOrCreate()
+    try:
+        return session.read.parquet(*paths) if sql is None else session.sql(sql)
+    except PySparkException as error:
+        raise BadInput(f"Spark cannot read {', '.join(paths) or 'the query'}: {str(error).splitlines()[0]}") from None
 
 
 def aggregate(source: SparkFrame, reader: Reader, plan: Plan) -> Aggregates:
@@ -75,8 +80,8 @@ def aggregate(source: SparkFrame, reader: Reader, plan: Plan) -> Aggregates:
         for chunk in chunks:
             try:
                 state.add(reader.read(chunk))
-            except RowFault:
-                raise _Fault(find_fault(chain([chunk], chunks), reader, plan)) from None
+            except RowFault as met:
+                raise _Fault(met, chunk, find_fault(chain([chunk], chunks), reader, plan)) from None
         return to_batch(state.finish())
 
     def merge(states: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
@@ -107,8 +112,8 @@ def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[tuple[pa.Re
             for chunk in chunks:
                 try:
                     read = reader.read(chunk)
-                except RowFault:
-                    raise _Fault(find_fault(chain([chunk], chunks), reader, None)) from None
+                except RowFault as met:
+                    raise _Fault(met, chunk, find_fault(chain([chunk], chunks), reader, None)) from None
                 yield read.features, read.rewards, read.unit
 
         return packed(smallest_rows(rows()))
@@ -121,8 +126,9 @@ def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[tuple[pa.Re
 class _Fault(Exception):
     """Bad rows met by a task, on their way to the driver as plain data."""
 
-    def __init__(self, found: tuple[RowFault, tuple[str, int], int]) -> None:
-        fault, (source, row), count = found
+    def __init__(self, met: RowFault, chunk: Chunk, found: tuple[RowFault, tuple[str, int], int] | None) -> None:
+        # a policy that faults at random may not do so again
+        fault, (source, row), count = found or (met, (chunk.source, chunk.row), 1)
         said = {"kind": fault.kind, "column": fault.column, "what": fault.what, "remedy": fault.remedy}
         super().__init__(json.dumps({**said, "source": source, "row": row, "count": count}))
 

@@ -69,10 +69,10 @@ def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progr
                     adding.result()
                     if progress is not None:
                         progress(len(rows))
-            except RowFault:
+            except RowFault as met:
                 if not source.repeatable:
                     raise
-                raise local.explain(_chunks(source, schema), reader, plan) from None
+                raise local.explain(_chunks(source, schema), reader, plan, met) from None
         aggregates = fold.finish()
         kept = aggregates.rewarded
         # the rewarded rows are all there, beside it
