@@ -7,6 +7,7 @@ tests runs over all of them; a new way is one more entry. A way keeps the order 
 from __future__ import annotations
 
 import csv
+import dataclasses
 import gzip
 import json
 from collections.abc import Callable
@@ -21,6 +22,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
+from tests.engines.spark_session import spark
 
 Way = Callable[[pa.Table, Path, ft.OfflineTest], ft.Result]
 
@@ -146,6 +148,31 @@ def write_batches(log: pa.Table, path: Path) -> None:
     pyarrow.feather.write_feather(log, path, chunksize=70)
 
 
+def packed(log: pa.Table, folder: Path, test: ft.OfflineTest) -> ft.Result:
+    """Estimators that need all rows read both files, and a note says so."""
+    pq.write_table(log, folder / "log.parquet", row_group_size=70)
+    test.pack(str(folder / "log.parquet"), folder / "packed")
+    result = test.run(str(folder / "packed"))
+    return dataclasses.replace(result, notes=[note for note in result.notes if "packed" not in note])
+
+
+def saved_aggregates(log: pa.Table, folder: Path, test: ft.OfflineTest) -> ft.Result:
+    """One file, or three where rows have keys of their own and no value model is fitted to each."""
+    columns = test.settings.log
+    pieces = 3 if columns.unit is not None and not columns.features else 1
+    size = -(-log.num_rows // pieces)
+    paths = [folder / f"{piece}.parquet" for piece in range(pieces)]
+    for piece, path in enumerate(paths):
+        test.save_aggregates(log.slice(piece * size, size), path)
+    return test.run([str(path) for path in paths])
+
+
+def spark_frame(log: pa.Table, folder: Path, test: ft.OfflineTest) -> ft.Result:
+    """In one partition: where neither unit nor id tells rows apart, their place does."""
+    pq.write_table(log, folder / "log.parquet")
+    return test.run(spark().read.parquet(str(folder / "log.parquet")).coalesce(1))
+
+
 WAYS: dict[str, Way] = {
     "table": lambda log, folder, test: test.run(log),
     "table, small batches": lambda log, folder, test: test.run(log, batch_rows=33),
@@ -171,4 +198,7 @@ WAYS: dict[str, Way] = {
     "Polars, lazy": polars_lazy,
     "Arrow stream": lambda log, folder, test: test.run(log.to_reader(max_chunksize=90)),
     "Arrow dataset": dataset,
+    "packed": packed,
+    "saved aggregates": saved_aggregates,
+    "Spark": spark_frame,
 }
