@@ -12,6 +12,7 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates, Plan
+from foretest.bias_decomposition import strata_with_bias
 from foretest.displays import Floats
 from foretest.engines import local
 from foretest.errors import BadInput
@@ -285,7 +286,7 @@ def _estimate(
         rows=rows, units=units, positives=positives, effective_positives=effective,
         unsupported=unsupported, rewarded=aggregates.rewarded.seen, strata=strata,
     )  # fmt: skip
-    table = [s._asdict() for s in strata] if estimator.stratified else None
+    table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
         return Estimate(
             None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table
