@@ -227,7 +227,10 @@ def test_other_settings_for_all_tests(tmp_path: Path) -> None:
     control = tmp_path / "t0/control.parquet"
     alone = OfflineTest.from_toml(tmp_path / "settings.toml").replace(estimators=[zero], cap=3.0).run(control)
     expected = alone.metrics["click"].estimates["ncis-zero"]
-    assert changed.to_dict()["tests"][0]["offline"] == {"ncis-zero": pytest.approx(asdict(expected), rel=1e-9)}
+    [(label, estimate)] = changed.to_dict()["tests"][0]["offline"].items()
+    assert label == "ncis-zero"
+    assert estimate["effect_size_ci_upper"] == pytest.approx(expected.effect_size_ci_upper, rel=1e-9)
+    assert estimate["treatment"] == pytest.approx(expected.treatment, rel=1e-9)
     assert run_history(path, cache=cache).reused == 0
     assert run_history(path, analysis={"estimators": [zero], "cap": 3.0}, cache=cache).reused == 2
     assert run_history(path, analysis={"estimators": [zero], "cap": 4.0}, cache=cache).reused == 0
