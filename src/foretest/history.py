@@ -18,8 +18,9 @@ from foretest.arms import Arms
 from foretest.displays import Floats
 from foretest.errors import BadInput
 from foretest.inference.buckets import bucket_sums
+from foretest.inference.uplift import relative_uplift
 from foretest.manifest import Entry, Manifest, read_manifest
-from foretest.offline import OfflineTest, relative_uplift
+from foretest.offline import OfflineTest
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
 from foretest.result import finite, json_text, write_whole
 from foretest.settings_file import read_settings
