@@ -82,7 +82,8 @@ def draw_displays(world: World, change: Change, rng: np.random.Generator, count:
     log_recency = rng.standard_normal(count)
     items = owner if world.sticky else slice(None)
     length = rng.integers(world.min_candidates, world.candidates, count, endpoint=True)[items]
-    appeal, control, noise, cold = (array[items] for array in _candidates(world, rng, count))
+    appeal, control, noise, cold = _candidates(world, rng, count)
+    appeal, control, noise, cold = appeal[items], control[items], noise[items], cold[items]
     category = rng.integers(world.categories, size=appeal.shape, dtype=np.int8)[items]
     day = rng.integers(world.days, size=count, dtype=np.int32)
 
