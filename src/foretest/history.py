@@ -40,6 +40,7 @@ class Agreement:
     failures: list[dict[str, str]]  # tests that could not be read, and why
     tables: dict[str, dict[str, dict[str, float | None]]]  # metric, estimator, figure
     reused: int = 0  # tests whose result was there already
+    confidence_level: float | None = None  # of the intervals, where all tests have one
 
     def to_dict(self) -> dict[str, Any]:
         """The content of agreement.json; the top level is the first metric's."""
@@ -48,6 +49,7 @@ class Agreement:
             {
                 "foretest": __version__,
                 "schema": SCHEMA,
+                "confidence_level": self.confidence_level,
                 "tests": [_entry_of(test, first) for test in self.tests],
                 "table": self.tables[first] if first is not None else {},
                 "metrics": {
@@ -62,6 +64,13 @@ class Agreement:
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Vega-Lite specifications by name: `correlation`, and for each estimator `decisions-…`; those of metrics other
+        than the first end in the metric's name."""
+        from foretest.report.figures import agreement_figures
+
+        return agreement_figures(self.to_dict())
 
     def __str__(self) -> str:
         from foretest.terminal import render_agreement
@@ -101,7 +110,9 @@ def run_history(
     if not tests:
         first = failures[0]
         raise BadInput(f"{manifest}: no test could be read. The first: test '{first['name']}': {first['error']}")
-    return Agreement(tests, failures, agreement_tables(tests, listed), reused)
+    levels = {read_settings(entry.settings).analysis.confidence_level for entry in listed.tests}
+    level = levels.pop() if len(levels) == 1 else None
+    return Agreement(tests, failures, agreement_tables(tests, listed), reused, level)
 
 
 def agreement_tables(tests: list[dict[str, Any]], manifest: Manifest) -> dict[str, dict[str, dict[str, float | None]]]:
