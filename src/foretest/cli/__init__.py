@@ -8,7 +8,7 @@ from typing import NoReturn
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
-from foretest.cli import demo, history, offline, online, simulate  # noqa: F401  they register themselves
+from foretest.cli import demo, history, offline, online, paper, simulate  # noqa: F401  they register themselves
 from foretest.cli.application import app
 from foretest.errors import BadInput
 

@@ -45,6 +45,7 @@ def table_one() -> dict[str, Any]:
     parts = bias_contributions(share, share * kept, share * kept * treatment)
     return {
         "cap": CAP,
+        "rows": ROWS,
         "groups": [group._asdict() for group in GROUPS],
         "paper": dict(TABLE_1),
         "closed_form": closed_form(share, control, treatment, kept),
