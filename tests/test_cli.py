@@ -97,6 +97,7 @@ COMMANDS: dict[str, list[str]] = {
     "run": ["--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--cap", "--estimators", "--seed"],
     "check": ["--config", "-c", "--json", "--threads", "--cap"],
     "demo": ["--out", "-o", "--rows", "--seed"],
+    "paper": ["--out", "-o", "--world", "--tests", "--rows", "--seed"],
     "simulate": ["log"],
     "simulate log": ["--out", "-o", "--world", "--rows", "--seed"],
 }
@@ -315,7 +316,7 @@ def test_demo(foretest_command: Command) -> None:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
-COMMAND_NAMES = "Available commands: simulate, demo, history, run, check, online. See foretest --help."
+COMMAND_NAMES = "Available commands: simulate, demo, history, run, check, online, paper. See foretest --help."
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
     (

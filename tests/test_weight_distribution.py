@@ -174,7 +174,11 @@ def test_rankings_that_the_control_never_shows_have_infinite_weight() -> None:
     assert found is not None
     assert 0.3 < found["share_infinite"] < 0.7
     assert found["share_infinite"] + sum(found["share"]) == pytest.approx(1.0)
-    assert found["log10_quantiles"] == {"0.1": pytest.approx(np.log10(0.5)), "0.5": found["log10_quantiles"]["0.5"], "0.9": None}
+    assert found["log10_quantiles"] == {
+        "0.1": pytest.approx(np.log10(0.5)),
+        "0.5": found["log10_quantiles"]["0.5"],
+        "0.9": None,
+    }
     assert "never shows" in found["notes"][0]
     mass = treatment_mass(drawn_from(test, table))
     np.testing.assert_allclose(mass.above[12:], found["share_infinite"])

@@ -195,5 +195,7 @@ def _notes(aggregates: Aggregates, r_max: float | None) -> list[str]:
     if a.interval == "bernstein":
         notes.append("intervals along the path are by the delta method.")
     if not aggregates.plan.can_draw:
-        notes.append("noise is that of this log: no ranking can be drawn, so weights larger than its own are not counted.")
+        notes.append(
+            "noise is that of this log: no ranking can be drawn, so weights larger than its own are not counted."
+        )
     return notes

@@ -10,15 +10,15 @@ from foretest import terminal
 NOTHING = "–"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table whose first column is words and whose others are numbers.
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
+    """A table whose first columns are words and whose others are numbers.
 
     >>> print(table(["estimator", "uplift"], [["CIS", "−1.0 %"]]))
     | estimator | uplift |
     | --- | ---: |
     | CIS | −1.0 % |
     """
-    rule = ["---", *["---:"] * (len(header) - 1)]
+    rule = ["---" if column < words else "---:" for column in range(len(header))]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (header, rule, *rows))
 
 
@@ -29,11 +29,12 @@ def paragraph(*sentences: str) -> str:
 
 
 def decimal(value: float | None, digits: int = 2) -> str:
+    """With a real minus sign, and none before a zero.
+
+    >>> decimal(-0.357), decimal(-0.001), decimal(None)
+    ('−0.36', '0.00', '–')
     """
-    >>> decimal(-0.357), decimal(None)
-    ('−0.36', '–')
-    """
-    return NOTHING if value is None else f"{value:.{digits}f}".replace("-", "−")
+    return NOTHING if value is None else f"{value:z.{digits}f}".replace("-", "−")
 
 
 def percent(value: float | None, *, sign: bool = True) -> str:

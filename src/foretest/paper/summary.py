@@ -106,7 +106,7 @@ def _section_4_3(section: Section, weights: Section, pictures: list[str]) -> lis
         ),
         "Noise falls with the length of the log, the bias bound does not:",
         table(
-            ["displays", "highest cap with little noise"],
+            ["displays", f"highest cap with noise of at most {sought}"],
             [[count(row["rows"]), cap(row["highest_cap_of_noise"])] for row in section["by_length"]],
         ),
         *([f"A log in which both hold at one cap would need {count(needed)} displays."] if needed else []),

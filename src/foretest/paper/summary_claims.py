@@ -51,7 +51,11 @@ def capping(section: Section) -> list[str]:
         '## Zero against max capping: "very similar results"?',
         "On the same logs (relative uplifts, means over tests):",
         table(header, rows),
-        "Under zero capping rows above the cap count for nothing, and there is no cap for each display.",
+        paragraph(
+            "Under zero capping rows above the cap count for nothing, and there is no cap for each display. A move",
+            "is small",
+            "where it is small beside half an interval.",
+        ),
     ]
 
 
@@ -88,7 +92,8 @@ def uncapped(section: Section) -> list[str]:
             f"The standard error of DR (V(x) from the context) over that of IS: median {middle}, from {low} to",
             f"{high} (10 %",
             'and 90 % of tests). The paper: "DR is very close to IS", since clicks are too rare for a model to explain',
-            "much of their variance.",
+            "much of their variance. Above 1 DR sees rows of large weight without a click, which count for nothing",
+            "in IS.",
         ),
         paragraph(section["capped_dr"]),
     ]
@@ -111,7 +116,7 @@ def estimators(section: Section) -> list[str]:
             "test of",
             "section 4.3 and over all tests; the truth's is its distance from CIS.",
         ),
-        table(header, rows),
+        table(header, rows, words=3),
     ]
 
 
