@@ -37,7 +37,7 @@ def agreement(**figures: float) -> dict[str, Any]:
         {"name": f"t{k}", "online": {"verdict": verdict}, "offline": {label: estimate(0.0) for label in LABELS}}
         for k, verdict in enumerate(("positive", "positive", "neutral"))
     ]
-    return {"tests": tests, "table": {label: dict(row) for label in LABELS}}
+    return {"tests": tests, "table": {label: dict(row) for label in LABELS}, "failures": []}
 
 
 def test_the_estimators_have_the_labels_of_the_tables() -> None:

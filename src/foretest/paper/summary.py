@@ -38,15 +38,11 @@ def _head(run: Section, table_2: Section) -> list[str]:
     return [
         "# The paper, table by table",
         paragraph(
-            "*Offline A/B testing for recommender systems* (Gilotte, Calauzènes, Nedelec, Abraham, Dollé; WSDM",
-            "2018), run",
-            f"on the simulated world `{run['world']}`: {table_2['tests']} A/B tests of 2 × {count(run['rows'])}",
-            "displays,",
-            f"seed {run['seed']}. The paper's own tests are proprietary; a simulated world has a known truth",
-            "instead. Its",
-            "numbers show how the estimators behave where the problem has the paper's shape. They are no evidence",
-            "about",
-            "another recommender.",
+            "*Offline A/B testing for recommender systems* (Gilotte, Calauzènes, Nedelec, Abraham, Dollé; WSDM 2018),",
+            f"run on the simulated world `{run['world']}`: {table_2['tests']} A/B tests of 2 × {count(run['rows'])}",
+            f"displays, seed {run['seed']}. The paper's own tests are proprietary; a simulated world has a known",
+            "truth instead. Its numbers show how the estimators behave where the problem has the paper's shape. They",
+            "are no evidence about another recommender.",
         ),
         "All numbers, unrounded: `paper.json`. Pictures: `figures`, as PNG, SVG and Vega-Lite.",
     ]
@@ -66,8 +62,7 @@ def _table_1(section: Section) -> list[str]:
         paragraph(
             f"The log holds the population in exact proportions ({count(section['rows'])} displays, cap",
             f"{cap(section['cap'])}), so that an estimator's value is its limit. CIS and NCIS call the treatment",
-            "worse than",
-            "the control; it is better. The bias of NCIS (estimate − truth) is carried by the groups:",
+            "worse than the control; it is better. The bias of NCIS (estimate − truth) is carried by the groups:",
             f"{carried}; within them there is none.",
         ),
     ]
@@ -92,16 +87,14 @@ def _section_4_3(section: Section, weights: Section, pictures: list[str]) -> lis
         "## Figures 1 and 2, section 4.3: no good cap for CIS",
         paragraph(
             f"One test: the world's own treatment, a log of {count(section['rows'])} displays. Of the rankings that",
-            "the",
-            f"treatment would show, 80 % have a weight between 10^{low} and 10^{high} (median 10^{middle}), and",
+            f"the treatment would show, 80 % have a weight between 10^{low} and 10^{high} (median 10^{middle}), and",
             f"{percent(weights['share_above_cap'], sign=False)} one above {cap(weights['cap'])}.",
         ),
         *pictures,
         paragraph(
             f"For an uplift of {sought}, {noise}; {provable}. {both} At cap {cap(at['cap'])} the noise is",
             f"{percent(at['noise'], sign=False)} and the bound on the bias {percent(at['bias_bound'], sign=False)}.",
-            "The paper",
-            f"has a good variance below {cap(section['paper']['noise_below'])} and a good bias above",
+            f"The paper has a good variance below {cap(section['paper']['noise_below'])} and a good bias above",
             f"{cap(section['paper']['bias_above'])}, on a log of another size.",
         ),
         "Noise falls with the length of the log, the bias bound does not:",
@@ -133,10 +126,10 @@ def _table_2(section: Section, pictures: list[str]) -> list[str]:
         paragraph(
             "In brackets the 10 % and 90 % quantiles over resampled tests. Precision is the share of tests decided as",
             f"online, FNR the share decided lower, of all {section['tests']}; online: {online}.",
+            f"Not compared: {', '.join(section['failures'])}." if section["failures"] else "",
             _order(section["in_order"]),
             "One history is a small sample: neighbours change places from seed to seed. The paper does not say",
-            "whether its",
-            "PointNCIS had one cap for all displays or the appendix's cap for each.",
+            "whether its PointNCIS had one cap for all displays or the appendix's cap for each.",
         ),
         paragraph(
             "Against the truth, which the paper did not have (relative uplifts; the ceiling is the correlation that a",
@@ -181,7 +174,6 @@ def _run(run: Section, seconds: dict[str, float]) -> list[str]:
         f"`foretest paper {options}`",
         paragraph(
             f"Versions: {versions}. CPU seconds: {spent}; in all {decimal(sum(seconds.values()), 0)}. The same",
-            "command and",
-            "versions give the same numbers, but for the times.",
+            "command and versions give the same numbers, but for the times.",
         ),
     ]

@@ -22,19 +22,15 @@ def computation_time(section: Section) -> list[str]:
         paragraph(
             f"PointNCIS needs only rows with a reward: {count(section['rewarded'])} of {count(section['rows'])}",
             f"({percent(section['rewarded'] / section['rows'], sign=False)}). CPU time in this run,",
-            f"{section['draws']} draws",
-            "a display:",
+            f"{section['draws']} draws a display:",
         ),
         table(header, rows),
         paragraph(
-            "The second column is what it saves to leave the other rows without a normaliser. The last two set all",
-            "of NCIS",
-            f"(reading, {decimal(section['reading_microseconds_a_row'])} µs, and weighting,",
+            "The second column is what it saves to leave the other rows without a normaliser. The last two set all of",
+            f"NCIS (reading, {decimal(section['reading_microseconds_a_row'])} µs, and weighting,",
             f"{decimal(section['weights_microseconds_a_row'])} µs, of every row) against all of PointNCIS (reading,",
-            "weighting",
-            "and normalising rewarded rows, where the log lets them be read apart): above 1 PointNCIS is the",
-            "cheaper. A",
-            "normaliser costs as much as many weights, so the gain is as large as rewards are rare.",
+            "weighting and normalising rewarded rows, where the log lets them be read apart): above 1 PointNCIS is",
+            "the cheaper. A normaliser costs as much as many weights, so the gain is as large as rewards are rare.",
         ),
     ]
 
@@ -52,9 +48,8 @@ def capping(section: Section) -> list[str]:
         "On the same logs (relative uplifts, means over tests):",
         table(header, rows),
         paragraph(
-            "Under zero capping rows above the cap count for nothing, and there is no cap for each display. A move",
-            "is small",
-            "where it is small beside half an interval.",
+            "Under zero capping rows above the cap count for nothing, and there is no cap for each display. A move is",
+            "small where it is small beside half an interval.",
         ),
     ]
 
@@ -82,17 +77,20 @@ def uncapped(section: Section) -> list[str]:
         )
     else:
         said = "As the paper says, none of them ever decides."
-    ratio = section["rows"]["dr"]["std_error_over_is"]
-    low, middle, high = (decimal(ratio[level]) for level in ("0.1", "0.5", "0.9"))
+    nis, dr = (
+        "median {}, from {} to {}".format(
+            *(decimal(row["std_error_over_is"][level]) for level in ("0.5", "0.1", "0.9"))
+        )
+        for row in (section["rows"]["nis"], section["rows"]["dr"])
+    )
     return [
         "## Without a cap: IS, NIS, DR",
         table(header, rows),
         paragraph(said),
         paragraph(
-            f"The standard error of DR (V(x) from the context) over that of IS: median {middle}, from {low} to",
-            f"{high} (10 %",
-            'and 90 % of tests). The paper: "DR is very close to IS", since clicks are too rare for a model to explain',
-            "much of their variance. Above 1 DR sees rows of large weight without a click, which count for nothing",
+            f"Standard errors over that of IS (10 % and 90 % of tests): NIS {nis}; DR, with V(x) from the context,",
+            f"{dr}. The paper finds the variance of neither much lower, of DR because clicks are too rare for a model",
+            "to explain much of them. Above 1 they see rows of large weight without a click, which count for nothing",
             "in IS.",
         ),
         paragraph(section["capped_dr"]),
@@ -113,8 +111,7 @@ def estimators(section: Section) -> list[str]:
         "## The estimators, and what each takes the capping bias to be",
         paragraph(
             "Z = w̄/w, expectations under the treatment. In numbers: value − CIS, relative to the control, in the",
-            "test of",
-            "section 4.3 and over all tests; the truth's is its distance from CIS.",
+            "test of section 4.3 and over all tests; the truth's is its distance from CIS.",
         ),
         table(header, rows, words=3),
     ]
@@ -141,10 +138,8 @@ def loggers(section: Section) -> list[str]:
         "## The conclusion's idea: several loggers",
         paragraph(
             f"{section['tests']} tests, logs of {count(section['rows'])} displays each. One logger: production.",
-            "Several:",
-            f"{shares}, production and two other treatments of the same team; w = π_t/π_mix. Means over tests;",
-            "errors of",
-            "the relative uplift over production.",
+            f"Several: {shares}, production and two other treatments of the same team; w = π_t/π_mix. Means over",
+            "tests; errors of the relative uplift over production.",
         ),
         table(["", "one logger", "several"], rows),
     ]
@@ -186,8 +181,7 @@ def _over_tests(tests: Section) -> str:
     return paragraph(
         f"Over all {tests['tests']} tests the bias is {percent(means['bias'])} on average:",
         f"{percent(means['between_contexts'])} between contexts and {percent(means['within_contexts'])} within. The",
-        "part",
-        f"between contexts is the larger in {tests['between_dominates']} of {tests['tests']} (mean size",
+        f"part between contexts is the larger in {tests['between_dominates']} of {tests['tests']} (mean size",
         f"{percent(sizes['between_contexts'], sign=False)} against {percent(sizes['within_contexts'], sign=False)});",
         "the paper",
         f"assumes that it dominates. In the logs, strata of the value model show {percent(means['seen_by_strata'])}"

@@ -34,6 +34,7 @@ def table_two(agreement: dict[str, Any]) -> dict[str, Any]:
     return {
         "tests": len(online),
         "online": {verdict: online.count(verdict) for verdict in DECISIONS},
+        "failures": [failure["name"] for failure in agreement["failures"]],
         "rows": rows,
         "in_order": {name: _ordered(rows, name) for name in ("correlation", "precision", "fnr")},
     }
