@@ -39,12 +39,13 @@ def _lines(document: dict[str, Any]) -> list[str]:
     table_1, section = document["table_1"]["closed_form"], document["section_4_3"]
     parts = document["bias_decomposition"]["tests"]
     saving = document["computation_time"]["normalisers"]["point-ncis"]["all_rows_over_rewarded"]
-    both = {True: "some cap", False: "no cap", None: "unknown"}[section["satisfies_both"]]
+    both = {True: "some cap", False: "no cap", None: "perhaps some cap"}[section["satisfies_both"]]
     needed = section["rows_needed_for_both"]
     return [
         f"Table 1: NCIS {table_1['ncis']:.5f}, PieceNCIS and PointNCIS {table_1['piece-ncis']:.1f},"
         f" truth {table_1['truth']:.1f}",
-        f"Section 4.3: {both} has little noise and a small bias bound; a log would need {count(needed)} displays",
+        f"Section 4.3: {both} has little noise and a small bias bound"
+        + (f"; that takes a log of {count(needed)} displays" if needed else ""),
         f"Normaliser, all rows over rewarded rows: {decimal(saving, 1)}",
         f"Bias of NCIS: {percent(parts['mean']['between_contexts'])} between contexts,"
         f" {percent(parts['mean']['within_contexts'])} within",
