@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -221,3 +222,19 @@ def test_the_columns_are_plain_and_small(path: dict[str, Any]) -> None:
     aggregates = build_test(["cis"]).aggregate(LOG.table())[0]
     counts = resample_counts(1024, 1000, 0)
     assert cap_path(aggregates, 0, counts, 1.0)["noise_seen"] == path["noise_seen"]
+
+
+@pytest.mark.parametrize("r_max", [None, 1.0])
+@pytest.mark.parametrize("rows", [0, 3, LOG.rows])
+def test_every_document_fits_the_schema(rows: int, r_max: float | None) -> None:
+    from importlib.resources import files
+
+    import jsonschema
+
+    document = build_test(["cis"], r_max=r_max).run(LOG.table().slice(0, rows)).to_dict()
+    schema = json.loads((files("foretest") / "schema" / "result-1.json").read_text("utf-8"))
+    jsonschema.validate(document, schema)
+    assert (document["weights"] is None) == (rows == 0)
+    broken = {**document["metrics"]["click"], "cap_path": {**document["metrics"]["click"]["cap_path"], "caps": "1"}}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**document, "metrics": {"click": broken}}, schema)

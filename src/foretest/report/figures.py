@@ -38,12 +38,12 @@ def agreement_figures(document: dict[str, Any]) -> Figures:
 
 
 def file_name(text: str) -> str:
-    """Letters, digits, dots, dashes and underscores, at most 80, and no dot in front: safe as the name of a file.
+    """Letters, digits, dots, dashes and underscores, at most 80, no dot or dash in front: safe as the name of a file.
 
     >>> file_name("cap-click"), file_name("decisions-../a b"), file_name("cap-</script>")
     ('cap-click', 'decisions-..-a-b', 'cap-script')
     """
-    return re.sub(r"[^A-Za-z0-9._]+", "-", text).strip("-")[:80].lstrip(".") or "figure"
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).lstrip("-.")[:80].rstrip("-") or "figure"
 
 
 def _add(figures: Figures, name: str, chart: dict[str, Any]) -> None:

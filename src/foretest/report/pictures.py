@@ -28,10 +28,13 @@ def write_pictures(folder: str | Path, figures: dict[str, dict[str, Any]]) -> li
 
 
 def svg(spec: dict[str, Any]) -> str:
-    """A specification as an SVG picture."""
+    """A specification as an SVG picture, its description read out to those who cannot see it."""
+    from xml.sax.saxutils import quoteattr
+
     import vl_convert
 
-    return str(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
+    picture = str(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
+    return picture.replace("<svg ", f'<svg role="img" aria-label={quoteattr(spec["description"])} ', 1)
 
 
 def png(spec: dict[str, Any]) -> bytes:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, 'Liberation Sans', sans-serif"
-WIDTH, HEIGHT = 620, 300  # of a plot: with its axes it fits a page of 720 px
+WIDTH, HEIGHT = 600, 300  # of a plot: with its axes it fits a page of 720 px
 
 BLUE, VERMILION, GREEN, ORANGE, RED, PURPLE, GREY = (
     "#2f7cc0", "#cf5b14", "#16896c", "#b97a00", "#cc3d4a", "#8a66c4", "#74808e",

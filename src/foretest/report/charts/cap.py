@@ -16,18 +16,18 @@ from foretest.report.charts.parts import (
     quantitative,
     said,
 )
-from foretest.report.theme import BLUE, GREEN, HEIGHT, PURPLE, VERMILION, WIDTH, Sign
+from foretest.report.theme import BLUE, GREEN, GREY, HEIGHT, VERMILION, WIDTH, Sign
 from foretest.terminal import number, percent, span
 from foretest.verdict import FEWEST_POSITIVES
 
 CURVES = {
     "noise": ("noise", Sign(BLUE, [1, 0], "circle")),
     "bias bound": ("bias_bound", Sign(VERMILION, [8, 4], "circle")),
-    "smallest uplift it could show": ("sensitivity", Sign(PURPLE, [2, 3], "circle")),
+    "smallest uplift it could show": ("sensitivity", Sign(GREY, [2, 3], "circle")),
 }
 ESTIMATORS = {"CIS": ("cis", Sign(VERMILION, [8, 4], "circle")), "NCIS": ("ncis", Sign(BLUE, [1, 0], "circle"))}
 _STEP = 0.25  # decades between caps
-_LABEL = 0.24  # the share of the axis that a label takes
+_LABEL = 0.3  # the share of the axis that a label takes
 
 
 def cap_chart(cap_path: dict[str, Any]) -> Spec:
@@ -43,6 +43,7 @@ def cap_chart(cap_path: dict[str, Any]) -> Spec:
     drawn = {row["curve"] for row in rows}
     y = _log_percent([row["value"] for row in rows], cap_path["sought"])
     lines = {
+        "name": "curves",
         "data": {"values": rows},
         "mark": {"type": "line", "strokeWidth": 2.5, "clip": True},
         "encoding": {"x": x, "y": y, **_signs("curve", {name: CURVES[name] for name in CURVES if name in drawn})},
@@ -86,6 +87,7 @@ def cap_estimates_chart(cap_path: dict[str, Any]) -> Spec:
     y = {"axis": percent_axis("uplift over the control", sign=True), "scale": {"zero": True, "nice": True}}
     signs = _signs("estimator", ESTIMATORS)
     spread = {
+        "name": "intervals",
         "data": {"values": [row for row in rows if row["lower"] is not None]},
         "mark": {"type": "area", "opacity": 0.16},
         "encoding": {
@@ -96,6 +98,7 @@ def cap_estimates_chart(cap_path: dict[str, Any]) -> Spec:
         },
     }
     lines = {
+        "name": "estimates",
         "data": {"values": rows},
         "mark": {"type": "line", "strokeWidth": 2.5},
         "encoding": {"x": x, "y": quantitative("value", **y), **signs},
@@ -171,7 +174,7 @@ def _bands(cap_path: dict[str, Any], x: Spec, y: Spec) -> list[Spec]:
         text = {"values": [{"cap": place, "value": cap_path["sought"], "label": label}]}
         look = {"align": align, "baseline": "top", "dx": dx, "dy": 26 if align == "center" else 7}
         layers += [
-            {"data": rect, "mark": {"type": "rect", "color": colour, "opacity": 0.16},
+            {"name": field, "data": rect, "mark": {"type": "rect", "color": colour, "opacity": 0.16},
              "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"field": "bottom"}}},
             {"data": text, "mark": {"type": "text", **look}, "encoding": {"x": x, "y": y, "text": {"field": "label"}}},
         ]  # fmt: skip
@@ -179,20 +182,23 @@ def _bands(cap_path: dict[str, Any], x: Spec, y: Spec) -> list[Spec]:
 
 
 def _sought(cap_path: dict[str, Any], rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
-    """The line of the uplift sought, its label where it is farthest from the curves."""
-    end, sought = x["scale"]["domain"][1], cap_path["sought"]
+    """The line of the uplift sought, its label where neither curves nor the run's cap are near."""
+    end, sought, half = x["scale"]["domain"][1], cap_path["sought"], x["scale"]["domain"][1] * _LABEL / 2
 
     def clearance(place: float) -> float:
-        near = [abs(log10(row["value"] / sought)) for row in rows if abs(row["cap"] - place) < end * _LABEL / 2]
-        return min(near, default=9.0)
+        """Decades to the nearest curve."""
+        if abs(log10(cap_path["cap"]) - place) < half:
+            return 0.0
+        return min((abs(log10(row["value"] / sought)) for row in rows if abs(row["cap"] - place) < half), default=9.0)
 
-    places = {"right": end * (1.0 - _LABEL / 2), "center": end / 2, "left": end * _LABEL / 2}
-    align = max(places, key=lambda name: clearance(places[name]))
+    places = {"right": end - half, "center": end / 2, "left": half}
+    clear = (name for name in places if clearance(places[name]) > 0.4)
+    align = next(clear, max(places, key=lambda name: clearance(places[name])))
     at = {"right": end, "center": end / 2, "left": 0.0}[align]
     data = {"values": [{"value": sought, "cap": at, "label": f"{plain_percent(sought)} uplift sought"}]}
     look = {"align": align, "baseline": "bottom", "dx": 6 if align == "left" else 0, "dy": -4, "fontWeight": 600}
     return [
-        {"data": data, "mark": {"type": "rule", "style": "strong"}, "encoding": {"y": y}},
+        {"name": "sought", "data": data, "mark": {"type": "rule", "style": "strong"}, "encoding": {"y": y}},
         {"data": data, "mark": {"type": "text", **look}, "encoding": {"x": x, "y": y, "text": {"field": "label"}}},
     ]
 
@@ -216,11 +222,12 @@ def _too_few(cap_path: dict[str, Any], caps: list[float], x: Spec, end: float) -
     if not few:
         return []
     data = {"values": [{"cap": max(0.0, min(few) - _STEP / 2), "to": end, "label": "too few rewards to tell"}]}
-    words = {"type": "text", "align": "left", "baseline": "bottom", "dx": 6, "dy": -6, "style": "guide-text"}
+    words = {"type": "text", "align": "right", "baseline": "bottom", "dx": -6, "dy": -6, "style": "guide-text"}
     return [
-        {"data": data, "mark": {"type": "rect", "style": "shade"}, "encoding": {"x": x, "x2": {"field": "to"}}},
+        {"name": "too_few", "data": data, "mark": {"type": "rect", "style": "shade"},
+         "encoding": {"x": x, "x2": {"field": "to"}}},
         {"data": data, "mark": words,
-         "encoding": {"x": x, "y": {"value": "height"}, "text": {"field": "label"}}},
+         "encoding": {"x": {"value": "width"}, "y": {"value": "height"}, "text": {"field": "label"}}},
     ]  # fmt: skip
 
 
@@ -236,9 +243,10 @@ def _hover(caps: list[float], columns: dict[str, list[str]], x: Spec) -> Spec:
     ]
     tooltip = [said("words", "cap"), *(said(field, name) for field, name in zip(fields, columns, strict=True))]
     return {
+        "name": "strips",
         "data": {"values": rows},
         "params": [{"name": "pointed", "select": {"type": "point", "on": "pointerover", "clear": "pointerout"}}],
-        "mark": {"type": "rect", "style": "shade"},
+        "mark": {"type": "rect", "style": "shade", "aria": False},
         "encoding": {
             "x": x,
             "x2": {"field": "to"},

@@ -25,20 +25,25 @@ def correlation_chart(table: dict[str, dict[str, Any]]) -> Spec:
 
     tooltip = [said("estimator", "estimator"), said("words", "correlation"), said("box", "quartiles"),
                said("whiskers", "10 % and 90 %"), said("most", "noise ceiling"), said("tests", "tests")]  # fmt: skip
-    layers: list[Spec] = [
-        {"data": {"values": [{"q10": 0.0}]}, "mark": {"type": "rule", "style": "guide"}, "encoding": {"x": x("q10")}},
-        {"data": {"values": drawn}, "mark": {"type": "rule", "color": BLUE, "strokeWidth": 2},
-         "encoding": {"y": y, "x": x("q10"), "x2": {"field": "q90"}, "tooltip": tooltip}},
-        {"data": {"values": drawn}, "mark": {"type": "bar", "color": BLUE, "size": 20},
-         "encoding": {"y": y, "x": x("q25"), "x2": {"field": "q75"}, "tooltip": tooltip}},
-        {"data": {"values": drawn}, "mark": {"type": "tick", "color": "white", "thickness": 2, "size": 20},
-         "encoding": {"y": y, "x": x("q50"), "tooltip": tooltip}},
-        {"data": {"values": rows}, "mark": {"type": "point", "shape": "diamond", "size": 90, "filled": True,
-                                            "style": "strong", "opacity": 1.0},
-         "encoding": {"y": y, "x": x("correlation"), "tooltip": tooltip}},
-        {"data": {"values": ceilings},
-         "mark": {"type": "tick", "color": VERMILION, "thickness": 3, "size": 30, "opacity": 1.0},
-         "encoding": {"y": y, "x": x("ceiling"), "tooltip": tooltip}},
+
+    def layer(name: str, values: list[dict[str, Any]], field: str, to: str | None = None, **mark: Any) -> Spec:
+        ends = {"x": x(field)} if to is None else {"x": x(field), "x2": {"field": to}}
+        return {
+            "name": name,
+            "data": {"values": values},
+            "mark": mark,
+            "encoding": {"y": y, **ends, "tooltip": tooltip},
+        }
+
+    zero = {"data": {"values": [{"q10": 0.0}]}, "mark": {"type": "rule", "style": "guide"}, "encoding": {"x": x("q10")}}
+    layers = [
+        zero,
+        layer("whiskers", drawn, "q10", "q90", type="rule", color=BLUE, strokeWidth=2),
+        layer("boxes", drawn, "q25", "q75", type="bar", color=BLUE, size=20),
+        layer("medians", drawn, "q50", type="tick", color="white", thickness=2, size=20, opacity=1.0),
+        layer("correlations", rows, "correlation", type="point", shape="diamond", size=90, filled=True, style="strong",
+              opacity=1.0),
+        layer("ceilings", ceilings, "ceiling", type="tick", color=VERMILION, thickness=3, size=30, opacity=1.0),
     ]  # fmt: skip
     numbers = "; ".join(f"{row['estimator']} {row['words']} ({row['whiskers']})" for row in rows)
     sentences = [
@@ -50,7 +55,7 @@ def correlation_chart(table: dict[str, dict[str, Any]]) -> Spec:
         "Correlation of offline with online uplifts",
         sentences,
         f"Boxes of the correlation with online tests, 10 % and 90 % quantiles in brackets: {numbers}.",
-        width=WIDTH - 90,
+        width=WIDTH - 100,
         height={"step": 38},
         layer=layers,
     )

@@ -37,6 +37,7 @@ def decisions_chart(tests: list[dict[str, Any]], estimator: str, confidence_leve
     tooltip = [said("name", "test"), said("outcome", "decision"), said("offline", "offline"), said("online", "online")]
     boxes = [
         {
+            "name": f"boxes_{outcome.replace(' ', '_')}",
             "data": {"values": [row for row in rows if row["outcome"] == outcome]},
             "mark": {"type": "rect", "clip": True, "fill": sign.colour, "fillOpacity": 0.07, "stroke": sign.colour,
                      "strokeDash": sign.dash, "strokeWidth": 2, "strokeCap": "round"},
@@ -47,6 +48,7 @@ def decisions_chart(tests: list[dict[str, Any]], estimator: str, confidence_leve
     ]  # fmt: skip
     centres = [
         {
+            "name": f"centres_{outcome.replace(' ', '_')}",
             "data": {"values": [row for row in rows if row["outcome"] == outcome]},
             "mark": {"type": "point", "clip": True, "filled": True, "size": 45, "opacity": 1.0, "color": sign.colour,
                      "shape": sign.shape},

@@ -7,7 +7,7 @@ from typing import Any
 
 from foretest.report.charts.parts import Spec, frame, percent_axis, power, power_of, powers_of_ten, quantitative, said
 from foretest.report.theme import BLUE, HEIGHT, VERMILION, WIDTH
-from foretest.terminal import number, percent
+from foretest.terminal import percent
 
 _TICKS = [0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0]
 
@@ -51,6 +51,7 @@ def _bars(weights: dict[str, Any], x: Spec) -> Spec:
     top = max((row["share"] for row in values), default=1.0)
     axis = percent_axis("share of rankings (square-root scale)", values=_TICKS)
     return {
+        "name": "bars",
         "data": {"values": values},
         "mark": {"type": "rect", "color": BLUE, "xOffset": 0.5, "x2Offset": -0.5},
         "encoding": {
@@ -70,7 +71,9 @@ def _eighty_percent(weights: dict[str, Any], x: Spec, right: float) -> list[Spec
         return []
     data = {"values": [{"from": low, "to": right if high is None else high, "words": _band(weights)}]}
     encoding = {"x": x, "x2": {"field": "to"}, "tooltip": [said("words", "80 % band")]}
-    return [{"data": data, "mark": {"type": "rect", "style": "shade", "clip": True}, "encoding": encoding}]
+    return [
+        {"name": "band", "data": data, "mark": {"type": "rect", "style": "shade", "clip": True}, "encoding": encoding}
+    ]
 
 
 def _median(weights: dict[str, Any], x: Spec) -> list[Spec]:
@@ -78,7 +81,7 @@ def _median(weights: dict[str, Any], x: Spec) -> list[Spec]:
     if middle is None:
         return []
     mark = {"type": "rule", "style": "strong", "strokeWidth": 1.5, "strokeDash": [2, 3], "clip": True}
-    return [{"data": {"values": [{"from": middle}]}, "mark": mark, "encoding": {"x": x}}]
+    return [{"name": "median", "data": {"values": [{"from": middle}]}, "mark": mark, "encoding": {"x": x}}]
 
 
 def _cap(weights: dict[str, Any], x: Spec) -> list[Spec]:
@@ -117,10 +120,10 @@ def _apart(weights: dict[str, Any]) -> list[str]:
     if weights["source"] == "draws":
         return [
             *sentences,
-            f"From {number(weights['draws'])} rankings drawn for {number(weights['displays'])} displays.",
+            f"From {weights['draws']:,} rankings drawn for {weights['displays']:,} displays.",
         ]
     return [
         *sentences,
-        f"From the {number(weights['displays'])} rows of the log, weighted; {percent(weights['share_unseen'])}"
+        f"From the {weights['displays']:,} rows of the log, weighted; {percent(weights['share_unseen'])}"
         " of the treatment was never seen in it.",
     ]
