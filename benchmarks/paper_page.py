@@ -1,7 +1,7 @@
 """Put the tables and pictures of a run into docs/paper.md.
 
 `foretest paper -o OUT`, then `python benchmarks/paper_page.py OUT`. Every section of OUT/README.md has its place on the
-page, between `<!-- run: title -->` and `<!-- end -->`. Pictures are copied to docs/figures, as SVG.
+page, between `<!-- run: title -->` and `<!-- end -->`. Pictures are copied to docs/paper, as SVG.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
+PICTURE = re.compile(r"\]\(figures/([\w-]+)\.png\)")
 PLACE = re.compile(r"<!-- run: (?P<title>.*?) -->\n.*?<!-- end -->", re.DOTALL)
 
 
@@ -23,7 +24,7 @@ def sections_of(summary: str) -> dict[str, str]:
 
 def filled(page: str, summary: str) -> str:
     """The page with every place filled; a section without a place, or a place without a section, is an error."""
-    sections = {title: body.replace(".png)", ".svg)") for title, body in sections_of(summary).items()}
+    sections = {title: PICTURE.sub(r"](paper/\1.svg)", body) for title, body in sections_of(summary).items()}
     places = [match["title"] for match in PLACE.finditer(page)]
     if sorted(places) != sorted(sections):
         raise SystemExit(f"the page has places for {sorted(places)}, the run has {sorted(sections)}")
@@ -40,9 +41,9 @@ def main() -> None:
         raise SystemExit(__doc__)
     out, page = Path(sys.argv[1]), DOCS / "paper.md"
     page.write_text(filled(page.read_text("utf-8"), (out / "README.md").read_text("utf-8")), "utf-8")
-    (DOCS / "figures").mkdir(exist_ok=True)
+    (DOCS / "paper").mkdir(exist_ok=True)
     for picture in sorted((out / "figures").glob("*.svg")):
-        shutil.copy(picture, DOCS / "figures" / picture.name)
+        shutil.copy(picture, DOCS / "paper" / picture.name)
 
 
 if __name__ == "__main__":

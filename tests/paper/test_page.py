@@ -48,7 +48,7 @@ def test_a_run_fills_the_page(tool: ModuleType) -> None:
     summary = "# Head\n\nwords\n"
     for title, text in sections.items():
         body = text.split("\n\n---\n\n")[1]
-        summary += f"\n## {title}\n\n{body.replace('.svg)', '.png)')}\n"
+        summary += f"\n## {title}\n\n{body.replace('.svg)', '.png)').replace('](paper/', '](figures/')}\n"
     assert tool.filled(PAGE, summary) == PAGE
     with pytest.raises(SystemExit, match="another"):
         tool.filled(PAGE, summary + "\n## another\n\nwords\n")
