@@ -19,6 +19,7 @@ lint: $(VENV)/.ready-dev
 # the long studies, whose tables are in docs/benchmarks.md and docs/coverage.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/history_time.py
 	$(BIN)/python benchmarks/interval_coverage.py
 
 $(VENV)/bin/python:

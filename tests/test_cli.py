@@ -99,6 +99,7 @@ COMMANDS: dict[str, list[str]] = {
     "aggregate": ["--config", "-c", "--out", "-o", "--threads", "--cap"],
     "pack": ["--config", "-c", "--out", "-o", "--cap"],
     "demo": ["--out", "-o", "--rows", "--seed"],
+    "paper": ["--out", "-o", "--world", "--tests", "--rows", "--seed"],
     "simulate": ["log"],
     "simulate log": ["--out", "-o", "--world", "--rows", "--seed"],
 }
@@ -317,7 +318,9 @@ def test_demo(foretest_command: Command) -> None:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
-COMMAND_NAMES = "Available commands: simulate, demo, history, run, check, online, aggregate, pack. See foretest --help."
+COMMAND_NAMES = (
+    "Available commands: simulate, demo, history, run, check, online, paper, aggregate, pack. See foretest --help."
+)
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
     (

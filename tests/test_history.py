@@ -15,6 +15,7 @@ import pytest
 from foretest import history as module
 from foretest.aggregates import BUCKET_SALT
 from foretest.errors import BadInput
+from foretest.estimators import NCIS
 from foretest.history import run_history
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
@@ -216,3 +217,22 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert (code, shown) == (2, "")
     assert "no test could be read" in errors
     assert errors.count("\n") == 1
+
+
+def test_other_settings_for_all_tests(tmp_path: Path) -> None:
+    """Estimators as objects, which a settings file cannot name: they run, and are kept apart from the file's."""
+    path, cache = write(tmp_path, 2), tmp_path / "cache"
+    zero = NCIS(capping="zero", name="ncis-zero")
+    changed = run_history(path, analysis={"estimators": [zero], "cap": 3.0}, cache=cache)
+    control = tmp_path / "t0/control.parquet"
+    alone = OfflineTest.from_toml(tmp_path / "settings.toml").replace(estimators=[zero], cap=3.0).run(control)
+    expected = alone.metrics["click"].estimates["ncis-zero"]
+    [(label, estimate)] = changed.to_dict()["tests"][0]["offline"].items()
+    assert label == "ncis-zero"
+    assert estimate["effect_size_ci_upper"] == pytest.approx(expected.effect_size_ci_upper, rel=1e-9)
+    assert estimate["treatment"] == pytest.approx(expected.treatment, rel=1e-9)
+    assert run_history(path, cache=cache).reused == 0
+    assert run_history(path, analysis={"estimators": [zero], "cap": 3.0}, cache=cache).reused == 2
+    assert run_history(path, analysis={"estimators": [zero], "cap": 4.0}, cache=cache).reused == 0
+    with pytest.raises(BadInput, match="cup"):
+        run_history(path, analysis={"cup": 3.0})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from foretest.settings_file import read_settings
 from foretest.sources import LogFiles, open_source
 
 SCHEMA = 1
-_CACHE = "history-1"  # what is kept of a test; another layout has another name
+_CACHE = "history-2"  # what is kept of a test; another layout has another name
 
 Progress = Callable[[str, int | None, int], None]
 
@@ -83,12 +83,14 @@ class Agreement:
 def run_history(
     manifest: str | Path,
     *,
+    analysis: Mapping[str, Any] | None = None,
     cache: str | Path | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Agreement:
     """Every test of a manifest: offline from the control's log alone, online from both; then the agreement.
 
+    `analysis` has other values for keys of the settings' [analysis], for all tests: estimators as objects, for one.
     With a `cache` folder, results of tests whose logs and settings are the same, byte for byte, are reused. A test that
     fails is reported by name and the rest go on; if none works, the first failure is raised.
     """
@@ -98,7 +100,7 @@ def run_history(
         if progress is not None:
             progress("tests", len(listed.tests), 0)
         try:
-            outcome, known = _outcome(entry, None if cache is None else Path(cache), threads)
+            outcome, known = _outcome(entry, analysis or {}, None if cache is None else Path(cache), threads)
             tests.append(outcome)
             reused += known
         except BadInput as error:
@@ -159,10 +161,13 @@ def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
     return {"name": test["name"], **part}
 
 
-def _outcome(entry: Entry, cache: Path | None, threads: int | None) -> tuple[dict[str, Any], bool]:
+def _outcome(
+    entry: Entry, analysis: Mapping[str, Any], cache: Path | None, threads: int | None
+) -> tuple[dict[str, Any], bool]:
     """A test's results, from the cache where its content is known; was it?"""
     settings = read_settings(entry.settings)
-    place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log)}.json"
+    settings = replace(settings, analysis=settings.analysis.replace(**analysis))
+    place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():
         try:
             return {"name": entry.name, "metrics": json.loads(place.read_text(encoding="utf-8"))["metrics"]}, True
@@ -212,10 +217,12 @@ def _noise(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[Floats
     return noise
 
 
-def _content_key(entry: Entry, value_log: str | None) -> str:
+def _content_key(entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> str:
     """A hash of all that a test's results follow from: version, settings, and the bytes of its logs."""
     digest = hashlib.blake2b(f"{_CACHE} {__version__}".encode(), digest_size=20)
     digest.update(entry.settings.read_bytes())
+    if analysis:
+        digest.update(repr(sorted(analysis.items())).encode())
     for log in (entry.control, entry.treatment, *([] if value_log is None else [value_log])):
         source = open_source(str(log))
         assert isinstance(source, LogFiles)

@@ -14,6 +14,7 @@ import numpy as np
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.background import in_background
+from foretest.bias_decomposition import strata_with_bias
 from foretest.cap_path import cap_path
 from foretest.displays import Floats
 from foretest.engines import dispatch
@@ -348,7 +349,7 @@ def _estimate(
         rows=rows, units=units, positives=positives, effective_positives=effective,
         unsupported=unsupported, rewarded=aggregates.rewarded.seen, strata=strata,
     )  # fmt: skip
-    table = [s._asdict() for s in strata] if estimator.stratified else None
+    table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
         return Estimate(
             None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table
