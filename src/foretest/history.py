@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,12 @@ from foretest.arms import Arms
 from foretest.displays import Floats
 from foretest.errors import BadInput
 from foretest.inference.buckets import bucket_sums
+from foretest.lineup import lineup
 from foretest.manifest import Entry, Manifest, read_manifest
-from foretest.offline import OfflineTest, relative_uplift
+from foretest.offline import OfflineTest, relative_uplift, settings_dict
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
-from foretest.result import finite, json_text, write_whole
+from foretest.provenance import files_of, files_read, public, versions
+from foretest.result import finite, html_text, json_text, write_whole
 from foretest.settings_file import read_settings
 from foretest.sources import open_source
 
@@ -39,6 +41,8 @@ class Agreement:
     failures: list[dict[str, str]]  # tests that could not be read, and why
     tables: dict[str, dict[str, dict[str, float | None]]]  # metric, estimator, figure
     reused: int = 0  # tests whose result was there already
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by the name of the settings file
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
     def to_dict(self) -> dict[str, Any]:
         """The content of agreement.json; the top level is the first metric's."""
@@ -53,7 +57,9 @@ class Agreement:
                     name: {"tests": [_entry_of(test, name) for test in self.tests], "table": table}
                     for name, table in self.tables.items()
                 },
-                "failures": self.failures,
+                "failures": [{name: public(text) for name, text in failure.items()} for failure in self.failures],
+                "settings": self.settings,
+                "provenance": self.provenance,
             }
         )
         return document
@@ -61,6 +67,17 @@ class Agreement:
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; with a path it is also written there, whole or not at all."""
+        from foretest.report.history_page import history_page
+
+        return html_text(history_page(self), path)
+
+    def _repr_html_(self) -> str:
+        from foretest.report.notebook import agreement_html
+
+        return agreement_html(self)
 
     def __str__(self) -> str:
         from foretest.terminal import render_agreement
@@ -98,7 +115,26 @@ def run_history(
     if not tests:
         first = failures[0]
         raise BadInput(f"{manifest}: no test could be read. The first: test '{first['name']}': {first['error']}")
-    return Agreement(tests, failures, agreement_tables(tests, listed), reused)
+    worked = [entry for entry in listed.tests if entry.name in {test["name"] for test in tests}]
+    return Agreement(
+        tests, failures, agreement_tables(tests, listed), reused, _settings_of(worked), _provenance(worked, manifest)
+    )
+
+
+def _settings_of(entries: list[Entry]) -> dict[str, dict[str, Any]]:
+    """The settings of each file that the tests name, with defaults filled in."""
+    found = {}
+    for path in dict.fromkeys(entry.settings for entry in entries):
+        settings = read_settings(path)
+        name = path.name if path.name not in found else f"{path.parent.name}/{path.name}"
+        found[name] = settings_dict(settings, lineup(settings)[0]) | {"online": {"split": list(settings.online.split)}}
+    return found
+
+
+def _provenance(entries: list[Entry], manifest: str | Path) -> dict[str, Any]:
+    logs = [path for entry in entries for log in (entry.control, entry.treatment) for path in files_of(str(log))]
+    inputs = {"manifest": files_read([Path(manifest)])} | ({"logs": files_read(logs)} if logs else {})
+    return {"versions": versions(), "inputs": inputs}
 
 
 def agreement_tables(tests: list[dict[str, Any]], manifest: Manifest) -> dict[str, dict[str, dict[str, float | None]]]:

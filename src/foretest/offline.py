@@ -26,6 +26,7 @@ from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
+from foretest.provenance import inputs_of, public, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.settings import Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
@@ -101,7 +102,9 @@ class OfflineTest:
     ) -> Result:
         """The whole road, for any log: a path, glob, folder or list of Parquet files, a dataframe, an Arrow stream."""
         aggregates, notes, r_max = self.aggregate(log, threads=threads, batch_rows=batch_rows, progress=progress)
-        return self.analyse(aggregates, notes, r_max)
+        a = self.settings.analysis
+        result = self.analyse(aggregates, notes, r_max)
+        return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=a.value_log))
 
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
@@ -152,8 +155,10 @@ class OfflineTest:
             headline = _headline(a.headline, plan.estimators)
             metrics[name] = Metric(_control(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
         return Result(
-            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), metrics, health(aggregates), notes
-        )
+            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), metrics, health(aggregates), notes,
+            {"versions": versions(), "rows_fingerprint": rows_fingerprint(aggregates.n, aggregates.positives),
+             "estimators": _options(plan)},
+        )  # fmt: skip
 
     def _plan_for(self, aggregates: Aggregates) -> Plan:
         plan, _ = lineup(self.settings)
@@ -344,10 +349,24 @@ def _log_facts(aggregates: Aggregates) -> dict[str, Any]:
     return facts
 
 
+def _options(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What each estimator is, with the options that were its own and not the settings'."""
+    found = {}
+    for e in plan.estimators:
+        own = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name != "name"}
+        plain = {
+            k: v if isinstance(v, str | int | float) else type(v).__name__ for k, v in own.items() if v is not None
+        }
+        found[e.label] = {"key": e.key, **plain}
+    return found
+
+
 def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
     """The settings as a settings file would say them, with the estimators that were run."""
     analysis = dataclasses.asdict(dataclasses.replace(settings.analysis, estimators=None))
     analysis["estimators"] = [e.label for e in plan.estimators]
+    if settings.analysis.value_log is not None:
+        analysis["value_log"] = public(settings.analysis.value_log)
     return {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": policy_settings(settings.control),

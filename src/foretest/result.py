@@ -65,6 +65,7 @@ class Result:
     metrics: dict[str, Metric]
     health: dict[str, Any]
     notes: list[str] = field(default_factory=list)
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -77,6 +78,7 @@ class Result:
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
                 "notes": self.notes,
+                "provenance": self.provenance,
             }
         )
         return document
@@ -84,6 +86,12 @@ class Result:
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; with a path it is also written there, whole or not at all."""
+        from foretest.report.result_page import result_page
+
+        return html_text(result_page(self), path)
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat row a metric and estimator."""
@@ -108,9 +116,9 @@ class Result:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from foretest.terminal import render_html
+        from foretest.report.notebook import result_html
 
-        return render_html(self)
+        return result_html(self)
 
 
 def _metric_dict(metric: Metric) -> dict[str, Any]:
@@ -134,6 +142,13 @@ def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
     if path is not None:
         write_whole(Path(path), text)
     return text
+
+
+def html_text(page: str, path: str | Path | None = None) -> str:
+    """A page as it is; with a path it is also written there."""
+    if path is not None:
+        write_whole(Path(path), page)
+    return page
 
 
 def known(value: float) -> float | None:
