@@ -18,9 +18,10 @@ from foretest.arms import Arms
 from foretest.displays import Floats
 from foretest.errors import BadInput
 from foretest.inference.buckets import bucket_sums
+from foretest.inference.uplift import relative_uplift
 from foretest.lineup import lineup
 from foretest.manifest import Entry, Manifest, read_manifest
-from foretest.offline import OfflineTest, relative_uplift, settings_dict
+from foretest.offline import OfflineTest, settings_dict
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
 from foretest.provenance import files_of, files_read, public, versions
 from foretest.result import finite, html_text, json_text, write_whole

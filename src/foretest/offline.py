@@ -12,16 +12,17 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates, Plan
+from foretest.cap_path import cap_path
 from foretest.displays import Floats
 from foretest.engines import local
 from foretest.errors import BadInput
 from foretest.estimators import HEADLINES, Estimator, Sums
-from foretest.estimators.base import ratio
 from foretest.health import effective_positives, health
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
 from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
 from foretest.policies import Policy
@@ -33,6 +34,7 @@ from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
 from foretest.verdict import decide, reasons_against
+from foretest.weight_distribution import weight_distribution
 
 Progress = Callable[[str, int | None, int], None]  # stage, rows in all if known, rows done since the last call
 
@@ -116,9 +118,8 @@ class OfflineTest:
         aggregates = local.aggregate(
             source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
         )
-        return Result(
-            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), {}, health(aggregates), notes
-        )
+        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
+        return Result(__version__, facts, settings, {}, health(aggregates), notes, weight_distribution(aggregates))
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
@@ -153,12 +154,14 @@ class OfflineTest:
         for m, name in enumerate(plan.metrics):
             estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
             headline = _headline(a.headline, plan.estimators)
-            metrics[name] = Metric(_control(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
-        return Result(
-            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), metrics, health(aggregates), notes,
-            {"versions": versions(), "rows_fingerprint": rows_fingerprint(aggregates.n, aggregates.positives),
-             "estimators": _options(plan)},
-        )  # fmt: skip
+            path = cap_path(aggregates, m, counts, r_max.get(name))
+            control = _control(aggregates, m, counts)
+            metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
+        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
+        weights = weight_distribution(aggregates)
+        seen = rows_fingerprint(aggregates.n, aggregates.positives)
+        provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
+        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance)
 
     def _plan_for(self, aggregates: Aggregates) -> Plan:
         plan, _ = lineup(self.settings)
@@ -228,20 +231,6 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
 def _headline(asked: str | None, estimators: tuple[Estimator, ...]) -> str:
     labels = [e.label for e in estimators]
     return asked or next((key for key in HEADLINES if key in labels), labels[0])
-
-
-def uplift(value: Any, sums: Sums) -> Any:
-    """Δ = R(t) − R(p), both from the same rows."""
-    return value(sums) - ratio(sums.r, sums.rows)
-
-
-def relative_uplift(value: Any, sums: Sums) -> Any:
-    """δ = R(t)/R(p) − 1."""
-    return ratio(value(sums), ratio(sums.r, sums.rows)) - 1.0
-
-
-def mean_reward(sums: Sums) -> Any:
-    return ratio(sums.r, sums.rows)
 
 
 def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:

@@ -164,7 +164,7 @@ class OnlineTest:
         }
         seen = rows_fingerprint(*(counts for arm in arms for counts in (arm.n, arm.positives)))
         provenance = {"versions": versions(), "rows_fingerprint": seen}
-        return Result(__version__, log, self._settings_dict(), metrics, health, notes, provenance)
+        return Result(__version__, log, self._settings_dict(), metrics, health, notes, provenance=provenance)
 
     def _settings_dict(self) -> dict[str, Any]:
         s = self.settings

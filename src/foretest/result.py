@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tempfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -53,6 +54,7 @@ class Metric:
     estimates: dict[str, Estimate]
     headline: str | None
     verdict: str
+    cap_path: dict[str, Any] | None = None  # of an offline test
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Result:
     metrics: dict[str, Metric]
     health: dict[str, Any]
     notes: list[str] = field(default_factory=list)
+    weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,6 +80,7 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
+                "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,
             }
@@ -133,12 +137,15 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "estimates": estimates,
         "headline": metric.headline,
         "verdict": metric.verdict,
+        "cap_path": metric.cap_path,
     }
 
 
 def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
-    """A document as JSON text; with a path it is also written there."""
+    """A document as JSON text, a list of numbers on one line; with a path it is also written there."""
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    # a line break inside a string is two characters: what spans lines here is layout, and without quotes it is numbers
+    text = re.sub(r"\[\n[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), text)
     if path is not None:
         write_whole(Path(path), text)
     return text
