@@ -95,3 +95,9 @@ class Document:
     facts: Sequence[Fact] = ()
     files: Mapping[str, Any] = field(default_factory=dict)  # name: a JSON document
     provenance: Mapping[str, Any] = field(default_factory=dict)  # as in result.json
+
+
+def chart_of(spec: Mapping[str, Any]) -> Chart:
+    """A chart whose title, remarks and description its specification already has."""
+    title = spec["title"]
+    return Chart(title["text"], spec, spec["description"], " ".join(title.get("subtitle", ())))
