@@ -42,6 +42,7 @@ class Agreement:
     failures: list[dict[str, str]]  # tests that could not be read, and why
     tables: dict[str, dict[str, dict[str, float | None]]]  # metric, estimator, figure
     reused: int = 0  # tests whose result was there already
+    confidence_level: float | None = None  # of the intervals, where all tests have one
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by the name of the settings file
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
@@ -52,6 +53,7 @@ class Agreement:
             {
                 "foretest": __version__,
                 "schema": SCHEMA,
+                "confidence_level": self.confidence_level,
                 "tests": [_entry_of(test, first) for test in self.tests],
                 "table": self.tables[first] if first is not None else {},
                 "metrics": {
@@ -79,6 +81,13 @@ class Agreement:
         from foretest.report.notebook import agreement_html
 
         return agreement_html(self)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Vega-Lite specifications by name: `correlation`, and for each estimator `decisions-…`; those of metrics other
+        than the first end in the metric's name."""
+        from foretest.report.figures import agreement_figures
+
+        return agreement_figures(self.to_dict())
 
     def __str__(self) -> str:
         from foretest.terminal import render_agreement
@@ -116,10 +125,13 @@ def run_history(
     if not tests:
         first = failures[0]
         raise BadInput(f"{manifest}: no test could be read. The first: test '{first['name']}': {first['error']}")
+    levels = {read_settings(entry.settings).analysis.confidence_level for entry in listed.tests}
+    level = levels.pop() if len(levels) == 1 else None
     worked = [entry for entry in listed.tests if entry.name in {test["name"] for test in tests}]
     return Agreement(
-        tests, failures, agreement_tables(tests, listed), reused, _settings_of(worked), _provenance(worked, manifest)
-    )
+        tests, failures, agreement_tables(tests, listed), reused, level, _settings_of(worked),
+        _provenance(worked, manifest),
+    )  # fmt: skip
 
 
 def _settings_of(entries: list[Entry]) -> dict[str, dict[str, Any]]:

@@ -97,6 +97,12 @@ class Result:
 
         return html_text(result_page(self), path)
 
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…` and `cap-estimates-…`."""
+        from foretest.report.figures import result_figures
+
+        return result_figures(self.to_dict())
+
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat row a metric and estimator."""
         rows = []
@@ -179,13 +185,23 @@ def finite(value: Any) -> Any:
 
 def write_whole(path: Path, text: str) -> None:
     """Write beside, then rename: the file is there whole, or as it was."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    write_all({path: text.encode("utf-8")})
+
+
+def write_all(files: dict[Path, bytes]) -> None:
+    """Write all beside their places, then rename all: where one cannot be written, every file is as it was."""
+    staged: dict[Path, str] = {}
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, staged[path] = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+            os.chmod(staged[path], 0o644)
+        for path, name in list(staged.items()):
+            os.replace(name, path)
+            del staged[path]
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        for name in staged.values():
+            Path(name).unlink(missing_ok=True)
         raise

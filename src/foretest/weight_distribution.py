@@ -52,13 +52,12 @@ def treatment_mass(aggregates: Aggregates) -> TreatmentMass:
         # how many caps lie below the weight; w = 1 up to rounding is not above a cap of 1
         passed = np.ceil(np.clip(drawn * (STEPS / np.log(10.0)) - LOWEST * STEPS, 0, BINS - 1)).astype(np.int64)
         w = np.exp(np.clip(drawn, -60.0, 700.0))
-        counts, inverse = (
-            np.bincount(passed, minlength=BINS) * 1.0,
-            np.bincount(passed, weights=1.0 / w, minlength=BINS),
+        ones, kept_w, inverse = (
+            np.bincount(passed, weights=amounts, minlength=BINS) / len(drawn)
+            for amounts in (np.ones(len(drawn)), np.minimum(w, CAPS[-1]), 1.0 / w)
         )
-        below = np.cumsum(np.bincount(passed, weights=np.minimum(w, CAPS[-1]), minlength=BINS))[:-1] / len(drawn)
-        above, of_inverse = (_from_the_top(sums) / len(drawn) for sums in (counts, inverse))
-        square = below + CAPS**2 * of_inverse
+        above, of_inverse = _from_the_top(ones), _from_the_top(inverse)
+        square = np.cumsum(kept_w)[:-1] + CAPS**2 * of_inverse
         return TreatmentMass(np.maximum(0.0, above - CAPS * of_inverse), above, square, "draws")
     n, w = (sums.reshape(-1, BINS).sum(axis=0) / aggregates.rows for sums in (aggregates.bins.n, aggregates.bins.w))
     below = np.cumsum(w)[:-1]

@@ -9,8 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, Threads, refuse_threads
-from foretest.cli.output import console, print_json, refuse_place
+from foretest.cli.options import AsJson, Figures, Threads, refuse_threads
+from foretest.cli.output import console, print_json, refuse_place, said_figures, write_figures
 from foretest.progress import progress_bar
 
 
@@ -21,6 +21,7 @@ def history(
     *,
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for agreement.json and the results kept.")],
     json: AsJson = False,
+    figures: Figures = False,
     threads: Threads = None,
 ) -> int:
     """Offline against online over many A/B tests: how often, and how well, they agreed.
@@ -35,6 +36,8 @@ def history(
     with progress_bar("tests") as progress:
         agreement = run_history(manifest, cache=out / "cache", threads=threads, progress=progress)
     agreement.to_json(out / "agreement.json")
+    if figures:
+        write_figures(agreement, out)
     for failure in agreement.failures:
         print(f"foretest: test '{failure['name']}' failed: {failure['error']}", file=sys.stderr)
     if json:
@@ -42,5 +45,5 @@ def history(
         return 0
     console().print(agreement_table(agreement))
     known = f", {agreement.reused} of {len(agreement.tests)} tests were known already" if agreement.reused else ""
-    print(f"\nWritten: {out / 'agreement.json'}{known}")
+    print(f"\nWritten: {out / 'agreement.json'}{said_figures(out) if figures else ''}{known}")
     return 0

@@ -9,8 +9,18 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, FailOn, Logs, Overrides, SettingsFile, Threads, refuse_threads, verdicts
-from foretest.cli.output import deliver, print_json, refuse_place, show
+from foretest.cli.options import (
+    AsJson,
+    FailOn,
+    Figures,
+    Logs,
+    Overrides,
+    SettingsFile,
+    Threads,
+    refuse_threads,
+    verdicts,
+)
+from foretest.cli.output import deliver, print_json, refuse_figures, refuse_place, show
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings import Analysis
@@ -24,6 +34,7 @@ def run(
     config: SettingsFile,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
     json: AsJson = False,
+    figures: Figures = False,
     fail_on: FailOn = "",
     threads: Threads = None,
     analysis: Overrides = None,
@@ -35,10 +46,11 @@ def run(
     wanted = verdicts(fail_on)
     refuse_threads(threads)
     refuse_place(out)
+    refuse_figures(figures, out)
     test = _test(config, analysis)
     with progress_bar() as progress:
         result = test.run([str(path) for path in log], threads=threads, progress=progress)
-    return deliver(result, out, json, wanted)
+    return deliver(result, out, json, wanted, figures)
 
 
 @app.command
@@ -61,7 +73,9 @@ def check(
         result = test.check([str(path) for path in log], threads=threads, progress=progress)
     if json:
         document = result.to_dict()
-        print_json({key: document[key] for key in ("foretest", "schema", "log", "settings", "health", "notes")})
+        print_json(
+            {key: document[key] for key in ("foretest", "schema", "log", "settings", "health", "weights", "notes")}
+        )
         return 0
     show(result, False)
     print("\nEvery row is readable, and the columns fit the settings.")

@@ -50,6 +50,10 @@ FailOn = Annotated[
     ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
+Figures = Annotated[
+    bool,
+    Parameter(name="--figures", negative=(), help="Also write OUT/figures: each figure as .vl.json, .svg and .png."),
+]
 Threads = Annotated[int | None, Parameter(help="Threads that read and fold the log; default: all cores.")]
 Overrides = Annotated[
     AnalysisOptions | None,  # type: ignore[valid-type]
