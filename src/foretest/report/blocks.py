@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,4 +101,10 @@ class Document:
 def chart_of(spec: Mapping[str, Any]) -> Chart:
     """A chart whose title, remarks and description its specification already has."""
     title = spec["title"]
-    return Chart(title["text"], spec, spec["description"], " ".join(title.get("subtitle", ())))
+    note = " ".join(title.get("subtitle", ()))
+    return Chart(title["text"], spec, _minus(spec["description"]), _minus(note))
+
+
+def _minus(text: str) -> str:
+    """Hyphens before numbers as minus signs, spaces before % that do not break."""
+    return re.sub(r"(?<![\w.])-(?=\d)", "−", text).replace(" %", "\N{NO-BREAK SPACE}%")

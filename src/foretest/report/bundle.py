@@ -21,7 +21,7 @@ _LAYOUT = 1  # of what is kept; another has another name
 
 
 def vega_bundle() -> str:
-    """The script, licence notices in front; it defines `vegaEmbed`, `vegaLite` and `vega`."""
+    """The script, licence notices in front; it defines `vegaEmbed`."""
     place = cache_folder() / f"vega-{version('vl-convert-python')}-{_LAYOUT}.js"
     kept = _read(place)
     if kept is not None:
@@ -36,7 +36,7 @@ def make_bundle() -> str:
     """About two seconds of work."""
     import vl_convert
 
-    script: str = vl_convert.javascript_bundle()
+    script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     for address, other in _ADDRESSES.items():
         script = script.replace(address, other)
     # the script stands in a script element, which these would end or confuse

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import floor, log10
+
 from foretest.terminal import number, percent
 
 NONE = "–"
@@ -32,6 +35,17 @@ def num(value: float | None, *, sign: bool = False) -> str:
     return f"+{said}" if sign and value > 0 else said
 
 
+def aligned(values: Sequence[float | None]) -> list[str]:
+    """A column of values with the same decimals, four significant digits for the largest.
+
+    >>> aligned([0.00959, 0.0000351, None])
+    ['0.009590', '0.000035', '–']
+    """
+    largest = max((abs(v) for v in values if v is not None), default=0.0)
+    decimals = min(12, max(0, 3 - floor(log10(largest)))) if largest > 0 else 0
+    return [NONE if v is None else f"{v:,.{decimals}f}".replace("-", "−") for v in values]
+
+
 def count(value: float) -> str:
     """A number of things, of which a tenth matters only below ten.
 
@@ -39,6 +53,19 @@ def count(value: float) -> str:
     ('200,252', '3.5', '12', '0')
     """
     return f"{value:,.1f}" if 0 < value < 10 and value != int(value) else f"{value:,.0f}"
+
+
+def tally(value: int) -> str:
+    """A number of rows, exact while it is easy to read.
+
+    >>> tally(200_252), tally(123_456_789), tally(4_200_000_000)
+    ('200,252', '123.5\\xa0million', '4.20\\xa0billion')
+    """
+    if value < 10_000_000:
+        return f"{value:,}"
+    return (
+        f"{value / 1e9:.2f}\N{NO-BREAK SPACE}billion" if value >= 1e9 else f"{value / 1e6:.1f}\N{NO-BREAK SPACE}million"
+    )
 
 
 def chance(p: float | None) -> str:

@@ -12,9 +12,8 @@ from typing import Any
 
 from foretest.report.theme import DARK, LIGHT
 
-_ESCAPES = str.maketrans({
-    "<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\N{LINE SEPARATOR}": "\\u2028", "\N{PARAGRAPH SEPARATOR}": "\\u2029",
-})  # fmt: skip
+# what could end a script element, begin a comment in it, or end a line of a script
+_ESCAPES = {ord(mark): f"\\u{ord(mark):04x}" for mark in "<>&\N{LINE SEPARATOR}\N{PARAGRAPH SEPARATOR}"}
 
 
 def script_json(document: Any, *, indent: int | None = None) -> str:
@@ -40,15 +39,32 @@ def policy_hash(script: str) -> str:
 
 
 def lean(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A chart for the page: as wide as its place, the page's own theme, six significant digits, no outside address.
+    """A chart for the page: as wide as its place (a square one stays square), the page's own theme, six significant
+    digits, data that two layers share once, no outside address.
 
     The page names the chart in HTML, so that its title can be found, read aloud and wrapped.
     """
     chart = {key: value for key, value in spec.items() if key not in ("$schema", "config", "title", "background")}
-    if "width" in chart and isinstance(chart["width"], int | float):
-        chart["width"] = "container"
-    short: dict[str, Any] = _rounded(chart)
-    return short
+    if isinstance(chart.get("width"), int | float) and chart["width"] != chart.get("height"):
+        chart |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+    names: dict[str, str] = {}
+    datasets: dict[str, Any] = {}
+    short: dict[str, Any] = _shared(_rounded(chart), names, datasets)
+    return {**short, "datasets": datasets} if datasets else short
+
+
+def _shared(value: Any, names: dict[str, str], datasets: dict[str, Any]) -> Any:
+    """The same chart with every set of rows by name, each once."""
+    if isinstance(value, list):
+        return [_shared(item, names, datasets) for item in value]
+    if not isinstance(value, dict):
+        return value
+    rows = value.get("data", {}).get("values") if isinstance(value.get("data"), dict) else None
+    if rows:
+        name = names.setdefault(json.dumps(rows), f"d{len(names)}")
+        datasets[name] = rows
+        value = {**value, "data": {"name": name}}
+    return {key: item if key == "data" else _shared(item, names, datasets) for key, item in value.items()}
 
 
 def _rounded(value: Any) -> Any:
@@ -85,4 +101,6 @@ def chart_config() -> dict[str, Any]:
             return {key: walk(light[key], dark[key]) for key in light}
         return light if light == dark else names[light, dark]
 
-    return {**walk(LIGHT, DARK), "background": "transparent"}
+    config = walk(LIGHT, DARK)
+    halo = {"stroke": "var(--card)", "strokeWidth": 4}
+    return {**config, "background": "transparent", "style": {**config["style"], "halo": halo}}

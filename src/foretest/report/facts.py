@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foretest.report.blocks import Fact
-from foretest.report.digits import chance, count, num, pct
+from foretest.report.digits import chance, count, num, pct, tally
 from foretest.report.words import things
 from foretest.result import Result
 from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSUPPORTED
@@ -25,17 +25,18 @@ def offline_facts(result: Result) -> list[Fact]:
     return [
         _rows(log),
         _units(log, result.settings["log"].get("unit")),
-        Fact("rewarded rows", f"{positives[name]:,}",
+        Fact("rewarded rows", tally(positives[name]),
              f"Displays with a reward above 0 in {name}. Only these carry information on the treatment's value.",
              _state(positives[name], FEWEST_POSITIVES, _SOME_POSITIVES), _rest(positives, name, "{:,}")),
         Fact(f"effective {things(name)}", count(effective[name]),
-             f"How many equally weighted rewards would be worth as much to {metric.headline}. A few heavy weights make it"
-             f" small. Below {FEWEST_POSITIVES:.0f} the log cannot answer; over {_SOME_POSITIVES:.0f} its intervals hold.",
+             f"How many equally weighted rewards would be worth as much to {metric.headline}. A few heavy weights make"
+             f" it small. Below {FEWEST_POSITIVES:.0f} the log cannot answer; over {_SOME_POSITIVES:.0f} its intervals"
+             " hold.",
              _state(effective[name], FEWEST_POSITIVES, _SOME_POSITIVES), _rest(effective, name, None)),
         Fact("treatment mass kept", pct(kept),
              f"The share of what the treatment would show that the log can speak for at cap {cap:g} (the mean capped"
              " weight; chance can lift it a little over 100 %). What is missing is modelled, not measured.",
-             _state(kept, 0.5, 0.8)),
+             _state(kept, 0.5, 0.9)),
         Fact("rows above the cap", pct(health["capped_share"]),
              f"Displays whose weight exceeds the cap of {cap:g}: the treatment was far likelier to show what was shown"
              " than the control was. They are few and heavy.",
@@ -59,13 +60,13 @@ def online_facts(result: Result) -> list[Fact]:
     smallest = result.health["minimum_detectable_effect"].get(name, {})
     observed = " : ".join(pct(share) for share in check["observed"]) if check["p_value"] is not None else "–"
     facts = [
-        Fact(f"{arm} rows", f"{log['rows']:,}", f"Displays in the {arm}'s log.", _state(log["rows"], 1, 1),
+        Fact(f"{arm} rows", tally(log["rows"]), f"Displays in the {arm}'s log.", _state(log["rows"], 1, 1),
              _units_detail(log, unit))
         for arm, log in (("control", control), ("treatment", treatment))
     ]  # fmt: skip
     return [
         *facts,
-        Fact("rewarded rows", f"{sum(positives):,}", f"Displays with a reward above 0 in {name}, in both arms.",
+        Fact("rewarded rows", tally(sum(positives)), f"Displays with a reward above 0 in {name}, in both arms.",
              _state(min(positives), FEWEST_POSITIVES, _SOME_POSITIVES), f"{positives[0]:,} and {positives[1]:,}"),
         Fact(f"effective {things(name)}", count(effective),
              "How many equal rewards would be worth as much, in the arm that has fewer."
@@ -91,8 +92,8 @@ def summary(facts: list[Fact]) -> str:
 
 
 def _rows(log: dict[str, Any]) -> Fact:
-    return Fact("rows", f"{log['rows']:,}", "Displays in the log: one row is one list of recommendations that was shown.",
-                _state(log["rows"], 1, 1))  # fmt: skip
+    meaning = f"{log['rows']:,} displays in the log: one row is one list of recommendations that was shown."
+    return Fact("rows", tally(log["rows"]), meaning, _state(log["rows"], 1, 1))
 
 
 def _units(log: dict[str, Any], unit: str | None) -> Fact:
@@ -103,7 +104,15 @@ def _units(log: dict[str, Any], unit: str | None) -> Fact:
         else "No unit column is named, so every row counts as independent. If one user has many rows, intervals are too"
         " narrow: name the user's column as unit."
     )
-    return Fact("units", f"{about}{log['units']:,}", meaning, _state(log["units"], FEWEST_UNITS, _FEW_UNITS), unit or "rows")
+    if about:
+        meaning += " Beyond 131,072 units their number is estimated, to about 0.3\N{NO-BREAK SPACE}%."
+    return Fact(
+        "units",
+        f"{'≈' if about else ''}{tally(log['units'])}",
+        meaning,
+        _state(log["units"], FEWEST_UNITS, _FEW_UNITS),
+        unit or "rows",
+    )
 
 
 def _units_detail(log: dict[str, Any], unit: str | None) -> str:

@@ -55,8 +55,8 @@ def methods(result: Result) -> list[dict[str, str]]:
                       "line": "One degree of freedom, on units; an alert at p below 0.001."})  # fmt: skip
     steps.append({"title": "interval", "formula": "", "line": _interval(analysis, online)})
     steps.append({"title": "verdict", "formula": "", "line": (
-        "Positive if the interval of the absolute uplift lies above 0, negative if below, else neutral. Insufficient with"
-        f" fewer than {FEWEST_POSITIVES:.0f} effective positives or {FEWEST_UNITS} units, or without support."
+        "Positive if the interval of the absolute uplift lies above 0, negative if below, else neutral. Insufficient"
+        f" with fewer than {FEWEST_POSITIVES:.0f} effective positives or {FEWEST_UNITS} units, or without support."
     )})  # fmt: skip
     return steps
 
@@ -72,7 +72,8 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
     if key == "point-ncis":
         return f"q(x) is the share of the treatment that the cap leaves in display x ({_draws(analysis)}). {cap}"
     if key == "point-ncis-adaptive":
-        return f"Each display has the largest cap that keeps the weight at or below b = {analysis['weight_bound']:g} ({_draws(analysis)})."
+        bound = f"b = {analysis['weight_bound']:g}"
+        return f"Each display has the largest cap that keeps the weight at or below {bound} ({_draws(analysis)})."
     return "w is how much likelier the treatment was to show what was shown. No cap."
 
 
@@ -81,7 +82,11 @@ def _draws(analysis: Mapping[str, Any]) -> str:
 
 
 def _interval(analysis: Mapping[str, Any], online: bool) -> str:
-    paired = "Both arms are resampled by unit." if online else "Control and treatment come from the same rows, so the uplift is paired."
+    paired = (
+        "Both arms are resampled by unit."
+        if online
+        else "Control and treatment come from the same rows, so the uplift is paired."
+    )
     if analysis["interval"] == "bootstrap":
         return (
             f"Percentile bootstrap, {analysis['n_resamples']:,} resamples of {analysis['buckets']:,} hash buckets of"
@@ -97,7 +102,10 @@ def references(result: Result) -> list[Link]:
     online = "sample_ratio" in result.health
     kinds = result.provenance.get("estimators", {})
     labels = list(next(iter(result.metrics.values())).estimates)
-    used = [kinds.get(label, {}).get("key", label) for label in labels] + [result.settings["analysis"]["interval"], "delta"]
+    used = [kinds.get(label, {}).get("key", label) for label in labels] + [
+        result.settings["analysis"]["interval"],
+        "delta",
+    ]
     found = [link for key in dict.fromkeys(used) for link in _REFERENCES.get(key, [])]
     return found if online else [_PAPER, *found]
 

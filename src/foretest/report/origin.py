@@ -17,7 +17,7 @@ FINGERPRINT = (
 def origin(
     provenance: Mapping[str, Any], pairs: Sequence[tuple[str, str]] = (), words: Sequence[Words] = ()
 ) -> dict[str, Any]:
-    """What the template `origin.html` shows: the command, versions, fingerprints; `pairs` and `words` are the page's."""
+    """What the template `origin.html` shows: the command, versions and fingerprints; `pairs` and `words` are more."""
     inputs = []
     facts = list(pairs)
     for role, read in provenance.get("inputs", {}).items():
@@ -31,7 +31,9 @@ def origin(
         if read["count"] > 1:
             facts.append((f"{role}, all {read['count']:,} files", f"{size(read['bytes'])}, {read['fingerprint']}"))
     if "rows_fingerprint" in provenance:
-        facts.append(("fingerprint of the rows", f"{provenance['rows_fingerprint']} (BLAKE2b of rows by bucket of units)"))
+        facts.append(
+            ("fingerprint of the rows", f"{provenance['rows_fingerprint']} (BLAKE2b of rows by bucket of units)")
+        )
     versions = provenance.get("versions", {})
     if versions:
         facts.append(("versions", ", ".join(f"{name} {version}" for name, version in versions.items())))

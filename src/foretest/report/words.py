@@ -62,7 +62,9 @@ def _lack(name: str, estimate: Estimate) -> str:
     effective = estimate.effective_positives
     few = f"at least {FEWEST_POSITIVES:.0f}"
     if effective is not None and effective < FEWEST_POSITIVES and any("effective" in r for r in estimate.reasons):
-        kind = f"effective {_PLURALS[name]}" if name in _PLURALS and name != "revenue" else f"effective rows with {name}"
+        kind = (
+            f"effective {_PLURALS[name]}" if name in _PLURALS and name != "revenue" else f"effective rows with {name}"
+        )
         return f"only {count(effective)} {kind}, {few} are needed"
     return estimate.reasons[0] if estimate.reasons else "its interval does not exist"
 
@@ -83,7 +85,7 @@ def _of(name: str, said: str) -> str:
     return f"{name}: {said[0].lower()}{said[1:]}" if said.startswith("This ") else said
 
 
-def origin(result: Result) -> str:
+def rests_on(result: Result) -> str:
     """What the answer rests on."""
     unit = result.settings["log"].get("unit")
 
@@ -152,3 +154,26 @@ def headline_reason(result: Result, metric: Metric) -> str:
     if len(metric.estimates) == 1:
         return f"The headline is {label}, the only estimator that was run."
     return f"The headline is {label}: {_WHY.get(label, 'it is the first that the settings list')}."
+
+
+_GUIDE = {
+    "display": "One list of recommendations shown to somebody: a row of the log.",
+    "control": "The policy that produced the log, as a rule the one in production.",
+    "treatment": "The policy you would like to try.",
+    "uplift": "By how much the treatment's reward per display exceeds the control's, in per cent of the control's"
+    " (relative) or in the metric's own unit (absolute).",
+    "interval": "The range that the data is compatible with. At 90\N{NO-BREAK SPACE}%, nine in ten such ranges hold"
+    " what the estimator aims at.",
+    "verdict": "Positive: the whole interval is above no change. Negative: below. Neutral: it holds no change."
+    " Insufficient: there is too little evidence to draw an interval at all.",
+    "weight": "How much likelier the treatment was than the control to show what was shown. Weighting turns the"
+    " control's log into the treatment's.",
+    "cap": "Weights are cut there, so that no few rows decide everything. What is cut off has to be modelled: the"
+    " estimators differ in how.",
+    "unit": "Who is independent of whom, such as a user. Intervals are over units.",
+}
+
+
+def guide(*, online: bool) -> list[tuple[str, str]]:
+    """The words of the page."""
+    return [(word, said) for word, said in _GUIDE.items() if not (online and word in ("weight", "cap"))]

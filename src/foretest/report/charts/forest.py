@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import ceil, floor, log10
 from statistics import median
 from typing import Any, NamedTuple
 
-from foretest.report.charts.parts import Spec, frame, percent_axis, quantitative, said
+from foretest.report.charts.parts import Spec, frame, percent_axis, said
+from foretest.report.digits import num, pct
 from foretest.report.theme import VERDICTS, WIDTH
 from foretest.result import Estimate
-from foretest.terminal import number, percent, span
 
 _STEP = 46  # pixels of a row
 _WIDE = 6.0  # times the usual width: an interval beyond it is cut at the frame
@@ -30,9 +31,11 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
     """
     drawn = [row for row in rows if row.estimate.rel_effect_size is not None]
     lowest, highest = _domain(drawn, truth)
-    y = {"field": "label", "type": "nominal", "sort": None, "axis": {"title": None, "labelLimit": 220, "domain": False}}
+    order = [row.label for row in drawn]
+    y = {"field": "label", "type": "nominal", "sort": None, "scale": {"domain": order},
+         "axis": {"title": None, "labelLimit": 220, "domain": False}}  # fmt: skip
     x = {"type": "quantitative", "scale": {"domain": [lowest, highest], "nice": False}}
-    axis = percent_axis("uplift over the control", sign=True)
+    axis = percent_axis("uplift over the control", sign=True, values=ticks(lowest, highest))
     values = [_values(row, confidence_level, lowest, highest) for row in drawn]
     data = {"values": values}
     looks = {"color": {"field": "colour", "type": "nominal", "scale": None}}
@@ -51,23 +54,30 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
         "encoding": {"x": {"field": "value", **x, "axis": axis}, "y": y, **looks,
                      "shape": {"field": "shape", "type": "nominal", "scale": None}, "tooltip": tooltip},
     }  # fmt: skip
-    labels = {
-        "data": data,
-        "mark": {"type": "text", "dy": -15, "fontSize": 12, "aria": False},
-        "encoding": {"x": {"field": "at", **x, "axis": axis}, "y": y, "text": {"field": "uplift", "type": "nominal"}},
-    }
+    texts = [
+        {
+            "data": data,
+            "mark": {"type": "text", "dy": -15, "fontSize": 12, "aria": False, **look},
+            "encoding": {
+                "x": {"field": "at", **x, "axis": axis},
+                "y": y,
+                "text": {"field": "uplift", "type": "nominal"},
+            },
+        }
+        for look in ({"style": "halo"}, {})  # the first is wider, in the colour of the ground, where a theme has it
+    ]
     layers = [*_lead(drawn, y), _zero(x, axis), *_truth(truth, x, axis), lines, *_arrows(values, x, y, axis, looks),
-              points, labels]  # fmt: skip
+              points, *texts]  # fmt: skip
     numbers = [
-        f"{row.label}: {percent(row.estimate.rel_effect_size, sign=True)}"
+        f"{row.label}: {pct(row.estimate.rel_effect_size, sign=True)}"
         f" ({_interval(row.estimate)}), {row.estimate.verdict}."
         for row in drawn
     ]
-    known = [] if truth is None else [f"The true uplift is {percent(truth, sign=True)}."]
+    known = [] if truth is None else [f"The true uplift is {pct(truth, sign=True)}."]
     level = f"{100 * confidence_level:g} %"
     return frame(
         title, [], " ".join([f"Relative uplifts with {level} intervals.", *numbers, *known]),
-        width=WIDTH, height={"step": _STEP}, layer=layers,
+        width=WIDTH, height=_STEP * max(1, len(drawn)), layer=layers,
     )  # fmt: skip
 
 
@@ -80,6 +90,17 @@ def _domain(rows: Sequence[Row], truth: float | None) -> tuple[float, float]:
     lowest, highest = min(ends), max(ends)
     margin = 0.06 * (highest - lowest) or 0.01
     return lowest - margin, highest + margin
+
+
+def ticks(lowest: float, highest: float, most: int = 7) -> list[float]:
+    """Round values within the ends, at most that many.
+
+    >>> ticks(-0.28, 0.31)
+    [-0.2, -0.1, 0.0, 0.1, 0.2, 0.3]
+    """
+    power = 10.0 ** floor(log10(highest - lowest))
+    step = next(s for s in (power * m for m in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)) if (highest - lowest) / s < most)
+    return [float(f"{k * step:.12g}") for k in range(ceil(lowest / step), floor(highest / step) + 1)]
 
 
 def _limits(estimate: Estimate) -> tuple[float, float]:
@@ -99,15 +120,16 @@ def _values(row: Row, confidence_level: float, lowest: float, highest: float) ->
         "to": min(upper, highest) if has and upper > lowest else None,
         "beyond": ("left" if lower < lowest else "") + ("right" if upper > highest else ""),
         "colour": sign.colour, "shape": sign.shape,
-        "uplift": percent(middle, sign=True), "interval": f"{100 * confidence_level:g} %: {_interval(e)}",
-        "treatment": number(e.treatment), "positives": number(e.effective_positives), "verdict": e.verdict,
+        "uplift": pct(middle, sign=True), "interval": f"{100 * confidence_level:g} %: {_interval(e)}",
+        "treatment": num(e.treatment), "positives": num(e.effective_positives), "verdict": e.verdict,
     }  # fmt: skip
 
 
 def _interval(estimate: Estimate) -> str:
     if estimate.rel_effect_size_ci_lower is None:
         return "no interval"
-    return span(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    limits = estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper
+    return " to ".join(pct(limit, sign=True) for limit in limits)
 
 
 def _lead(rows: Sequence[Row], y: Spec) -> list[Spec]:
@@ -116,7 +138,13 @@ def _lead(rows: Sequence[Row], y: Spec) -> list[Spec]:
     if not leading or len(rows) == 1:
         return []
     encoding = {"y": y, "x": {"value": 0}, "x2": {"value": "width"}}
-    return [{"data": {"values": leading}, "mark": {"type": "rect", "style": "shade", "aria": False}, "encoding": encoding}]
+    return [
+        {
+            "data": {"values": leading},
+            "mark": {"type": "rect", "style": "shade", "fillOpacity": 0.07, "aria": False},
+            "encoding": encoding,
+        }
+    ]
 
 
 def _zero(x: Spec, axis: Spec) -> Spec:
@@ -127,7 +155,7 @@ def _zero(x: Spec, axis: Spec) -> Spec:
 def _truth(truth: float | None, x: Spec, axis: Spec) -> list[Spec]:
     if truth is None:
         return []
-    data = {"values": [{"value": truth, "text": f"truth {percent(truth, sign=True)}"}]}
+    data = {"values": [{"value": truth, "text": f"truth {pct(truth, sign=True)}"}]}
     where = {"x": {"field": "value", **x, "axis": axis}}
     text = {"type": "text", "align": "left", "dx": 5, "dy": -2, "baseline": "bottom", "fontWeight": 600, "aria": False}
     return [

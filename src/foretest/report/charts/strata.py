@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from foretest.report.charts.parts import Spec, frame, quantitative, said
+from foretest.report.digits import num, pct
 from foretest.report.theme import BLUE, VERMILION, WIDTH
-from foretest.terminal import number, percent
 
 MOST = 30  # strata drawn, those of the largest share
 
@@ -19,13 +19,15 @@ def strata_chart(strata: list[dict[str, Any]]) -> Spec:
     kept = {id(s) for s in sorted(strata, key=lambda s: -s["share"])[:MOST]}
     shown = [s for s in strata if id(s) in kept]
     rows = [
-        {"stratum": s["label"], "weight": s["mean_weight"], "one": 1.0, "share": percent(s["share"]),
-         "said": number(s["mean_weight"]), "value": number(s["value"]), "contribution": number(s["contribution"]),
+        {"stratum": s["label"], "weight": s["mean_weight"], "one": 1.0, "share": pct(s["share"]),
+         "said": num(s["mean_weight"]), "value": num(s["value"]), "contribution": num(s["contribution"]),
          "colour": VERMILION if (s["mean_weight"] or 0.0) < 1.0 else BLUE}
         for s in shown
     ]  # fmt: skip
     y = {"field": "stratum", "type": "nominal", "sort": None, "axis": {"title": None, "labelLimit": 200}}
-    x = quantitative("weight", axis={"title": "mean capped weight"}, scale={"zero": True})
+    x = quantitative(
+        "weight", axis={"title": "mean capped weight", "tickCount": 6, "format": "~g"}, scale={"zero": True}
+    )
     tooltip = [said("stratum", "stratum"), said("share", "share of rows"), said("said", "mean weight"),
                said("value", "value"), said("contribution", "contribution")]  # fmt: skip
     colour = {"field": "colour", "type": "nominal", "scale": None}
@@ -36,13 +38,13 @@ def strata_chart(strata: list[dict[str, Any]]) -> Spec:
         " NCIS takes all strata to be cut alike; PieceNCIS does not.",
         *([f"The {MOST} largest of {len(strata)} strata."] if left_out else []),
     ]
-    numbers = [f"{s['label']}: {number(s['mean_weight'])} ({percent(s['share'])} of rows)." for s in shown]
+    numbers = [f"{s['label']}: {num(s['mean_weight'])} ({pct(s['share'])} of rows)." for s in shown]
     return frame(
         "Where the cap cuts",
         sentences,
         " ".join(["Mean capped weight by stratum.", *numbers]),
         width=WIDTH,
-        height={"step": 26},
+        height=26 * len(shown),
         layer=[
             {"data": {"values": [{"weight": 1.0}]}, "mark": {"type": "rule", "style": "guide"}, "encoding": {"x": x}},
             {"data": data, "mark": {"type": "rule", "strokeWidth": 3},

@@ -30,13 +30,19 @@
   const config = json("chart-config");
   const nothing = () => Promise.reject(new Error("charts load nothing"));
   const options = {
-    mode: "vega-lite", renderer: "svg", actions: false, ast: true, config, defaultStyle: false,
+    mode: "vega-lite", renderer: "svg", actions: false, ast: true, logLevel: 1 /* errors */, config, defaultStyle: false,
     tooltip: { theme: "foretest", disableDefaultStyle: true },
     loader: { load: nothing, sanitize: nothing, http: nothing, file: nothing },
   };
+  /* A square chart keeps its shape, whatever the room. */
+  function fitted(spec, room) {
+    if (typeof spec.width !== "number") return spec;
+    const width = Math.min(room - 90, 640);
+    return { ...spec, width, height: (spec.height / spec.width) * width };
+  }
   async function draw(place) {
     try {
-      await vegaEmbed(place, specs[place.dataset.chart], options);
+      await vegaEmbed(place, fitted(specs[place.dataset.chart], place.clientWidth), options);
       /* the place is one picture with one description; its parts are not to be read out one by one */
       for (const part of all("svg", place)) part.setAttribute("aria-hidden", "true");
       all("details", place).forEach((part) => part.remove());
@@ -106,6 +112,12 @@
     });
   }
 
+  /* On paper everything is open. */
+  addEventListener("beforeprint", () => {
+    for (const part of all("details:not([open])")) if (!part.closest("footer")) { part.open = true; part.dataset.opened = "for print"; }
+  });
+  addEventListener("afterprint", () => { for (const part of all("details[data-opened]")) { part.open = false; delete part.dataset.opened; } });
+
   /* Commands to copy. */
   for (const button of all(".copy")) {
     button.hidden = !navigator.clipboard;
@@ -116,54 +128,91 @@
     });
   }
 
-  /* The tests of a history: search, filter, read-out. */
+  /* Numbers as the rest of the page writes them. */
+  const pct = (value) => {
+    if (value === null) return "–";
+    const size = Math.abs(100 * value);
+    const digits = size >= 100 ? 0 : size >= 1 || size === 0 ? 1 : size >= 0.01 ? 2 : 3;
+    const shown = size.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+    return `${value < 0 ? "−" : "+"}${shown}\u00a0%`;
+  };
+  const span = (estimate) => estimate.lower === null ? "no interval" : `${pct(estimate.lower)} to ${pct(estimate.upper)}`;
+  const chip = (verdict, sign) => make("span", { class: `chip ${verdict}` }, make("i", { "aria-hidden": "true" }, sign), verdict);
+
+  /* The tests of a history: search, filter, choice of estimator, read-out. */
   for (const list of all(".test-list")) {
-    const tests = json(list.dataset.tests);
-    const rows = all("tbody tr", list);
+    const data = json(list.dataset.tests);
+    const estimate = (numbers) => numbers && { value: numbers[0], lower: numbers[1], upper: numbers[2], verdict: data.verdicts[numbers[3]], positives: numbers[4] };
+    const rank = (e) => data.decisions[e.verdict];
+    const callOf = (offline, online) => !offline ? "" : ["too-low", "right-call", "too-high"][1 + Math.sign(rank(offline) - rank(online))];
+    const callChip = (call) => call === "" ? "–" : make("span", { class: `chip ${call}` }, data.calls[call]);
+    const rows = all("tbody tr[data-test]", list);
     const search = list.querySelector("input[type=search]");
     const said = list.querySelector(".shown");
     const readout = list.querySelector(".readout");
-    const filters = () => all("[data-filter]", list).map((input) => [input.dataset.filter, input.value]);
-    const update = () => {
+    const estimator = list.querySelector("[data-estimator]");
+
+    const filter = () => {
       const wanted = search.value.trim().toLowerCase();
-      const asked = filters();
+      const asked = all("[data-filter]", list).filter((input) => input.value !== "");
       let shown = 0;
       for (const row of rows) {
-        row.hidden = !(row.dataset.name.toLowerCase().includes(wanted) && asked.every(([name, value]) => value === "" || row.dataset[name] === value));
-        shown += row.hidden ? 0 : 1;
+        const fits = row.cells[0].textContent.toLowerCase().includes(wanted) && asked.every((input) => row.dataset[input.dataset.filter] === input.value);
+        row.hidden = !fits;
+        shown += fits ? 1 : 0;
       }
       said.textContent = `${shown} of ${rows.length} tests`;
     };
-    search.addEventListener("input", update);
-    all("[data-filter]", list).forEach((input) => input.addEventListener("change", update));
-    const bar = (estimate, verdict) => {
-      if (!estimate.bar) return "no interval";
-      const drawn = make("div", { class: `bar ${verdict}`, style: estimate.bar, "aria-hidden": "true" }, make("b"));
-      if (estimate.point) drawn.append(make("i"));
-      return drawn;
+    const choose = () => {
+      for (const row of rows) {
+        const test = data.tests[Number(row.dataset.test)];
+        const offline = estimate(test.offline[Number(estimator.value)]);
+        const call = callOf(offline, estimate(test.online));
+        row.dataset.call = call;
+        const [, , uplift, verdict, , outcome] = row.cells;
+        uplift.textContent = offline ? pct(offline.value) : "–";
+        uplift.dataset.value = offline && offline.value !== null ? offline.value : "";
+        verdict.replaceChildren(offline ? chip(offline.verdict, data.signs[offline.verdict]) : "–");
+        outcome.replaceChildren(callChip(call));
+      }
+      filter();
     };
-    const open = (row, focus) => {
-      const test = tests[Number(row.dataset.test)];
-      for (const other of rows) other.setAttribute("aria-selected", String(other === row));
-      const lines = test.estimates.map((e) => {
-        const chip = make("span", { class: `chip ${e.verdict}` }, make("i", { "aria-hidden": "true" }, e.sign), e.verdict);
-        const line = make("tr", e.strong ? { class: "strong" } : {},
-          make("th", { scope: "row", class: "name" }, e.label), make("td", { class: "right" }, e.uplift),
-          make("td", { class: "right" }, e.interval), make("td", { class: "interval" }, bar(e, e.verdict)),
-          make("td", {}, chip), make("td", {}, e.call));
-        return line;
-      });
-      const head = ["estimator", "uplift", "interval", "", "verdict", "against online"].map((text) => make("th", { scope: "col" }, text));
-      readout.replaceChildren(
-        make("h3", { tabindex: "-1" }, test.name), make("p", { class: "note" }, test.said),
-        make("div", { class: "scroll" }, make("table", { class: "metrics" }, make("caption", {}, test.caption), make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...lines))),
+    search.addEventListener("input", filter);
+    all("[data-filter]", list).forEach((input) => input.addEventListener("change", filter));
+    estimator.addEventListener("change", choose);
+
+    const open = (row) => {
+      const test = data.tests[Number(row.dataset.test)];
+      const online = estimate(test.online);
+      const lines = [["online", online, true], ...data.estimators.map((label, k) => [label, estimate(test.offline[k]), false])].filter(([, e]) => e);
+      const ends = lines.filter(([, e]) => e.lower !== null && e.verdict !== "insufficient").flatMap(([, e]) => [e.lower, e.upper]);
+      const low = Math.min(0, ...ends), high = Math.max(0, ...ends), margin = 0.05 * (high - low) || 0.01;
+      const at = (value) => `${(100 * (Math.min(Math.max(value, low - margin), high + margin) - low + margin)) / (high - low + 2 * margin)}%`;
+      const bar = (e) => {
+        if (e.lower === null) return "no interval";
+        const drawn = make("div", { class: `bar ${e.verdict}`, "aria-hidden": "true" }, make("b"), make("i"));
+        const width = `calc(${at(e.upper)} - ${at(e.lower)})`;
+        for (const [name, value] of [["zero", at(0)], ["begin", at(e.lower)], ["width", width], ["point", at(e.value)]]) drawn.style.setProperty(`--${name}`, value);
+        return drawn;
+      };
+      const head = ["", "uplift", "interval", "", "effective positives", "verdict", "against online"];
+      const body = lines.map(([label, e, first]) => make("tr", first ? { class: "strong" } : {},
+        make("th", { scope: "row", class: "name" }, label), make("td", { class: "right" }, pct(e.value)),
+        make("td", { class: "right" }, span(e)), make("td", { class: "interval" }, bar(e)),
+        make("td", { class: "right" }, e.positives === null ? "–" : Math.round(e.positives).toLocaleString("en")),
+        make("td", {}, chip(e.verdict, data.signs[e.verdict])), make("td", {}, first ? "" : callChip(callOf(e, online)))));
+      for (const other of rows) other.classList.toggle("chosen", other === row);
+      const title = make("h3", { tabindex: "-1" }, test.name);
+      readout.replaceChildren(title,
+        make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Read-out of ${test.name}` },
+          make("table", { class: "metrics" }, make("caption", {}, data.caption),
+            make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...body))),
         ...test.reasons.map((reason) => make("p", { class: "note" }, reason)));
       readout.hidden = false;
-      if (focus) { readout.querySelector("h3").focus({ preventScroll: true }); readout.scrollIntoView({ block: "nearest" }); }
+      title.focus({ preventScroll: true });
+      readout.scrollIntoView({ block: "nearest", behavior: "smooth" });
     };
-    for (const row of rows) {
-      row.addEventListener("click", (event) => open(row, event.target.closest("button") !== null || event.isTrusted));
-    }
-    update();
+    for (const row of rows) row.addEventListener("click", () => open(row));
+    choose();
   }
 })();
