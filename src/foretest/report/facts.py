@@ -58,7 +58,9 @@ def online_facts(result: Result) -> list[Fact]:
     positives = [arm["positives"][name] for arm in (control, treatment)]
     effective = metric.estimates[metric.headline or ""].effective_positives or 0.0
     smallest = result.health["minimum_detectable_effect"].get(name, {})
-    observed = " : ".join(pct(share) for share in check["observed"]) if check["p_value"] is not None else "–"
+    observed = (
+        " : ".join(f"{100.0 * share:.1f}" for share in check["observed"]) if check["p_value"] is not None else "–"
+    )
     facts = [
         Fact(f"{arm} rows", tally(log["rows"]), f"Displays in the {arm}'s log.", _state(log["rows"], 1, 1),
              _units_detail(log, unit))
@@ -73,7 +75,7 @@ def online_facts(result: Result) -> list[Fact]:
              f" Below {FEWEST_POSITIVES:.0f} the test cannot answer.",
              _state(effective, FEWEST_POSITIVES, _SOME_POSITIVES)),
         Fact("sample ratio", observed,
-             "The units in control and treatment, against the designed split. A mismatch (p below 0.001) means that the"
+             "The units in control and treatment, in per cent, against the designed split. A mismatch (p below 0.001) means that the"
              " arms are not comparable: something but the treatment tells them apart.",
              "alert" if check["alert"] else "watch" if check["days"] else "fine", f"p = {chance(check['p_value'])}"),
         Fact("smallest uplift to see", pct(smallest.get("relative")),

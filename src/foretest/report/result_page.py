@@ -104,7 +104,10 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
         cure = "more log, a treatment closer to the control, or an estimator with bounded weights"
         remarks.append(("", "The numbers below are given as they are; no decision should rest on them. What helps:"
                         f" {'a longer test' if online else cure}."))  # fmt: skip
-    remarks += [("quiet", f"{reason[:1].upper()}{reason[1:]}.") for reason in estimate.reasons]
+    said = sentence(*next(iter(result.metrics.items())), 0.0, online=online)
+    for reason in estimate.reasons:
+        if "effective positives" not in reason and reason not in said:  # the sentence has said it already
+            remarks.append(("quiet", f"{reason[:1].upper()}{reason[1:]}."))
     return [{"kind": kind, "text": text} for kind, text in remarks]
 
 

@@ -98,7 +98,7 @@ def arm_rows(result: Result) -> dict[str, Any]:
     arms = [("control", result.log), ("treatment", result.log["treatment"])]
     rows = [
         {"arm": arm, "rows": f"{log['rows']:,}", "units": f"{units:,}", "observed": pct(share),
-         "designed": pct(designed), "bar": f"--share:{100.0 * (share or 0.0):.2f}%",
+         "designed": pct(designed),
          "positives": ", ".join(f"{count:,} with {name}" for name, count in list(log["positives"].items())[:4])}
         for (arm, log), units, share, designed in zip(
             arms, check["units"], check["observed"], check["expected"], strict=True)

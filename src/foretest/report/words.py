@@ -47,7 +47,7 @@ def sentence(name: str, metric: Metric, confidence: float, *, online: bool = Fal
     form = pct if relative else num
     assert middle is not None
     signs = estimate.verdict != "positive" or lower is None or lower < 0.0
-    span = f"({level(confidence)} interval {form(lower, sign=signs)} to {form(upper, sign=signs)})"
+    span = f"({level(confidence)}\N{NO-BREAK SPACE}interval {form(lower, sign=signs)} to {form(upper, sign=signs)})"
     start = what[:1].upper() + what[1:] if name in _PLURALS else what
     if estimate.verdict == "neutral":
         if lower == upper == 0.0 or max(abs(lower or 0.0), abs(upper or 0.0)) < 1e-9:
@@ -100,20 +100,22 @@ def rests_on(result: Result) -> str:
 
 def assumption(result: Result) -> str | None:
     """What the interval leaves out, with the size of it."""
-    support, kept = result.health.get("support"), result.health.get("treatment_mass_kept")
-    kept = support["mean_q"] if support else kept
-    if kept is None:
-        return None
-    cut = max(0.0, 1.0 - kept)
+    support, mean = result.health.get("support"), result.health["treatment_mass_kept"]
     cap = result.settings["analysis"]["cap"]
-    if cut < 0.005:
+    covered = "The interval covers the noise of the log, not this assumption."
+    if support is not None:
+        cut = max(0.0, 1.0 - support["mean_q"])
+        if cut < 0.005:
+            return f"At cap {cap:g} the log can speak for nearly all that the treatment would show."
         return (
-            f"At cap {cap:g} the log supports nearly all that the treatment would show. The interval covers the noise"
-            " of the log."
+            f"At cap {cap:g} the log cannot speak for {pct(cut)} of what the treatment would show; that part is assumed"
+            f" to earn like the rest. {covered}"
         )
+    if mean is None:
+        return None
     return (
-        f"At cap {cap:g} the log cannot speak for {pct(cut)} of what the treatment would show; that part is assumed to"
-        " earn like the rest. The interval covers the noise of the log, not this assumption."
+        f"By its weights, at cap {cap:g}, the log speaks for about {pct(mean)} of what the treatment would show (chance"
+        f" moves this a little); the rest is assumed to earn like it. {covered}"
     )
 
 

@@ -36,9 +36,26 @@
   };
   /* A square chart keeps its shape, whatever the room. */
   function fitted(spec, room) {
-    if (typeof spec.width !== "number") return spec;
+    if (typeof spec.width !== "number") return room < 520 ? narrowed(spec) : spec;
     const width = Math.min(room - 90, 640);
-    return { ...spec, width, height: (spec.height / spec.width) * width };
+    return { ...(room < 520 ? narrowed(spec) : spec), width, height: (spec.height / spec.width) * width };
+  }
+  /* Where there is little room: legends one below the other, long titles on two lines, every other power of ten. */
+  function narrowed(spec) {
+    const broken = (text) => {
+      const words = text.split(" ");
+      const half = Math.ceil(words.length / 2);
+      return [words.slice(0, half).join(" "), words.slice(half).join(" ")];
+    };
+    const walk = (value, name) => {
+      if (Array.isArray(value)) return value.length > 6 && value[0].exponent !== undefined ? value.filter((_, k) => k % 2 === 0) : value.map((item) => walk(item));
+      if (value === null || typeof value !== "object") return value;
+      const copy = Object.fromEntries(Object.entries(value).map(([key, item]) => [key, walk(item, key)]));
+      if (name === "axis" && typeof copy.title === "string" && copy.title.length > 34) copy.title = broken(copy.title);
+      if (name === "legend" && copy.direction === "horizontal") Object.assign(copy, { direction: "vertical", columns: 1 });
+      return copy;
+    };
+    return walk(spec);
   }
   async function draw(place) {
     try {
@@ -114,7 +131,7 @@
 
   /* On paper everything is open. */
   addEventListener("beforeprint", () => {
-    for (const part of all("details:not([open])")) if (!part.closest("footer")) { part.open = true; part.dataset.opened = "for print"; }
+    for (const part of all("details:not([open])")) if (!part.closest("footer") && !part.matches(".at-length")) { part.open = true; part.dataset.opened = "for print"; }
   });
   addEventListener("afterprint", () => { for (const part of all("details[data-opened]")) { part.open = false; delete part.dataset.opened; } });
 
