@@ -13,6 +13,7 @@ from foretest.estimators import CIS, NCIS, Estimator, Sums
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import relative_uplift, uplift
+from foretest.result import known
 from foretest.weight_bins import BINS, CAPS, LOWEST, STEPS
 from foretest.weight_distribution import TreatmentMass, treatment_mass
 
@@ -61,27 +62,27 @@ def cap_path(aggregates: Aggregates, metric: int, counts: Floats | None, r_max: 
         "sought": SOUGHT,
         "cap": a.cap,
         "r_max": r_max,
-        "control": control,
+        "control": known(control),
         "source": mass.source,
-        "max_log10_weight": aggregates.max_log_w / np.log(10.0),
-        "caps": PATH,
-        "cis": of_cis,
-        "ncis": of_ncis,
-        "effective_positives": _effective_positives(aggregates, metric),
-        "variance": variance,
-        "treatment_mass_kept": 1.0 - beyond,
-        "share_above_cap": above,
-        "noise_seen": seen,
-        "noise_expected": expected,
-        "noise": noise,
-        "bias_bound": bias,
-        "bias_bound_loose": scale * above,
-        "sensitivity": noise + bias,
+        "max_log10_weight": known(aggregates.max_log_w / np.log(10.0)),
+        "caps": _listed(PATH),
+        "cis": {name: _listed(column) for name, column in of_cis.items()},
+        "ncis": {name: _listed(column) for name, column in of_ncis.items()},
+        "effective_positives": _listed(_effective_positives(aggregates, metric)),
+        "variance": _listed(variance),
+        "treatment_mass_kept": _listed(1.0 - beyond),
+        "share_above_cap": _listed(above),
+        "noise_seen": _listed(seen),
+        "noise_expected": _listed(expected),
+        "noise": _listed(noise),
+        "bias_bound": _listed(bias),
+        "bias_bound_loose": _listed(scale * above),
+        "sensitivity": _listed(noise + bias),
         "noise_band": _band(small),
         "bias_band": _band(unbiased),
         "both_band": _band(small & unbiased),
         "satisfies_both": bool((small & unbiased).any()) if told else None,
-        "notes": _notes(aggregates, metric, r_max),
+        "notes": _notes(aggregates, r_max),
     }
 
 
@@ -169,6 +170,11 @@ def _effective_positives(aggregates: Aggregates, metric: int) -> Floats:
     return np.asarray(answer[FIRST:])
 
 
+def _listed(column: Floats) -> list[float | None]:
+    """Twelve digits of each: what is drawn needs no more, and the file is read by browsers."""
+    return [known(float(f"{value:.12g}")) for value in column]
+
+
 def _band(small: npt.NDArray[np.bool_]) -> list[float] | None:
     """The longest run of caps where it holds, as [lowest, highest]."""
     changes = np.flatnonzero(np.diff(np.concatenate([[False], small, [False]]).astype(np.int8)))
@@ -176,16 +182,18 @@ def _band(small: npt.NDArray[np.bool_]) -> list[float] | None:
         return None
     starts, ends = changes[::2], changes[1::2]
     longest = int((ends - starts).argmax())
-    return [float(PATH[starts[longest]]), float(PATH[ends[longest] - 1])]
+    return [float(f"{PATH[k]:.12g}") for k in (starts[longest], ends[longest] - 1)]
 
 
-def _notes(aggregates: Aggregates, metric: int, r_max: float | None) -> list[str]:
-    a, name = aggregates.plan.settings.analysis, aggregates.plan.metrics[metric]
+def _notes(aggregates: Aggregates, r_max: float | None) -> list[str]:
+    a = aggregates.plan.settings.analysis
     notes = []
     if r_max is None:
-        notes.append(f"the bias bound needs r_max, the largest possible reward of '{name}': it is not known.")
+        notes.append("the bound on bias needs r_max, the largest possible reward of this metric, which is not set.")
     if a.capping == "zero":
         notes.append("the path is under max capping, the run's own estimates under zero capping.")
     if a.interval == "bernstein":
         notes.append("intervals along the path are by the delta method.")
+    if not aggregates.plan.can_draw:
+        notes.append("noise is that of this log: no ranking can be drawn, so weights larger than its own are not counted.")
     return notes

@@ -27,6 +27,7 @@ CURVES = {
 }
 ESTIMATORS = {"CIS": ("cis", Sign(VERMILION, [8, 4], "circle")), "NCIS": ("ncis", Sign(BLUE, [1, 0], "circle"))}
 _STEP = 0.25  # decades between caps
+_LABEL = 0.24  # the share of the axis that a label takes
 
 
 def cap_chart(cap_path: dict[str, Any]) -> Spec:
@@ -39,11 +40,12 @@ def cap_chart(cap_path: dict[str, Any]) -> Spec:
         for cap, value in zip(caps, cap_path[field], strict=True)
         if value is not None and value > 0.0
     ]
+    drawn = {row["curve"] for row in rows}
     y = _log_percent([row["value"] for row in rows], cap_path["sought"])
     lines = {
         "data": {"values": rows},
         "mark": {"type": "line", "strokeWidth": 2.5, "clip": True},
-        "encoding": {"x": x, "y": y, **_signs("curve", CURVES)},
+        "encoding": {"x": x, "y": y, **_signs("curve", {name: CURVES[name] for name in CURVES if name in drawn})},
     }
     numbers = [*_criteria(cap_path), *_at_the_cap(cap_path)]
     tooltips = _columns(cap_path, {
@@ -60,7 +62,7 @@ def cap_chart(cap_path: dict[str, Any]) -> Spec:
         " ".join([f"Curves over caps from 1 to 1e25, for the metric {cap_path['metric']}.", *numbers]),
         width=WIDTH,
         height=HEIGHT,
-        layer=[*_bands(cap_path, x, y), *_sought(cap_path, x, y), lines, *_this_cap(cap_path, x),
+        layer=[*_bands(cap_path, x, y), *_sought(cap_path, rows, x, y), lines, *_this_cap(cap_path, x),
                _hover(caps, tooltips, x), *labels, corner(cap_path["metric"])],
     )  # fmt: skip
 
@@ -155,39 +157,44 @@ def _bands(cap_path: dict[str, Any], x: Spec, y: Spec) -> list[Spec]:
         "bias_band": (f"bias bound below {words}", VERMILION, "right"),
         "both_band": (f"both below {words}", GREEN, "center"),
     }
-    right, bottom = x["scale"]["domain"][1], y["scale"]["domain"][0]
+    end, bottom = x["scale"]["domain"][1], y["scale"]["domain"][0]
     layers: list[Spec] = []
     for field, (label, colour, align) in kinds.items():
         band = cap_path[field]
-        if band is None:
+        if band is None or log10(band[0]) > end:
             continue
-        low, high = max(0.0, log10(band[0]) - _STEP / 2), min(right, log10(band[1]) + _STEP / 2)
-        place = {"left": low, "right": high, "center": (low + high) / 2}[align]
-        data = {"values": [{"cap": low, "to": high, "value": cap_path["sought"], "bottom": bottom}]}
-        words_at = {"values": [{"cap": place, "value": cap_path["sought"], "label": label}]}
-        shift = {"left": 6, "right": -6, "center": 0}[align]
+        low, high = max(0.0, log10(band[0]) - _STEP / 2), min(end, log10(band[1]) + _STEP / 2)
+        place, dx = {"left": (low, 6), "right": (high, -6), "center": ((low + high) / 2, 0)}[align]
+        if align != "center" and high - low < end * _LABEL:  # too narrow for its label, which then stands beside it
+            place, align = (high, "left") if align == "left" else (low, "right")
+        rect = {"values": [{"cap": low, "to": high, "value": cap_path["sought"], "bottom": bottom}]}
+        text = {"values": [{"cap": place, "value": cap_path["sought"], "label": label}]}
+        look = {"align": align, "baseline": "top", "dx": dx, "dy": 26 if align == "center" else 7}
         layers += [
-            {"data": data, "mark": {"type": "rect", "color": colour, "opacity": 0.16},
+            {"data": rect, "mark": {"type": "rect", "color": colour, "opacity": 0.16},
              "encoding": {"x": x, "x2": {"field": "to"}, "y": y, "y2": {"field": "bottom"}}},
-            {"data": words_at, "mark": {"type": "text", "align": align, "baseline": "top", "dx": shift,
-                                        "dy": 24 if align == "center" else 6},
-             "encoding": {"x": x, "y": y, "text": {"field": "label"}}},
+            {"data": text, "mark": {"type": "text", **look}, "encoding": {"x": x, "y": y, "text": {"field": "label"}}},
         ]  # fmt: skip
     return layers
 
 
-def _sought(cap_path: dict[str, Any], x: Spec, y: Spec) -> list[Spec]:
-    row = {
-        "value": cap_path["sought"],
-        "cap": x["scale"]["domain"][1],
-        "label": f"{plain_percent(cap_path['sought'])} uplift sought",
-    }
-    data = {"values": [row]}
+def _sought(cap_path: dict[str, Any], rows: list[dict[str, Any]], x: Spec, y: Spec) -> list[Spec]:
+    """The line of the uplift sought, its label where it is farthest from the curves."""
+    end, sought = x["scale"]["domain"][1], cap_path["sought"]
+
+    def clearance(place: float) -> float:
+        near = [abs(log10(row["value"] / sought)) for row in rows if abs(row["cap"] - place) < end * _LABEL / 2]
+        return min(near, default=9.0)
+
+    places = {"right": end * (1.0 - _LABEL / 2), "center": end / 2, "left": end * _LABEL / 2}
+    align = max(places, key=lambda name: clearance(places[name]))
+    at = {"right": end, "center": end / 2, "left": 0.0}[align]
+    data = {"values": [{"value": sought, "cap": at, "label": f"{plain_percent(sought)} uplift sought"}]}
+    look = {"align": align, "baseline": "bottom", "dx": 6 if align == "left" else 0, "dy": -4, "fontWeight": 600}
     return [
         {"data": data, "mark": {"type": "rule", "style": "strong"}, "encoding": {"y": y}},
-        {"data": data, "mark": {"type": "text", "align": "right", "baseline": "bottom", "dy": -4, "fontWeight": 600},
-         "encoding": {"x": x, "y": y, "text": {"field": "label"}}},
-    ]  # fmt: skip
+        {"data": data, "mark": {"type": "text", **look}, "encoding": {"x": x, "y": y, "text": {"field": "label"}}},
+    ]
 
 
 def _this_cap(cap_path: dict[str, Any], x: Spec) -> list[Spec]:

@@ -13,6 +13,7 @@ from foretest.terminal import percent, plural, span
 
 SIDE = 480  # both axes have the same scale: the plot is square
 
+_WIDEST = 2.0  # of the frame, against the largest online limit
 _LIMITS = ("offline_lower", "offline_upper", "online_lower", "online_upper")
 
 
@@ -97,9 +98,10 @@ def _domain(rows: list[dict[str, Any]]) -> tuple[list[float], int]:
     if not rows:
         return [-0.1, 0.1], 0
     ends = np.array([[row[name] for name in _LIMITS] for row in rows])
-    centres = np.array([[row["x"], row["y"]] for row in rows])
-    low = min(0.0, float(np.quantile(ends[:, 0], 0.1)), float(ends[:, 2].min()), float(np.quantile(centres, 0.02)))
-    high = max(0.0, float(np.quantile(ends[:, 1], 0.9)), float(ends[:, 3].max()), float(np.quantile(centres, 0.98)))
+    online = min(0.0, float(ends[:, 2].min())), max(0.0, float(ends[:, 3].max()))
+    most = _WIDEST * max(-online[0], online[1])
+    low = min(online[0], max(-most, float(np.quantile(ends[:, 0], 0.1))))
+    high = max(online[1], min(most, float(np.quantile(ends[:, 1], 0.9))))
     margin = 0.04 * (high - low) or 0.01
     low, high = low - margin, high + margin
     return [low, high], int(((ends < low) | (ends > high)).any(axis=1).sum())

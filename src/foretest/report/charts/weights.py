@@ -25,7 +25,13 @@ def weights_chart(weights: dict[str, Any]) -> Spec:
         " ".join(["Histogram of the importance weights of the treatment's rankings.", *numbers]),
         width=WIDTH,
         height=HEIGHT - 40,
-        layer=[*_eighty_percent(weights, x, highest), _bars(weights, x), *_cap(weights, x), *labels],
+        layer=[
+            *_eighty_percent(weights, x, highest),
+            _bars(weights, x),
+            *_median(weights, x),
+            *_cap(weights, x),
+            *labels,
+        ],
     )
 
 
@@ -58,32 +64,27 @@ def _bars(weights: dict[str, Any], x: Spec) -> Spec:
 
 
 def _eighty_percent(weights: dict[str, Any], x: Spec, right: float) -> list[Spec]:
-    """The band from the 10th to the 90th centile, shaded, and the median."""
-    low, middle, high = (weights["log10_quantiles"][level] for level in ("0.1", "0.5", "0.9"))
-    layers: list[Spec] = []
-    if low is not None:
-        layers.append({
-            "data": {"values": [{"from": low, "to": right if high is None else high, "words": _band(weights)}]},
-            "mark": {"type": "rect", "style": "shade"},
-            "encoding": {
-                "x": x,
-                "x2": {"field": "to"},
-                "tooltip": [said("words", "80 % band")],
-            },
-        })  # fmt: skip
-    if middle is not None:
-        layers.append({
-            "data": {"values": [{"from": middle}]},
-            "mark": {"type": "rule", "style": "guide", "strokeDash": [2, 3]},
-            "encoding": {"x": x},
-        })  # fmt: skip
-    return layers
+    """The band from the 10th to the 90th centile."""
+    low, high = weights["log10_quantiles"]["0.1"], weights["log10_quantiles"]["0.9"]
+    if low is None:
+        return []
+    data = {"values": [{"from": low, "to": right if high is None else high, "words": _band(weights)}]}
+    encoding = {"x": x, "x2": {"field": "to"}, "tooltip": [said("words", "80 % band")]}
+    return [{"data": data, "mark": {"type": "rect", "style": "shade", "clip": True}, "encoding": encoding}]
+
+
+def _median(weights: dict[str, Any], x: Spec) -> list[Spec]:
+    middle = weights["log10_quantiles"]["0.5"]
+    if middle is None:
+        return []
+    mark = {"type": "rule", "style": "strong", "strokeWidth": 1.5, "strokeDash": [2, 3], "clip": True}
+    return [{"data": {"values": [{"from": middle}]}, "mark": mark, "encoding": {"x": x}}]
 
 
 def _cap(weights: dict[str, Any], x: Spec) -> list[Spec]:
     data = {"values": [{"from": log10(weights["cap"]), "label": f"cap {power(weights['cap'])}"}]}
     at = {"x": x}
-    words = {"type": "text", "align": "left", "baseline": "top", "dx": 5, "color": VERMILION, "fontWeight": 600}
+    words = {"type": "text", "align": "left", "baseline": "top", "dx": 5, "fontWeight": 600}
     return [
         {
             "data": data,
@@ -96,8 +97,9 @@ def _cap(weights: dict[str, Any], x: Spec) -> list[Spec]:
 
 def _band(weights: dict[str, Any]) -> str:
     low, middle, high = (weights["log10_quantiles"][level] for level in ("0.1", "0.5", "0.9"))
-    words = ["beyond what can be seen" if q is None else power_of(q) for q in (low, middle, high)]
-    return f"80 % of its rankings weigh from {words[0]} to {words[2]} (shaded), half more than {words[1]}."
+    unseen = "more than the log shows" if weights["source"] == "log" else "infinity"
+    words = [unseen if q is None else power_of(q) for q in (low, middle, high)]
+    return f"80 % of its rankings weigh from {words[0]} to {words[2]} (shaded); the median is {words[1]}."
 
 
 def _above(weights: dict[str, Any]) -> str:
@@ -111,7 +113,7 @@ def _apart(weights: dict[str, Any]) -> list[str]:
         (weights["share_beyond"], "weigh more than the axis holds"),
         (weights["share_zero"] + weights["share_below"], "weigh less than the axis holds"),
     ]
-    sentences = [f"{percent(share)} {words}." for share, words in off if share > 0.0]
+    sentences = [f"{percent(share)} {words}." for share, words in off if share >= 5e-6]
     if weights["source"] == "draws":
         return [
             *sentences,
