@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foretest.report.blocks import Fact
-from foretest.report.digits import chance, count, num, pct, tally
+from foretest.report.digits import NONE, chance, count, num, pct, tally
 from foretest.report.words import things
 from foretest.result import Result
 from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSUPPORTED
@@ -58,9 +58,8 @@ def online_facts(result: Result) -> list[Fact]:
     positives = [arm["positives"][name] for arm in (control, treatment)]
     effective = metric.estimates[metric.headline or ""].effective_positives or 0.0
     smallest = result.health["minimum_detectable_effect"].get(name, {})
-    observed = (
-        " : ".join(f"{100.0 * share:.1f}" for share in check["observed"]) if check["p_value"] is not None else "–"
-    )
+    known = check["p_value"] is not None
+    observed = " : ".join(f"{100.0 * share:.1f}" for share in check["observed"]) if known else NONE
     facts = [
         Fact(f"{arm} rows", tally(log["rows"]), f"Displays in the {arm}'s log.", _state(log["rows"], 1, 1),
              _units_detail(log, unit))
@@ -75,8 +74,8 @@ def online_facts(result: Result) -> list[Fact]:
              f" Below {FEWEST_POSITIVES:.0f} the test cannot answer.",
              _state(effective, FEWEST_POSITIVES, _SOME_POSITIVES)),
         Fact("sample ratio", observed,
-             "The units in control and treatment, in per cent, against the designed split. A mismatch (p below 0.001) means that the"
-             " arms are not comparable: something but the treatment tells them apart.",
+             "The units in control and treatment, in per cent, against the designed split. A mismatch (p below 0.001)"
+             " means that the arms are not comparable: something but the treatment tells them apart.",
              "alert" if check["alert"] else "watch" if check["days"] else "fine", f"p = {chance(check['p_value'])}"),
         Fact("smallest uplift to see", pct(smallest.get("relative")),
              f"The minimum detectable effect in {name}: a true uplift of this size would be called in"
