@@ -59,10 +59,12 @@
   }
   async function draw(place) {
     try {
+      const words = place.getAttribute("aria-label");
       await vegaEmbed(place, fitted(specs[place.dataset.chart], place.clientWidth), options);
       /* the place is one picture with one description; its parts are not to be read out one by one */
+      for (const [name, value] of [["role", "img"], ["aria-label", words]]) place.setAttribute(name, value);
+      place.removeAttribute("aria-roledescription");
       for (const part of all("svg", place)) part.setAttribute("aria-hidden", "true");
-      all("details", place).forEach((part) => part.remove());
       place.dataset.drawn = "yes";
     } catch (error) {
       place.replaceChildren(make("p", { class: "failed" }, "This chart could not be drawn."));
@@ -109,7 +111,12 @@
   /* Tooltips go away with Escape, and come back with the next hover or focus. */
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") document.body.classList.add("quieted"); });
   for (const tile of all(".tile")) {
-    for (const kind of ["mouseenter", "focus"]) tile.addEventListener(kind, () => document.body.classList.remove("quieted"));
+    for (const kind of ["mouseenter", "focus"]) {
+      tile.addEventListener(kind, () => {
+        document.body.classList.remove("quieted");
+        tile.classList.toggle("at-the-edge", tile.getBoundingClientRect().left + 330 > innerWidth);
+      });
+    }
   }
 
   /* Downloads: the very text that is in the page. */
