@@ -67,7 +67,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("run.toml").write_text(SETTINGS, encoding="utf-8")
         foretest("run", str(folder / "run-data/log.parquet"), "-c", "run.toml", "-o", "run")
 
-        foretest("simulate", "history", "--tests", "6", "--rows", "3000", "-o", "tests")
+        foretest("simulate", "history", "--tests", "5", "--rows", "2500", "-o", "tests")
         for arm in ("control", "treatment"):
             log = pq.read_table(f"tests/test-001/{arm}.parquet")
             doubled = pa.array([2.0 * click for click in log["click"].to_pylist()])
@@ -82,7 +82,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("tests/hostile.toml").write_text(manifest.replace("truth", "# truth") + absent, encoding="utf-8")
         foretest("history", "tests/hostile.toml", "-o", "history")
 
-        foretest("demo", "--rows", "4000", "-o", "demo")
+        foretest("demo", "--rows", "3000", "-o", "demo")
     finally:
         os.chdir(before)
     return folder

@@ -6,7 +6,7 @@ import base64
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,11 +80,14 @@ class Page:
     def complaints(self) -> list[Any]:
         return [entry for entry in self.browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")]
 
-    def requests(self) -> set[str]:
-        """Addresses that were asked for, beside the page's own file."""
+    def requests(self) -> dict[str, str | None]:
+        """Addresses that the page would ask for, beside its own file, and what stopped each."""
         messages = [json.loads(entry["message"])["message"] for entry in self.browser.get_log("performance")]
-        asked = {m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"}
-        return {address for address in asked if address.split("#")[0] != self.path.as_uri()}
+        said = [(m["method"], m["params"]) for m in messages]
+        asked = {p["requestId"]: p["request"]["url"] for method, p in said if method == "Network.requestWillBeSent"}
+        stopped = {p["requestId"]: p.get("blockedReason") for method, p in said if method == "Network.loadingFailed"}
+        own = self.path.as_uri()
+        return {address: stopped.get(key) for key, address in asked.items() if address.split("#")[0] != own}
 
 
 @pytest.fixture
@@ -94,9 +97,9 @@ def opened(browser: Any, made: Path) -> Callable[[str], Page]:
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def page(request: pytest.FixtureRequest, browser: Any, made: Path) -> Iterator[Page]:
+def page(request: pytest.FixtureRequest, browser: Any, made: Path) -> Page:
     """Each page in turn, loaded once for all tests that only look at it."""
-    yield Page(browser, made / request.param / "report.html")
+    return Page(browser, made / request.param / "report.html")
 
 
 @pytest.fixture
@@ -115,7 +118,7 @@ def result_of(made: Path, kind: str) -> dict[str, Any]:
 
 def test_it_opens_without_a_complaint_or_a_request(page: Page) -> None:
     assert page.complaints() == []
-    assert page.requests() <= {"data:,"}  # the icon that is none
+    assert set(page.requests()) <= {"data:,"}  # the icon that is none
     assert page.run("return performance.getEntriesByType('resource').length") == 0
 
 
@@ -236,7 +239,8 @@ def test_a_request_or_a_foreign_script_would_be_stopped(opened: Callable[[str], 
     assert said == [False, "EvalError", "TypeError"]
     blocked = [entry for entry in page.complaints() if "Content Security Policy" in entry["message"]]
     assert len(blocked) >= 4  # the script, the picture, the compilation, the request
-    assert not any(address.startswith("http") for address in page.requests())
+    outside = {address: why for address, why in page.requests().items() if address.startswith("http")}
+    assert set(outside.values()) == {"csp"}  # none was sent
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -355,7 +359,7 @@ def test_the_verdict_comes_first_and_the_parts_in_order(opened: Callable[[str], 
         "Method and reproducibility",
     ]  # fmt: skip
     text = page.one("#reproduce").get_attribute("textContent")
-    assert "foretest run log.parquet -c run.toml -o run" in text  # the log was given by its full path
+    assert "foretest run run-data/log.parquet -c run.toml -o run" in text  # the log was given by its full path
     assert "seed = 0" in text
     assert all(
         f"{name} {version}" in text for name, version in result_of(made, "run")["provenance"]["versions"].items()
