@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from foretest.displays import Floats
 from foretest.errors import BadInput
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import relative_uplift
+from foretest.lineup import lineup
 from foretest.manifest import Entry, Manifest, read_manifest
-from foretest.offline import OfflineTest
+from foretest.offline import OfflineTest, settings_dict
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
-from foretest.result import finite, json_text, write_whole
+from foretest.provenance import files_of, files_read, public, versions
+from foretest.result import finite, html_text, json_text, write_whole
 from foretest.settings_file import read_settings
 from foretest.sources import LogFiles, open_source
 
@@ -41,6 +43,8 @@ class Agreement:
     tables: dict[str, dict[str, dict[str, float | None]]]  # metric, estimator, figure
     reused: int = 0  # tests whose result was there already
     confidence_level: float | None = None  # of the intervals, where all tests have one
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by the name of the settings file
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
     def to_dict(self) -> dict[str, Any]:
         """The content of agreement.json; the top level is the first metric's."""
@@ -56,7 +60,9 @@ class Agreement:
                     name: {"tests": [_entry_of(test, name) for test in self.tests], "table": table}
                     for name, table in self.tables.items()
                 },
-                "failures": self.failures,
+                "failures": [{name: public(text) for name, text in failure.items()} for failure in self.failures],
+                "settings": self.settings,
+                "provenance": self.provenance,
             }
         )
         return document
@@ -64,6 +70,17 @@ class Agreement:
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; with a path it is also written there, whole or not at all."""
+        from foretest.report.history_page import history_page
+
+        return html_text(history_page(self), path)
+
+    def _repr_html_(self) -> str:
+        from foretest.report.notebook import agreement_html
+
+        return agreement_html(self)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Vega-Lite specifications by name: `correlation`, and for each estimator `decisions-…`; those of metrics other
@@ -112,7 +129,27 @@ def run_history(
         raise BadInput(f"{manifest}: no test could be read. The first: test '{first['name']}': {first['error']}")
     levels = {read_settings(entry.settings).analysis.confidence_level for entry in listed.tests}
     level = levels.pop() if len(levels) == 1 else None
-    return Agreement(tests, failures, agreement_tables(tests, listed), reused, level)
+    worked = [entry for entry in listed.tests if entry.name in {test["name"] for test in tests}]
+    return Agreement(
+        tests, failures, agreement_tables(tests, listed), reused, level, _settings_of(worked),
+        _provenance(worked, manifest),
+    )  # fmt: skip
+
+
+def _settings_of(entries: list[Entry]) -> dict[str, dict[str, Any]]:
+    """The settings of each file that the tests name, with defaults filled in."""
+    found = {}
+    for path in dict.fromkeys(entry.settings for entry in entries):
+        settings = read_settings(path)
+        name = path.name if path.name not in found else f"{path.parent.name}/{path.name}"
+        found[name] = settings_dict(settings, lineup(settings)[0]) | {"online": {"split": list(settings.online.split)}}
+    return found
+
+
+def _provenance(entries: list[Entry], manifest: str | Path) -> dict[str, Any]:
+    logs = [path for entry in entries for log in (entry.control, entry.treatment) for path in files_of(str(log))]
+    inputs = {"manifest": files_read([Path(manifest)])} | ({"logs": files_read(logs)} if logs else {})
+    return {"versions": versions(), "inputs": inputs}
 
 
 def agreement_tables(tests: list[dict[str, Any]], manifest: Manifest) -> dict[str, dict[str, dict[str, float | None]]]:

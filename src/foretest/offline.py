@@ -33,9 +33,10 @@ from foretest.packed.writing import pack
 from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
+from foretest.provenance import inputs_of, public, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.saved.files import merge_saved, saved_files, write_aggregates
-from foretest.saved.recipe import inputs_of
+from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
 from foretest.settings import Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
@@ -121,7 +122,9 @@ class OfflineTest:
         """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
         from saved aggregates of this test, which are recognised by what they hold."""
         aggregates, notes, r_max = self.aggregate(log, threads=threads, batch_rows=batch_rows, progress=progress)
-        return self.analyse(aggregates, notes, r_max)
+        a = self.settings.analysis
+        result = self.analyse(aggregates, notes, r_max)
+        return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=a.value_log))
 
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
@@ -155,7 +158,7 @@ class OfflineTest:
         remembered beside it, in `<path>.parts`: after a kill the same call goes on from there."""
         path, source = Path(path), open_source(log)
         parts = path.with_name(f"{path.name}.parts")
-        inputs = [known for file in saved_files(source) for known in file.recipe.inputs] or inputs_of(source)
+        inputs = [known for file in saved_files(source) for known in file.recipe.inputs] or recorded_inputs(source)
         aggregates, notes, r_max = self._aggregate(source, parts, threads, batch_rows, progress)
         write_aggregates(path, aggregates, notes, r_max, inputs=inputs)
         shutil.rmtree(parts, ignore_errors=True)
@@ -216,7 +219,9 @@ class OfflineTest:
             metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
         facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
         weights = weight_distribution(aggregates)
-        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights)
+        seen = rows_fingerprint(aggregates.n, aggregates.positives)
+        provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
+        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance)
 
     def _plan_for(self, aggregates: Aggregates) -> tuple[Plan, list[str]]:
         """The estimators to analyse, among those that were folded, and notes on what was left out."""
@@ -408,10 +413,24 @@ def _log_facts(aggregates: Aggregates) -> dict[str, Any]:
     return facts
 
 
+def _options(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What each estimator is, with the options that were its own and not the settings'."""
+    found = {}
+    for e in plan.estimators:
+        own = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name != "name"}
+        plain = {
+            k: v if isinstance(v, str | int | float) else type(v).__name__ for k, v in own.items() if v is not None
+        }
+        found[e.label] = {"key": e.key, **plain}
+    return found
+
+
 def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
     """The settings as a settings file would say them, with the estimators that were run."""
     analysis = dataclasses.asdict(dataclasses.replace(settings.analysis, estimators=None))
     analysis["estimators"] = [e.label for e in plan.estimators]
+    if settings.analysis.value_log is not None:
+        analysis["value_log"] = public(settings.analysis.value_log)
     return {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": policy_settings(settings.control),

@@ -21,6 +21,7 @@ from foretest.inference.welch import TwoSampleError, mean_error, two_sample_erro
 from foretest.log import is_text_key
 from foretest.offline import stage
 from foretest.policies import Logged
+from foretest.provenance import inputs_of, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.settings import Analysis, LogColumns, Online, Settings
 from foretest.settings_file import read_tables, settings_from_tables
@@ -100,7 +101,9 @@ class OnlineTest:
     ) -> Result:
         """The whole road, for two logs, each a path, glob, folder or list of files, a dataframe, an Arrow stream."""
         arms = self.arms(control_log, treatment_log, threads=threads, batch_rows=batch_rows, progress=progress)
-        return self.analyse(arms)
+        result = self.analyse(arms)
+        inputs = inputs_of(control=control_log, treatment=treatment_log)
+        return dataclasses.replace(result, provenance=result.provenance | inputs)
 
     def arms(
         self,
@@ -159,7 +162,9 @@ class OnlineTest:
             "sample_ratio": ratio_check,
             "minimum_detectable_effect": detectable,
         }
-        return Result(__version__, log, self._settings_dict(), metrics, health, notes)
+        seen = rows_fingerprint(*(counts for arm in arms for counts in (arm.n, arm.positives)))
+        provenance = {"versions": versions(), "rows_fingerprint": seen}
+        return Result(__version__, log, self._settings_dict(), metrics, health, notes, provenance=provenance)
 
     def _settings_dict(self) -> dict[str, Any]:
         s = self.settings

@@ -70,6 +70,7 @@ class Result:
     health: dict[str, Any]
     notes: list[str] = field(default_factory=list)
     weights: dict[str, Any] | None = None  # of an offline test
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -83,6 +84,7 @@ class Result:
                 "health": self.health,
                 "weights": self.weights,
                 "notes": self.notes,
+                "provenance": self.provenance,
             }
         )
         return document
@@ -90,6 +92,12 @@ class Result:
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; with a path it is also written there, whole or not at all."""
+        from foretest.report.result_page import result_page
+
+        return html_text(result_page(self), path)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Vega-Lite specifications by name: `weights`, and for each metric `cap-…` and `cap-estimates-…`."""
@@ -120,9 +128,9 @@ class Result:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from foretest.terminal import render_html
+        from foretest.report.notebook import result_html
 
-        return render_html(self)
+        return result_html(self)
 
 
 def _metric_dict(metric: Metric) -> dict[str, Any]:
@@ -149,6 +157,13 @@ def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
     if path is not None:
         write_whole(Path(path), text)
     return text
+
+
+def html_text(page: str, path: str | Path | None = None) -> str:
+    """A page as it is; with a path it is also written there."""
+    if path is not None:
+        write_whole(Path(path), page)
+    return page
 
 
 def known(value: float) -> float | None:

@@ -38,14 +38,14 @@ def run(
     config: MaybeSettingsFile = None,
     sql: SqlText = None,
     engine: Engine = "local",
-    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
+    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
     figures: Figures = False,
     fail_on: FailOn = "",
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """The offline A/B test: a table on stdout, OUT/result.json.
+    """The offline A/B test: a table on stdout, OUT/result.json, OUT/report.html.
 
     Takes saved aggregates too, which know their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative

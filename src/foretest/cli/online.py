@@ -21,7 +21,7 @@ def online(
     /,
     *,
     config: SettingsFile,
-    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
+    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
     fail_on: FailOn = "",
     threads: Threads = None,
@@ -30,7 +30,7 @@ def online(
         Parameter(name="*", group="Instead of what the settings file says in its table analysis"),
     ] = None,
 ) -> int:
-    """An online A/B test from its two logs: a table on stdout, OUT/result.json.
+    """An online A/B test from its two logs: a table on stdout, OUT/result.json, OUT/report.html.
 
     Example: foretest online control.parquet "treatment/*.parquet" -c test.toml -o out
     """

@@ -27,7 +27,7 @@ from foretest.lineup import lineup
 from foretest.log import Reader
 from foretest.packed.reading import BASE, REST, REWARDED, PackedLog
 from foretest.saved.files import write_aggregates
-from foretest.saved.recipe import inputs_of
+from foretest.saved.recipe import recorded_inputs
 from foretest.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
 
@@ -79,7 +79,7 @@ def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progr
         bare = dataclasses.replace(aggregates, rewarded=KeptRows(kept.limit, kept.order, kept.seen))
         counts = {"pack": name, "rewarded": kept.seen}
         write_aggregates(
-            folder / BASE, bare, r_max=reader.r_max(source), inputs=inputs_of(source), more={"packed": counts}
+            folder / BASE, bare, r_max=reader.r_max(source), inputs=recorded_inputs(source), more={"packed": counts}
         )
     return PackedLog.open(out)
 

@@ -21,6 +21,7 @@ from foretest.kernels import hashing
 from foretest.lineup import lineup
 from foretest.plan import Plan
 from foretest.policies.base import Policy, policy_columns, policy_settings
+from foretest.provenance import fingerprint
 from foretest.settings import Analysis, LogColumns, Settings
 from foretest.value_model import Encoder, ValueModel
 
@@ -28,7 +29,6 @@ from foretest.value_model import Encoder, ValueModel
 LAYOUT = 1
 #: What may still change once a log is folded; estimators may be fewer.
 FREE = ("confidence_level", "interval", "n_resamples", "headline")
-_SIZE = 1 << 16  # of the head and tail that a file is known by
 
 
 class OtherLayout(BadInput):
@@ -247,22 +247,13 @@ def digest(content: bytes) -> str:
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-def inputs_of(source: Any) -> list[dict[str, Any]]:
+def recorded_inputs(source: Any) -> list[dict[str, Any]]:
     """The files of a source: where they are, and what they are known by; none of a table or a stream."""
-    return [{"path": str(Path(path).resolve()), "content": content_of(Path(path))} for path in source_paths(source)]
+    return [{"path": str(Path(path).resolve()), "content": fingerprint(Path(path))} for path in source_paths(source)]
 
 
 def source_paths(source: Any) -> list[Path]:
     return [Path(path) for path in getattr(source, "paths", ())]
-
-
-def content_of(path: Path) -> str:
-    """What a file is known by: its size, head and tail (the tail of a Parquet file says where and what its data is)."""
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        held = file.read(_SIZE)
-        file.seek(max(0, size - _SIZE))
-        return digest(b"%d " % size + held + file.read(_SIZE))
 
 
 def refuse_repeated(inputs: Sequence[tuple[str, list[dict[str, Any]]]]) -> None:

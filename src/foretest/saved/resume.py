@@ -14,8 +14,9 @@ from foretest.engines import dispatch, local
 from foretest.errors import BadInput
 from foretest.log import Reader
 from foretest.plan import Plan
+from foretest.provenance import fingerprint
 from foretest.saved.files import SavedFile, write_aggregates
-from foretest.saved.recipe import Recipe, content_of, digest, source_paths
+from foretest.saved.recipe import Recipe, digest, source_paths
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source, open_source, pack_of
 
 FEWEST_ROWS = 1 << 20  # between two saves: a save costs half a second
@@ -63,7 +64,7 @@ def fold_resumably(
 
 def _key(paths: Sequence[Path], plan: Plan) -> str:
     """All that the sums follow from."""
-    files = [f"{content_of(path)} {path.stat().st_mtime_ns}" for path in paths]
+    files = [f"{fingerprint(path)} {path.stat().st_mtime_ns}" for path in paths]
     return digest("\n".join([Recipe.of(plan).fingerprint, *files]).encode())
 
 

@@ -56,7 +56,7 @@ def correlation_chart(table: dict[str, dict[str, Any]]) -> Spec:
         sentences,
         f"Boxes of the correlation with online tests, 10 % and 90 % quantiles in brackets: {numbers}.",
         width=WIDTH - 100,
-        height={"step": 38},
+        height=38 * max(1, len(rows)),  # in pixels: a step cannot be fitted to the width of a page
         layer=layers,
     )
 
