@@ -147,7 +147,7 @@ class OfflineTest:
         threads: int | None = None,
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
-    ) -> None:
+    ) -> Aggregates:
         """Fold a log into a file, which `run` takes in place of the log. Of several files those that are folded are
         remembered beside it, in `<path>.parts`: after a kill the same call goes on from there."""
         path, source = Path(path), open_source(log)
@@ -156,6 +156,7 @@ class OfflineTest:
         aggregates, notes, r_max = self._aggregate(source, parts, threads, batch_rows, progress)
         write_aggregates(path, aggregates, notes, r_max, inputs=inputs)
         shutil.rmtree(parts, ignore_errors=True)
+        return aggregates
 
     def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these

@@ -33,8 +33,8 @@ def aggregate(
     refuse_file(out)
     test = configured_test("aggregate", log, config, analysis)
     with progress_bar() as progress:
-        test.save_aggregates([str(path) for path in log], out, threads=threads, progress=progress)
-    print(f"Written: {out} ({out.stat().st_size / 1e6:,.1f} MB). Next: foretest run {out}")
+        aggregates = test.save_aggregates([str(path) for path in log], out, threads=threads, progress=progress)
+    print(f"Written: {out} ({aggregates.rows:,} displays). Next: foretest run {out}")
     return 0
 
 
