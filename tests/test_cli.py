@@ -486,7 +486,7 @@ def test_aggregates_are_run_without_their_settings(foretest_command: Command) ->
     for name in ("up", "down"):
         said = foretest_command("aggregate", f"{name}.parquet", "-c", "test.toml", "-o", f"made/{name}.parquet")
         assert (said.code, said.err) == (0, "")
-        assert said.out.startswith(f"Written: made/{name}.parquet (0.")
+        assert said.out == f"Written: made/{name}.parquet (2,000 displays). Next: foretest run made/{name}.parquet\n"
     both = foretest_command("run", "made", "--json")
     assert both.code == 0
     whole = json.loads(foretest_command("run", "up.parquet", "down.parquet", "-c", "test.toml", "--json").out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,14 +27,15 @@ from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
-from foretest.packed.reading import packed_logs, rewarded_rows, why_all_rows
+from foretest.packed.reading import fold_packed
 from foretest.packed.writing import pack
 from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
+from foretest.progress import Progress, stage
 from foretest.provenance import inputs_of, public, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
-from foretest.saved.files import merge_saved, saved_files, write_aggregates
+from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
 from foretest.settings import Analysis, LogColumns, Settings
@@ -44,8 +44,6 @@ from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
 from foretest.verdict import decide, reasons_against
 from foretest.weight_distribution import weight_distribution
-
-Progress = Callable[[str, int | None, int], None]  # stage, rows in all if known, rows done since the last call
 
 
 class OfflineTest:
@@ -153,15 +151,17 @@ class OfflineTest:
         threads: int | None = None,
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
-    ) -> None:
+    ) -> Aggregates:
         """Fold a log into a file, which `run` takes in place of the log. Of several files those that are folded are
         remembered beside it, in `<path>.parts`: after a kill the same call goes on from there."""
         path, source = Path(path), open_source(log)
+        refuse_to_replace(path)
         parts = path.with_name(f"{path.name}.parts")
         inputs = [known for file in saved_files(source) for known in file.recipe.inputs] or recorded_inputs(source)
         aggregates, notes, r_max = self._aggregate(source, parts, threads, batch_rows, progress)
         write_aggregates(path, aggregates, notes, r_max, inputs=inputs)
         shutil.rmtree(parts, ignore_errors=True)
+        return aggregates
 
     def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
@@ -181,15 +181,10 @@ class OfflineTest:
         r_max = reader.r_max(source)
         if plan.settings.analysis.interval == "bernstein":
             _require_r_max(plan, r_max)
-        packed = packed_logs(source)
-        reason = why_all_rows(packed, plan) if packed else None
-        if packed and reason is None:
-            done = stage(progress, "read", rewarded_rows(packed))
-            aggregates = Aggregates.total([log.read(reader, plan, threads, batch_rows, done) for log in packed])
-            return aggregates, [*notes, *_sampled_health(aggregates)], r_max
-        if reason is not None:
-            folders = ", ".join(str(log.folder) for log in packed)
-            notes.append(f"{folders}: packed, but all rows were read: {reason}.")
+        packed, said = fold_packed(source, reader, plan, threads, batch_rows, progress)
+        notes += said
+        if packed is not None:
+            return packed, notes, r_max
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
@@ -253,16 +248,6 @@ class OfflineTest:
         return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed)
 
 
-def _sampled_health(aggregates: Aggregates) -> list[str]:
-    cap = aggregates.plan.health_weighting
-    if not aggregates.sampled.get(cap):
-        return []
-    return [
-        f"health at cap {cap.cap:g} is estimated from a sample of {len(aggregates.sample):,} displays: the log was"
-        " packed with another cap."
-    ]
-
-
 def _reader(plan: Plan) -> Reader:
     needs_v = any(e.uses_value and getattr(e, "model", None) is None for e in plan.estimators)
     stratified = any(e.stratified for e in plan.estimators)
@@ -275,14 +260,6 @@ def _reader(plan: Plan) -> Reader:
 
 def _spooled(source: Source, reader: Reader, folder: str) -> Source:
     return in_background(lambda: spool(source, reader.columns, folder))
-
-
-def stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
-    """Progress of one stage: what the engine calls with the rows of each batch."""
-    if progress is None:
-        return None
-    progress(name, source.rows, 0)
-    return lambda rows: progress(name, source.rows, rows)
 
 
 def _refuse_other_features(log: Source, value_log: Source, features: tuple[str, ...]) -> None:

@@ -19,8 +19,8 @@ from foretest.inference.buckets import Interval
 from foretest.inference.delta import FEW_UNITS, delta_interval, std_error
 from foretest.inference.welch import TwoSampleError, mean_error, two_sample_error, two_sample_interval
 from foretest.log import is_text_key
-from foretest.offline import stage
 from foretest.policies import Logged
+from foretest.progress import stage
 from foretest.provenance import inputs_of, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.settings import Analysis, LogColumns, Online, Settings
@@ -29,7 +29,7 @@ from foretest.sources import BATCH_ROWS, LogFiles, Source, open_source
 from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS, decide
 
 if TYPE_CHECKING:
-    from foretest.offline import Progress
+    from foretest.progress import Progress
 
 KEY = "online"
 KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed")

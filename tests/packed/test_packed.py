@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -463,3 +467,44 @@ def test_a_source_knows_the_place_of_each_row(plain: str, tmp_path: Path) -> Non
     assert sorted(int(p) for chunk in chunks for p in chunk.positions()) == list(range(1500))
     # the sums beside them are not among the files read
     assert {Path(chunk.source).name for chunk in chunks} == {REST, REWARDED}
+
+
+KILLED = """
+import os, signal, sys
+import pyarrow.parquet as pq
+from foretest import cli
+from foretest.packed import writing
+
+writing.REST_ROWS = 300
+left = 3
+write_table = pq.ParquetWriter.write_table
+
+def table(self, *args, **options):
+    global left
+    write_table(self, *args, **options)
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+pq.ParquetWriter.write_table = table
+sys.argv = ["foretest", *sys.argv[1:]]
+cli.main()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
+def test_killed_and_packed_again(plain: str, tmp_path: Path) -> None:
+    """A real process, ended by kill -9 in the middle: nothing that could be taken for a log is left."""
+    (tmp_path / "test.toml").write_text(SETTINGS)
+    (tmp_path / "killed.py").write_text(KILLED)
+    (tmp_path / "logs").mkdir()
+    shutil.copy(plain, tmp_path / "logs/log.parquet")
+    words = [sys.executable, "killed.py", "pack", "logs/log.parquet", "-c", "test.toml", "-o", "logs/packed"]
+    source = Path(ft.__file__).resolve().parents[1]
+    environment = {**os.environ, "PYTHONPATH": str(source)}
+    killed = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (tmp_path / "logs/packed").exists()
+    test = ft.OfflineTest.from_toml(tmp_path / "test.toml").replace(estimators=["cis", "point-ncis-adaptive"])
+    assert_same_result(test.run(str(tmp_path / "logs")), test.run(plain))
+    assert_same_result(test.run(packed(test, plain, tmp_path, "logs/packed")), test.run(plain))

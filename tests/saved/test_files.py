@@ -524,6 +524,19 @@ def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.M
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
 
 
+def test_a_log_is_never_written_over(tmp_path: Path) -> None:
+    test = build_test(["cis"])
+    _, [day, *_] = write_days(tmp_path)
+    before = Path(day).read_bytes()
+    (tmp_path / "notes.txt").write_text("mine")
+    for taken in (day, tmp_path / "notes.txt"):
+        with pytest.raises(ft.BadInput, match=r": is there already, and holds no aggregates\."):
+            test.save_aggregates(day, taken)
+    assert Path(day).read_bytes() == before
+    a = saved(test, day, tmp_path / "a.parquet")
+    assert saved(test, day, tmp_path / "a.parquet") == a  # its own it replaces
+
+
 def test_many_files_are_not_held_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = build_test(["cis"])
     path = Path(saved(test, LOG.table(), tmp_path / "a.parquet"))

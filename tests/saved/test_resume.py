@@ -108,7 +108,7 @@ def test_killed_and_run_again(tmp_path: Path, after: int, when: str) -> None:
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     assert not out.exists()
     done = after - 1 if when == "during" else after
-    assert sum(path.suffix == ".parquet" for path in Path(f"{out}.parts").iterdir()) == min(done, 1)
+    assert sum(path.suffix == ".sums" for path in Path(f"{out}.parts").iterdir()) == min(done, 1)
     test = ft.OfflineTest.from_toml(tmp_path / "test.toml")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(resume, "FEWEST_ROWS", 1)

@@ -46,8 +46,8 @@ def aggregate(
     source = log_or_sql("aggregate", log, sql, engine)
     test = configured_test("aggregate", source, config, analysis)
     with progress_bar() as progress:
-        test.save_aggregates(source, out, threads=threads, progress=progress)
-    print(f"Written: {out} ({out.stat().st_size / 1e6:,.1f} MB). Next: foretest run {out}")
+        aggregates = test.save_aggregates(source, out, threads=threads, progress=progress)
+    print(f"Written: {out} ({aggregates.rows:,} displays). Next: foretest run {out}")
     return 0
 
 

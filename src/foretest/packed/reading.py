@@ -19,6 +19,7 @@ from foretest.kernels.normaliser import two_sided_means
 from foretest.kernels.random import derive
 from foretest.log import Reader, Rows
 from foretest.plan import BUCKET_SALT, Plan
+from foretest.progress import Progress, stage
 from foretest.saved.files import SavedFile
 from foretest.saved.recipe import OtherLayout, first_difference, tables_of
 from foretest.scaled import ScaledSums
@@ -83,6 +84,27 @@ class PackedLog:
             sampled=dict.fromkeys(missing, True),
         )
         return _at_other_cap(whole, plan) if plan.health_weighting in missing else whole
+
+
+def fold_packed(
+    source: Source, reader: Reader, plan: Plan, threads: int | None, batch_rows: int, progress: Progress | None
+) -> tuple[Aggregates | None, list[str]]:
+    """The aggregates of packed logs from their rewarded rows, with notes; none where all rows must be read."""
+    logs = packed_logs(source)
+    if not logs:
+        return None, []
+    reason = why_all_rows(logs, plan)
+    if reason is not None:
+        return None, [f"{', '.join(str(log.folder) for log in logs)}: packed, but all rows were read: {reason}."]
+    done = stage(progress, "read", rewarded_rows(logs))
+    aggregates = Aggregates.total([log.read(reader, plan, threads, batch_rows, done) for log in logs])
+    cap = plan.health_weighting
+    if not aggregates.sampled.get(cap):
+        return aggregates, []
+    return aggregates, [
+        f"health at cap {cap.cap:g} is estimated from a sample of {len(aggregates.sample):,} displays: the log was"
+        " packed with another cap."
+    ]
 
 
 def packed_logs(source: Source) -> list[PackedLog]:

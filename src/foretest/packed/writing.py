@@ -168,9 +168,14 @@ class _Half:
     held: list[pa.RecordBatch] = field(default_factory=list)
     rows: int = 0
 
+    @property
+    def _unfinished(self) -> Path:
+        """Its name until it is whole: a folder of logs may be around it, and a kill may leave it there."""
+        return self.path.with_suffix(".part")
+
     def __enter__(self) -> _Half:
         self.writer = pq.ParquetWriter(
-            self.path, self.schema.with_metadata({PACKED: self.pack.encode()}),
+            self._unfinished, self.schema.with_metadata({PACKED: self.pack.encode()}),
             compression="zstd", write_page_checksum=True,
             use_dictionary=_coded(self.schema), column_encoding={ROW_NUMBER: "DELTA_BINARY_PACKED"},
         )  # fmt: skip
@@ -181,6 +186,7 @@ class _Half:
             self._write()
         finally:
             self.writer.close()
+        self._unfinished.rename(self.path)
 
     def add(self, batch: pa.RecordBatch, which: npt.NDArray[np.bool_]) -> None:
         if which.any():

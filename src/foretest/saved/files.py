@@ -72,6 +72,18 @@ def read_aggregates(path: str | Path, plan: Plan | None = None) -> Aggregates:
     return file.read(file.plan(file.recipe.recorded(file.name)) if plan is None else plan)
 
 
+def refuse_to_replace(path: Path) -> None:
+    """Refuse, before the work, to write over a file that does not hold aggregates: it may be the log."""
+    if not path.exists():
+        return
+    try:
+        ours = is_saved(pq.read_schema(path))
+    except (pa.ArrowException, OSError):
+        ours = False
+    if not ours:
+        raise BadInput(f"{path}: is there already, and holds no aggregates. Give the output another name.")
+
+
 def saved_files(source: Any) -> list[SavedFile]:
     """The files of a source, where all of them hold aggregates; none where it is a log. A mix is refused."""
     files = source.schemas()

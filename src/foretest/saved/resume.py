@@ -45,7 +45,7 @@ def fold_resumably(
 
     if parts is None or len(paths) < 2 or any(pack_of(schema) for _, schema in source.schemas()):
         return fold(source)
-    place = parts / f"{_key(paths, plan)}.parquet"
+    place = parts / f"{_key(paths, plan)}.sums"  # no .parquet: a folder of logs may be around it
     running, done = _saved_state(place, plan)
     if running is not None and progress is not None:
         progress(running.rows)
