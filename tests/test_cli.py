@@ -153,7 +153,7 @@ def test_run_writes_its_own_file_and_no_other(foretest_command: Command) -> None
     (out / "mine.txt").write_text("mine", encoding="utf-8")
     said = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
     assert said.code == 0
-    assert said.out.endswith("\nWritten: out/result.json\n")
+    assert said.out.endswith("\nWritten: out/result.json, out/report.html\n")
     assert {path.name for path in out.iterdir()} == {"result.json", "mine.txt"}
     assert (out / "mine.txt").read_text(encoding="utf-8") == "mine"
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
@@ -308,7 +308,7 @@ def test_demo(foretest_command: Command) -> None:
     for words in ("5,000 displays", "the truth", "simulated", "true uplift", "Try next:", "foretest run shop/log"):
         assert words in said.out
     assert {path.name for path in Path("shop").iterdir()} == {
-        "log.parquet", "settings.toml", "truth.json", "result.json",
+        "log.parquet", "settings.toml", "truth.json", "result.json", "report.html",
     }  # fmt: skip
     # what it proposes to try does work
     proposed = [line.split() for line in said.out.splitlines() if line.startswith("  foretest check")]
@@ -319,7 +319,7 @@ def test_demo(foretest_command: Command) -> None:
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
 COMMAND_NAMES = (
-    "Available commands: simulate, demo, history, run, check, online, paper, aggregate, pack. See foretest --help."
+    "Available commands: simulate, demo, history, run, check, online, paper, aggregate, ... See foretest --help."
 )
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
@@ -330,7 +330,8 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "--capp", "3"): "Unknown option: --capp. Did you mean --cap? See foretest run --help.",
     ("check", "up.parquet", "-c", "test.toml", "-o", "out"): "Unknown option: -o. See foretest check --help.",
     ("demo", "now"): "unexpected argument 'now'. See foretest demo --help.",
-    ("run",): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
+    ("run",): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row a display."
+    " Put them before the options. See foretest run --help.",
     ("run", "-c", "test.toml"): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one"
     " row a display. Put them before the options. See foretest run --help.",
     ("check", "up.parquet", "-c", "test.toml", "--sql", "FROM 'up.parquet'"): "LOG and --sql are both given: a query"

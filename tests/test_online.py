@@ -487,7 +487,7 @@ def test_command(command: Command) -> None:
     assert "sample ratio" in out
     assert "positive" in out
     assert "50.0 : 50.0 % of units, designed 50 : 50 (p = 1) as designed" in out
-    assert out.rstrip().endswith("Written: out/result.json")
+    assert out.rstrip().endswith("Written: out/result.json, out/report.html")
     jsonschema.validate(json.loads(Path("out/result.json").read_text(encoding="utf-8")), SCHEMA)
     assert max(map(len, out.splitlines())) <= 80
 

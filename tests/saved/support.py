@@ -66,7 +66,8 @@ def assert_same_bits(a: Any, b: Any, where: str = "") -> None:
 def numbers_of(result: ft.Result, *, notes: bool = False) -> dict[str, Any]:
     """A result's document, flat, without what says how it was come by."""
     document = json.loads(result.to_json())
-    del document["settings"]
+    for key in ("settings", "provenance"):
+        document.pop(key, None)
     if not notes:
         del document["notes"]
     flat: dict[str, Any] = {}
