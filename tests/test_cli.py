@@ -154,7 +154,7 @@ def test_run_writes_its_own_file_and_no_other(foretest_command: Command) -> None
     said = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
     assert said.code == 0
     assert said.out.endswith("\nWritten: out/result.json, out/report.html\n")
-    assert {path.name for path in out.iterdir()} == {"result.json", "mine.txt"}
+    assert {path.name for path in out.iterdir()} == {"result.json", "report.html", "mine.txt"}
     assert (out / "mine.txt").read_text(encoding="utf-8") == "mine"
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
     assert result["metrics"]["click"]["verdict"] == "positive"

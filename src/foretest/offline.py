@@ -119,10 +119,12 @@ class OfflineTest:
     ) -> Result:
         """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
         from saved aggregates of this test, which are recognised by what they hold."""
-        aggregates, notes, r_max = self.aggregate(log, threads=threads, batch_rows=batch_rows, progress=progress)
-        a = self.settings.analysis
+        source = open_source(log)
+        aggregates, notes, r_max = self._aggregate(source, None, threads, batch_rows, progress)
         result = self.analyse(aggregates, notes, r_max)
-        return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=a.value_log))
+        # saved aggregates have their value model: its log may be gone
+        value_log = None if saved_files(source) else self.settings.analysis.value_log
+        return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=value_log))
 
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""

@@ -79,7 +79,7 @@ class LogFiles(ABC, Generic[File]):
             own = [name for name in wanted if name in file.schema.names]
             # some column must say how many rows there are
             for row, read in file.pieces(own or file.schema.names[:1], batch_rows):
-                constants = {name: found[name] for name in wanted if name not in own}
+                constants = {name: found[name] for name in wanted if name not in own and name in found}
                 parts.append(_part(read, str(path), row, begin, wanted, constants, numbered=pack is not None))
             if path is not self.paths[-1]:
                 position += file.rows
@@ -108,7 +108,8 @@ def _part(
         for batch in read():
             for key, value in constants.items():
                 batch = batch.append_column(pa.field(key, value.type), pa.repeat(value, batch.num_rows))
-            yield Chunk(batch.select(columns), name, at, position if numbered else position + at)
+            held = [key for key in columns if key in batch.schema.names]  # files may differ in columns
+            yield Chunk(batch.select(held), name, at, position if numbered else position + at)
             at += batch.num_rows
 
     return chunks
