@@ -200,7 +200,8 @@ def test_bernstein_at_another_cap_reads_all_rows(plain: str, tmp_path: Path) -> 
     assert_same_result(test.run(folder), test.run(plain))
     assert 'interval = "bernstein" needs the mean weight of all rows for cis' in test.run(folder).notes[0]
     adaptive = test.replace(estimators=["point-ncis-adaptive"])
-    assert adaptive.run(blind(folder)).metrics["click"].estimates == adaptive.run(plain).metrics["click"].estimates
+    health = ("effective_sample_size", "capped_share", "treatment_mass_kept", "support", "/health/approximate")
+    assert_same_result(adaptive.run(blind(folder)), adaptive.run(plain), leave_out=health)
     # sums saved from a packed log carry the mark with them
     saved = tmp_path / "a.parquet"
     test.replace(interval="bootstrap").save_aggregates(folder, saved)
