@@ -8,6 +8,7 @@ table; `foretest paper` writes the seconds of its own stages into paper.json.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,10 +18,13 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from foretest import aggregates, agreement, history, offline, online, sources, value_model, weights
+from foretest import agreement, cap_path, history, online, value_model, weights
+from foretest.inference import bootstrap
 from foretest.inference.buckets import BucketSums
 from foretest.log import Reader
+from foretest.normaliser import Normaliser
 from foretest.simulate import WORLDS, write_history
+from foretest.sources import open_source
 
 STAGES = ("simulate", "read", "weights", "normaliser", "value model", "resampling", "the rest")
 
@@ -49,14 +53,16 @@ class Stopwatch:
             self.open.pop()
 
     def wrap(self, owner: Any, attribute: str, name: str) -> None:
-        """Count the calls of a function or method for a stage."""
+        """Count the calls of a method, or of a function wherever it was imported, for a stage."""
         function = getattr(owner, attribute)
 
         def counted(*args: Any, **kwargs: Any) -> Any:
             with self.stage(name):
                 return function(*args, **kwargs)
 
-        setattr(owner, attribute, counted)
+        modules = [module for key, module in list(sys.modules.items()) if key.startswith("foretest")]
+        for place in [owner, *(m for m in modules if vars(m).get(attribute) is function)]:
+            setattr(place, attribute, counted)
 
     def wrap_parts(self, source: Any) -> None:
         """Count the reading of a source's parts, batch by batch."""
@@ -77,28 +83,27 @@ class Stopwatch:
         source.parts = lambda *args, **kwargs: [counted(part) for part in parts(*args, **kwargs)]
 
 
-def watched() -> Stopwatch:
-    """A stopwatch on every stage."""
+def watched(log: Path) -> Stopwatch:
+    """A stopwatch on every stage; `log` is of the kind whose reading is counted."""
     watch = Stopwatch()
-    watch.wrap_parts(sources.ParquetFiles)
+    watch.wrap_parts(type(open_source(str(log))))
     for owner, attribute, name in (
         (Reader, "read", "read"),
-        (aggregates, "log_weights", "weights"),
-        (weights.Pointwise, "of_rewarded", "normaliser"),
-        (weights.Adaptive, "of_rewarded", "normaliser"),
-        (aggregates.Fold, "_draws", "normaliser"),
-        (offline, "fit_value_model", "value model"),
+        (weights, "log_weights", "weights"),
+        (Normaliser, "inverse", "normaliser"),
+        (Normaliser, "adaptive", "normaliser"),
+        (Normaliser, "mass", "normaliser"),
+        (Normaliser, "two_sided_draws", "normaliser"),
+        (value_model, "fit_value_model", "value model"),
         (value_model.ValueModel, "predict", "value model"),
         (BucketSums, "resampled", "resampling"),
-        (offline, "resample_counts", "resampling"),
-        (offline, "percentile_interval", "resampling"),
-        (offline, "cap_path", "resampling"),
+        (bootstrap, "resample_counts", "resampling"),
+        (bootstrap, "percentile_interval", "resampling"),
+        (cap_path, "cap_path", "resampling"),
         (online, "replicates", "resampling"),
-        (history, "replicates", "resampling"),
-        (history, "figures", "resampling"),
+        (agreement, "figures", "resampling"),
     ):
         watch.wrap(owner, attribute, name)
-    assert history.figures is not agreement.figures
     return watch
 
 
@@ -112,7 +117,7 @@ def main() -> None:
         write_history(folder / "warm", WORLDS["paper"], 1, 2000, 1)  # compile, and load what is loaded once
         history.run_history(folder / "warm" / "manifest.toml", threads=1)
         threadpool_limits(1, user_api="openmp")  # threads that wait for each other spin, and count as work
-        watch = watched()
+        watch = watched(folder / "warm" / "test-001" / "control.parquet")
         with watch.stage("simulate"):
             write_history(folder / "history", WORLDS["paper"], arguments.tests, arguments.rows, 0)
         history.run_history(folder / "history" / "manifest.toml", threads=1)

@@ -7,6 +7,7 @@ from typing import Any
 from foretest.paper.estimators import NAMES
 from foretest.paper.markdown import cap, count, decimal, paragraph, percent, span, table
 from foretest.paper.summary_claims import capping, computation_time, decomposition, estimators, loggers, uncapped
+from foretest.terminal import plural
 
 Section = dict[str, Any]
 
@@ -39,8 +40,8 @@ def _head(run: Section, table_2: Section) -> list[str]:
         "# The paper, table by table",
         paragraph(
             "*Offline A/B testing for recommender systems* (Gilotte, Calauzènes, Nedelec, Abraham, Dollé; WSDM 2018),",
-            f"run on the simulated world `{run['world']}`: {table_2['tests']} A/B tests of 2 × {count(run['rows'])}",
-            f"displays, seed {run['seed']}. The paper's own tests are proprietary; a simulated world has a known",
+            f"run on the simulated world `{run['world']}`: {plural(table_2['tests'], 'A/B test')} of",
+            f"2 × {count(run['rows'])} displays, seed {run['seed']}. The paper's own tests are proprietary; a simulated world has a known",
             "truth instead. Its numbers show how the estimators behave where the problem has the paper's shape. They",
             "are no evidence about another recommender.",
         ),

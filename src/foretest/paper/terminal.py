@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foretest.paper.markdown import count, decimal, percent
+from foretest.terminal import plural
 
 if TYPE_CHECKING:
     from foretest.paper.study import PaperStudy
@@ -20,7 +21,7 @@ def study_table(study: PaperStudy) -> Group:
     """Table 2, ours and the paper's, and one line for each of the others."""
     document = study.to_dict()
     run, rows = document["run"], document["table_2"]["rows"]
-    title = f"Table 2: {document['table_2']['tests']} tests of world {run['world']}, in brackets the paper's"
+    title = f"Table 2: {plural(document['table_2']['tests'], 'test')} of world {run['world']}, in brackets the paper's"
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", title=title, title_justify="left")
     table.add_column("", no_wrap=True)
     for name in _FIGURES.values():
