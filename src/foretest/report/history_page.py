@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from foretest.agreement import DECISIONS
@@ -12,7 +13,7 @@ from foretest.report.charts.decisions import decisions_chart
 from foretest.report.digits import NONE, level, pct
 from foretest.report.method import settings_text
 from foretest.report.origin import origin
-from foretest.report.page import fill
+from foretest.report.page import Download, bounded, fill
 from foretest.report.words import SIGNS, VERDICTS
 from foretest.terminal import plural
 
@@ -46,7 +47,12 @@ _PERCENT = ("precision", "fnr", "fpr", "ppv", "miss_rate", "bias", "rmse", "cove
 def history_page(agreement: Agreement) -> str:
     """The whole page."""
     document = agreement.to_dict()
-    parts = agreement_parts(document)
+    files = [Download("agreement.json", document)]
+    return bounded(lambda part: _page(document, files, part))
+
+
+def _page(document: dict[str, Any], files: Sequence[Download], part: int) -> str:
+    parts = agreement_parts(document, TESTS_SHOWN // part)
     first = parts[0]
     context = {
         "sentence": first["sentence"],
@@ -68,22 +74,22 @@ def history_page(agreement: Agreement) -> str:
               ("ceiling", "Noise ceiling")]  # fmt: skip
     data = {f"tests-{number}": part["data"] for number, part in enumerate(parts)}
     title = f"{first['sentence']} – Foretest"
-    return fill("history.html", "offline against online", title, places, context, {"agreement.json": document}, data)
+    return fill("history.html", "offline against online", title, places, context, files, data, part)
 
 
-def agreement_parts(document: dict[str, Any]) -> list[dict[str, Any]]:
+def agreement_parts(document: dict[str, Any], most: int = TESTS_SHOWN) -> list[dict[str, Any]]:
     """What is shown of one metric at a time."""
     shown = list(document["metrics"].items())[:METRICS_SHOWN]
-    return [_part(name, metric, document["confidence_level"]) for name, metric in shown]
+    return [_part(name, metric, document["confidence_level"], most) for name, metric in shown]
 
 
-def _part(name: str, metric: dict[str, Any], confidence_level: float | None) -> dict[str, Any]:
+def _part(name: str, metric: dict[str, Any], confidence_level: float | None, most: int) -> dict[str, Any]:
     """One metric's table, charts and tests."""
     table, tests = metric["table"], [test for test in metric["tests"] if test["online"] is not None]
     headline = _headline(list(table))
     labels = [headline, *(label for label in table if label != headline)]
     counts = _counts(tests, headline)
-    drawn = tests[:TESTS_SHOWN]
+    drawn = tests[:most]
     charts = {label: chart_of(decisions_chart(drawn, label, confidence_level)) for label in labels}
     return {
         "name": name,

@@ -7,10 +7,10 @@ Content-Security-Policy in the page admits its two scripts by hash and no addres
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlparse
 
@@ -34,12 +34,13 @@ _HOSTS = ("doi.org", "arxiv.org")  # where references are
 class Charts:
     """The charts of a page, in the order in which the template places them."""
 
+    most: int = _CHARTS
     specs: dict[str, str] = field(default_factory=dict)
 
     def place(self, chart: Chart, must: bool = False) -> str | None:
         """The chart's name in the page, or None where the page would grow too heavy."""
         text = script_json(lean(chart.spec))
-        if not must and sum(map(len, self.specs.values())) + len(text) > _CHARTS:
+        if not must and sum(map(len, self.specs.values())) + len(text) > self.most:
             return None
         name = f"chart-{len(self.specs) + 1}"
         self.specs[name] = text
@@ -59,26 +60,66 @@ class File(NamedTuple):
     words: str
 
 
+@dataclass(frozen=True)
+class Download:
+    """A JSON document to be downloaded from the page; its text is made once, however often the page is tried."""
+
+    name: str
+    content: Any
+
+    @cached_property
+    def plain(self) -> str:
+        return script_json(self.content, indent=1) + "\n"
+
+    @cached_property
+    def packed(self) -> str:
+        return packed_json(self.content)
+
+    def file(self, name: str, most: int) -> File:
+        """Plain where it is small, else packed, else not at all."""
+        words = "Every number of this page, unrounded."
+        if len(self.plain) <= most and len(self.plain.encode()) <= most:
+            return File(name, self.name, "application/json", self.plain, words)
+        if len(self.plain) <= 20 * most and len(self.packed) <= most:  # packing does not do more than that
+            return File(name, self.name, "application/gzip", self.packed, words)
+        return File(None, self.name, "", "", f"{self.name} is too large for this page; it stands beside it.")
+
+
+def bounded(make: Callable[[int], str]) -> str:
+    """A page that is not too large: `make(part)` is told to show all (1), half (2), a quarter (4) … of what is long."""
+    for part in (1, 2, 4, 8, 16, 32):
+        page = make(part)
+        if len(page.encode()) <= LARGEST:
+            break
+    return page
+
+
 def render(document: Document) -> str:
     """The page of a document as HTML text; write it with `result.write_whole`."""
+    files = [Download(name, content) for name, content in document.files.items()]
+    return bounded(lambda part: _document_page(document, files, part))
+
+
+def _document_page(document: Document, files: Sequence[Download], part: int) -> str:
     remarks = [{"kind": "quiet", "text": text} for text in document.remarks]
     places = [(f"section-{n}", section.title) for n, section in enumerate(document.sections, 1)]
     context = {"document": document, "remarks": remarks, "origin": origin(document.provenance)}
-    return fill("document.html", document.kind, document.title, places, context, document.files)
+    return fill("document.html", document.kind, document.title, places, context, files, part=part)
 
 
 def fill(
     template: str, kind: str, title: str, places: Sequence[tuple[str, str]], context: Mapping[str, Any],
-    files: Mapping[str, Any], data: Mapping[str, Any] | None = None,
+    files: Sequence[Download], data: Mapping[str, Any] | None = None, part: int = 1,
 ) -> str:  # fmt: skip
     """A page: the body from a template and what it shows, then what all pages share.
 
-    `places` are the anchors and names of the navigation, `files` the downloads, `data` what the script reads.
+    `places` are the anchors and names of the navigation, `files` the downloads, `data` what the script reads; `part`
+    is told by `bounded`.
     """
     from markupsafe import Markup  # what jinja2 escapes with
 
-    env, charts = environment(), Charts()
-    downloads = [_file(number, name, content) for number, (name, content) in enumerate(files.items(), 1)]
+    env, charts = environment(), Charts(_CHARTS // part)
+    downloads = [download.file(f"file-{number}", _FILES // part) for number, download in enumerate(files, 1)]
     body = env.get_template(template).render(charts=charts, downloads=downloads, **context)
     bundle, script = vega_bundle(), env.loader.get_source(env, "script.js")[0]  # type: ignore[union-attr]
     style = env.get_template("style.css").render(colours=chart_colours())
@@ -124,17 +165,6 @@ def environment() -> Environment:
     env.filters["kind_of"] = _kind_of
     env.filters["block_kind"] = lambda block: type(block).__name__
     return env
-
-
-def _file(number: int, name: str, content: Any) -> File:
-    """Plain where it is small, else packed, else not at all."""
-    text = script_json(content, indent=1) + "\n"
-    if len(text.encode()) <= _FILES:
-        return File(f"file-{number}", name, "application/json", text, "Every number of this page, unrounded.")
-    packed = packed_json(content)
-    if len(packed) <= _FILES:
-        return File(f"file-{number}", name, "application/gzip", packed, "Every number of this page, unrounded.")
-    return File(None, name, "", "", f"{name} is too large for this page; it stands beside it.")
 
 
 def _reference(link: Link) -> str:

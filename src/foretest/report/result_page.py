@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from foretest.report.bars import bars
@@ -14,12 +14,14 @@ from foretest.report.digits import level, num, pct
 from foretest.report.facts import offline_facts, online_facts, summary
 from foretest.report.method import methods, references, settings_text
 from foretest.report.origin import origin
-from foretest.report.page import fill
-from foretest.report.rows import METRICS_SHOWN, absolute, arm_rows, estimator_rows, metric_rows, relative, strata_rows
+from foretest.report.page import Download, bounded, fill
+from foretest.report.rows import absolute, arm_rows, estimator_rows, metric_rows, relative, strata_rows
 from foretest.report.words import assumption, guide, headline_reason, others, rests_on, sentence, things
 from foretest.result import Metric, Result
 
+METRICS_SHOWN = 200  # rows of the table of metrics
 METRICS_DRAWN = 12  # metrics with charts of their own
+STRATA_SHOWN = 50  # rows of a table of strata
 METRICS_COMPARED = 40  # rows of an online test's chart
 
 
@@ -27,14 +29,22 @@ def result_page(result: Result, truth: Mapping[str, float] | None = None) -> str
     """The whole page; `truth` is the known relative uplift of simulated metrics."""
     if not result.metrics:
         raise ValueError("a check has no page: there is no metric in the result")
+    document = result.to_dict()
+    files = [Download("result.json", document)]
+    return bounded(lambda part: _page(result, document, truth or {}, files, part))
+
+
+def _page(
+    result: Result, document: dict[str, Any], truth: Mapping[str, float], files: Sequence[Download], part: int
+) -> str:
     online = "sample_ratio" in result.health
-    document, truth = result.to_dict(), truth or {}
+    shown, drawn = METRICS_SHOWN // part, max(1, METRICS_DRAWN // part)
     name, metric = next(iter(result.metrics.items()))
     analysis = result.settings["analysis"]
     confidence = analysis["confidence_level"]
     facts = online_facts(result) if online else offline_facts(result)
     said = sentence(name, metric, confidence, online=online)
-    parts = [] if online else _parts(result, document, truth)
+    parts = [] if online else _parts(result, document, truth, drawn, STRATA_SHOWN // part)
     weights = None if document["weights"] is None else chart_of(weights_chart(document["weights"]))
     context = {
         "online": online,
@@ -48,10 +58,10 @@ def result_page(result: Result, truth: Mapping[str, float] | None = None) -> str
         "guide": guide(online=online),
         "facts": facts,
         "facts_summary": summary(facts),
-        "metrics": metric_rows(result),
-        "metrics_left_out": max(0, len(result.metrics) - METRICS_SHOWN),
+        "metrics": metric_rows(result)[:shown],
+        "metrics_left_out": max(0, len(result.metrics) - shown),
         "parts": parts,
-        "drawn_left_out": max(0, len(result.metrics) - METRICS_DRAWN),
+        "drawn_left_out": max(0, len(result.metrics) - drawn),
         "reason": headline_reason(result, metric),
         "weights": weights,
         "arms": arm_rows(result) if online else None,
@@ -67,7 +77,7 @@ def result_page(result: Result, truth: Mapping[str, float] | None = None) -> str
     }
     kind = "online A/B test" if online else "offline A/B test"
     places = _places(online, bool(weights) or any(p["cap"] for p in parts), any(p["strata"] for p in parts))
-    return fill("result.html", kind, f"{said} – Foretest", places, context, {"result.json": document})
+    return fill("result.html", kind, f"{said} – Foretest", places, context, files, part=part)
 
 
 def _places(online: bool, cap: bool, strata: bool) -> list[tuple[str, str]]:
@@ -129,11 +139,13 @@ def _more(result: Result, *, online: bool) -> list[dict[str, str]]:
     return [{"said": text, "verdict": verdict} for text, verdict in zip(said, verdicts, strict=True)]
 
 
-def _parts(result: Result, document: dict[str, Any], truth: Mapping[str, float]) -> list[dict[str, Any]]:
+def _parts(
+    result: Result, document: dict[str, Any], truth: Mapping[str, float], drawn: int, strata: int
+) -> list[dict[str, Any]]:
     """What is shown of one metric at a time: estimators, cap, strata."""
     confidence = result.settings["analysis"]["confidence_level"]
     parts = []
-    for name, metric in list(result.metrics.items())[:METRICS_DRAWN]:
+    for name, metric in list(result.metrics.items())[:drawn]:
         rows = [Row(label, e, label == metric.headline) for label, e in metric.estimates.items()]
         forest = forest_chart(f"Uplift in {things(name)}, by estimator", rows, confidence, truth.get(name))
         path = document["metrics"][name]["cap_path"]
@@ -142,7 +154,7 @@ def _parts(result: Result, document: dict[str, Any], truth: Mapping[str, float])
             "forest": chart_of(forest),
             "estimators": estimator_rows(result, metric),
             "cap": [] if path is None else [chart_of(cap_estimates_chart(path)), chart_of(cap_chart(path))],
-            "strata": strata_rows(metric),
+            "strata": strata_rows(metric, strata),
         })  # fmt: skip
     return parts
 

@@ -11,9 +11,6 @@ from foretest.report.digits import aligned, chance, count, num, pct
 from foretest.report.words import ESTIMATORS
 from foretest.result import Estimate, Metric, Result
 
-METRICS_SHOWN = 200  # rows of the table of metrics
-STRATA_SHOWN = 50  # rows of a table of strata
-
 
 def relative(e: Estimate) -> Span:
     return Span(e.rel_effect_size_ci_lower, e.rel_effect_size, e.rel_effect_size_ci_upper, e.verdict != "insufficient")
@@ -40,7 +37,7 @@ def _interval(span: Span, form: Any) -> str:
 
 def metric_rows(result: Result) -> list[dict[str, Any]]:
     """A row a metric. Relative bars share a scale; absolute ones have units of their own, so each has its own."""
-    shown = list(result.metrics.items())[:METRICS_SHOWN]
+    shown = list(result.metrics.items())
     estimates = [m.estimates[m.headline or ""] for _, m in shown]
     relatives = bars([relative(e) for e in estimates])
     absolutes = [bars([absolute(e)._replace(sound=True)])[0] for e in estimates]
@@ -66,12 +63,12 @@ def estimator_rows(result: Result, metric: Metric) -> list[dict[str, Any]]:
     return rows
 
 
-def strata_rows(metric: Metric) -> dict[str, Any] | None:
-    """The strata of the first stratified estimator."""
+def strata_rows(metric: Metric, most: int) -> dict[str, Any] | None:
+    """The strata of the first stratified estimator, those of the largest share if there are many."""
     label, strata = next(((k, e.strata) for k, e in metric.estimates.items() if e.strata), (None, None))
     if not strata:
         return None
-    shown = sorted(strata, key=lambda s: -s["share"])[:STRATA_SHOWN]
+    shown = sorted(strata, key=lambda s: -s["share"])[:most]
     kept = [id(s) for s in shown]
     largest = max(s["share"] for s in strata), max(s["contribution"] or 0.0 for s in strata)
     values = dict(zip(kept, aligned([s["value"] for s in shown]), strict=True))
