@@ -21,7 +21,6 @@ from foretest.kernels.random import derive
 
 FOLD_SALT = 2
 MOST_ROWS = 200_000
-_FEW_ROWS = 20_000
 MOST_CATEGORIES = 250  # of a text feature; the rarest share one code
 
 
@@ -142,8 +141,8 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
         early_stopping=False,
         random_state=seed % (1 << 32),
     )
-    # on few rows OpenMP's threads wait for each other longer than they work
-    with threadpool_limits(1 if len(y) < _FEW_ROWS else None, user_api="openmp"):
+    # OpenMP's threads spin while they wait: on busy cores many times longer than they work
+    with threadpool_limits(1, user_api="openmp"):
         return model.fit(x, y)
 
 

@@ -41,9 +41,9 @@ def _head(run: Section, table_2: Section) -> list[str]:
         paragraph(
             "*Offline A/B testing for recommender systems* (Gilotte, Calauzènes, Nedelec, Abraham, Dollé; WSDM 2018),",
             f"run on the simulated world `{run['world']}`: {plural(table_2['tests'], 'A/B test')} of",
-            f"2 × {count(run['rows'])} displays, seed {run['seed']}. The paper's own tests are proprietary; a simulated",
-            "world has a known truth instead. Its numbers show how the estimators behave where the problem has the paper's shape. They",
-            "are no evidence about another recommender.",
+            f"2 × {count(run['rows'])} displays, seed {run['seed']}. The paper's own tests are proprietary; a",
+            "simulated world has a known truth instead. Its numbers show how the estimators behave where the problem",
+            "has the paper's shape. They are no evidence about another recommender.",
         ),
         "All numbers, unrounded: `paper.json`. Pictures: `figures`, as PNG, SVG and Vega-Lite.",
     ]
