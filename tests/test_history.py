@@ -21,6 +21,7 @@ from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
 from foretest.offline import OfflineTest
 from foretest.online import OnlineTest, control_counts, treatment_counts
+from foretest.simulate import WORLDS, write_history
 from tests.support import SmallLog
 
 SETTINGS = """
@@ -128,6 +129,21 @@ def test_equal_policies_have_no_uplift_offline(tmp_path: Path) -> None:
     for test in run_history(write(tmp_path, 2, aa=True)).to_dict()["tests"]:
         for estimate in test["offline"].values():
             assert abs(estimate["rel_effect_size"]) < 1e-12
+            assert estimate["verdict"] == "neutral"
+
+
+def test_a_simulated_history_of_the_control_against_itself_is_exactly_0_offline(tmp_path: Path) -> None:
+    """Every estimator, its interval included: clicks are whole numbers and every weight is 1, so nothing rounds."""
+    write_history(tmp_path, WORLDS["rewards"], tests=2, rows=3000, seed=1, aa=True)
+    agreement = run_history(tmp_path / "manifest.toml")
+    assert len(agreement.tests) == 2
+    for test in agreement.to_dict()["tests"]:
+        assert set(test["offline"]) == {"cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"}
+        assert len(test["offline"]["piece-ncis"]["strata"]) > 2
+        assert test["online"]["rel_effect_size"] != 0.0
+        for estimate in test["offline"].values():
+            for figure in ("effect_size", "rel_effect_size"):
+                assert [estimate[f"{figure}{limit}"] for limit in ("", "_ci_lower", "_ci_upper")] == [0.0, 0.0, 0.0]
             assert estimate["verdict"] == "neutral"
 
 

@@ -106,15 +106,11 @@ def run_paper(
     The logs are written to a temporary folder in `out` and removed in the end, whatever happens. What is known of tests
     with the same logs and settings, in `out`/cache, is reused. `processes` simulate side by side.
     """
-    from sklearn import ensemble  # noqa: F401  its library must be loaded to be limited
-    from threadpoolctl import threadpool_limits
-
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     told = progress or (lambda stage, total, done: None)
     clock = _Clock()
-    # OpenMP's threads wait for each other by spinning: on cores that others use that is many times the work
-    with threadpool_limits(1, user_api="openmp"), tempfile.TemporaryDirectory(dir=out, prefix=".logs-") as name:
+    with tempfile.TemporaryDirectory(dir=out, prefix=".logs-") as name:
         folder = Path(name)
         told("example", 1, 0)
         with clock.stage("example"):
