@@ -1,7 +1,7 @@
 """From a laptop to a cluster: `python benchmarks/scale.py [--folder FOLDER] [--peer PYTHON]`.
 
 Every figure is a ratio of two things measured in this run, in turns, the least of each. Prints a Markdown table and
-writes it into docs/scale.md. `--peer` is a Python that has Open Bandit Pipeline 0.5.7; without it its rows are left out.
+writes it into docs/scale.md. `--peer` is a Python that has Open Bandit Pipeline 0.5.7; else its rows are left out.
 """
 
 from __future__ import annotations
