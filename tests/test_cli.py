@@ -310,6 +310,7 @@ def test_demo(foretest_command: Command) -> None:
     assert {path.name for path in Path("shop").iterdir()} == {
         "log.parquet", "settings.toml", "truth.json", "result.json", "report.html",
     }  # fmt: skip
+    assert said.out.rstrip().endswith(" shop/report.html")
     # what it proposes to try does work
     proposed = [line.split() for line in said.out.splitlines() if line.startswith("  foretest check")]
     assert foretest_command(*proposed[0][1:]).code == 0

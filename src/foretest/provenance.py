@@ -41,15 +41,23 @@ def public(text: str) -> str:
     return _FOLDERS.sub("", text)
 
 
-def command_line(words: Sequence[str]) -> str:
-    """A command to type again; of many logs in a row the first three.
+# options that say where and how results are shown, not what they are
+_OUTPUT = {"-o": 1, "--out": 1, "--fail-on": 1, "--threads": 1, "--json": 0, "--figures": 0}
 
-    >>> command_line(["foretest", "run", "/data/a b.parquet", "-c", "test.toml"])
+
+def command_line(words: Sequence[str]) -> str:
+    """The command that gives the same numbers: without options of output, of many logs in a row the first three.
+
+    >>> command_line(["foretest", "run", "/data/a b.parquet", "-c", "test.toml", "-o", "out"])
     "foretest run 'a b.parquet' -c test.toml"
     """
     said: list[str] = []
-    run = 0
+    run = skip = 0
     for word in words:
+        name, given, _ = word.partition("=")
+        if skip or name in _OUTPUT:
+            skip = skip - 1 if skip else 0 if given else _OUTPUT[name]
+            continue
         run = 0 if word.startswith("-") else run + 1
         if run <= 8:
             said.append(shlex.quote(public(word)))

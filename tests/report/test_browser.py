@@ -359,7 +359,7 @@ def test_the_verdict_comes_first_and_the_parts_in_order(opened: Callable[[str], 
         "Method and reproducibility",
     ]  # fmt: skip
     text = page.one("#reproduce").get_attribute("textContent")
-    assert "foretest run run-data/log.parquet -c run.toml -o run" in text  # the log was given by its full path
+    assert "foretest run run-data/log.parquet -c run.toml -o out" in text  # the log was given by its full path
     assert "seed = 0" in text
     assert all(
         f"{name} {version}" in text for name, version in result_of(made, "run")["provenance"]["versions"].items()

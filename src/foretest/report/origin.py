@@ -38,7 +38,7 @@ def origin(
     if versions:
         facts.append(("versions", ", ".join(f"{name} {version}" for name, version in versions.items())))
     return {
-        "command": provenance.get("command"),
+        "command": f"{provenance['command']} -o out" if "command" in provenance else None,
         "pairs": facts,
         "words": list(words),
         "inputs": inputs,
