@@ -42,6 +42,9 @@ java:
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/history_time.py
+	$(BIN)/python benchmarks/history_agreement.py
+	$(BIN)/python benchmarks/online_coverage.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/interval_coverage.py
 
 $(VENV)/bin/python:
