@@ -45,7 +45,7 @@ def document(out: Path) -> dict[str, Any]:
 
 
 def test_one_folder_and_no_logs(out: Path) -> None:
-    assert sorted(path.name for path in out.iterdir()) == ["README.md", "cache", "figures", "paper.json"]
+    assert sorted(path.name for path in out.iterdir()) == ["README.md", "cache", "figures", "paper.json", "report.html"]
     assert not list(out.rglob("*.parquet"))
     expected = {f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg", "vl.json")}
     assert {path.name for path in (out / "figures").iterdir()} == expected

@@ -19,7 +19,9 @@ FEWEST_ROWS = 1000  # with fewer, whole arms have no click
 @app.command
 def paper(
     *,
-    out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for README.md, paper.json and figures.")],
+    out: Annotated[
+        Path, Parameter(name=("--out", "-o"), help="Folder for report.html, README.md, paper.json and figures.")
+    ],
     world: Annotated[str, Parameter(help="paper | mild | dense | rewards | sharp | no-overlap")] = "paper",
     tests: Annotated[int, Parameter(help="A/B tests of the history.")] = 39,
     rows: Annotated[int, Parameter(help="Displays of each arm.")] = 150_000,
@@ -43,5 +45,5 @@ def paper(
         study = run_paper(out, chosen, tests=tests, rows=rows, seed=seed, processes=processes, progress=progress)
     study.write(out)
     console().print(study_table(study))
-    print(f"\nWritten: {out / 'README.md'}, {out / 'paper.json'}, {out / 'figures'}")
+    print(f"\nWritten: {out / 'report.html'}, {out / 'README.md'}, {out / 'paper.json'}, {out / 'figures'}")
     return 0

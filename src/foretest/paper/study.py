@@ -87,14 +87,17 @@ class PaperStudy:
         return figures
 
     def write(self, out: str | Path) -> None:
-        """OUT/README.md, OUT/paper.json and the pictures in OUT/figures."""
+        """OUT/README.md, OUT/report.html, OUT/paper.json and the pictures in OUT/figures."""
         from foretest.paper.summary import summary
+        from foretest.report.paper_page import paper_page
         from foretest.report.pictures import write_pictures
 
         out, document, figures = Path(out), self.to_dict(), self.figures()
+        words = summary(document, list(figures))
         write_pictures(out / "figures", figures)
         json_text(document, out / "paper.json")
-        write_whole(out / "README.md", summary(document, list(figures)))
+        write_whole(out / "README.md", words)
+        write_whole(out / "report.html", paper_page(document, figures, words))
 
 
 def run_paper(
