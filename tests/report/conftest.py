@@ -51,7 +51,7 @@ unit    = "user"
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of pages: run, online, history and demo, each with its result; names in them are hostile."""
+    """A folder of pages: run, online, history, demo and paper, each with its result; names in them are hostile."""
     folder = tmp_path_factory.mktemp("pages")
     before = os.getcwd()
     os.chdir(folder)
@@ -83,6 +83,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         foretest("history", "tests/hostile.toml", "-o", "history")
 
         foretest("demo", "--rows", "3000", "-o", "demo")
+        foretest("paper", "--tests", "2", "--rows", "1000", "-o", "paper")
     finally:
         os.chdir(before)
     return folder

@@ -20,8 +20,10 @@ from foretest.report import digits
 from foretest.report.page import LARGEST
 from tests.report.conftest import HOSTILE, IMAGE, SCRIPT
 
-KINDS = ("run", "online", "history", "demo")
-NAMES = {"run": [IMAGE, SCRIPT, HOSTILE, "<b>desk</b>"], "online": [IMAGE], "history": [IMAGE, SCRIPT], "demo": []}
+KINDS = ("run", "online", "history", "demo", "paper")
+NAMES = {"run": [IMAGE, SCRIPT, HOSTILE, "<b>desk</b>"], "online": [IMAGE], "history": [IMAGE, SCRIPT], "demo": [],
+         "paper": []}  # fmt: skip
+DOCUMENTS = {"history": "agreement.json", "paper": "paper.json"}  # others: result.json
 SCREENSHOTS = Path(__file__).resolve().parents[2] / "build" / "screenshots"
 
 
@@ -108,7 +110,7 @@ def kind(page: Page) -> str:
 
 
 def result_of(made: Path, kind: str) -> dict[str, Any]:
-    name = "agreement.json" if kind == "history" else "result.json"
+    name = DOCUMENTS.get(kind, "result.json")
     document: dict[str, Any] = json.loads((made / kind / name).read_text(encoding="utf-8"))
     return document
 
@@ -124,7 +126,7 @@ def test_it_opens_without_a_complaint_or_a_request(page: Page) -> None:
 
 def test_every_chart_has_its_marks(page: Page, kind: str) -> None:
     places = page.all("[data-chart]")
-    assert len(places) >= {"run": 10, "online": 1, "history": 6, "demo": 5}[kind]
+    assert len(places) >= {"run": 10, "online": 1, "history": 6, "demo": 5, "paper": 5}[kind]
     for place in places:
         words = place.get_attribute("aria-label")
         assert place.get_attribute("data-drawn") == "yes", words
@@ -246,7 +248,7 @@ def test_a_request_or_a_foreign_script_would_be_stopped(opened: Callable[[str], 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_download_is_the_result(opened: Callable[[str], Page], made: Path, kind: str, downloads: Path) -> None:
     page = opened(kind)
-    name = "agreement.json" if kind == "history" else "result.json"
+    name = DOCUMENTS.get(kind, "result.json")
     (downloads / name).unlink(missing_ok=True)
     behaviour = {"behavior": "allow", "downloadPath": str(downloads)}
     page.browser.execute_cdp_cmd("Browser.setDownloadBehavior", behaviour)

@@ -63,7 +63,7 @@ def _blocks(text: str, figures: Mapping[str, Mapping[str, Any]]) -> Iterator[Blo
         elif picture is not None:
             yield chart_of(figures[picture[1]])
         elif piece.startswith("|"):
-            yield _table(piece.splitlines())
+            yield _table(_plain(heading), piece.splitlines())
         elif piece.startswith("`") and piece.endswith("`") and "\n" not in piece:
             yield Words(piece.strip("`"))
         elif piece:
@@ -72,9 +72,9 @@ def _blocks(text: str, figures: Mapping[str, Mapping[str, Any]]) -> Iterator[Blo
         yield Choice("Estimator", boxes)
 
 
-def _table(lines: Sequence[str]) -> Table:
+def _table(caption: str, lines: Sequence[str]) -> Table:
     header, _, *rows = [[_plain(cell.strip()) for cell in line.strip("|").split(" | ")] for line in lines]
-    return Table("", header, rows)
+    return Table(caption, header, rows)
 
 
 def _plain(text: str) -> str:
