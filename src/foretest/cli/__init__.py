@@ -13,7 +13,6 @@ from typing import Any, NoReturn
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
-from foretest.background import busy
 from foretest.cli import demo, history, offline, online, simulate  # noqa: F401  they register themselves
 from foretest.cli.application import app
 from foretest.errors import BadInput
@@ -29,7 +28,11 @@ class _Terminated(BaseException):
 def _one_temporary_folder() -> Iterator[None]:
     """All temporary files of a command lie in one folder, which goes with it, whatever thread still writes."""
     before = tempfile.tempdir
-    folder = tempfile.mkdtemp(prefix="foretest-")
+    try:
+        folder = tempfile.mkdtemp(prefix="foretest-")
+    except OSError:  # nobody may write anywhere: who needs to is told
+        yield
+        return
     tempfile.tempdir = folder
     try:
         yield
@@ -82,6 +85,8 @@ def _main() -> NoReturn:
 
 def _stop(code: int) -> NoReturn:
     """Say so and go. A thread may be deep in a batch: Python would wait for it."""
+    from foretest.background import busy
+
     if busy():
         print("foretest: stopped", file=sys.stderr, flush=True)
         os._exit(code)
