@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
+from foretest.background import busy
 from foretest.cli import demo, history, offline, online, simulate  # noqa: F401  they register themselves
 from foretest.cli.application import app
 from foretest.errors import BadInput
@@ -85,8 +86,6 @@ def _main() -> NoReturn:
 
 def _stop(code: int) -> NoReturn:
     """Say so and go. A thread may be deep in a batch: Python would wait for it."""
-    from foretest.background import busy
-
     if busy():
         print("foretest: stopped", file=sys.stderr, flush=True)
         os._exit(code)
