@@ -416,6 +416,7 @@ def _lists(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64],
         if rows:
             raise RowFault("null-inside", name, np.array(rows), "the list holds a null",
                            "Every entry needs a value: fill it, or leave the row out.")  # fmt: skip
+        values = plain(values)
         values = pc.fill_null(values, "" if is_text(values.type) else 0)
     return values, starts, lengths
 

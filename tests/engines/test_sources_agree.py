@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import foretest as ft
-from tests.engines.ways import WAYS
+from foretest.history import run_history
+from tests.engines.ways import WAYS, write_csv, write_json_lines
 from tests.support import SCORES, SmallLog, build_test
 
 ROWS = 300
@@ -133,3 +135,68 @@ def test_same_faults(way: str, tmp_path: Path) -> None:
         ": column 'revenue', row 3 (the first row is 0): the reward is negative (-2.5); 3 rows have this fault."
         " Rewards must be 0 or more: split gains and losses into two metrics."
     )
+
+
+# -- the other commands -----------------------------------------------------------------------------------------------
+
+
+def test_online_takes_any_source(tmp_path: Path) -> None:
+    """Two arms, one in CSV by day, the other in JSON lines: the days are those of the folders and of the column."""
+    test = ft.OnlineTest(log=ft.LogColumns(rewards=["click", "revenue"], unit="user_name", date="day"), n_resamples=100)
+    names = pa.array([f"other {name}" for name in LOG["user_name"].to_pylist()])
+    treatment = LOG.set_column(LOG.column_names.index("user_name"), "user_name", names)
+    for day in sorted(set(LOG["day"].to_pylist())):
+        place = tmp_path / "control" / f"day={day}"
+        place.mkdir(parents=True)
+        write_csv(LOG.filter(pc.equal(LOG["day"], day)).drop_columns(["day"]), place / "log.csv")
+    write_json_lines(treatment, tmp_path / "treatment.jsonl")
+    want = test.run(LOG, treatment).to_dict()
+    got = test.run(tmp_path / "control", tmp_path / "treatment.jsonl").to_dict()
+    assert_same(got, want)
+    assert want["health"]["sample_ratio"]["days_checked"] == 7
+    with pytest.raises(
+        ft.BadInput, match=r"treatment.jsonl: this file is in the control's log and in the treatment's\."
+    ):
+        test.run(tmp_path / "treatment.jsonl", [tmp_path / "treatment.jsonl"])
+
+
+def test_history_takes_any_source(tmp_path: Path) -> None:
+    """What is known is reused until a folder's name, which is data, is another."""
+    settings = """
+        [log]
+        rewards = ["click"]
+        unit = "user_name"
+        ranking = "ranking"
+        id = "id"
+        [control]
+        policy = "plackett-luce"
+        scores = "control_scores"
+        [treatment]
+        policy = "plackett-luce"
+        scores = "treatment_scores"
+        [analysis]
+        estimators = ["piece-ncis"]
+        strata = "side"
+        n_resamples = 50
+    """
+    (tmp_path / "settings.toml").write_text(settings, encoding="utf-8")
+    names = pa.array([f"other {name}" for name in LOG["user_name"].to_pylist()])
+    treatment = LOG.set_column(LOG.column_names.index("user_name"), "user_name", names)
+    for side, begin in (("left", 0), ("right", ROWS // 2)):
+        (tmp_path / "control" / f"side={side}").mkdir(parents=True)
+        write_csv(LOG.slice(begin, ROWS // 2), tmp_path / "control" / f"side={side}" / "log.csv")
+    write_json_lines(treatment, tmp_path / "treatment.jsonl")
+    manifest = tmp_path / "manifest.toml"
+    manifest.write_text(
+        'settings = "settings.toml"\n[[test]]\nname = "one"\ncontrol = "control"\ntreatment = "treatment.jsonl"\n',
+        encoding="utf-8",
+    )
+    first, again = (run_history(manifest, cache=tmp_path / "cache") for _ in range(2))
+    assert (first.failures, first.reused, again.reused) == ([], 0, 1)
+    log = LOG.append_column("side", pa.array(["left"] * (ROWS // 2) + ["right"] * (ROWS // 2)))
+    want = ft.OfflineTest.from_toml(tmp_path / "settings.toml").run(log).metrics["click"].estimates["piece-ncis"]
+    assert first.tests[0]["metrics"]["click"]["offline"]["piece-ncis"]["treatment"] == pytest.approx(
+        want.treatment, rel=1e-9
+    )
+    (tmp_path / "control" / "side=right").rename(tmp_path / "control" / "side=up")
+    assert run_history(manifest, cache=tmp_path / "cache").reused == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import foretest as ft
 from foretest.sources import ArrowFiles, open_source
+from tests.support import SmallLog, build_test
 
 TABLE = pa.table({"a": range(100), "name": [f"n{i}" for i in range(100)], "lists": [[i, i + 1] for i in range(100)]})
 
@@ -114,3 +116,42 @@ def test_a_file_that_changes_meanwhile() -> None:
     Path("log.arrow").unlink()
     with pytest.raises(ft.BadInput, match=r"^log.arrow: no such file or folder\.$"):
         list(parts[1]())
+
+
+WIDTHS = {"ranking": 2, "control_scores": 5, "treatment_scores": 5}
+LIST_FORMS: dict[str, Callable[[pa.DataType, int], pa.DataType]] = {
+    "large lists": lambda kind, _: pa.large_list(kind),
+    "list views": lambda kind, _: pa.list_view(kind),
+    "large list views": lambda kind, _: pa.large_list_view(kind),
+    "lists of fixed size": lambda kind, width: pa.list_(kind, width),
+}
+TEXT_FORMS: dict[str, Callable[[list[str]], pa.Array]] = {
+    "dictionaries": lambda texts: pa.array(texts).dictionary_encode(),
+    "views of text": lambda texts: pa.array(texts, pa.string_view()),
+    "large text": lambda texts: pa.array(texts, pa.large_string()),
+}
+
+
+def with_column(log: pa.Table, name: str, array: pa.Array) -> pa.Table:
+    return log.set_column(log.column_names.index(name), name, array)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("form", [*LIST_FORMS, *TEXT_FORMS])
+def test_forms_of_columns(form: str, stream: bool) -> None:
+    """What Arrow can write to a file, Foretest reads."""
+    small = SmallLog(rows=150)
+    users = [f"u{unit}" for unit in small.unit]
+    plain = log = with_column(small.table(), "user", pa.array(users))
+    if form in TEXT_FORMS:
+        log = with_column(log, "user", TEXT_FORMS[form](users))
+    else:
+        for name, width in WIDTHS.items():
+            kind = LIST_FORMS[form](log[name].type.value_type, width)
+            log = with_column(log, name, pa.array(log[name].to_pylist(), kind))
+    with (pa.ipc.new_stream if stream else pa.ipc.new_file)("log.arrow", log.schema) as writer:
+        writer.write_table(log, max_chunksize=60)
+    test = build_test(["ncis", "point-ncis"], n_resamples=50)
+    got, want = (test.run(source).metrics["click"].estimates["point-ncis"] for source in ("log.arrow", plain))
+    assert got.effect_size_ci_lower == pytest.approx(want.effect_size_ci_lower, rel=1e-9)
+    assert got.treatment == pytest.approx(want.treatment, rel=1e-9)

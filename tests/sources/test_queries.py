@@ -184,9 +184,10 @@ def test_a_connection_is_bounded_and_leaves_nothing(monkeypatch: pytest.MonkeyPa
     """What does not fit in memory goes to the folder of temporary files, and from there when the work is done."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    with connect(threads=1) as connection:
+    with connect() as connection:
         [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
         assert float(limit.split()[0]) * {"MiB": 1, "GiB": 1024}[limit.split()[1]] <= 2048
+        connection.execute("SET threads = 1")
         connection.execute("SET memory_limit = '80MiB'")
         wide = "SELECT i, repeat(md5(i::VARCHAR), 10) AS t FROM range(300000) r(i)"
         rows = 0

@@ -46,6 +46,24 @@ def test_a_table_is_read_side_by_side() -> None:
     assert len(open_source(LOG.table().slice(0, 0)).parts(["id"])) == 1
 
 
+def test_a_null_beyond_the_slice_of_coded_lists() -> None:
+    """The values of a slice's neighbours are at hand, but none of its rows' business."""
+    coded = pa.array(["a", "b", None, "b", "a", "c"]).dictionary_encode()
+    lists = pa.ListArray.from_arrays(pa.array([0, 3, 6], pa.int32()), coded).slice(1)
+    log = pa.table(
+        {"click": [1.0], "items": lists, "shown": [["a", "c"]], "s": [[0.5, 1.0, 2.0]], "t": [[2.0, 1.0, 0.0]]}
+    )
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="shown", candidates="items"),
+        control=ft.PlackettLuce("s"), treatment=ft.PlackettLuce("t"), estimators=["is"],
+    )  # fmt: skip
+    # a is the second of b, a, c, and c the third: w = t(a) t(c | not a) / (s(a) s(c | not a))
+    e = np.exp
+    t = e(1) / (e(2) + e(1) + 1) / (e(2) + 1)
+    s = e(1) / (e(0.5) + e(1) + e(2)) * e(2) / (e(0.5) + e(2))
+    assert test.run(log).metrics["click"].estimates["is"].treatment == pytest.approx(t / s, rel=1e-12)
+
+
 # -- pandas -----------------------------------------------------------------------------------------------------------
 
 pandas = pytest.importorskip("pandas")

@@ -12,24 +12,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from foretest.background import in_background
 from foretest.errors import BadInput, RowFault
-from foretest.sources.files import LogFiles, Piece
-from foretest.sources.queries import connect, failures, sentence
+from foretest.sources.files import Piece
+from foretest.sources.queries import failures, sentence
 from foretest.sources.text_files import (
     ARROW_TYPES,
     Found,
+    TextFiles,
     file_literal,
     odd_one_out,
     open_bytes,
+    reader_of,
     refuse_empty,
     struct,
-    threads_for,
     told,
     whole_file,
 )
@@ -124,19 +125,18 @@ _NARROW = [
 ]
 
 
-class CsvFiles(LogFiles["CsvFile"]):
+class CsvFiles(TextFiles["CsvFile"]):
     """CSV files in order, each with a header."""
 
     def _open(self) -> list[CsvFile]:
         tables = [_open_csv(path) for path in self.paths]
-        tallies = [_look(table) for table in tables]
+        tallies = [_look(self.database, table) for table in tables]
         known: dict[str, Tally] = {}
         for found, _ in tallies:
             for name, tally in found:
                 known[name] = known.get(name, Tally(Kind(0), 0, 0)) | tally
         types = {name: tally.type for name, tally in known.items()}
-        threads = threads_for(len(tables))
-        return [CsvFile(table, types, rows, threads) for table, (_, rows) in zip(tables, tallies, strict=True)]
+        return [CsvFile(self.database, table, types, rows) for table, (_, rows) in zip(tables, tallies, strict=True)]
 
     def remark(self, name: str, column: str) -> str:
         """Which row made the column what it is."""
@@ -168,10 +168,10 @@ class CsvTable(NamedTuple):
 class CsvFile:
     """A file whose values have been looked at."""
 
+    database: Any
     table: CsvTable
     types: dict[str, str]
     rows: int
-    threads: int
 
     @property
     def schema(self) -> pa.Schema:
@@ -179,7 +179,7 @@ class CsvFile:
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         query = f"SELECT {', '.join(self._typed(name) for name in columns)} FROM {self.table.sql}"
-        piece = whole_file(self.table.path, query, self.rows, batch_rows, self.threads)
+        piece = whole_file(self.database, self.table.path, query, self.rows, batch_rows)
         return [Piece(0, lambda: self._explained(piece, columns))]
 
     def _typed(self, name: str) -> str:
@@ -203,7 +203,7 @@ class CsvFile:
         if not self.types[name].endswith("[]"):
             return
         column = self.table.column(name)
-        with connect() as connection:
+        with reader_of(self.database) as connection:
             [(row, value, count)] = connection.sql(
                 f"SELECT min(row), arg_min(value, row), count(*) FROM (SELECT row_number() OVER () - 1 AS row,"
                 f" {column} AS value, TRY({self._typed(name)}) AS list FROM {self.table.sql})"
@@ -237,14 +237,14 @@ def _open_csv(path: Path) -> CsvTable:
     return CsvTable(path, header[separator], separator)
 
 
-def _look(table: CsvTable) -> tuple[list[tuple[str, Tally]], int]:
+def _look(database: Any, table: CsvTable) -> tuple[list[tuple[str, Tally]], int]:
     """What the values of each column look like, and the number of rows."""
     columns = [f"c{place}" for place in range(len(table.names))]
     kinds = ", ".join(f"{_kind(column)} AS {column}" for column in columns)
     tallies = ", ".join(
         f"bit_or({column}), count_if({column} >= {Kind.NATURALS:d}), count_if({column} > 0)" for column in columns
     )
-    with connect() as connection, told(table.path, _unreadable):
+    with reader_of(database) as connection, told(table.path, _unreadable):
         [found] = connection.sql(f"SELECT count(*), {tallies} FROM (SELECT {kinds} FROM {table.sql})").fetchall()
     rows, *rest = found
     triples = [rest[place : place + 3] for place in range(0, len(rest), 3)]
@@ -259,7 +259,7 @@ def _kinds(file: CsvFile, column: str) -> list[Found]:
         f"SELECT kind, count(*), min(row), arg_min(value, row) FROM (SELECT row_number() OVER () - 1 AS row,"
         f" {name} AS value, {_kind(name)} AS kind FROM {file.table.sql}) WHERE kind > 0 GROUP BY kind ORDER BY min(row)"
     )
-    with connect() as connection, told(file.table.path, _unreadable):
+    with reader_of(file.database) as connection, told(file.table.path, _unreadable):
         rows = connection.sql(query).fetchall()
     return [Found(file.table.path, _WORDS[Kind(kind)], count, row, value) for kind, count, row, value in rows]
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from foretest.errors import BadInput
 from foretest.sources.base import short
 from foretest.sources.files import LogFiles, Piece, changed
-from foretest.sources.paths import file_ends
+from foretest.sources.paths import file_ends, refuse_missing
 
 _MAGIC = b"PAR1"  # both ends of a file
 
@@ -64,6 +64,7 @@ class ParquetFile:
 
 
 def _open_parquet(path: Path) -> ParquetFile:
+    refuse_missing(path)  # whoever opens a pipe waits for ever
     try:
         with pq.ParquetFile(path) as file:
             return ParquetFile(path, file.schema_arrow, file.metadata)

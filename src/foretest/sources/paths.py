@@ -34,6 +34,8 @@ def kind_of(path: Path) -> str | None:
     for kind, endings in _ENDINGS.items():
         if path.name.lower().endswith(endings + _NAMED_ENDINGS.get(kind, ())):
             return kind
+    if not path.is_file():
+        return None
     try:
         with path.open("rb") as file:
             return _BEGINNINGS.get(file.read(4))
@@ -49,7 +51,7 @@ def find_files(items: Iterable[str | Path]) -> tuple[str, list[Path]]:
     for path in paths:
         kind = kind_of(path)
         if kind is None:
-            _refuse_missing(path)
+            refuse_missing(path)
             raise BadInput(f"{path}: not a log. Expected {EXPECTED}.")
         first.setdefault(kind, path)
     if len(first) > 1:
@@ -119,15 +121,15 @@ def _is_data(path: Path) -> bool:
 
 def _refuse_twice(paths: list[Path]) -> None:
     """A file that is there twice would count twice."""
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for path in paths:
-        place = path.resolve()
+        place = os.path.realpath(path)
         if place in seen:
             raise BadInput(f"{path}: this file is named twice, so its rows would count twice. Leave one out.")
         seen.add(place)
 
 
-def _refuse_missing(path: Path) -> None:
+def refuse_missing(path: Path) -> None:
     """Say of a path that no file can be read there, and why."""
     try:
         mode = path.stat().st_mode
@@ -147,7 +149,7 @@ def _refuse_missing(path: Path) -> None:
 
 def file_ends(path: Path, width: int) -> tuple[bytes, bytes, int]:
     """The first and last bytes of a file, and its size; what cannot be opened is refused."""
-    _refuse_missing(path)
+    refuse_missing(path)
     try:
         with path.open("rb") as file:
             begin = file.read(width)

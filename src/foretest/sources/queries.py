@@ -108,29 +108,34 @@ def _one_select(connection: Any, query: str) -> str:
     return query
 
 
-@contextmanager
-def connect(threads: int | None = None) -> Iterator[Any]:
-    """A DuckDB connection of its own: rows keep their order, memory is bounded, and what it spills goes to the folder
-    of temporary files."""
+def open_database() -> Any:
+    """A DuckDB of its own: rows keep their order, memory is bounded, and what it spills goes to the folder of temporary
+    files, until it is closed."""
     import duckdb
 
-    folder = Path(tempfile.gettempdir()) / f"foretest-duckdb-{uuid4().hex}"
-    connection = duckdb.connect(
+    database = duckdb.connect(
         config={
-            "threads": threads or os.cpu_count() or 1,
-            "temp_directory": str(folder),
+            "threads": os.cpu_count() or 1,
+            "temp_directory": str(Path(tempfile.gettempdir()) / f"foretest-duckdb-{uuid4().hex}"),
             "preserve_insertion_order": True,
             "enable_external_file_cache": False,  # it would keep what is read once
             "python_enable_replacements": False,  # a name in SQL is a file or table, no variable of ours
         }
     )
+    [(most,)] = database.execute("SELECT current_setting('memory_limit')").fetchall()
+    database.execute(f"SET memory_limit = '{min(_MOST_MEMORY, _bytes(most) // 2) >> 20}MiB'")
+    database.execute("SET enable_progress_bar = false")
+    return database
+
+
+@contextmanager
+def connect() -> Iterator[Any]:
+    """A database for one query."""
+    database = open_database()
     try:
-        [(most,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
-        connection.execute(f"SET memory_limit = '{min(_MOST_MEMORY, _bytes(most) // 2) >> 20}MiB'")
-        connection.execute("SET enable_progress_bar = false")
-        yield connection
+        yield database
     finally:
-        connection.close()
+        database.close()
 
 
 def _bytes(text: str) -> int:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import gzip
-import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import pyarrow as pa
 
 from foretest.errors import BadInput
-from foretest.sources.files import Piece, changed
+from foretest.sources.files import File, LogFiles, Piece, changed
 from foretest.sources.paths import file_ends
-from foretest.sources.queries import connect, failures, literal
+from foretest.sources.queries import failures, literal, open_database
 
 ARROW_TYPES = {
     "VARCHAR": pa.string(), "BIGINT": pa.int64(), "UBIGINT": pa.uint64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(),
@@ -44,10 +44,23 @@ def struct(types: dict[str, str]) -> str:
     return "{" + ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in types.items()) + "}"
 
 
-def threads_for(files: int) -> int:
-    """Threads of one file's query: files are read side by side as well."""
-    cores = os.cpu_count() or 1
-    return max(1, cores // min(files, cores))
+class TextFiles(LogFiles[File]):
+    """Files that one DuckDB reads: its readers share threads and memory."""
+
+    @cached_property
+    def database(self) -> Any:
+        return open_database()
+
+
+@contextmanager
+def reader_of(database: Any) -> Iterator[Any]:
+    """A connection for one reader."""
+    connection = database.cursor()
+    try:
+        connection.execute("SET enable_progress_bar = false")
+        yield connection
+    finally:
+        connection.close()
 
 
 @contextmanager
@@ -60,12 +73,12 @@ def told(path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Ite
         raise sentence_for(path, error) from None
 
 
-def whole_file(path: Path, query: str, rows: int | None, batch_rows: int, threads: int) -> Piece:
+def whole_file(database: Any, path: Path, query: str, rows: int | None, batch_rows: int) -> Piece:
     """The rows that a query gives of one file, in order; `rows` where they were counted before."""
 
     def read() -> Iterator[pa.RecordBatch]:
         seen = 0
-        with connect(threads) as connection, connection.sql(query).to_arrow_reader(batch_rows) as reader:
+        with reader_of(database) as connection, connection.sql(query).to_arrow_reader(batch_rows) as reader:
             for batch in reader:
                 seen += batch.num_rows
                 for begin in range(0, batch.num_rows, batch_rows):
