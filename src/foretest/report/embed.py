@@ -102,5 +102,5 @@ def chart_config() -> dict[str, Any]:
         return light if light == dark else names[light, dark]
 
     config = walk(LIGHT, DARK)
-    halo = {"stroke": "var(--card)", "strokeWidth": 4}
+    halo = {"stroke": "var(--card)", "strokeWidth": 7, "strokeJoin": "round"}
     return {**config, "background": "transparent", "style": {**config["style"], "halo": halo}}

@@ -202,7 +202,7 @@ def _figure(name: str, value: float | None) -> str:
             if abs(value) < 0.1
             else f"{100 * value:.0f}\N{NO-BREAK SPACE}%".replace("-", "−")
         )
-    return f"{value:.2f}".replace("-", "−")
+    return f"{value:.2f}".replace("-0.00", "0.00").replace("-", "−")
 
 
 def _span(name: str, row: dict[str, Any]) -> str:
@@ -233,6 +233,12 @@ def _ceiling(figures: dict[str, Any]) -> str:
             f"Offline and online uplifts correlate at {correlation:.2f}. The noise of these tests is as large as the"
             " differences between them, so no correlation can say much."
         ).replace("-", "−")
+    if correlation > ceiling:
+        return (
+            f"Offline and online uplifts correlate at {correlation:.2f}. A perfect estimator would show about"
+            f" {ceiling:.2f} if the noise of both were independent; both share that of the control's log, and chance"
+            " plays its part."
+        )
     return (
         f"Offline and online uplifts correlate at {correlation:.2f}; under the noise of these tests a perfect estimator"
         f" would show about {ceiling:.2f}."
