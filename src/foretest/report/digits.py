@@ -35,15 +35,18 @@ def num(value: float | None, *, sign: bool = False) -> str:
     return f"+{said}" if sign and value > 0 else said
 
 
-def aligned(values: Sequence[float | None]) -> list[str]:
+def aligned(values: Sequence[float | None], *, sign: bool = False) -> list[str]:
     """A column of values with the same decimals, four significant digits for the largest.
 
     >>> aligned([0.00959, 0.0000351, None])
     ['0.009590', '0.000035', '–']
+    >>> aligned([-1.5, 0.25], sign=True)
+    ['−1.500', '+0.250']
     """
     largest = max((abs(v) for v in values if v is not None), default=0.0)
     decimals = min(12, max(0, 3 - floor(log10(largest)))) if largest > 0 else 0
-    return [NONE if v is None else f"{v:,.{decimals}f}".replace("-", "−") for v in values]
+    form = f"{'+' if sign else ''},.{decimals}f"
+    return [NONE if v is None else format(v, form).replace("-", "−") for v in values]
 
 
 def count(value: float) -> str:

@@ -73,16 +73,21 @@ def strata_rows(metric: Metric, most: int) -> dict[str, Any] | None:
     largest = max(s["share"] for s in strata), max(s["contribution"] or 0.0 for s in strata)
     values = dict(zip(kept, aligned([s["value"] for s in shown]), strict=True))
     contributions = dict(zip(kept, aligned([s["contribution"] for s in shown]), strict=True))
+    biases = dict(zip(kept, aligned([s.get("bias_contribution") for s in shown], sign=True), strict=True))
     rows = [
         {"label": s["label"], "share": pct(s["share"]), "share_value": s["share"], "weight": num(s["mean_weight"]),
          "weight_value": s["mean_weight"], "value": values[id(s)], "value_value": s["value"],
          "contribution": contributions[id(s)], "contribution_value": s["contribution"],
-         "share_bar": _part(s["share"], largest[0]), "contribution_bar": _part(s["contribution"], largest[1])}
+         "share_bar": _part(s["share"], largest[0]), "contribution_bar": _part(s["contribution"], largest[1]),
+         "bias": biases[id(s)], "bias_value": s.get("bias_contribution")}
         for s in strata if id(s) in kept
     ]  # fmt: skip
     rest = [s for s in strata if id(s) not in kept]
     note = f"{len(rest):,} smaller strata, {pct(sum(s['share'] for s in rest))} of the rows, are in result.json."
-    return {"estimator": label, "rows": rows, "note": note if rest else "", "chart": chart_of(strata_chart(strata))}
+    return {
+        "estimator": label, "rows": rows, "note": note if rest else "", "chart": chart_of(strata_chart(strata)),
+        "with_bias": any(s.get("bias_contribution") is not None for s in strata),
+    }  # fmt: skip
 
 
 def _part(value: float | None, whole: float) -> str:

@@ -141,7 +141,7 @@ def _lead(rows: Sequence[Row], y: Spec) -> list[Spec]:
     return [
         {
             "data": {"values": leading},
-            "mark": {"type": "rect", "style": "shade", "fillOpacity": 0.07, "aria": False},
+            "mark": {"type": "rect", "style": "shade", "aria": False},
             "encoding": encoding,
         }
     ]
