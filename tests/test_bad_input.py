@@ -862,7 +862,7 @@ BAD_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     "a dict as log": (
         lambda: offline().run({"click": [1]}),
         "a log of type dict cannot be read: expected a path, a list of paths, SQL (foretest.Sql), a DuckDB relation, or"
-        " an Arrow, pandas or Polars table.",
+        " an Arrow, pandas, Polars or Spark table.",
     ),
     "no logs": (lambda: offline().run([]), "the list of logs is empty: expected at least one path."),
     "a remote log": (
