@@ -19,7 +19,8 @@ from foretest.simulate import WORLDS, draw_test, true_values, write_history
 WORLD = WORLDS["rewards"]
 ROWS = 20_000
 TEST = draw_test(WORLD, 1)
-OTHERS = [draw_test(WORLD, 2), draw_test(WORLD, 3)]
+# iterations that change much: a log of one that changes little looks like production's
+OTHERS = sorted((draw_test(WORLD, n) for n in range(2, 12)), key=lambda test: -test.change.strength)[:2]
 MIXED_TEST = OfflineTest(
     log=LogColumns(rewards=("click",), ranking="ranking", id="display_id"),
     control=MIXED,
