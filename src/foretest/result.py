@@ -204,8 +204,8 @@ def whole_file(path: Path) -> Iterator[Path]:
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
     try:
-        yield Path(name)
         os.chmod(name, 0o644)
+        yield Path(name)
         os.replace(name, path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)

@@ -90,7 +90,7 @@ def run(*words: str) -> int:
 def test_the_command_writes_them_when_asked(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log, settings = str(folder / "log.parquet"), str(folder / "test.toml")
     assert run("run", log, "-c", settings, "-o", str(folder / "plain")) == 0
-    assert [path.name for path in (folder / "plain").iterdir()] == ["result.json"]
+    assert sorted(path.name for path in (folder / "plain").iterdir()) == ["report.html", "result.json"]
     assert run("run", log, "-c", settings, "-o", str(folder / "out"), "--figures") == 0
     written = sorted(path.name for path in (folder / "out" / "figures").iterdir())
     names = ("cap-click", "cap-estimates-click", "weights")

@@ -271,7 +271,7 @@ def _numbers(estimate: dict[str, Any] | None) -> list[Any] | None:
     if estimate is None:
         return None
     names = ("rel_effect_size", "rel_effect_size_ci_lower", "rel_effect_size_ci_upper")
-    values = [None if estimate[name] is None else float(f"{estimate[name]:.5g}") for name in names]
+    values = [None if estimate[name] is None else float(f"{estimate[name]:.9g}") for name in names]
     positives = estimate["effective_positives"]
     return [*values, VERDICTS.index(estimate["verdict"]), None if positives is None else round(positives)]
 
