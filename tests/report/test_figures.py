@@ -95,7 +95,8 @@ def test_the_command_writes_them_when_asked(folder: Path, capsys: pytest.Capture
     written = sorted(path.name for path in (folder / "out" / "figures").iterdir())
     names = ("cap-click", "cap-estimates-click", "weights")
     assert written == sorted(f"{name}.{kind}" for name in names for kind in ("png", "svg", "vl.json"))
-    assert f"Written: {folder / 'out' / 'result.json'}, {folder / 'out' / 'figures'}" in capsys.readouterr().out
+    said = ", ".join(str(folder / "out" / name) for name in ("result.json", "report.html", "figures"))
+    assert f"Written: {said}\n" in capsys.readouterr().out
 
 
 def test_figures_without_a_folder_are_refused(folder: Path) -> None:
