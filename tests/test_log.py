@@ -56,7 +56,7 @@ def rows_of(test: OfflineTest, table: pa.Table) -> Rows:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, Any]:
-    return digits(build_test(ALL), TABLE)
+    return digits(build_test(ALL, r_max=1.0), TABLE)
 
 
 # -- forms of a column ------------------------------------------------------------------------------------------------
@@ -132,7 +132,8 @@ FORMS: dict[str, Callable[[], pa.Table]] = {
 def test_every_form_gives_the_same_digits(form: str, expected: dict[str, Any]) -> None:
     table = FORMS[form]()
     assert table.num_rows == 200
-    assert_same(digits(build_test(ALL), table), expected)
+    # of bool columns the largest reward is known: here it is told of all
+    assert_same(digits(build_test(ALL, r_max=1.0), table), expected)
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.string_view()])
