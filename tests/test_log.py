@@ -193,7 +193,7 @@ IDS: dict[str, Callable[[], pa.Table]] = {
 
 @pytest.mark.parametrize("kind", IDS)
 def test_ids_give_the_digits_of_positions(kind: str, expected: dict[str, Any]) -> None:
-    test = build_test(ALL)
+    test = build_test(ALL, r_max=1.0)
     roles = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", candidates="items", id="id")
     by_ids = OfflineTest.from_settings(Settings(roles, test.settings.control, test.settings.treatment,
                                                 test.settings.analysis))  # fmt: skip
@@ -206,7 +206,7 @@ def test_ids_of_two_widths(expected: dict[str, Any]) -> None:
         table.column_names.index("ranking"), "ranking", table["ranking"].cast(pa.list_(pa.int32()))
     )
     roles = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", candidates="items", id="id")
-    analysis = build_test(ALL).settings.analysis
+    analysis = build_test(ALL, r_max=1.0).settings.analysis
     assert_same(digits(OfflineTest.from_settings(Settings(roles, **SCORES, analysis=analysis)), table), expected)
 
 
