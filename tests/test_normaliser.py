@@ -200,7 +200,7 @@ def test_generic_and_fused_enumeration_agree(method: str) -> None:
 def test_exact_answers_against_the_definition() -> None:
     rows, own = various(), normaliser("fused", "exact")
     inverse, _, _ = own.inverse(rows, 2.0, zero=False)
-    cap, q = own.adaptive(rows, 6.0)
+    cap, q, _ = own.adaptive(rows, 6.0)
     for i in range(len(rows)):
         alpha, beta = probabilities(rows, i, own)
         assert 1.0 / inverse[i] == pytest.approx(np.minimum(alpha, 2.0 * beta).sum(), rel=1e-12)
@@ -230,7 +230,7 @@ def test_no_weight_above_the_cap_gives_exactly_one() -> None:
     assert (inverse == 1.0).all()
     assert not unsupported.any()
     assert not stuck.any()
-    cap, q = normaliser("fused").adaptive(rows, 20.0)
+    cap, q, _ = normaliser("fused").adaptive(rows, 20.0)
     assert (cap == 20.0).all()
     assert (q == 1.0).all()
     nearly = displays(s.tolist(), (s + 0.01 * np.sin(s)).tolist(), [10] * 30)
@@ -251,10 +251,10 @@ def test_adaptive_caps_from_draws_close_in_on_the_exact_ones(kind: str) -> None:
     bound = 3.0
     rng = np.random.default_rng(5)
     rows = displays(rng.normal(size=(8, 5)).tolist(), rng.normal(size=(8, 5)).tolist(), [3] * 8)
-    exact, _ = normaliser(kind, "exact").adaptive(rows, bound)
+    exact, _, _ = normaliser(kind, "exact").adaptive(rows, bound)
     checked = 0
     for draws in (2048, 32768):
-        cap, q = normaliser(kind, "two-sided", draws=draws).adaptive(rows, bound)
+        cap, q, _ = normaliser(kind, "two-sided", draws=draws).adaptive(rows, bound)
         assert (cap / q <= bound * (1 + 1e-12)).all()
         for i in np.flatnonzero(exact < bound * 0.999):
             alpha, beta = probabilities(rows, i, normaliser(kind))
@@ -319,7 +319,7 @@ def test_a_deterministic_treatment_has_one_ranking() -> None:
     assert np.array_equal(inverse, np.where(p > 0.5, 1.0, 0.0))
     # feasible iff the control shows the ranking at least once in `bound` times; then c̃ = bound and q = 1
     for bound in (0.9 / p.max(), 1.1 / p.max(), 1.1 / p.min()):
-        cap, q = own.adaptive(rows, bound)
+        cap, q, _ = own.adaptive(rows, bound)
         assert np.array_equal(q > 0, p >= 1 / bound)
         np.testing.assert_allclose(cap[q > 0], bound, rtol=1e-12)
         np.testing.assert_allclose(q[q > 0], 1.0, rtol=1e-12)
@@ -383,7 +383,7 @@ def test_weights_of_any_size_do_not_overflow() -> None:
         for method in ("exact", "two-sided"):
             inverse, _, _ = normaliser(kind, method, draws=64).inverse(rows, 100.0, zero=False)
             assert np.isfinite(inverse).all()
-            cap, q = normaliser(kind, method, draws=64).adaptive(rows, 20.0)
+            cap, q, _ = normaliser(kind, method, draws=64).adaptive(rows, 20.0)
             assert np.isfinite(cap).all()
             assert np.isfinite(q).all()
 
