@@ -569,13 +569,14 @@ def report(found: dict[str, dict[Key, Coverage]], rows: dict[str, list[int]], wa
     )
 
 
-def into_page(text: str) -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    if not rest or END not in page:
-        raise SystemExit(f"{PAGE}: the comments {BEGIN} and {END} are not there.")
-    write_whole(PAGE, f"{before}{BEGIN}\n{text}\n{END}{after}")
+def into_page(text: str, path: Path = PAGE, begin: str = BEGIN, end: str = END) -> None:
+    """Replace what stands between two comments."""
+    page = path.read_text(encoding="utf-8")
+    before, _, rest = page.partition(begin)
+    _, _, after = rest.partition(end)
+    if not rest or end not in page:
+        raise SystemExit(f"{path}: the comments {begin} and {end} are not there.")
+    write_whole(path, f"{before}{begin}\n{text}\n{end}{after}")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ is found by closing in on it. K⁻ at m is K⁺ of 1 − y at 1 − m.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +36,7 @@ class OrderedTerms:
     gaps: npt.NDArray[np.int64]
     values: Floats
     horizon: int  # how many terms there are in all
-    #: where the values end early: after so many of them
-    target: int = 0
-
-    @property
-    def count(self) -> int:
-        return int(self.gaps.sum()) + len(self.values)
+    target: int = 0  # where they end early: after so many values
 
 
 def betting_interval(
@@ -79,34 +74,43 @@ def betting_limits(aggregates: Aggregates, row_terms: Floats, row_range: tuple[f
 def unit_terms(aggregates: Aggregates, row_terms: Floats) -> OrderedTerms:
     """Sums of the rows' terms by unit, in the order of the units' hashes, units without reward among them.
 
-    The hashes of units without reward are not kept, but how many lie between two that are is known up to chance: each
-    is anywhere in the range of hashes with equal probability, whatever its unit's term. So their numbers are drawn
-    from that law, which gives the terms in an order with the law of hash order itself: independent of all terms.
-
     Of more than 2^17 rewarded rows those of the smallest hashes are kept. Their units, but for the last, which may be
-    incomplete, and those without reward before them are the first units in hash order: the bets stop there, as they
-    may at any time. Not knowing when, they reckon with the pace of rewarded units so far.
+    incomplete, and those without reward before it are the first units in hash order: the bets stop there, as they may
+    at any moment.
     """
-    kept = aggregates.rewarded.columns()
-    units, complete = aggregates.n_units, aggregates.rewarded.complete
+    kept, units = aggregates.rewarded.columns(), aggregates.n_units
     hashes = kept["unit"] if kept else np.zeros(0, np.uint64)
     end = 1.0
-    if not complete:
+    if not aggregates.rewarded.complete:
         whole = hashes < hashes[-1]
         end = float(hashes[-1]) * 2.0**-64
         hashes, row_terms = hashes[whole], row_terms[whole]
-    if aggregates.units is None or not len(hashes):
-        values = row_terms
-    else:
+    if aggregates.units is not None and len(hashes):
         first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
-        hashes, values = hashes[first], np.add.reduceat(row_terms, first)
-    rewarded = len(hashes)
-    if not complete:
+        hashes, row_terms = hashes[first], np.add.reduceat(row_terms, first)
+    rewarded = None
+    if end < 1.0:
         rewarded = aggregates.rewarded.seen if aggregates.units is None else round(len(hashes) / end)
+    return in_hash_order(hashes, row_terms, units, aggregates.plan.settings.analysis.seed, rewarded, end)
+
+
+def in_hash_order(
+    hashes: npt.NDArray[np.uint64], values: Floats, units: int, seed: int, rewarded: int | None = None, end: float = 1.0
+) -> OrderedTerms:
+    """Terms of rewarded units, sorted by hash, with the `units − rewarded` others in their places.
+
+    The hashes of units without reward are not kept, but how many lie between two that are is known up to chance: each
+    is anywhere in the range of hashes with equal probability, whatever the terms. So these numbers are drawn from
+    their law, and the order has the law of hash order itself: every order of the terms is equally likely.
+
+    Where the values are but those of hashes below `end` (a share of their range), `rewarded` counts all. The bettor,
+    who cannot know beforehand when that will be, reckons with the pace of rewarded units so far.
+    """
     places = np.concatenate([[0.0], hashes.astype(np.float64) * 2.0**-64, [end]])
-    generator = np.random.Generator(np.random.Philox([aggregates.plan.settings.analysis.seed, _ORDER]))
-    gaps = generator.multinomial(max(0, units - rewarded), np.append(np.diff(places), 1.0 - end))[:-1]
-    return OrderedTerms(gaps, values, units, 0 if complete else MOST_REWARDED)
+    generator = np.random.Generator(np.random.Philox([seed, _ORDER]))
+    others = max(0, units - (len(hashes) if rewarded is None else rewarded))
+    gaps = generator.multinomial(others, np.append(np.diff(places), 1.0 - end))[:-1]
+    return OrderedTerms(gaps, values, units, 0 if rewarded is None else MOST_REWARDED)
 
 
 def mean_limits(terms: OrderedTerms, lowest: float, highest: float, level: float) -> Interval:
@@ -120,34 +124,55 @@ def mean_limits(terms: OrderedTerms, lowest: float, highest: float, level: float
     zero = -lowest / width
     scaled = np.clip((terms.values - lowest) / width, 0.0, 1.0)  # rounding must not leave the range
     wealth = float(np.log(2.0 / (1.0 - level)))
-    below = _limit(terms, scaled, zero, wealth)
-    above = _limit(terms, 1.0 - scaled, 1.0 - zero, wealth)
+    bets = _bets(terms, scaled, zero, wealth)
+    below = _limit(bets, zero, wealth)
+    # the bettor on 1 − y has the same mean to be away from, hence the same bets
+    above = _limit(replace(bets, own=1.0 - bets.own), 1.0 - zero, wealth)
     return Interval(lowest + width * below, highest - width * above)
 
 
 def mean_lower_bound(terms: OrderedTerms, scale: float, level: float) -> float:
     """A lower bound of the mean of terms ≥ 0, with no bound from above; `scale` is what the bettor takes for large."""
-    return scale * _limit(terms, terms.values / scale, 0.0, float(np.log(1.0 / (1.0 - level))))
+    wealth = float(np.log(1.0 / (1.0 - level)))
+    return scale * _limit(_bets(terms, terms.values / scale, 0.0, wealth), 0.0, wealth)
 
 
-def _limit(terms: OrderedTerms, scaled: Floats, zero: float, wealth: float) -> float:
+@dataclass(frozen=True)
+class _Bets:
+    """Blocks of terms with one bet λ each: so many zeros, then, where `ends`, one term of its own."""
+
+    lam: Floats
+    zeros: Floats
+    own: Floats
+    ends: npt.NDArray[np.bool_]
+
+    def mean_and_error(self, zero: float) -> tuple[float, float]:
+        """Of the terms: where the limits are looked for first."""
+        own, zeros = self.own[self.ends], float(self.zeros.sum())
+        count = max(zeros + len(own), 1.0)
+        mean = (float(own.sum()) + zero * zeros) / count
+        squares = float(np.square(own - mean).sum()) + (zero - mean) ** 2 * zeros
+        return mean, float(np.sqrt(squares)) / count
+
+
+def _bets(terms: OrderedTerms, scaled: Floats, zero: float, wealth: float) -> _Bets:
+    return _Bets(*kernel.bets(terms.gaps, scaled, zero, 2.0 * wealth, float(terms.horizon), float(terms.target)))
+
+
+def _limit(bets: _Bets, zero: float, wealth: float) -> float:
     """The largest m that K⁺ leaves out: log K⁺(m) ≥ wealth at some moment. 0 where it leaves none out."""
-    blocks = kernel.bets(terms.gaps, scaled, zero, 2.0 * wealth, float(terms.horizon), float(terms.target))
 
     def excess(m: float) -> float:
-        return float(kernel.most_log_capital(*blocks, zero, m)) - wealth
+        return float(kernel.most_log_capital(bets.lam, bets.zeros, bets.own, bets.ends, zero, m)) - wealth
 
-    count = max(terms.count, 1)
-    mean = (float(scaled.sum()) + zero * float(terms.gaps.sum())) / count
-    spread = float(np.sqrt((np.square(scaled - mean).sum() + (zero - mean) ** 2 * float(terms.gaps.sum())) / count))
-    step = 2.0 * spread / np.sqrt(count) + 1e-12
-    high = min(1.0, mean)
-    while high < 1.0 and excess(high) >= 0.0:  # a moment of luck before the end
-        high = min(1.0, high + step)
+    mean, error = bets.mean_and_error(zero)
+    step = 2.0 * error + 1e-12
+    high = mean
+    while excess(high) >= 0.0:  # a moment of luck before the end; far above all terms there is none
+        high += step
         step *= 2.0
-    low = high
     while True:
-        low = max(0.0, low - step)
+        low = max(0.0, high - step)
         if excess(low) >= 0.0:
             return _crossing(excess, low, high)
         if low == 0.0:

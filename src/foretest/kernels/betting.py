@@ -10,9 +10,9 @@ import numpy as np
 
 from foretest.kernels.jit import jit
 
-# A bet is renewed after i terms at the latest i/4096 terms later: at every term up to 8 191, and beyond that it lags
-# by one part in 4096. A rule that looks at the past alone, hence a bettor's strategy like any other.
-_RENEWALS = 4096
+# A bet made after i terms is renewed when a term of its own comes, and i/1024 terms later at the latest: at every term
+# up to the 2 048th, and then with a lag of a thousandth. The rule looks at the past alone, as any bettor's may.
+_RENEWALS = 1024
 
 
 @jit
@@ -47,7 +47,7 @@ def bets(gaps, terms, zero, budget, horizon, target):
                 away = zero * (seen + 1.0) - total
                 if run == 1.0:
                     squares += (away / (seen + 2.0)) ** 2
-                else:  # Σ 1/(j+1)² by the midpoint rule, good to 1e-8 after 8 191 terms
+                else:  # Σ 1/(j+1)² by the midpoint rule, good to 1e-7 after 2 048 terms
                     squares += away * away * (1.0 / (seen + 1.5) - 1.0 / (seen + run + 1.5))
                 seen += run
                 total += run * zero
