@@ -1,10 +1,9 @@
 """Do 90 % intervals hold what they estimate when there are few rewards?
 
-The contexts, rankings and policies of `interval_coverage.py`, with other rewards: click rates of .2 %, 2 % and 30 %, and
-as many displays as give 3, 10, 30, 100 or 300 effective positives on average. What the adaptive estimator tends to is a
-sum over all contexts and rankings. The part of the treatment that the log does not support earns Γ times what the
-supported part of the same display earns; its own limit, which this study counts, does not depend on Γ but through the
-clicks of capped rankings.
+The contexts, rankings and policies of `interval_coverage.py`, with other rewards: click rates of .2 %, 2 % and 30 %,
+and as many displays as give 3, 10, 30, 100 or 300 effective positives on average. What the adaptive estimator tends to
+is a sum over all contexts and rankings. The part of the treatment that the log does not support earns Γ times what the
+supported part of the same display earns: with Γ = 1 the estimator's limit is the truth.
 
     python benchmarks/small_samples.py [--logs N]
 
@@ -231,9 +230,7 @@ def study(cell: Cell, logs: int) -> Found:
         below, above = float((limit < lower).mean()), float((limit > upper).mean())
         width = float((upper - lower).mean()) / cell.rate
         coverage[name] = Coverage(logs, 1.0 - below - above, below, above, width)
-    return Found(
-        coverage, float(np.median([a.predicted for a in answers])), float(np.median([a.own for a in answers]))
-    )
+    return Found(coverage, float(np.median([a.predicted for a in answers])), float(np.median([a.own for a in answers])))
 
 
 def table(cell: Cell, log: Log, rng: np.random.Generator) -> pa.Table:
@@ -286,9 +283,9 @@ def report(found: dict[Cell, Found], wall: float) -> str:
     return "\n".join(
         [
             f"{some.logs:,} logs a row, nominal level {LEVEL:.0%}; Monte Carlo standard error of a coverage of"
-            f" {LEVEL:.0%}: {some.std_error:.2%}. The aim, ± 2 of these: betting at least 90 % everywhere, bootstrap and"
-            f" delta 88–92 % from 100 effective positives. Missed by: {'; '.join(missed) or 'none'}. The limit of the"
-            f" relative uplift: {limit.limit / RATES[0]:+.2%}.",
+            f" {LEVEL:.0%}: {some.std_error:.2%}. The aim, ± 2 of these: betting at least 90 % everywhere, bootstrap"
+            f" and delta 88–92 % from 100 effective positives. Missed by: {'; '.join(missed) or 'none'}. The limit of"
+            f" the relative uplift: {limit.limit / RATES[0]:+.2%}.",
             "",
             *lines(found),
             "",

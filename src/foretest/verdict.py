@@ -38,7 +38,7 @@ def reasons_against(
     if are_few(effective_positives, predicted):
         said = f"only {effective_positives or 0.0:.1f} effective positives"
         if predicted is not None:
-            said = f"only {predicted:.1f} effective positives, predicted from draws"
+            said = f"only {predicted:.1f} predicted effective positives"
         if betting in ("positive", "negative"):
             reasons.append(f"{said}: the verdict is that of the betting interval, which holds with any number")
         else:

@@ -2,8 +2,8 @@
 
 A bettor who wagers that the mean of terms in [0, 1] is above m, against odds that are fair if it is m, has the capital
 K⁺(m) = ∏ (1 + λ_i (y_i − m)); one who wagers that it is below has K⁻(m) = ∏ (1 − λ_i (y_i − m)). Bets look at the past
-alone. At the true mean both are martingales that start at 1, so that by Ville's inequality either reaches 2/α with
-probability at most α/2: every m at which one has done so is left out.
+alone. At the true mean both have mean 1, so that either is 2/α or more with probability at most α/2 (Markov): every m
+at which one is so rich is left out.
 
 Each factor of K⁺ falls in m, whether or not the cap on its bet binds: what is left out below is [0, L), and the limit
 is found by closing in on it. K⁻ at m is K⁺ of 1 − y at 1 − m.
@@ -23,7 +23,6 @@ from foretest.estimators import Estimator
 from foretest.inference.buckets import Interval
 from foretest.inference.row_terms import uplift_terms, weight_bound, worst_bias
 from foretest.kernels import betting as kernel
-from foretest.plan import MOST_REWARDED
 
 # the order of units without reward is drawn, with a seed of its own for this purpose
 _ORDER = 0x0B17
@@ -36,7 +35,7 @@ class OrderedTerms:
     gaps: npt.NDArray[np.int64]
     values: Floats
     horizon: int  # how many terms there are in all
-    target: int = 0  # where they end early: after so many values
+    target: int = 0  # where they end early, after so many values: limits are then by the highest capital so far
 
 
 def betting_interval(
@@ -50,7 +49,7 @@ def betting_interval(
     highest = max(weight_bound(weighting) - 1.0, 0.0) * r_max
     terms = uplift_terms(aggregates, weighting, metric)
     lower, upper = betting_limits(aggregates, terms, (-r_max, highest), level)
-    # limits of a part of the log, or of a moment before its end, may leave the estimate itself out: then up to it
+    # limits of a part of the log, and bets that were lucky, may leave the estimate itself out: then up to it
     lower, upper = min(lower, uplift), max(upper, uplift)
     return Interval(lower, upper + worst_bias(aggregates, weighting, r_max))
 
@@ -75,8 +74,8 @@ def unit_terms(aggregates: Aggregates, row_terms: Floats) -> OrderedTerms:
     """Sums of the rows' terms by unit, in the order of the units' hashes, units without reward among them.
 
     Of more than 2^17 rewarded rows those of the smallest hashes are kept. Their units, but for the last, which may be
-    incomplete, and those without reward before it are the first units in hash order: the bets stop there, as they may
-    at any moment.
+    incomplete, and those without reward before it are the first units in hash order. The bets stop there, as they may
+    at any moment: Ville's inequality holds for the highest capital so far, whenever that is.
     """
     kept, units = aggregates.rewarded.columns(), aggregates.n_units
     hashes = kept["unit"] if kept else np.zeros(0, np.uint64)
@@ -88,29 +87,38 @@ def unit_terms(aggregates: Aggregates, row_terms: Floats) -> OrderedTerms:
     if aggregates.units is not None and len(hashes):
         first = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]]))
         hashes, row_terms = hashes[first], np.add.reduceat(row_terms, first)
-    rewarded = None
+    seed, rewarded, target = aggregates.plan.settings.analysis.seed, len(hashes), 0
     if end < 1.0:
         rewarded = aggregates.rewarded.seen if aggregates.units is None else round(len(hashes) / end)
-    return in_hash_order(hashes, row_terms, units, aggregates.plan.settings.analysis.seed, rewarded, end)
+        target = aggregates.rewarded.limit
+    return in_hash_order(hashes, row_terms, units, seed, others=max(0, units - rewarded), end=end, target=target)
 
 
 def in_hash_order(
-    hashes: npt.NDArray[np.uint64], values: Floats, units: int, seed: int, rewarded: int | None = None, end: float = 1.0
+    hashes: npt.NDArray[np.uint64],
+    values: Floats,
+    units: int,
+    seed: int,
+    *,
+    others: int | None = None,
+    end: float = 1.0,
+    target: int = 0,
 ) -> OrderedTerms:
-    """Terms of rewarded units, sorted by hash, with the `units − rewarded` others in their places.
+    """Terms of rewarded units, sorted by hash, with those of the other units, 0, in their places.
 
     The hashes of units without reward are not kept, but how many lie between two that are is known up to chance: each
     is anywhere in the range of hashes with equal probability, whatever the terms. So these numbers are drawn from
     their law, and the order has the law of hash order itself: every order of the terms is equally likely.
 
-    Where the values are but those of hashes below `end` (a share of their range), `rewarded` counts all. The bettor,
-    who cannot know beforehand when that will be, reckons with the pace of rewarded units so far.
+    Where the values are only those of hashes below `end` (a share of their range), `others` counts all units without
+    reward. When that `end` comes the bettor cannot know beforehand: the bets reckon with `target` values, at the pace
+    so far.
     """
     places = np.concatenate([[0.0], hashes.astype(np.float64) * 2.0**-64, [end]])
     generator = np.random.Generator(np.random.Philox([seed, _ORDER]))
-    others = max(0, units - (len(hashes) if rewarded is None else rewarded))
-    gaps = generator.multinomial(others, np.append(np.diff(places), 1.0 - end))[:-1]
-    return OrderedTerms(gaps, values, units, 0 if rewarded is None else MOST_REWARDED)
+    count = max(0, units - len(hashes)) if others is None else others
+    gaps = generator.multinomial(count, np.append(np.diff(places), 1.0 - end))[:-1]
+    return OrderedTerms(gaps, values, units, target)
 
 
 def mean_limits(terms: OrderedTerms, lowest: float, highest: float, level: float) -> Interval:
@@ -126,7 +134,7 @@ def mean_limits(terms: OrderedTerms, lowest: float, highest: float, level: float
     wealth = float(np.log(2.0 / (1.0 - level)))
     bets = _bets(terms, scaled, zero, wealth)
     below = _limit(bets, zero, wealth)
-    # the bettor on 1 − y has the same mean to be away from, hence the same bets
+    # 1 − y is as far from its running mean as y: the bets are the same
     above = _limit(replace(bets, own=1.0 - bets.own), 1.0 - zero, wealth)
     return Interval(lowest + width * below, highest - width * above)
 
@@ -145,6 +153,7 @@ class _Bets:
     zeros: Floats
     own: Floats
     ends: npt.NDArray[np.bool_]
+    at_best: bool
 
     def mean_and_error(self, zero: float) -> tuple[float, float]:
         """Of the terms: where the limits are looked for first."""
@@ -156,19 +165,22 @@ class _Bets:
 
 
 def _bets(terms: OrderedTerms, scaled: Floats, zero: float, wealth: float) -> _Bets:
-    return _Bets(*kernel.bets(terms.gaps, scaled, zero, 2.0 * wealth, float(terms.horizon), float(terms.target)))
+    lam, zeros, own, ends = kernel.bets(
+        terms.gaps, scaled, zero, 2.0 * wealth, float(terms.horizon), float(terms.target)
+    )
+    return _Bets(lam, zeros, own, ends, at_best=terms.target > 0)
 
 
 def _limit(bets: _Bets, zero: float, wealth: float) -> float:
-    """The largest m that K⁺ leaves out: log K⁺(m) ≥ wealth at some moment. 0 where it leaves none out."""
+    """The largest m that K⁺ leaves out, log K⁺(m) ≥ wealth; 0 where it leaves none out."""
 
     def excess(m: float) -> float:
-        return float(kernel.most_log_capital(bets.lam, bets.zeros, bets.own, bets.ends, zero, m)) - wealth
+        return float(kernel.log_capital(bets.lam, bets.zeros, bets.own, bets.ends, zero, m, bets.at_best)) - wealth
 
     mean, error = bets.mean_and_error(zero)
     step = 2.0 * error + 1e-12
     high = mean
-    while excess(high) >= 0.0:  # a moment of luck before the end; far above all terms there is none
+    while excess(high) >= 0.0:  # rare: luck with large bets; far above all terms there is none
         high += step
         step *= 2.0
     while True:

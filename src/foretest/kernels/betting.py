@@ -26,7 +26,7 @@ def bets(gaps, terms, zero, budget, horizon, target):
     lots = 2 * _RENEWALS + int(_RENEWALS * np.log(1.0 + horizon / _RENEWALS)) + 2 * len(gaps) + 16
     lam = np.empty(lots)
     zeros = np.empty(lots)
-    own = np.empty(lots)
+    own = np.zeros(lots)
     ends = np.zeros(lots, np.bool_)
     blocks = 0
     seen = 0.0  # i
@@ -67,10 +67,10 @@ def bets(gaps, terms, zero, budget, horizon, target):
 
 
 @jit
-def most_log_capital(lam, zeros, own, ends, zero, m):
-    """The largest log ∏_{j≤i} (1 + λ_j (y_j − m)) over all i, bets capped at ½/m.
+def log_capital(lam, zeros, own, ends, zero, m, at_best):
+    """log ∏ (1 + λ_j (y_j − m)) with bets capped at ½/m: in the end or, `at_best`, at its highest so far.
 
-    In a run of equal terms the capital only grows or only shrinks: its largest value is at the end of a run.
+    In a run of equal terms the capital only grows or only shrinks: it is highest at the end of a run.
     """
     most = -np.inf
     capital = 0.0
@@ -83,4 +83,4 @@ def most_log_capital(lam, zeros, own, ends, zero, m):
         if ends[j]:
             capital += np.log1p(bet * (own[j] - m))
             most = max(most, capital)
-    return most
+    return most if at_best else capital
