@@ -233,7 +233,7 @@ def study(cell: Cell, logs: int) -> Found:
     return Found(coverage, float(np.median([a.predicted for a in answers])), float(np.median([a.own for a in answers])))
 
 
-def table(cell: Cell, log: Log, rng: np.random.Generator) -> pa.Table:
+def table(log: Log, rng: np.random.Generator) -> pa.Table:
     """The same log as a table, for the package itself: rows without click show anything."""
     world = make_world()
     shown = rng.integers(0, world.click.size, len(log.ids))
