@@ -16,10 +16,12 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# the long studies, whose tables are in docs/benchmarks.md and docs/coverage.md
+# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md and lower-bounds.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/interval_coverage.py
+	$(BIN)/python benchmarks/small_samples.py
+	$(BIN)/python benchmarks/lower_bounds.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
