@@ -21,18 +21,18 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pages import DOCS, into_page
 
 import foretest as ft
 from foretest import aggregates as aggregates_module
 from foretest import offline as offline_module
 from foretest.aggregates import Aggregates
-from foretest.result import Estimate, write_whole
+from foretest.result import Estimate
 
 Floats = npt.NDArray[np.float64]
 Key = tuple[str, str]  # estimator, interval
@@ -63,9 +63,6 @@ class Users(NamedTuple):
 ORDINARY = Users(0.33, (0.8, 1.4), (4.0, 4.0), 0.6)
 # a fifth click five times as often as the others and come twice as often; most displays repeat
 UNEQUAL = Users(0.2, (0.5, 2.5), (4.0, 8.0), 0.7)
-
-BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage.md"
 
 
 # -- the world and its limits -----------------------------------------------------------------------------------------
@@ -569,16 +566,6 @@ def report(found: dict[str, dict[Key, Coverage]], rows: dict[str, list[int]], wa
     )
 
 
-def into_page(text: str, path: Path = PAGE, begin: str = BEGIN, end: str = END) -> None:
-    """Replace what stands between two comments."""
-    page = path.read_text(encoding="utf-8")
-    before, _, rest = page.partition(begin)
-    _, _, after = rest.partition(end)
-    if not rest or end not in page:
-        raise SystemExit(f"{path}: the comments {begin} and {end} are not there.")
-    write_whole(path, f"{before}{begin}\n{text}\n{end}{after}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--logs", type=int, default=LOGS, help=f"logs of each study (default {LOGS})")
@@ -595,7 +582,7 @@ def main() -> None:
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     text = report(found, rows, time.perf_counter() - begin, sum(u.ru_utime + u.ru_stime for u in usage))
     print(text)
-    into_page(text)
+    into_page(DOCS / "coverage.md", "coverage", text)
 
 
 if __name__ == "__main__":

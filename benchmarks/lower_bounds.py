@@ -17,12 +17,11 @@ import argparse
 import itertools
 import platform
 import time
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from interval_coverage import into_page
+from pages import DOCS, into_page
 
 import foretest as ft
 from foretest.inference.betting import OrderedTerms, mean_lower_bound
@@ -39,9 +38,6 @@ LOGGING = (0.2, 0.25, 0.3)  # temperatures
 TREATMENT = (0.1, 0.2, 0.3, 0.4, 0.5)
 FLIPS = (0.0, 0.1, 0.2)
 CELLS = list(itertools.product(LOGGING, TREATMENT, FLIPS))
-
-BEGIN, END = "<!-- lower bounds: begin -->", "<!-- lower bounds: end -->"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "lower-bounds.md"
 
 
 class DataSet(NamedTuple):
@@ -188,7 +184,7 @@ def main() -> None:
     found = {name: study(name, options.repeats) for name in DATA}
     text = report(found, options.repeats, time.perf_counter() - begin)
     print(text)
-    into_page(text, PAGE, BEGIN, END)
+    into_page(DOCS / "lower-bounds.md", "lower bounds", text)
 
 
 if __name__ == "__main__":

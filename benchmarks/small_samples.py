@@ -20,22 +20,22 @@ import sys
 import time
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from interval_coverage import RANKINGS, World, adaptive_cap, into_page, make_world
+from interval_coverage import RANKINGS, World, adaptive_cap, make_world
+from pages import DOCS, into_page
 
 import foretest as ft
 from foretest.inference.betting import in_hash_order, mean_limits
 from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.inference.buckets import BucketSums, Interval
 from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.uplift import uplift
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
-from foretest.offline import uplift
 from foretest.plan import BUCKET_SALT
 
 Floats = npt.NDArray[np.float64]
@@ -49,9 +49,6 @@ POSITIVES = (3, 10, 30, 100, 300)
 RATES = (0.002, 0.02, 0.30)
 GAMMAS = (1.0,)
 ESTIMATOR = ft.AdaptivePointNCIS(weight_bound=BOUND)
-
-BEGIN, END = "<!-- small samples: begin -->", "<!-- small samples: end -->"
-PAGE = Path(__file__).resolve().parents[1] / "docs" / "coverage-small.md"
 
 
 class Cell(NamedTuple):
@@ -306,7 +303,7 @@ def main() -> None:
         print(f"{cell}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
     text = report(found, time.perf_counter() - begin)
     print(text)
-    into_page(text, PAGE, BEGIN, END)
+    into_page(DOCS / "coverage-small.md", "small samples", text)
 
 
 if __name__ == "__main__":

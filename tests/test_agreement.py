@@ -102,3 +102,19 @@ def test_quantiles_come_from_resampled_tests() -> None:
     assert row["precision_q10"] == pytest.approx(p - 1.2816 * spread, abs=0.02)
     assert row["precision_q90"] == pytest.approx(p + 1.2816 * spread, abs=0.02)
     assert figures(decided(TABLE)) == figures(decided(TABLE))
+
+
+def test_the_correlation_has_its_box() -> None:
+    """Quartiles beside the limits, all by resampling tests with the same seed."""
+    g = np.random.default_rng(2)
+    x = g.normal(size=15)
+    p = pairs(15, x=x, y=x + g.normal(size=15))
+    row = figures(p, seed=3, resamples=200)
+    generator = np.random.Generator(np.random.Philox(3))
+    found = []
+    for _ in range(200):
+        at = generator.integers(0, 15, 15)
+        found.append(np.corrcoef(p.x[at], p.y[at])[0, 1])
+    for level in (10, 25, 50, 75, 90):
+        assert row[f"correlation_q{level}"] == pytest.approx(np.quantile(found, level / 100), rel=1e-9)
+    assert "precision_q25" not in row

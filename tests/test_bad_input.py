@@ -335,13 +335,67 @@ def test_empty_folder(refuse: Refuse) -> None:
     Path("logs/day=1").mkdir(parents=True)
     Path("logs/day=1/_SUCCESS").touch()
     said = refuse("run", "logs", "-c", "test.toml", "-o", "out")
-    assert said == "logs: the folder holds no .parquet file, nor do its subfolders."
+    assert said == (
+        "logs: the folder holds no log, nor do its subfolders. Expected Parquet (.parquet), Arrow (.arrow, .feather),"
+        " CSV (.csv) or JSON lines (.jsonl)."
+    )
 
 
-def test_not_a_parquet_file(refuse: Refuse) -> None:
-    Path("log.csv").write_text("click,user\n1,a\n", encoding="utf-8")
+def test_not_a_log(refuse: Refuse) -> None:
+    Path("log.parquet").write_text("click,user\n1,a\n", encoding="utf-8")
+    said = refuse("run", "log.parquet", "-c", "test.toml", "-o", "out")
+    assert said == "log.parquet: not a Parquet file. Convert it to Parquet, or leave it out."
+    Path("log.txt").write_text("click,user\n1,a\n", encoding="utf-8")
+    said = refuse("run", "log.txt", "-c", "test.toml", "-o", "out")
+    assert said == (
+        "log.txt: not a log. Expected Parquet (.parquet), Arrow (.arrow, .feather), CSV (.csv) or JSON lines (.jsonl)."
+    )
+
+
+def test_a_mixture_of_kinds(refuse: Refuse) -> None:
+    Path("logs").mkdir()
+    Path("logs/b.csv").write_text("click,user\n1,a\n", encoding="utf-8")
+    write(Path("logs/a.parquet"), columns())
+    said = refuse("run", "logs", "-c", "test.toml", "-o", "out")
+    assert said == (
+        "logs/a.parquet is a Parquet file and logs/b.csv a CSV file: a log is of one kind. Leave one of them out, or"
+        " name the files by a pattern such as '*.parquet'."
+    )
+
+
+def test_lists_in_csv(refuse: Refuse) -> None:
+    """The first value that is no list is named, and the others are counted."""
+    rows = [f'1,u{i},"[0, 1]","[0.5, 1, 2]","[0.5, {i}, 2]"' for i in range(ROWS)]
+    rows[31] = rows[40] = '1,u31,"[0, 1]","[0.5, 1, 2]","[0.5, 1, 2"'
+    text = "\n".join(["click,user,ranking,control_scores,treatment_scores", *rows]) + "\n"
+    Path("log.csv").write_text(text, encoding="utf-8")
     said = refuse("run", "log.csv", "-c", "test.toml", "-o", "out")
-    assert said == "log.csv: not a Parquet file. Convert it to Parquet, or leave it out."
+    assert said == (
+        "log.csv: column 'treatment_scores', row 31 (the first row is 0): '[0.5, 1, 2' is not a list of numbers as"
+        " JSON; 2 rows have this fault. Lists in CSV are JSON text, as in [1, 2, 3]."
+    )
+
+
+def test_a_word_among_the_numbers_of_a_csv(refuse: Refuse) -> None:
+    rows = [f'{"yes" if i == 31 else 1},u{i},"[0, 1]","[0.5, 1]","[0.5, 2]"' for i in range(ROWS)]
+    text = "\n".join(["click,user,ranking,control_scores,treatment_scores", *rows]) + "\n"
+    Path("log.csv").write_text(text, encoding="utf-8")
+    said = refuse("check", "log.csv", "-c", "test.toml")
+    assert said == (
+        "log.csv: column 'click' is string (most rows hold integers, but row 31 of log.csv, the first row being 0,"
+        " holds 'yes'), expected a number or bool column (a reward). Convert it, or name another column."
+    )
+
+
+def test_sql_that_cannot_run(refuse: Refuse) -> None:
+    said = refuse("run", "--sql", "SELECT clicks FROM 'log.parquet'", "-c", "test.toml", "-o", "out")
+    assert said.startswith(
+        'the SQL query: Binder Error: Referenced column "clicks" not found in FROM clause! Candidate'
+    )
+    said = refuse("run", "--sql", "COPY (SELECT 1) TO 'x.csv'", "-c", "test.toml", "-o", "out")
+    assert said == "the SQL query: expected one SELECT, as in SELECT * FROM 'log.parquet'."
+    said = refuse("check", "--sql", "SELECT 1 AS a FROM 'log.parquet'", "-c", "test.toml")
+    assert said.startswith("the SQL query: no column 'click'. Expected a number or bool column (a reward); the log has")
 
 
 def test_empty_file(refuse: Refuse) -> None:
@@ -808,7 +862,8 @@ BAD_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "a dict as log": (
         lambda: offline().run({"click": [1]}),
-        "a log of type dict cannot be read: expected a path, a list of paths, or an Arrow, pandas or Polars table.",
+        "a log of type dict cannot be read: expected a path, a list of paths, SQL (foretest.Sql), a DuckDB relation, or"
+        " an Arrow, pandas, Polars or Spark table.",
     ),
     "no logs": (lambda: offline().run([]), "the list of logs is empty: expected at least one path."),
     "a remote log": (
@@ -838,7 +893,7 @@ def test_bad_input_from_python(kind: str) -> None:
 def test_pandas_column_of_mixed_types() -> None:
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({**columns(), "user": ["a", 1] * (ROWS // 2)})
-    with pytest.raises(ft.BadInput, match=r"the DataFrame cannot be read as an Arrow table \(.*\)\.$"):
+    with pytest.raises(ft.BadInput, match=r"^the table: column 'user' cannot be read \(.*\)\.$"):
         offline().run(frame)
 
 

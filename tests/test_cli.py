@@ -96,7 +96,10 @@ COMMANDS: dict[str, list[str]] = {
     "": ["run", "check", "demo", "simulate", "--version"],
     "run": ["--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--cap", "--estimators", "--seed"],
     "check": ["--config", "-c", "--json", "--threads", "--cap"],
+    "aggregate": ["--config", "-c", "--out", "-o", "--threads", "--cap"],
+    "pack": ["--config", "-c", "--out", "-o", "--cap"],
     "demo": ["--out", "-o", "--rows", "--seed"],
+    "paper": ["--out", "-o", "--world", "--tests", "--rows", "--seed"],
     "simulate": ["log"],
     "simulate log": ["--out", "-o", "--world", "--rows", "--seed"],
 }
@@ -150,8 +153,8 @@ def test_run_writes_its_own_file_and_no_other(foretest_command: Command) -> None
     (out / "mine.txt").write_text("mine", encoding="utf-8")
     said = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
     assert said.code == 0
-    assert said.out.endswith("\nWritten: out/result.json\n")
-    assert {path.name for path in out.iterdir()} == {"result.json", "mine.txt"}
+    assert said.out.endswith("\nWritten: out/result.json, out/report.html\n")
+    assert {path.name for path in out.iterdir()} == {"result.json", "report.html", "mine.txt"}
     assert (out / "mine.txt").read_text(encoding="utf-8") == "mine"
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
     assert result["metrics"]["click"]["verdict"] == "positive"
@@ -305,8 +308,9 @@ def test_demo(foretest_command: Command) -> None:
     for words in ("5,000 displays", "the truth", "simulated", "true uplift", "Try next:", "foretest run shop/log"):
         assert words in said.out
     assert {path.name for path in Path("shop").iterdir()} == {
-        "log.parquet", "settings.toml", "truth.json", "result.json",
+        "log.parquet", "settings.toml", "truth.json", "result.json", "report.html",
     }  # fmt: skip
+    assert said.out.rstrip().endswith(" shop/report.html")
     # what it proposes to try does work
     proposed = [line.split() for line in said.out.splitlines() if line.startswith("  foretest check")]
     assert foretest_command(*proposed[0][1:]).code == 0
@@ -315,7 +319,9 @@ def test_demo(foretest_command: Command) -> None:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
-COMMAND_NAMES = "Available commands: simulate, demo, history, run, check, online. See foretest --help."
+COMMAND_NAMES = (
+    "Available commands: simulate, demo, history, run, check, online, paper, aggregate, ... See foretest --help."
+)
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
     (
@@ -325,8 +331,12 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "--capp", "3"): "Unknown option: --capp. Did you mean --cap? See foretest run --help.",
     ("check", "up.parquet", "-c", "test.toml", "-o", "out"): "Unknown option: -o. See foretest check --help.",
     ("demo", "now"): "unexpected argument 'now'. See foretest demo --help.",
-    ("run",): "run needs LOG: Parquet files, folders or globs: one row a display. Put it before the options. See"
-    " foretest run --help.",
+    ("run",): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row a display."
+    " Put them before the options. See foretest run --help.",
+    ("run", "-c", "test.toml"): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one"
+    " row a display. Put them before the options. See foretest run --help.",
+    ("check", "up.parquet", "-c", "test.toml", "--sql", "FROM 'up.parquet'"): "LOG and --sql are both given: a query"
+    " names its files itself, as in FROM 'log.parquet'.",
     ("run", "up.parquet"): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
     ("run", "up.parquet", "-c"): "-c needs a value. See foretest run --help.",
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into float. See foretest run --help.',
@@ -469,3 +479,51 @@ def test_progress_on_a_terminal_only(foretest_command: Command, tmp_path: Path) 
     assert done.returncode == 0
     assert "2,000 rows" in seen
     assert json.loads(done.stdout) == json.loads(foretest_command(*RUN, "--json").out)
+
+
+# -- saved aggregates -------------------------------------------------------------------------------------------------
+
+
+def test_aggregates_are_run_without_their_settings(foretest_command: Command) -> None:
+    for name in ("up", "down"):
+        said = foretest_command("aggregate", f"{name}.parquet", "-c", "test.toml", "-o", f"made/{name}.parquet")
+        assert (said.code, said.err) == (0, "")
+        assert said.out == f"Written: made/{name}.parquet (2,000 displays). Next: foretest run made/{name}.parquet\n"
+    both = foretest_command("run", "made", "--json")
+    assert both.code == 0
+    whole = json.loads(foretest_command("run", "up.parquet", "down.parquet", "-c", "test.toml", "--json").out)
+    merged = json.loads(both.out)
+    assert merged["log"] == whole["log"]
+    assert merged["settings"] == whole["settings"]
+    mine, theirs = (document["metrics"]["click"]["estimates"]["ncis"] for document in (merged, whole))
+    for key in ("treatment", "std_error", "effect_size", "effect_size_ci_lower", "rel_effect_size_ci_upper"):
+        assert mine[key] == pytest.approx(theirs[key], rel=1e-9)
+    narrow = foretest_command("run", "made/up.parquet", "made/down.parquet", "-c", "test.toml", "--interval", "delta")
+    assert narrow.code == 0
+    assert foretest_command("run", "made/up.parquet", "--fail-on", "neutral").code == 0
+    assert foretest_command("run", "made/up.parquet", "made/down.parquet", "-o", "out").code == 0
+    assert Path("out/result.json").exists()
+
+
+def test_aggregates_refuse_in_one_line(foretest_command: Command) -> None:
+    foretest_command("aggregate", "up.parquet", "-c", "test.toml", "-o", "a.parquet")
+    before = sorted(Path().rglob("*"))
+    for args, sentence in {
+        ("run", "a.parquet", "--cap", "50"): "a.parquet was made with cap = 100, the settings say 50. Of a folded log"
+        " only confidence_level, interval, n_resamples and headline can change: fold it again with foretest aggregate,"
+        " or leave cap as it was.",
+        ("run", "a.parquet", "up.parquet", "-c", "test.toml"): "a.parquet holds aggregates and up.parquet is a log:"
+        " they cannot be mixed. Fold the log first, with foretest aggregate, then give its aggregates.",
+        ("run", "a.parquet", "a.parquet"): "a.parquet: this file is named twice, so its rows would count twice. Leave"
+        " one out.",
+        ("check", "a.parquet", "-c", "test.toml"): "a.parquet: holds saved aggregates, expected a log. Aggregates are"
+        " for foretest run.",
+        ("aggregate", "up.parquet", "-o", "b.parquet"): "aggregate needs --config or -c: The settings file (TOML). See"
+        " foretest aggregate --help.",
+        ("aggregate", "up.parquet", "-c", "test.toml", "-o", "."): ".: is a folder, expected the name of a file for the"
+        " output, as in -o ./name.parquet.",
+        ("pack", "up.parquet", "-c", "test.toml", "-o", "up.parquet/x"): f"{Path('up.parquet').absolute()}: is a file,"
+        " expected a folder for the output. Give -o another name.",
+    }.items():  # fmt: skip
+        assert foretest_command(*args) == Said(2, "", f"foretest: {sentence}\n"), args
+    assert sorted(Path().rglob("*")) == before

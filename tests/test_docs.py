@@ -6,6 +6,7 @@ A page is one story. Its blocks run in order, in one namespace and one empty fol
 - ```python file=NAME and ```toml file=NAME are also written to that file; a whole settings file must parse;
 - ```console lines `$ foretest …` run through the real command line and must print what the page shows.
 
+A picture from docs/figures must be what the page's commands drew.
 `python tests/test_docs.py` draws docs/table.svg anew.
 """
 
@@ -100,10 +101,22 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
                 parse_settings(block, tmp_path / "settings-of-a-page.toml")
             else:
                 assert block.language in ("", "json", "text"), f"{where}: {block.language} is not tested"
+        check_pictures(page, tmp_path)
     finally:
         for name in set(sys.modules) - modules:  # modules that a page wrote
             if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
                 del sys.modules[name]
+
+
+def check_pictures(page: Path, folder: Path) -> None:
+    """A picture of docs/figures that a page shows is the one that the page's own commands drew."""
+    for name in re.findall(r"\]\(figures/([\w-]+\.svg)\)", without_blocks(page)):
+        [drawn] = folder.rglob(f"figures/{name}")
+        assert_same_text(words_of(page.parent / "figures" / name), words_of(drawn), f"{page.name}: {name}")
+
+
+def words_of(picture: Path) -> str:
+    return "\n".join("".join(text.itertext()) for text in ET.parse(picture).iter("{http://www.w3.org/2000/svg}text"))
 
 
 def run_python(code: str, namespace: dict[str, Any], where: str) -> None:
@@ -219,6 +232,13 @@ def test_a_wrong_page_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         run_console("$ foretest run nothing.parquet -c nothing.toml", "here")
     with pytest.raises(AssertionError):
         assert_same_text("uplift +5.1 %", "uplift +7.4 %", "here")
+    drawn, shown = tmp_path / "out" / "figures", tmp_path / "figures"
+    for folder, uplift in ((drawn, 5.1), (shown, 7.4)):
+        folder.mkdir(parents=True)
+        (folder / "a.svg").write_text(f'<svg xmlns="http://www.w3.org/2000/svg"><text>{uplift} %</text></svg>')
+    (tmp_path / "page.md").write_text("![a picture](figures/a.svg)\n")
+    with pytest.raises(AssertionError):
+        check_pictures(tmp_path / "page.md", tmp_path / "out")
     with pytest.raises(foretest.BadInput):
         parse_settings(
             Block("toml", None, '[log]\nreward = "click"\n[control]\n[treatment]\n', 1), tmp_path / "wrong.toml"

@@ -15,11 +15,13 @@ import pytest
 from foretest import history as module
 from foretest.aggregates import BUCKET_SALT
 from foretest.errors import BadInput
+from foretest.estimators import NCIS
 from foretest.history import run_history
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
 from foretest.offline import OfflineTest
 from foretest.online import OnlineTest, control_counts, treatment_counts
+from foretest.simulate import WORLDS, write_history
 from tests.support import SmallLog
 
 SETTINGS = """
@@ -130,6 +132,21 @@ def test_equal_policies_have_no_uplift_offline(tmp_path: Path) -> None:
             assert estimate["verdict"] == "neutral"
 
 
+def test_a_simulated_history_of_the_control_against_itself_is_exactly_0_offline(tmp_path: Path) -> None:
+    """Every estimator, its interval included: clicks are whole numbers and every weight is 1, so nothing rounds."""
+    write_history(tmp_path, WORLDS["rewards"], tests=2, rows=3000, seed=1, aa=True)
+    agreement = run_history(tmp_path / "manifest.toml")
+    assert len(agreement.tests) == 2
+    for test in agreement.to_dict()["tests"]:
+        assert set(test["offline"]) == {"cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"}
+        assert len(test["offline"]["piece-ncis"]["strata"]) > 2
+        assert test["online"]["rel_effect_size"] != 0.0
+        for estimate in test["offline"].values():
+            for figure in ("effect_size", "rel_effect_size"):
+                assert [estimate[f"{figure}{limit}"] for limit in ("", "_ci_lower", "_ci_upper")] == [0.0, 0.0, 0.0]
+            assert estimate["verdict"] == "neutral"
+
+
 def test_the_cache_follows_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, cache = write(tmp_path), tmp_path / "cache"
     first = run_history(path, cache=cache)
@@ -216,3 +233,22 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert (code, shown) == (2, "")
     assert "no test could be read" in errors
     assert errors.count("\n") == 1
+
+
+def test_other_settings_for_all_tests(tmp_path: Path) -> None:
+    """Estimators as objects, which a settings file cannot name: they run, and are kept apart from the file's."""
+    path, cache = write(tmp_path, 2), tmp_path / "cache"
+    zero = NCIS(capping="zero", name="ncis-zero")
+    changed = run_history(path, analysis={"estimators": [zero], "cap": 3.0}, cache=cache)
+    control = tmp_path / "t0/control.parquet"
+    alone = OfflineTest.from_toml(tmp_path / "settings.toml").replace(estimators=[zero], cap=3.0).run(control)
+    expected = alone.metrics["click"].estimates["ncis-zero"]
+    [(label, estimate)] = changed.to_dict()["tests"][0]["offline"].items()
+    assert label == "ncis-zero"
+    assert estimate["effect_size_ci_upper"] == pytest.approx(expected.effect_size_ci_upper, rel=1e-9)
+    assert estimate["treatment"] == pytest.approx(expected.treatment, rel=1e-9)
+    assert run_history(path, cache=cache).reused == 0
+    assert run_history(path, analysis={"estimators": [zero], "cap": 3.0}, cache=cache).reused == 2
+    assert run_history(path, analysis={"estimators": [zero], "cap": 4.0}, cache=cache).reused == 0
+    with pytest.raises(BadInput, match="cup"):
+        run_history(path, analysis={"cup": 3.0})

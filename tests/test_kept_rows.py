@@ -94,3 +94,12 @@ def test_nothing_was_added() -> None:
     assert len(kept) == 0
     assert kept.complete
     assert contents(kept + kept) == []
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(some_rows, min_size=1, max_size=6), st.integers(1, 12), some_cuts)
+def test_the_total_of_many_is_the_whole(lists: list[list[Row]], limit: int, cuts: list[int]) -> None:
+    total = KeptRows.total([folded(rows, limit, cuts) for rows in lists])
+    every = [row for rows in lists for row in rows]
+    assert contents(total) == sorted(every)[:limit]
+    assert total.seen == len(every)

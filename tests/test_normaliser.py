@@ -467,7 +467,7 @@ def test_squares_of_a_deterministic_treatment() -> None:
     rows = displays([[3.0, 1.0, 2.0]], [[0.5, 0.1, 0.2]], [2])
     pair = Normaliser(EpsilonGreedy("t", epsilon=0.0), PlackettLuce("p"))
     p = np.exp(pair.control.log_prob(rows, Ragged.of(np.array([[0, 2]], np.int32))))[0]
-    cap, q, found = pair.adaptive(rows, 30.0)
+    _, q, found = pair.adaptive(rows, 30.0)
     assert found[0] / q[0] ** 2 == pytest.approx(1.0 / p, rel=1e-12)
     inverse, _, _ = pair.inverse(rows, 1.5, zero=False)
     assert inverse[0] ** 2 * pair.capped_squares(rows, 1.5)[0] == pytest.approx(1.0 / p, rel=1e-12)

@@ -36,7 +36,7 @@ def test_betting_holds_everywhere_and_the_others_from_100(cell: study.Cell) -> N
 @pytest.mark.parametrize("gamma", [0.9, 1.0, 1.2])
 def test_the_unsupported_part_earns_as_said(gamma: float) -> None:
     world, found = study.make_world(), study.rewards(0.02, gamma)
-    cap, q = study.adaptive_cap(world.treatment, world.control, study.BOUND)
+    _, q = study.adaptive_cap(world.treatment, world.control, study.BOUND)
     np.testing.assert_allclose((world.control * found.weight).sum(axis=1), 1.0, rtol=1e-12)
     kept = world.control * found.kept
     binds = q < 1.0 - 1e-9

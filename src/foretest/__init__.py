@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from foretest.policies import EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone
     from foretest.result import Result
     from foretest.settings import Analysis, LogColumns, Settings
+    from foretest.sources import Sql
     from foretest.weights import Capped, Uncapped, Weighting
 
 _HOME = {
@@ -43,6 +44,7 @@ _HOME = {
     "policies": ["EpsilonGreedy", "Logged", "Mallows", "Mixture", "PlackettLuce", "Policy", "Thurstone"],
     "result": ["Result"],
     "settings": ["Analysis", "LogColumns", "Settings"],
+    "sources": ["Sql"],
     "weights": ["Capped", "Uncapped", "Weighting"],
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
@@ -73,6 +75,7 @@ __all__ = [
     "Ragged",
     "Result",
     "Settings",
+    "Sql",
     "Sums",
     "Thurstone",
     "Uncapped",

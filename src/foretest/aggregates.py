@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,7 @@ class Aggregates:
     rewarded: KeptRows
     sample: KeptRows
     units: UnitCounts | None  # None: every row is a unit
+    sampled: dict[Weighting, bool] = field(default_factory=dict)  # is Σh an estimate, from the sample of displays?
 
     @property
     def rows(self) -> int:
@@ -117,6 +118,7 @@ class Aggregates:
             rewarded=KeptRows.total([part.rewarded for part in parts]),
             sample=KeptRows.total([part.sample for part in parts]),
             units=UnitCounts.total(units) if len(units) == len(parts) else None,
+            sampled={w: any(part.sampled.get(w, False) for part in parts) for part in parts for w in part.sampled},
         )
 
     def _recoded(self, codes: dict[str, list[int]]) -> Aggregates:

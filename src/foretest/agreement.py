@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from foretest.result import known
 # insufficient evidence decides nothing: it counts as neutral
 DECISIONS = {"negative": -1, "neutral": 0, "insufficient": 0, "positive": 1}
 LOWER, UPPER = 0.1, 0.9  # the quantiles given beside every figure
+QUARTILES = (0.25, 0.5, 0.75)  # beside the correlation: its box
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,9 @@ def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, flo
         row[name] = known(figure(pairs)) if n else None
         values = np.array([figure(sample) for sample in samples])
         values = values[np.isfinite(values)]
-        limits: tuple[Any, Any] = (None, None) if not len(values) else tuple(np.quantile(values, [LOWER, UPPER]))
-        row[f"{name}_q10"], row[f"{name}_q90"] = limits
+        levels = (LOWER, *QUARTILES, UPPER) if name == "correlation" else (LOWER, UPPER)
+        for level in levels:
+            row[f"{name}_q{100 * level:.0f}"] = float(np.quantile(values, level)) if len(values) else None
     return row
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +18,18 @@ from foretest.arms import Arms
 from foretest.displays import Floats
 from foretest.errors import BadInput
 from foretest.inference.buckets import bucket_sums
+from foretest.inference.uplift import relative_uplift
+from foretest.lineup import lineup
 from foretest.manifest import Entry, Manifest, read_manifest
-from foretest.offline import OfflineTest, relative_uplift
+from foretest.offline import OfflineTest, settings_dict
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
-from foretest.result import finite, json_text, write_whole
+from foretest.provenance import files_of, files_read, public, versions
+from foretest.result import finite, html_text, json_text, write_whole
 from foretest.settings_file import read_settings
-from foretest.sources import open_source
+from foretest.sources import LogFiles, open_source
 
 SCHEMA = 1
-_CACHE = "history-1"  # what is kept of a test; another layout has another name
+_CACHE = "history-2"  # what is kept of a test; another layout has another name
 
 Progress = Callable[[str, int | None, int], None]
 
@@ -39,6 +42,9 @@ class Agreement:
     failures: list[dict[str, str]]  # tests that could not be read, and why
     tables: dict[str, dict[str, dict[str, float | None]]]  # metric, estimator, figure
     reused: int = 0  # tests whose result was there already
+    confidence_level: float | None = None  # of the intervals, where all tests have one
+    settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by the name of the settings file
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
     def to_dict(self) -> dict[str, Any]:
         """The content of agreement.json; the top level is the first metric's."""
@@ -47,13 +53,16 @@ class Agreement:
             {
                 "foretest": __version__,
                 "schema": SCHEMA,
+                "confidence_level": self.confidence_level,
                 "tests": [_entry_of(test, first) for test in self.tests],
                 "table": self.tables[first] if first is not None else {},
                 "metrics": {
                     name: {"tests": [_entry_of(test, name) for test in self.tests], "table": table}
                     for name, table in self.tables.items()
                 },
-                "failures": self.failures,
+                "failures": [{name: public(text) for name, text in failure.items()} for failure in self.failures],
+                "settings": self.settings,
+                "provenance": self.provenance,
             }
         )
         return document
@@ -61,6 +70,24 @@ class Agreement:
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; with a path it is also written there, whole or not at all."""
+        from foretest.report.history_page import history_page
+
+        return html_text(history_page(self), path)
+
+    def _repr_html_(self) -> str:
+        from foretest.report.notebook import agreement_html
+
+        return agreement_html(self)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Vega-Lite specifications by name: `correlation`, and for each estimator `decisions-…`; those of metrics other
+        than the first end in the metric's name."""
+        from foretest.report.figures import agreement_figures
+
+        return agreement_figures(self.to_dict())
 
     def __str__(self) -> str:
         from foretest.terminal import render_agreement
@@ -73,12 +100,14 @@ class Agreement:
 def run_history(
     manifest: str | Path,
     *,
+    analysis: Mapping[str, Any] | None = None,
     cache: str | Path | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Agreement:
     """Every test of a manifest: offline from the control's log alone, online from both; then the agreement.
 
+    `analysis` has other values for keys of the settings' [analysis], for all tests: estimators as objects, for one.
     With a `cache` folder, results of tests whose logs and settings are the same, byte for byte, are reused. A test that
     fails is reported by name and the rest go on; if none works, the first failure is raised.
     """
@@ -88,7 +117,7 @@ def run_history(
         if progress is not None:
             progress("tests", len(listed.tests), 0)
         try:
-            outcome, known = _outcome(entry, None if cache is None else Path(cache), threads)
+            outcome, known = _outcome(entry, analysis or {}, None if cache is None else Path(cache), threads)
             tests.append(outcome)
             reused += known
         except BadInput as error:
@@ -98,7 +127,29 @@ def run_history(
     if not tests:
         first = failures[0]
         raise BadInput(f"{manifest}: no test could be read. The first: test '{first['name']}': {first['error']}")
-    return Agreement(tests, failures, agreement_tables(tests, listed), reused)
+    levels = {read_settings(entry.settings).analysis.confidence_level for entry in listed.tests}
+    level = levels.pop() if len(levels) == 1 else None
+    worked = [entry for entry in listed.tests if entry.name in {test["name"] for test in tests}]
+    return Agreement(
+        tests, failures, agreement_tables(tests, listed), reused, level, _settings_of(worked),
+        _provenance(worked, manifest),
+    )  # fmt: skip
+
+
+def _settings_of(entries: list[Entry]) -> dict[str, dict[str, Any]]:
+    """The settings of each file that the tests name, with defaults filled in."""
+    found = {}
+    for path in dict.fromkeys(entry.settings for entry in entries):
+        settings = read_settings(path)
+        name = path.name if path.name not in found else f"{path.parent.name}/{path.name}"
+        found[name] = settings_dict(settings, lineup(settings)[0]) | {"online": {"split": list(settings.online.split)}}
+    return found
+
+
+def _provenance(entries: list[Entry], manifest: str | Path) -> dict[str, Any]:
+    logs = [path for entry in entries for log in (entry.control, entry.treatment) for path in files_of(str(log))]
+    inputs = {"manifest": files_read([Path(manifest)])} | ({"logs": files_read(logs)} if logs else {})
+    return {"versions": versions(), "inputs": inputs}
 
 
 def agreement_tables(tests: list[dict[str, Any]], manifest: Manifest) -> dict[str, dict[str, dict[str, float | None]]]:
@@ -147,10 +198,13 @@ def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
     return {"name": test["name"], **part}
 
 
-def _outcome(entry: Entry, cache: Path | None, threads: int | None) -> tuple[dict[str, Any], bool]:
+def _outcome(
+    entry: Entry, analysis: Mapping[str, Any], cache: Path | None, threads: int | None
+) -> tuple[dict[str, Any], bool]:
     """A test's results, from the cache where its content is known; was it?"""
     settings = read_settings(entry.settings)
-    place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log)}.json"
+    settings = replace(settings, analysis=settings.analysis.replace(**analysis))
+    place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():
         try:
             return {"name": entry.name, "metrics": json.loads(place.read_text(encoding="utf-8"))["metrics"]}, True
@@ -200,14 +254,18 @@ def _noise(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[Floats
     return noise
 
 
-def _content_key(entry: Entry, value_log: str | None) -> str:
+def _content_key(entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> str:
     """A hash of all that a test's results follow from: version, settings, and the bytes of its logs."""
     digest = hashlib.blake2b(f"{_CACHE} {__version__}".encode(), digest_size=20)
     digest.update(entry.settings.read_bytes())
+    if analysis:
+        digest.update(repr(sorted(analysis.items())).encode())
     for log in (entry.control, entry.treatment, *([] if value_log is None else [value_log])):
-        paths = getattr(open_source(str(log)), "paths", [])
-        digest.update(f"{len(paths)} files".encode())
-        for path in paths:
+        source = open_source(str(log))
+        assert isinstance(source, LogFiles)
+        digest.update(f"{len(source.paths)} files".encode())
+        for path, found in zip(source.paths, source.partitions, strict=True):
+            digest.update(repr({key: value.as_py() for key, value in found.items()}).encode())
             with open(path, "rb") as file:
                 digest.update(hashlib.file_digest(file, "blake2b").digest())
     return digest.hexdigest()

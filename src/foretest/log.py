@@ -18,7 +18,7 @@ from foretest.kernels.checks import positions_in, ranking_faults
 from foretest.kernels.hashing import hash_integers, hash_strings
 from foretest.policies.base import policy_columns, refuse_not_finite
 from foretest.settings import VALUE_MODEL, Settings
-from foretest.sources import Chunk, Source
+from foretest.sources import AGGREGATES, Chunk, Remarks, Source
 
 
 @dataclass(frozen=True)
@@ -108,6 +108,8 @@ class Reader:
     def check(self, source: Source) -> None:
         """Refuse a log that lacks a column or has one of the wrong type, before any row is read."""
         for name, schema in source.schemas():
+            if AGGREGATES in (schema.metadata or {}):
+                raise BadInput(f"{name}: holds saved aggregates, expected a log. Aggregates are for foretest run.")
             wanted = list(self._roles)
             extra = (
                 []
@@ -126,8 +128,10 @@ class Reader:
                     raise BadInput(f"{name}: column '{column}' is there {found} times. Rename all but one.")
                 kind = schema.field(column).type
                 if not fits(kind):
+                    why = source.remark(name, column) if isinstance(source, Remarks) else ""
                     raise BadInput(
-                        f"{name}: column '{column}' is {kind}, expected {expected}. Convert it, or name another column."
+                        f"{name}: column '{column}' is {kind}{why}, expected {expected}. Convert it, or name another"
+                        " column."
                     )
             self._check_ids(name, schema)
         self._check_files_agree(source)
@@ -163,12 +167,11 @@ class Reader:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
         log, batch = self.settings.log, chunk.batch
         rewards = np.column_stack([self._reward(batch, name) for name in log.rewards])
-        position = np.arange(chunk.position, chunk.position + batch.num_rows, dtype=np.int64)
         identity = None if log.id is None else _hash_keys(log.id, batch[log.id])
         if log.unit is not None:
             unit = _hash_keys(log.unit, batch[log.unit])
         else:
-            unit = hash_integers(position) if identity is None else identity
+            unit = hash_integers(chunk.positions()) if identity is None else identity
         if self.value_model_only:
             nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
             displays = Displays({}, nothing, nothing.lengths, unit)
@@ -413,6 +416,7 @@ def _lists(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64],
         if rows:
             raise RowFault("null-inside", name, np.array(rows), "the list holds a null",
                            "Every entry needs a value: fill it, or leave the row out.")  # fmt: skip
+        values = plain(values)
         values = pc.fill_null(values, "" if is_text(values.type) else 0)
     return values, starts, lengths
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
+from foretest.background import in_background
+from foretest.bias_decomposition import strata_with_bias
+from foretest.cap_path import cap_path
 from foretest.displays import Floats
-from foretest.engines import local
+from foretest.engines import dispatch
 from foretest.errors import BadInput
 from foretest.estimators import HEADLINES, Estimator, Sums
-from foretest.estimators.base import ratio
 from foretest.health import effective_positives, health, predicted_effective_positives
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
@@ -25,19 +27,26 @@ from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.row_terms import is_bounded
 from foretest.inference.smoothing import value_lower_bound
+from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
+from foretest.packed.reading import fold_packed
+from foretest.packed.writing import pack
 from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
+from foretest.progress import Progress, stage
+from foretest.provenance import inputs_of, public, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
+from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
+from foretest.saved.recipe import recorded_inputs
+from foretest.saved.resume import fold_resumably
 from foretest.settings import BOUNDED, Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
 from foretest.verdict import are_few, decide, reasons_against
-
-Progress = Callable[[str, int | None, int], None]  # stage, rows in all if known, rows done since the last call
+from foretest.weight_distribution import weight_distribution
 
 
 class OfflineTest:
@@ -85,6 +94,14 @@ class OfflineTest:
         return cls.from_settings(read_settings(path))
 
     @classmethod
+    def from_aggregates(cls, paths: Any) -> OfflineTest:
+        """The test that saved aggregates were made for, as their (first) file tells it."""
+        files = saved_files(open_source(paths))
+        if not files:
+            raise BadInput("no aggregates, but a log: it needs settings, as in OfflineTest.from_toml.")
+        return cls.from_settings(files[0].recipe.recorded(files[0].name))
+
+    @classmethod
     def from_settings(cls, settings: Settings) -> OfflineTest:
         test = cls.__new__(cls)
         test.settings = settings
@@ -103,9 +120,14 @@ class OfflineTest:
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
     ) -> Result:
-        """The whole road, for any log: a path, glob, folder or list of Parquet files, a dataframe, an Arrow stream."""
-        aggregates, notes, r_max = self.aggregate(log, threads=threads, batch_rows=batch_rows, progress=progress)
-        return self.analyse(aggregates, notes, r_max)
+        """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
+        from saved aggregates of this test, which are recognised by what they hold."""
+        source = open_source(log)
+        aggregates, notes, r_max = self._aggregate(source, None, threads, batch_rows, progress)
+        result = self.analyse(aggregates, notes, r_max)
+        # saved aggregates have their value model: its log may be gone
+        value_log = None if saved_files(source) else self.settings.analysis.value_log
+        return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=value_log))
 
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
@@ -114,39 +136,77 @@ class OfflineTest:
         reader = _reader(plan)
         reader.check(source)
         bare = dataclasses.replace(plan, estimators=())
-        aggregates = local.aggregate(
+        aggregates = dispatch.aggregate(
             source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
         )
-        return Result(
-            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), {}, health(aggregates), notes
-        )
+        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
+        return Result(__version__, facts, settings, {}, health(aggregates), notes, weight_distribution(aggregates))
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
     ) -> tuple[Aggregates, list[str], dict[str, float]]:
-        """Fold a log: the aggregates, notes for the reader, and the known bounds of rewards."""
+        """Fold a log, or add up saved aggregates: the sums, notes for the reader, and the known bounds of rewards."""
+        return self._aggregate(open_source(log), None, threads, batch_rows, progress)
+
+    def save_aggregates(
+        self,
+        log: Any,
+        path: str | Path,
+        *,
+        threads: int | None = None,
+        batch_rows: int = BATCH_ROWS,
+        progress: Progress | None = None,
+    ) -> Aggregates:
+        """Fold a log into a file, which `run` takes in place of the log. Of several files those that are folded are
+        remembered beside it, in `<path>.parts`: after a kill the same call goes on from there."""
+        path, source = Path(path), open_source(log)
+        refuse_to_replace(path)
+        parts = path.with_name(f"{path.name}.parts")
+        inputs = [known for file in saved_files(source) for known in file.recipe.inputs] or recorded_inputs(source)
+        aggregates, notes, r_max = self._aggregate(source, parts, threads, batch_rows, progress)
+        write_aggregates(path, aggregates, notes, r_max, inputs=inputs)
+        shutil.rmtree(parts, ignore_errors=True)
+        return aggregates
+
+    def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
+        """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
+        for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
         source = open_source(log)
+        pack(source, self.settings, Path(out), progress=stage(progress, "pack", source))
+
+    def _aggregate(
+        self, source: Source, parts: Path | None, threads: int | None, batch_rows: int, progress: Progress | None
+    ) -> tuple[Aggregates, list[str], dict[str, float]]:
+        saved = saved_files(source)
+        if saved:
+            return merge_saved(saved, self.settings)
         plan, notes = lineup(self.settings)
         reader = _reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
         if plan.settings.analysis.interval in BOUNDED:
             _require_r_max(plan, r_max)
+        packed, said = fold_packed(source, reader, plan, threads, batch_rows, progress)
+        notes += said
+        if packed is not None:
+            return packed, notes, r_max
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
-                    source = spool(source, reader.columns, folder)
+                    source = _spooled(source, reader, folder)
                 plan = dataclasses.replace(plan, value_model=self._fit(source, reader, progress))
-            aggregates = local.aggregate(
-                source, reader, plan, threads=threads, batch_rows=batch_rows, progress=stage(progress, "read", source)
+            done = stage(progress, "read", source)
+            aggregates = fold_resumably(
+                source, reader, plan, parts, threads=threads, batch_rows=batch_rows, progress=done
             )
         return aggregates, notes, r_max
 
     def analyse(self, aggregates: Aggregates, notes: list[str], r_max: dict[str, float]) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
-        plan, a = self._plan_for(aggregates), self.settings.analysis
-        aggregates = dataclasses.replace(aggregates, plan=plan)
+        plan, more = self._plan_for(aggregates)
+        a, notes = self.settings.analysis, list(dict.fromkeys([*notes, *more]))
+        aggregates = dataclasses.replace(aggregates, plan=dataclasses.replace(aggregates.plan, settings=self.settings))
         if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
@@ -154,20 +214,31 @@ class OfflineTest:
         for m, name in enumerate(plan.metrics):
             estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
             headline = _headline(a.headline, plan.estimators)
-            metrics[name] = Metric(_control(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
-        return Result(
-            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), metrics, health(aggregates), notes
-        )
+            path = cap_path(aggregates, m, counts, r_max.get(name))
+            control = _control(aggregates, m, counts)
+            metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
+        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
+        weights = weight_distribution(aggregates)
+        seen = rows_fingerprint(aggregates.n, aggregates.positives)
+        provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
+        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance)
 
-    def _plan_for(self, aggregates: Aggregates) -> Plan:
-        plan, _ = lineup(self.settings)
+    def _plan_for(self, aggregates: Aggregates) -> tuple[Plan, list[str]]:
+        """The estimators to analyse, among those that were folded, and notes on what was left out."""
+        plan, notes = lineup(self.settings)
         folded = {e.label: e for e in aggregates.plan.estimators}
+        chosen = []
         for estimator in plan.estimators:
-            if folded.get(estimator.label) != estimator or aggregates.plan.weighting(estimator) != plan.weighting(
-                estimator
-            ):
-                raise BadInput(f"the aggregates do not hold {estimator.label} with these settings: fold the log again.")
-        return dataclasses.replace(aggregates.plan, settings=self.settings, estimators=plan.estimators)
+            label = estimator.label
+            if self.settings.analysis.estimators is None and label not in folded:
+                notes.append(f"{label} was left out: the aggregates do not hold it.")
+                continue
+            if folded.get(label) != estimator or aggregates.plan.weighting(estimator) != plan.weighting(estimator):
+                raise BadInput(f"the aggregates do not hold {label} with these settings: fold the log again.")
+            chosen.append(estimator)
+        if not chosen:
+            raise BadInput(f"the aggregates hold none of the estimators that can run: {', '.join(folded)}.")
+        return dataclasses.replace(plan, estimators=tuple(chosen)), notes
 
     def _fit(self, log: Source, reader: Reader, progress: Progress | None) -> ValueModel:
         """V(x): cross-fitted on the log, or fitted on a separate one."""
@@ -179,13 +250,7 @@ class OfflineTest:
             _refuse_other_features(log, source, self.settings.log.features)
         done = stage(progress, "value model", source)
 
-        def batches() -> Any:
-            for rows in local.read_rows(source, narrow):
-                if done is not None:
-                    done(len(rows))
-                yield rows.features, rows.rewards, rows.unit
-
-        return fit_value_model(batches(), folds, a.seed)
+        return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed)
 
 
 def _reader(plan: Plan) -> Reader:
@@ -198,12 +263,8 @@ def _reader(plan: Plan) -> Reader:
     return Reader(plan.settings, features=features, strata=stratified, extra=extra)
 
 
-def stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
-    """Progress of one stage: what the engine calls with the rows of each batch."""
-    if progress is None:
-        return None
-    progress(name, source.rows, 0)
-    return lambda rows: progress(name, source.rows, rows)
+def _spooled(source: Source, reader: Reader, folder: str) -> Source:
+    return in_background(lambda: spool(source, reader.columns, folder))
 
 
 def _refuse_other_features(log: Source, value_log: Source, features: tuple[str, ...]) -> None:
@@ -228,20 +289,6 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
 def _headline(asked: str | None, estimators: tuple[Estimator, ...]) -> str:
     labels = [e.label for e in estimators]
     return asked or next((key for key in HEADLINES if key in labels), labels[0])
-
-
-def uplift(value: Any, sums: Sums) -> Any:
-    """Δ = R(t) − R(p), both from the same rows."""
-    return value(sums) - ratio(sums.r, sums.rows)
-
-
-def relative_uplift(value: Any, sums: Sums) -> Any:
-    """δ = R(t)/R(p) − 1."""
-    return ratio(value(sums), ratio(sums.r, sums.rows)) - 1.0
-
-
-def mean_reward(sums: Sums) -> Any:
-    return ratio(sums.r, sums.rows)
 
 
 def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:
@@ -291,7 +338,7 @@ def _estimate(
         "rows": rows, "units": units, "positives": positives, "effective_positives": effective, "strata": strata,
         "unsupported": unsupported, "rewarded": aggregates.rewarded.seen, "predicted": predicted,
     }  # fmt: skip
-    table = [s._asdict() for s in strata] if estimator.stratified else None
+    table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
         _, reasons = reasons_against(**evidence)
         return Estimate(
@@ -313,10 +360,12 @@ def _estimate(
     error = std_error(sums.influence(absolute), rows, units)
     nothing = Interval(float("nan"), float("nan"))
     few, betting = are_few(effective, predicted), None
-    if is_bounded(estimator) and r_max is not None and (few or a.interval == "betting"):
+    # of a log packed with another cap, what CIS may have cut off at the most is not known
+    automatic = few and not aggregates.sampled.get(weighting)
+    if is_bounded(estimator) and r_max is not None and (automatic or a.interval == "betting"):
         betting = betting_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
         evidence["betting"] = decide(betting, True, control)
-    elif is_bounded(estimator):
+    elif is_bounded(estimator) and r_max is None:
         evidence["remedy"] = ", or r_max for an interval that holds with any number"
     enough, reasons = reasons_against(**evidence)
     if a.interval in BOUNDED:
@@ -365,10 +414,24 @@ def _log_facts(aggregates: Aggregates) -> dict[str, Any]:
     return facts
 
 
+def _options(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What each estimator is, with the options that were its own and not the settings'."""
+    found = {}
+    for e in plan.estimators:
+        own = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name != "name"}
+        plain = {
+            k: v if isinstance(v, str | int | float) else type(v).__name__ for k, v in own.items() if v is not None
+        }
+        found[e.label] = {"key": e.key, **plain}
+    return found
+
+
 def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
     """The settings as a settings file would say them, with the estimators that were run."""
     analysis = dataclasses.asdict(dataclasses.replace(settings.analysis, estimators=None))
     analysis["estimators"] = [e.label for e in plan.estimators]
+    if settings.analysis.value_log is not None:
+        analysis["value_log"] = public(settings.analysis.value_log)
     return {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": policy_settings(settings.control),

@@ -19,16 +19,17 @@ from foretest.inference.buckets import Interval
 from foretest.inference.delta import FEW_UNITS, delta_interval, std_error
 from foretest.inference.welch import TwoSampleError, mean_error, two_sample_error, two_sample_interval
 from foretest.log import is_text_key
-from foretest.offline import stage
 from foretest.policies import Logged
+from foretest.progress import stage
+from foretest.provenance import inputs_of, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.settings import BOUNDED, Analysis, LogColumns, Online, Settings
 from foretest.settings_file import read_tables, settings_from_tables
-from foretest.sources import BATCH_ROWS, ParquetFiles, Source, open_source
+from foretest.sources import BATCH_ROWS, LogFiles, Source, open_source
 from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS, decide
 
 if TYPE_CHECKING:
-    from foretest.offline import Progress
+    from foretest.progress import Progress
 
 KEY = "online"
 KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed")
@@ -101,7 +102,9 @@ class OnlineTest:
     ) -> Result:
         """The whole road, for two logs, each a path, glob, folder or list of files, a dataframe, an Arrow stream."""
         arms = self.arms(control_log, treatment_log, threads=threads, batch_rows=batch_rows, progress=progress)
-        return self.analyse(arms)
+        result = self.analyse(arms)
+        inputs = inputs_of(control=control_log, treatment=treatment_log)
+        return dataclasses.replace(result, provenance=result.provenance | inputs)
 
     def arms(
         self,
@@ -160,7 +163,9 @@ class OnlineTest:
             "sample_ratio": ratio_check,
             "minimum_detectable_effect": detectable,
         }
-        return Result(__version__, log, self._settings_dict(), metrics, health, notes)
+        seen = rows_fingerprint(*(counts for arm in arms for counts in (arm.n, arm.positives)))
+        provenance = {"versions": versions(), "rows_fingerprint": seen}
+        return Result(__version__, log, self._settings_dict(), metrics, health, notes, provenance=provenance)
 
     def _settings_dict(self) -> dict[str, Any]:
         s = self.settings
@@ -422,7 +427,7 @@ def _common_hash(arms: Arms) -> int:
 
 
 def _refuse_same_files(control: Source, treatment: Source) -> None:
-    if isinstance(control, ParquetFiles) and isinstance(treatment, ParquetFiles):
+    if isinstance(control, LogFiles) and isinstance(treatment, LogFiles):
         known = {path.resolve() for path in control.paths}
         for path in treatment.paths:
             if path.resolve() in known:

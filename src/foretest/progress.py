@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from foretest.offline import Progress
+    from foretest.sources import Source
+
+Progress = Callable[[str, int | None, int], None]  # stage, rows in all if known, rows done since the last call
+
+
+def stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
+    """Progress of one stage: what the engine calls with the rows of each batch."""
+    if progress is None:
+        return None
+    progress(name, source.rows, 0)
+    return lambda rows: progress(name, source.rows, rows)
 
 
 @contextmanager

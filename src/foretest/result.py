@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,6 +59,7 @@ class Metric:
     estimates: dict[str, Estimate]
     headline: str | None
     verdict: str
+    cap_path: dict[str, Any] | None = None  # of an offline test
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class Result:
     metrics: dict[str, Metric]
     health: dict[str, Any]
     notes: list[str] = field(default_factory=list)
+    weights: dict[str, Any] | None = None  # of an offline test
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -79,7 +85,9 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
+                "weights": self.weights,
                 "notes": self.notes,
+                "provenance": self.provenance,
             }
         )
         return document
@@ -87,6 +95,18 @@ class Result:
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; with a path it is also written there, whole or not at all."""
+        from foretest.report.result_page import result_page
+
+        return html_text(result_page(self), path)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…` and `cap-estimates-…`."""
+        from foretest.report.figures import result_figures
+
+        return result_figures(self.to_dict())
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """One flat row a metric and estimator."""
@@ -111,9 +131,9 @@ class Result:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        from foretest.terminal import render_html
+        from foretest.report.notebook import result_html
 
-        return render_html(self)
+        return result_html(self)
 
 
 def _metric_dict(metric: Metric) -> dict[str, Any]:
@@ -129,15 +149,25 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "estimates": estimates,
         "headline": metric.headline,
         "verdict": metric.verdict,
+        "cap_path": metric.cap_path,
     }
 
 
 def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
-    """A document as JSON text; with a path it is also written there."""
+    """A document as JSON text, a list of numbers on one line; with a path it is also written there."""
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    # a line break inside a string is two characters: what spans lines here is layout, and without quotes it is numbers
+    text = re.sub(r"\[\n[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), text)
     if path is not None:
         write_whole(Path(path), text)
     return text
+
+
+def html_text(page: str, path: str | Path | None = None) -> str:
+    """A page as it is; with a path it is also written there."""
+    if path is not None:
+        write_whole(Path(path), page)
+    return page
 
 
 def known(value: float) -> float | None:
@@ -161,13 +191,28 @@ def finite(value: Any) -> Any:
 
 def write_whole(path: Path, text: str) -> None:
     """Write beside, then rename: the file is there whole, or as it was."""
+    write_all({path: text.encode("utf-8")})
+
+
+def write_all(files: dict[Path, bytes]) -> None:
+    """Write all beside their places, then rename all: where one cannot be written, every file is as it was."""
+    with ExitStack() as places:
+        for path, content in files.items():
+            places.enter_context(whole_file(path)).write_bytes(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(descriptor)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        yield Path(name)
         os.chmod(name, 0o644)
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk is told without a name
+            raise OSError(error.errno, error.strerror, str(path)) from None
         raise

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from html import escape
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
@@ -137,11 +136,6 @@ def _plain(content: Group, width: int) -> str:
     out = StringIO()
     Console(file=out, width=width, color_system=None, legacy_windows=False).print(content)
     return out.getvalue().rstrip("\n")
-
-
-def render_html(result: Result) -> str:
-    """The same as HTML, for notebooks: every name is text."""
-    return f"<pre>{escape(render(result, width=100))}</pre>"
 
 
 def _title(result: Result) -> Text:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.arrow_lists import is_text, numbers, plain
+from foretest.background import in_background
 from foretest.displays import Floats, Hashes
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
 
 FOLD_SALT = 2
 MOST_ROWS = 200_000
-_FEW_ROWS = 20_000
 MOST_CATEGORIES = 250  # of a text feature; the rarest share one code
 
 
@@ -26,11 +28,13 @@ MOST_CATEGORIES = 250  # of a text feature; the rarest share one code
 class ValueModel:
     """Gradient-boosted trees with a Poisson loss, which suits rare rewards; one model a metric and fold.
 
-    `models[f]` did not see the units of fold f. A model fitted on a separate log has one fold.
+    `models[f]` did not see the units of fold f. A model fitted on a separate log has one fold. Two models with one
+    `fingerprint` predict the same: it is a hash of the rows they were fitted on, and of how.
     """
 
     models: tuple[tuple[Any, ...], ...]  # fold, metric; a number where there was nothing to learn
     encoder: Encoder
+    fingerprint: str = ""
 
     def predict(self, features: pa.RecordBatch, unit: Hashes) -> Floats:
         """V(x) of each row and metric, from the model that did not see the row's unit."""
@@ -91,7 +95,7 @@ def fit_value_model(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds
 
     With one fold (a separate log) every row is used for the one model.
     """
-    features, rewards, unit = _smallest(rows)
+    features, rewards, unit = in_background(lambda: smallest_rows(rows))
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
     fold = _fold_of(unit, folds)
@@ -101,7 +105,19 @@ def fit_value_model(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds
         models.append(
             tuple(_fit(x[seen], rewards[seen, m], encoder.categorical, seed) for m in range(rewards.shape[1]))
         )
-    return ValueModel(tuple(models), encoder)
+    return ValueModel(tuple(models), encoder, _fingerprint(x, rewards, unit, encoder, folds, seed))
+
+
+def _fingerprint(x: Floats, rewards: Floats, unit: Hashes, encoder: Encoder, folds: int, seed: int) -> str:
+    """All that the fit follows from: the rows in their order, what text stands for, and the learner."""
+    from importlib.metadata import version
+
+    learner = f"scikit-learn {version('scikit-learn')}"
+    said = json.dumps([encoder.names, encoder.categories, folds, seed, learner, list(x.shape)])
+    held = hashlib.blake2b(said.encode(), digest_size=16)
+    for array in (x, rewards, unit):
+        held.update(np.ascontiguousarray(array).tobytes())
+    return held.hexdigest()
 
 
 def _fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:
@@ -125,8 +141,8 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
         early_stopping=False,
         random_state=seed % (1 << 32),
     )
-    # on few rows OpenMP's threads wait for each other longer than they work
-    with threadpool_limits(1 if len(y) < _FEW_ROWS else None, user_api="openmp"):
+    # OpenMP's threads spin while they wait: on busy cores many times longer than they work
+    with threadpool_limits(1, user_api="openmp"):
         return model.fit(x, y)
 
 
@@ -147,7 +163,7 @@ def _as_text_or_number(column: pa.Array) -> pa.Array:
     return column.cast(pa.float64(), safe=False)
 
 
-def _smallest(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]]) -> tuple[pa.Table, Floats, Hashes]:
+def smallest_rows(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]]) -> tuple[pa.Table, Floats, Hashes]:
     """The rows of the smallest unit hashes, in an order that does not depend on how the log was cut."""
     tables: list[pa.Table] = []
     rewards: list[Floats] = []

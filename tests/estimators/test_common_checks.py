@@ -13,7 +13,7 @@ import pytest
 import foretest as ft
 from foretest.estimators import ESTIMATORS
 from foretest.inference.buckets import bucket_sums
-from foretest.offline import mean_reward, uplift
+from foretest.inference.uplift import mean_reward, uplift
 from tests.support import SCORES, SmallLog, build_test
 
 LOG = SmallLog()

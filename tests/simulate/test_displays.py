@@ -11,6 +11,7 @@ from foretest.simulate import (
     WORLDS,
     Displays,
     World,
+    changed_scores,
     chunk_generator,
     click_probability,
     draw_displays,
@@ -119,3 +120,28 @@ def test_the_hidden_intent_is_not_a_function_of_what_is_logged() -> None:
     # What the features leave over is the hidden part; what they explain is there too.
     assert residual.std() == pytest.approx(PAPER.hidden_intent_sd, rel=0.05)
     assert np.log(displays.rate).std() > 2 * residual.std()
+
+
+def test_one_more_treatment_of_the_same_displays() -> None:
+    """Without noise of its own (accuracy 1) a change gives one set of scores, drawn with the displays or afterwards."""
+    world = replace(VARYING, change=replace(VARYING.change, accuracy=1.0))
+    displays = drawn(world)
+    scores = changed_scores(world, displays, world.change, np.random.default_rng(0))
+    assert scores.dtype == np.float32
+    padding = np.isneginf(displays.control_scores)
+    assert (np.isneginf(scores) == padding).all()
+    assert scores[~padding] == pytest.approx(displays.treatment_scores[~padding], abs=1e-5)
+
+
+def test_another_treatment_has_noise_of_its_own() -> None:
+    """In touched groups its noise has the change's strength and is independent of the first treatment's."""
+    change = replace(PAPER.change, accuracy=0.0, cold_lift=0.0, strength=0.7)
+    world = replace(PAPER, change=change, intent_coupling=0.0)
+    displays = drawn(world)
+    scores = changed_scores(world, displays, change, np.random.default_rng(0))
+    touched = np.isin(displays.group, [k for k, g in enumerate(world.groups) if g.name in change.touched])
+    first, second = (s - displays.control_scores for s in (displays.treatment_scores, scores))
+    assert (second[~touched] == 0.0).all()
+    count = second[touched].size
+    assert second[touched].std() == pytest.approx(0.7, abs=4 * 0.7 / np.sqrt(2 * count))
+    assert abs(np.corrcoef(first[touched].ravel(), second[touched].ravel())[0, 1]) < 4 / np.sqrt(count)

@@ -3,20 +3,69 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
 import sys
-from typing import NoReturn
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
-from foretest.cli import demo, history, offline, online, simulate  # noqa: F401  they register themselves
+from foretest.background import busy
+from foretest.cli import demo, history, offline, online, paper, saved, simulate  # noqa: F401  they register themselves
 from foretest.cli.application import app
 from foretest.errors import BadInput
 
 __all__ = ["app", "main"]
 
 
+class _Terminated(BaseException):
+    """SIGTERM, as KeyboardInterrupt is SIGINT: files that are not whole are removed on the way out."""
+
+
+@contextmanager
+def _one_temporary_folder() -> Iterator[None]:
+    """All temporary files of a command lie in one folder, which goes with it, whatever thread still writes."""
+    before = tempfile.tempdir
+    try:
+        folder = tempfile.mkdtemp(prefix="foretest-")
+    except OSError:  # nobody may write anywhere: who needs to is told
+        yield
+        return
+    tempfile.tempdir = folder
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _termination_is_heard() -> Iterator[None]:
+    def stop(*_: Any) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def main() -> NoReturn:
     """The entry point: every outcome has an exit code, bad input one line on stderr."""
+    try:
+        with _termination_is_heard(), _one_temporary_folder():
+            _main()
+    except KeyboardInterrupt:
+        _stop(128 + signal.SIGINT)
+    except _Terminated:
+        _stop(128 + signal.SIGTERM)
+
+
+def _main() -> NoReturn:
     try:
         code = app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()  # a full disk or a closed pipe shows here, not after the last word
@@ -33,8 +82,14 @@ def main() -> NoReturn:
         if place == "output":
             _forget_stdout()
         _fail(f"{place}: {error.strerror or error}.")
-    except KeyboardInterrupt:
-        _fail("stopped", 130)
+
+
+def _stop(code: int) -> NoReturn:
+    """Say so and go. A thread may be deep in a batch: Python would wait for it."""
+    if busy():
+        print("foretest: stopped", file=sys.stderr, flush=True)
+        os._exit(code)
+    _fail("stopped", code)
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:

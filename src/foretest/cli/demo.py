@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.output import console, write
+from foretest.cli.output import PAGE, console, with_command, write
 from foretest.cli.simulate import simulated_log
 from foretest.progress import progress_bar
 
@@ -29,8 +29,8 @@ def demo(
     truth = simulated_log("paper", rows, seed, out)
     test = OfflineTest.from_toml(out / "settings.toml")
     with progress_bar() as progress:
-        result = test.run(str(out / "log.parquet"), progress=progress)
-    write(result, out)
+        result = with_command(test.run(str(out / "log.parquet"), progress=progress))
+    write(result, out, truth)
     terminal = console()
     terminal.print(result_table(result, truth))
     click = result.metrics["click"]
@@ -40,11 +40,12 @@ def demo(
         f"\nThe log was drawn from a simulated shop, where the treatment's true uplift is {true}."
         "\ncis counts what capping cuts off as worthless, so it errs downward;"
         f" {click.headline} models what was cut off and says {estimated}."
-        f"\n\nIn {out}: log.parquet, settings.toml, truth.json, result.json. Try next:"
+        f"\n\nIn {out}: log.parquet, settings.toml, truth.json, result.json, {PAGE}. Try next:"
         f"\n  foretest run {out}/log.parquet -c {out}/settings.toml --cap 1000"
         f"\n  foretest check {out}/log.parquet -c {out}/settings.toml"
         f"\n  foretest simulate log --world no-overlap -o other"
-        f"\nThen copy settings.toml, put your own columns in it, and run it on your log.",
+        f"\nThen copy settings.toml, put your own columns in it, and run it on your log."
+        f"\n\nThe whole read-out, to open in a browser: {out / PAGE}",
         highlight=False, soft_wrap=True,
     )  # fmt: skip
     return 0

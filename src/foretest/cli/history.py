@@ -9,8 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, Threads, refuse_threads
-from foretest.cli.output import console, print_json, refuse_place
+from foretest.cli.options import AsJson, Figures, Threads, refuse_threads
+from foretest.cli.output import PAGE, console, print_json, refuse_place, said_figures, with_command, write_figures
 from foretest.progress import progress_bar
 
 
@@ -19,8 +19,11 @@ def history(
     manifest: Annotated[Path, Parameter(help="The manifest (TOML): settings, and a [[test]] table for each A/B test.")],
     /,
     *,
-    out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for agreement.json and the results kept.")],
+    out: Annotated[
+        Path, Parameter(name=("--out", "-o"), help="Folder for agreement.json, report.html and the results kept.")
+    ],
     json: AsJson = False,
+    figures: Figures = False,
     threads: Threads = None,
 ) -> int:
     """Offline against online over many A/B tests: how often, and how well, they agreed.
@@ -28,13 +31,19 @@ def history(
     Results of tests whose logs and settings have not changed are reused. Example: foretest history tests.toml -o out
     """
     from foretest.history import run_history
+    from foretest.result import write_whole
     from foretest.terminal import agreement_table
 
     refuse_threads(threads)
     refuse_place(out)
     with progress_bar("tests") as progress:
         agreement = run_history(manifest, cache=out / "cache", threads=threads, progress=progress)
+    agreement = with_command(agreement)
+    page = agreement.to_html()
     agreement.to_json(out / "agreement.json")
+    write_whole(out / PAGE, page)
+    if figures:
+        write_figures(agreement, out)
     for failure in agreement.failures:
         print(f"foretest: test '{failure['name']}' failed: {failure['error']}", file=sys.stderr)
     if json:
@@ -42,5 +51,5 @@ def history(
         return 0
     console().print(agreement_table(agreement))
     known = f", {agreement.reused} of {len(agreement.tests)} tests were known already" if agreement.reused else ""
-    print(f"\nWritten: {out / 'agreement.json'}{known}")
+    print(f"\nWritten: {out / 'agreement.json'}, {out / PAGE}{said_figures(out) if figures else ''}{known}")
     return 0

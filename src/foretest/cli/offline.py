@@ -9,8 +9,22 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, FailOn, Logs, Overrides, SettingsFile, Threads, refuse_threads, verdicts
-from foretest.cli.output import deliver, print_json, refuse_place, show
+from foretest.cli.options import (
+    AsJson,
+    Engine,
+    FailOn,
+    Figures,
+    Logs,
+    MaybeSettingsFile,
+    Overrides,
+    SettingsFile,
+    SqlText,
+    Threads,
+    log_or_sql,
+    refuse_threads,
+    verdicts,
+)
+from foretest.cli.output import deliver, print_json, refuse_figures, refuse_place, show
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings import Analysis
@@ -18,35 +32,43 @@ from foretest.settings import Analysis
 
 @app.command
 def run(
-    log: Logs,
+    log: Logs = None,
     /,
     *,
-    config: SettingsFile,
-    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
+    config: MaybeSettingsFile = None,
+    sql: SqlText = None,
+    engine: Engine = "local",
+    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
+    figures: Figures = False,
     fail_on: FailOn = "",
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """The offline A/B test: a table on stdout, OUT/result.json.
+    """The offline A/B test: a table on stdout, OUT/result.json, OUT/report.html.
 
+    Takes saved aggregates too, which know their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
     wanted = verdicts(fail_on)
+    source = log_or_sql("run", log, sql, engine)
     refuse_threads(threads)
     refuse_place(out)
-    test = _test(config, analysis)
+    refuse_figures(figures, out)
+    test = configured_test("run", source, config, analysis)
     with progress_bar() as progress:
-        result = test.run([str(path) for path in log], threads=threads, progress=progress)
-    return deliver(result, out, json, wanted)
+        result = test.run(source, threads=threads, progress=progress)
+    return deliver(result, out, json, wanted, figures)
 
 
 @app.command
 def check(
-    log: Logs,
+    log: Logs = None,
     /,
     *,
     config: SettingsFile,
+    sql: SqlText = None,
+    engine: Engine = "local",
     json: AsJson = False,
     threads: Threads = None,
     analysis: Overrides = None,
@@ -55,24 +77,35 @@ def check(
 
     Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
     """
+    source = log_or_sql("check", log, sql, engine)
     refuse_threads(threads)
-    test = _test(config, analysis)
+    test = configured_test("check", source, config, analysis)
     with progress_bar() as progress:
-        result = test.check([str(path) for path in log], threads=threads, progress=progress)
+        result = test.check(source, threads=threads, progress=progress)
     if json:
         document = result.to_dict()
-        print_json({key: document[key] for key in ("foretest", "schema", "log", "settings", "health", "notes")})
+        print_json(
+            {key: document[key] for key in ("foretest", "schema", "log", "settings", "health", "weights", "notes")}
+        )
         return 0
     show(result, False)
     print("\nEvery row is readable, and the columns fit the settings.")
     return 0
 
 
-def _test(config: Path, overrides: Any) -> Any:
+def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:
+    """The test of a settings file, or the one that saved aggregates were made for, with the options given beside it."""
     from foretest.lineup import lineup
     from foretest.offline import OfflineTest
+    from foretest.saved.files import saved_files
+    from foretest.sources import open_source
 
-    test = OfflineTest.from_toml(config)
+    if config is not None:
+        test = OfflineTest.from_toml(config)
+    elif saved_files(open_source(log)):
+        test = OfflineTest.from_aggregates(log)
+    else:
+        raise BadInput(f"{command} needs --config or -c: The settings file (TOML). See foretest {command} --help.")
     given = {
         f.name: getattr(overrides, f.name) for f in fields(Analysis) if getattr(overrides, f.name, None) is not None
     }
@@ -83,5 +116,5 @@ def _test(config: Path, overrides: Any) -> Any:
     try:
         lineup(test.settings)
     except BadInput as error:
-        raise BadInput(f"{config}: {error}") from None
+        raise BadInput(f"{config}: {error}" if config is not None else str(error)) from None
     return test

@@ -16,12 +16,12 @@ from foretest.progress import progress_bar
 
 @app.command
 def online(
-    control: Annotated[Path, Parameter(help="The control's log: a Parquet file, folder or quoted glob.")],
-    treatment: Annotated[Path, Parameter(help="The treatment's log: a Parquet file, folder or quoted glob.")],
+    control: Annotated[Path, Parameter(help="The control's log: a file, folder or quoted glob.")],
+    treatment: Annotated[Path, Parameter(help="The treatment's log: a file, folder or quoted glob.")],
     /,
     *,
     config: SettingsFile,
-    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
+    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
     fail_on: FailOn = "",
     threads: Threads = None,
@@ -30,7 +30,7 @@ def online(
         Parameter(name="*", group="Instead of what the settings file says in its table analysis"),
     ] = None,
 ) -> int:
-    """An online A/B test from its two logs: a table on stdout, OUT/result.json.
+    """An online A/B test from its two logs: a table on stdout, OUT/result.json, OUT/report.html.
 
     Example: foretest online control.parquet "treatment/*.parquet" -c test.toml -o out
     """

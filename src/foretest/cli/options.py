@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from foretest.errors import BadInput, nearest
+from foretest.errors import BadInput, choose, nearest
 from foretest.settings import Analysis
 
+ENGINES = ("local", "spark")
 VERDICTS = ("negative", "neutral", "insufficient")
 
 _KINDS: dict[str, Any] = {
@@ -40,8 +41,19 @@ OnlineOptions = make_dataclass(
     namespace={"__module__": __name__},
 )
 
-Logs = Annotated[list[Path], Parameter(help="Parquet files, folders or globs: one row a display.", negative=())]
+_LOGS = "Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row a display."
+Logs = Annotated[list[Path] | None, Parameter(help=_LOGS, negative=())]
+SqlText = Annotated[
+    str | None,
+    Parameter(
+        help="Instead of LOG a query over files, as in SELECT * FROM 'log.parquet' JOIN 'scores.csv' USING (id)."
+    ),
+]
 SettingsFile = Annotated[Path, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
+MaybeSettingsFile = Annotated[
+    Path | None,
+    Parameter(name=("--config", "-c"), help="The settings file (TOML); saved aggregates can do without."),
+]
 FailOn = Annotated[
     str,
     Parameter(
@@ -50,11 +62,39 @@ FailOn = Annotated[
     ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
+Figures = Annotated[
+    bool,
+    Parameter(name="--figures", negative=(), help="Also write OUT/figures: each figure as .vl.json, .svg and .png."),
+]
+Engine = Annotated[
+    str,
+    Parameter(help="local, or spark: PySpark reads LOG (Parquet) or runs the query, and its tasks fold the rows."),
+]
 Threads = Annotated[int | None, Parameter(help="Threads that read and fold the log; default: all cores.")]
 Overrides = Annotated[
     AnalysisOptions | None,  # type: ignore[valid-type]
     Parameter(name="*", group="Instead of what the settings file says in its table analysis"),
 ]
+
+
+def log_or_sql(command: str, log: list[Path] | None, sql: str | None, engine: str = "local") -> Any:
+    """The log that a command is given: files, or a query; read here, or by Spark."""
+    choose("engine", engine, ENGINES)
+    if log and sql is not None:
+        raise BadInput("LOG and --sql are both given: a query names its files itself, as in FROM 'log.parquet'.")
+    if sql is None and not log:
+        raise BadInput(f"{command} needs LOG or --sql: {_LOGS} Put them before the options. See foretest {command}"
+                       " --help.")  # fmt: skip
+    paths = [str(path) for path in log or ()]
+    if engine == "spark":
+        from foretest.engines.spark import read
+
+        return read(paths, sql)
+    if sql is None:
+        return paths
+    from foretest.sources import Sql
+
+    return Sql(sql)
 
 
 def verdicts(fail_on: str) -> list[str]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretest.errors import BadInput
 
 if TYPE_CHECKING:
+    from foretest.history import Agreement
     from foretest.result import Result
+
+
+PAGE = "report.html"
 
 
 def refuse_place(out: Path | None) -> None:
@@ -23,18 +29,58 @@ def refuse_place(out: Path | None) -> None:
         raise BadInput(f"{place}: permission denied to write the output there. Give -o another folder.")
 
 
-def deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str]) -> int:
+def refuse_file(out: Path) -> None:
+    """The same for a file."""
+    if out.is_dir():
+        raise BadInput(f"{out}: is a folder, expected the name of a file for the output, as in -o {out}/name.parquet.")
+    refuse_place(out.absolute().parent)
+
+
+def deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str], figures: bool = False) -> int:
     """Write and show a result; the exit code that its verdicts ask for."""
+    result = with_command(result)
     if out is not None:
         write(result, out)
+        if figures:
+            write_figures(result, out)
     show(result, as_json)
     if out is not None and not as_json:
-        print(f"\nWritten: {out / 'result.json'}")
+        print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{said_figures(out) if figures else ''}")
     return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) else 0
 
 
-def write(result: Result, out: Path) -> None:
+def write(result: Result, out: Path, truth: dict[str, float] | None = None) -> None:
+    """OUT/result.json and OUT/report.html; the page is made before either is written."""
+    from foretest.report.result_page import result_page
+    from foretest.result import write_whole
+
+    page = result_page(result, truth)
     result.to_json(out / "result.json")
+    write_whole(out / PAGE, page)
+
+
+def with_command(result: Any) -> Any:
+    """The same result or agreement, with the command that made it."""
+    from foretest.provenance import command_line
+
+    said = {"command": command_line(["foretest", *sys.argv[1:]])}
+    return dataclasses.replace(result, provenance=said | result.provenance)
+
+
+def refuse_figures(figures: bool, out: Path | None) -> None:
+    if figures and out is None:
+        raise BadInput("--figures needs a folder for the pictures: add -o OUT.")
+
+
+def write_figures(result: Result | Agreement, out: Path) -> None:
+    """OUT/figures: every figure as .vl.json, .svg and .png."""
+    from foretest.report.pictures import write_pictures
+
+    write_pictures(out / "figures", result.figures())
+
+
+def said_figures(out: Path) -> str:
+    return f", {out / 'figures'}"
 
 
 def console() -> Any:
@@ -58,6 +104,6 @@ def show(result: Result, as_json: bool) -> None:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    import json
+    from foretest.result import json_text
 
-    print(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False))
+    print(json_text(document), end="")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 from itertools import chain
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregates import Aggregates
+from foretest.background import THREADS, in_background
 from foretest.errors import BadInput, RowFault
 from foretest.fold import Fold
 from foretest.log import Reader, Rows
@@ -76,10 +78,10 @@ def fold_in_threads(
                 return
             try:
                 state.add(reader.read(chunk))
-            except RowFault:
+            except RowFault as fault:
                 if source.repeatable:
                     raise
-                raise explain(chain([chunk], chunks), reader, plan) from None
+                raise explain(chain([chunk], chunks), reader, plan, fault) from None
             if progress is not None:
                 progress(chunk.batch.num_rows)
 
@@ -91,23 +93,37 @@ def fold_in_threads(
                     part = next(queue, None)
                 if part is None:
                     break
-                take(state, part())
+                chunks = part()
+                try:
+                    take(state, chunks)
+                finally:
+                    if isinstance(chunks, Generator):
+                        chunks.close()  # a connection may be needed to read the log again
             return state.finish()
         except BaseException:
             stop.set()
             raise
 
+    # one worker too is a thread of its own: this one waits, and hears Ctrl-C at once
+    pool = ThreadPoolExecutor(workers, THREADS, _one_openmp_thread)
     try:
-        if workers == 1:
-            return work(0)
-        with ThreadPoolExecutor(workers) as pool:
-            try:
-                return reduce(add, pool.map(work, range(workers)))
-            except BaseException:  # Ctrl-C arrives here, not in the threads
-                stop.set()
-                raise
-    except RowFault:
-        raise explain(_all_chunks(source, reader, batch_rows), reader, plan) from None
+        return reduce(add, pool.map(work, range(workers)))
+    except BaseException as error:
+        stop.set()  # threads end with the batch at hand; who was told to stop does not wait for that
+        pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
+        if isinstance(error, RowFault):
+            raise _searched(source, reader, batch_rows, plan, error) from None
+        raise
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _one_openmp_thread() -> None:
+    """Parts are read side by side: threads of scikit-learn's own in each would only wait for each other."""
+    if "sklearn" in sys.modules:
+        from threadpoolctl import threadpool_limits
+
+        threadpool_limits(1, user_api="openmp")  # of the thread that asks for it
 
 
 def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> Iterator[Rows]:
@@ -115,16 +131,35 @@ def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> I
     try:
         for chunk in _all_chunks(source, reader, batch_rows):
             yield reader.read(chunk)
-    except RowFault:
-        raise explain(_all_chunks(source, reader, batch_rows), reader, None) from None
+    except RowFault as fault:
+        raise _searched(source, reader, batch_rows, None, fault) from None
 
 
 def _all_chunks(source: Source, reader: Reader, batch_rows: int) -> Iterator[Chunk]:
     return chain.from_iterable(part() for part in source.parts(reader.columns, batch_rows))
 
 
-def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None) -> BadInput:
-    """The first fault in reading order as a sentence: where it is, and how many rows share it."""
+def _searched(source: Source, reader: Reader, batch_rows: int, plan: Plan | None, met: RowFault) -> BadInput:
+    """The fault that was met, looked for in the whole log."""
+    return in_background(lambda: explain(_all_chunks(source, reader, batch_rows), reader, plan, met))
+
+
+def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None, met: RowFault) -> BadInput:
+    """The first fault in reading order as a sentence: where it is, and how many rows share it.
+
+    `met` is the one that was met: it may not be there again in a log that changed, or in a query that draws at random.
+    """
+    found = find_fault(chunks, reader, plan)
+    if found is None:
+        return BadInput(f"{met} The log gave other rows when it was read again for the place of this fault.")
+    fault, place, count = found
+    return BadInput(fault.sentence(*place, count))
+
+
+def find_fault(
+    chunks: Iterator[Chunk], reader: Reader, plan: Plan | None
+) -> tuple[RowFault, tuple[str, int], int] | None:
+    """The first fault in reading order, its source and row, and how many rows share it; None where there is none."""
     first: RowFault | None = None
     place = ("", 0)
     count = 0
@@ -134,9 +169,7 @@ def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None) -> BadIn
                 first, place = found, (chunk.source, chunk.row + int(rows[0]))
             if (found.kind, found.column) == (first.kind, first.column):
                 count += len(rows)
-    if first is None:
-        raise AssertionError("a fault was met once and not again: the log changed while it was read")
-    return BadInput(first.sentence(*place, count))
+    return None if first is None else (first, place, count)
 
 
 def _faults_of(chunk: Chunk, reader: Reader, plan: Plan | None) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:

@@ -23,4 +23,5 @@ class PieceNCIS(NCIS):
     stratified: ClassVar[bool] = True
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
-        return ratio((sums.n * ratio(sums.hr, sums.h)).sum(axis=-1), sums.rows)
+        # n·hr first: where every weight is 1 the quotient is then exact, and so is an uplift of 0
+        return ratio(ratio(sums.n * sums.hr, sums.h).sum(axis=-1), sums.rows)

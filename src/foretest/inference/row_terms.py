@@ -6,6 +6,7 @@ import numpy as np
 
 from foretest.aggregates import Aggregates
 from foretest.displays import Floats
+from foretest.errors import BadInput
 from foretest.estimators import CIS, AdaptivePointNCIS, Estimator
 from foretest.weights import Adaptive, Capped, Weighting
 
@@ -42,6 +43,12 @@ def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> fl
     """What CIS may have cut off at the most, r_max·(1 − q̄): its limit lies below the truth, never above."""
     if not isinstance(weighting, Capped):
         return 0.0
+    if aggregates.sampled.get(weighting):
+        asked = aggregates.plan.settings.analysis.interval
+        raise BadInput(
+            f'interval = "{asked}" needs the mean weight of all rows for cis; these sums have an estimate of it.'
+            " Fold the log that is not packed, or pack it with this cap."
+        )
     sums = aggregates.h[weighting]
     kept = float(sums.get("h").sum()) * np.exp(sums.log_unit) / aggregates.rows
     return float(r_max * max(0.0, 1.0 - kept))

@@ -3,6 +3,7 @@
 from foretest.simulate.change import Change, Changes, draw_change
 from foretest.simulate.displays import (
     Displays,
+    changed_scores,
     chunk_generator,
     click_probability,
     draw_displays,
@@ -22,6 +23,7 @@ __all__ = [
     "SimulatedTest",
     "Truth",
     "World",
+    "changed_scores",
     "chunk_generator",
     "click_probability",
     "draw_change",

@@ -48,6 +48,10 @@ class Displays:
     """(n, M): true appeal u_j of each candidate; never logged."""
     category: NDArray[np.int8]
     """(n, M): category of each candidate; never logged."""
+    cold: NDArray[np.bool_]
+    """(n, M): does the control hardly ever show it? Never logged."""
+    hidden: NDArray[np.float64]
+    """h, the part of the intent that is by user; never logged."""
     control_scores: NDArray[np.float32]
     """(n, M): the control's scores, -inf in the padding."""
     treatment_scores: NDArray[np.float32]
@@ -78,16 +82,14 @@ def draw_displays(world: World, change: Change, rng: np.random.Generator, count:
     log_recency = rng.standard_normal(count)
     items = owner if world.sticky else slice(None)
     length = rng.integers(world.min_candidates, world.candidates, count, endpoint=True)[items]
-    appeal, control, treatment = _scores(world, change, rng, count)
-    appeal, control, treatment = appeal[items], control[items], treatment[items]
+    appeal, control, noise, cold = _candidates(world, rng, count)
+    appeal, control, noise, cold = appeal[items], control[items], noise[items], cold[items]
     category = rng.integers(world.categories, size=appeal.shape, dtype=np.int8)[items]
     day = rng.integers(world.days, size=count, dtype=np.int32)
 
-    touched = np.array([g.name in change.touched for g in world.groups])[group]
-    treatment *= (touched * np.exp(world.intent_coupling * hidden))[:, None]
-    treatment += control
     padding = np.arange(world.candidates) >= length[:, None]
-    control[padding] = treatment[padding] = -np.inf
+    control[padding] = -np.inf
+    treatment = _changed(world, change, control, noise, appeal, cold, group, hidden)
     intent = world.hidden_intent_sd * hidden
     intent += world.activity_effect * log_activity - world.recency_effect * log_recency
     click_rate = np.array([g.click_rate for g in world.groups])[group]
@@ -102,9 +104,19 @@ def draw_displays(world: World, change: Change, rng: np.random.Generator, count:
         length=length,
         appeal=appeal,
         category=category,
+        cold=cold,
+        hidden=hidden,
         control_scores=control.astype(np.float32),
         treatment_scores=treatment.astype(np.float32),
     )
+
+
+def changed_scores(world: World, displays: Displays, change: Change, rng: np.random.Generator) -> NDArray[np.float32]:
+    """The scores of one more treatment of the same displays, with noise of its own; -inf in the padding."""
+    noise = rng.standard_normal(displays.appeal.shape)
+    control = displays.control_scores.astype(np.float64)
+    scores = _changed(world, change, control, noise, displays.appeal, displays.cold, displays.group, displays.hidden)
+    return scores.astype(np.float32)
 
 
 def _users(world: World, rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -115,20 +127,31 @@ def _users(world: World, rng: np.random.Generator, count: int) -> tuple[NDArray[
     return user, first[user]
 
 
-def _scores(
-    world: World, change: Change, rng: np.random.Generator, count: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Appeal, the control's scores, and the change of a touched display of average hidden intent."""
+def _candidates(
+    world: World, rng: np.random.Generator, count: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Appeal, the control's scores, the noise of a treatment, and which candidates are cold."""
     appeal, noise, new_noise = rng.standard_normal((3, count, world.candidates))
     cold = rng.random((count, world.candidates)) < world.cold_share
     appeal += world.cold_appeal * cold
     noise *= world.control_sharpness * np.sqrt(1 - world.control_accuracy**2)
     noise += world.control_sharpness * world.control_accuracy * appeal
     noise -= world.cold_penalty * cold
-    new_noise *= change.strength * np.sqrt(1 - change.accuracy**2)
-    new_noise += change.strength * change.accuracy * appeal
-    new_noise += change.cold_lift * cold
-    return appeal, noise, new_noise
+    return appeal, noise, new_noise, cold
+
+
+def _changed(
+    world: World, change: Change, control: NDArray[np.float64], noise: NDArray[np.float64],
+    appeal: NDArray[np.float64], cold: NDArray[np.bool_], group: NDArray[np.int64], hidden: NDArray[np.float64],
+) -> NDArray[np.float64]:  # fmt: skip
+    """The control's scores and, in touched groups, the change; `noise` is overwritten."""
+    noise *= change.strength * np.sqrt(1 - change.accuracy**2)
+    noise += change.strength * change.accuracy * appeal
+    noise += change.cold_lift * cold
+    touched = np.array([g.name in change.touched for g in world.groups])[group]
+    noise *= (touched * np.exp(world.intent_coupling * hidden))[:, None]
+    noise += control
+    return noise
 
 
 def sample_rankings(scores: NDArray[np.float32], exponentials: NDArray[np.float64], slots: int) -> NDArray[np.int16]:

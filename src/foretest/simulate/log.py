@@ -146,9 +146,9 @@ def _chunk(world: World, seed: int, chunk: int, arm: Arm) -> pa.RecordBatch:
         names.take(pa.array(displays.group)),
         pa.array(displays.recency),
         pa.array(displays.activity),
-        _lists(rankings, np.full(CHUNK, world.slots)),
-        _lists(displays.control_scores, displays.length),
-        _lists(displays.treatment_scores, displays.length),
+        as_lists(rankings, np.full(CHUNK, world.slots)),
+        as_lists(displays.control_scores, displays.length),
+        as_lists(displays.treatment_scores, displays.length),
         pa.array(click),
         pa.array(revenue.astype(np.float32)),
     ]
@@ -161,7 +161,7 @@ def _revenue_of_a_click(world: World, displays: Displays, rng: np.random.Generat
     return mean * rng.lognormal(-(world.revenue_sd**2) / 2, world.revenue_sd, len(displays))
 
 
-def _lists(padded: NDArray[np.int16] | NDArray[np.float32], length: NDArray[np.int64]) -> pa.ListArray:
+def as_lists(padded: NDArray[np.int16] | NDArray[np.float32], length: NDArray[np.int64]) -> pa.ListArray:
     """The first `length` values of every row of a padded array, as an Arrow list column."""
     offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
     values = padded[np.arange(padded.shape[1]) < length[:, None]]

@@ -172,9 +172,9 @@ def _problems(world: World) -> list[str]:
 _PAPER = World(
     name="paper",
     groups=(
-        Group(name="passers-by", share=0.55, click_rate=0.0065, revenue=12.0, touch_probability=0.25),
-        Group(name="regulars", share=0.28, click_rate=0.021, revenue=18.0, touch_probability=0.45),
-        Group(name="shoppers", share=0.12, click_rate=0.058, revenue=25.0, touch_probability=0.75),
+        Group(name="passers-by", share=0.55, click_rate=0.0065, revenue=12.0, touch_probability=0.1),
+        Group(name="regulars", share=0.28, click_rate=0.021, revenue=18.0, touch_probability=0.6),
+        Group(name="shoppers", share=0.12, click_rate=0.058, revenue=25.0, touch_probability=0.8),
         Group(name="fans", share=0.05, click_rate=0.095, revenue=40.0, touch_probability=0.85),
     ),
     change=Change(touched=("regulars", "shoppers", "fans"), strength=0.5, accuracy=0.9, cold_lift=6.5),

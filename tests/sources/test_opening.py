@@ -237,7 +237,10 @@ def test_refused(folder: Path) -> None:
         "logs/a/1.parquet: this file is named twice, so its rows would count twice. Leave one out."
     )
     assert refused([]) == "the list of logs is empty: expected at least one path."
-    begin = "cannot be read: expected a path, a list of paths, or an Arrow, pandas or Polars table."
+    begin = (
+        "cannot be read: expected a path, a list of paths, SQL (foretest.Sql), a DuckDB relation, or an Arrow, pandas,"
+        " Polars or Spark table."
+    )
     assert refused(3) == f"a log of type int {begin}"
     assert refused(["logs", 3]) == f"a log of type list {begin}"
 

@@ -1,0 +1,299 @@
+"""From a laptop to a cluster: `python benchmarks/scale.py [--folder FOLDER] [--peer PYTHON]`.
+
+Every figure is a ratio of two things measured in this run, in turns, the least of each. Prints a Markdown table and
+writes it into docs/scale.md. `--peer` is a Python that has Open Bandit Pipeline 0.5.7; else its rows are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pages import DOCS, into_page
+from speed import COLUMNS, SCAN, SETTINGS, K, M, command, write_log
+
+FORETEST = str(Path(sys.executable).with_name("foretest"))
+HERE = Path(__file__).parent
+Row = tuple[str, str, str]
+PIECE = 1_000_000  # rows of a file
+
+
+def files(folder: Path, millions: int) -> list[str]:
+    """Files of a million rows; those that are there are used again."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"piece-{i:02d}.parquet" for i in range(millions)]
+    for i, path in enumerate(paths):
+        if not path.exists():
+            print(f"writing {path.name}", file=sys.stderr)
+            write_log(path, PIECE, seed=i)
+    return [str(path) for path in paths]
+
+
+def run(paths: list[str], settings: Path, *options: str) -> tuple[float, float, float, str]:
+    return command(FORETEST, "run", *paths, "-c", str(settings), "--json", *options)
+
+
+def least(times: int, *work: Callable[[], float]) -> list[float]:
+    """The least of each, measured in turns."""
+    seen = [[w() for w in work] for _ in range(times)]
+    return [min(column) for column in zip(*seen, strict=True)]
+
+
+def scan(paths: list[str]) -> float:
+    return sum(float(command(sys.executable, "-c", SCAN, path, ",".join(COLUMNS))[3]) for path in paths)
+
+
+def full_run(folder: Path, settings: Path) -> list[Row]:
+    """CPU over a bare scan, two cores over one, memory that does not grow."""
+    small, five = folder / "log-1000.parquet", files(folder, 5)
+    if not small.exists():
+        write_log(small, 1000)
+    one_core = ("--threads", "1")
+    start, start_wall = least(3, lambda: run([str(small)], settings, *one_core)[0]), None
+    start_wall = min(run([str(small)], settings)[1] for _ in range(3))
+    cpu, floor = least(3, lambda: run(five, settings, *one_core)[0], lambda: scan(five))
+    wall = least(2, lambda: run(five, settings)[1], lambda: run(five, settings, *one_core)[1])
+    peaks = [run(files(folder, n), settings, *one_core)[2] for n in (2, 20)]
+    ratio = (cpu - start[0]) / floor
+    return [
+        ("full run, 5 M displays, CPU beyond 1 000 rows over a bare scan", f"**{ratio:.2f}**", "≤ 1.5"),
+        ("wall time on two cores over one", f"{(wall[0] - start_wall) / (wall[1] - start_wall):.2f}", "≤ 0.6"),
+        ("peak memory at 20 M rows, MB", f"{peaks[1]:.0f}", "< 600"),
+        ("peak memory at 20 M rows over that at 2 M", f"{peaks[1] / peaks[0]:.2f}", "≤ 1.1"),
+    ]
+
+
+BYTES = """
+import sys, foretest as ft
+with open('/proc/self/io') as io: before = int(io.readline().split()[1])
+ft.OfflineTest.from_toml(sys.argv[1]).replace(estimators=['point-ncis-adaptive']).run(sys.argv[2], threads=1)
+with open('/proc/self/io') as io: print(int(io.readline().split()[1]) - before)
+"""
+
+
+def packed(folder: Path, settings: Path) -> list[Row]:
+    """The adaptive estimator on a packed log: CPU and bytes, against the full run on the plain log."""
+    two, out = files(folder, 2), folder / "packed"
+    small, small_packed = str(folder / "log-1000.parquet"), folder / "packed-1000"
+    only = ("--estimators", "point-ncis-adaptive", "--threads", "1")
+    for paths, place in (([small], small_packed), (two, out)):
+        command(FORETEST, "pack", *paths, "-c", str(settings), "-o", str(place))
+    full, start_full, quick, start_quick = least(
+        3,
+        lambda: run(two, settings, "--threads", "1")[0],
+        lambda: run([small], settings, "--threads", "1")[0],
+        lambda: run([str(out)], settings, *only)[0],
+        lambda: run([str(small_packed)], settings, *only)[0],
+    )
+    read = int(command(sys.executable, "-c", BYTES, str(settings), str(out))[3])
+    whole = sum(Path(path).stat().st_size for path in two)
+    ratio = max(0.0, quick - start_quick) / (full - start_full)
+    return [
+        ("adaptive PointNCIS on a packed log over the full run on the plain one, 2 M rows", f"{ratio:.3f}", "≤ 0.2"),
+        ("bytes it reads, of the plain log's", f"{read / whole:.1%}", "≤ 2 %"),
+    ]
+
+
+def normaliser() -> list[Row]:
+    """1/variance/time of q(x): the kernel with the last slot summed out, against NumPy's Gumbel top-K."""
+    from foretest.kernels import normaliser as kernel
+
+    g = np.random.default_rng(0)
+    rows, draws, cap = 400, 256, 20.0
+    p = g.normal(size=(rows, M))
+    t = p + g.normal(scale=0.8, size=(rows, M))
+    starts, sizes, slots = np.arange(rows) * M, np.full(rows, M), np.full(rows, K)
+    keys = g.integers(0, 1 << 62, rows).astype(np.uint64)
+
+    def ours(count: int = draws) -> np.ndarray:
+        return kernel.draws(
+            t.ravel(), starts, p.ravel(), starts, sizes, slots, 1.0, 1.0,
+            keys, 0, 1, 0, count, True, kernel.Z, cap, False,
+        )  # fmt: skip
+
+    def log_prob(scores: np.ndarray, shown: np.ndarray) -> np.ndarray:
+        e = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        held = np.take_along_axis(e, shown, axis=-1)
+        tails = e.sum(axis=-1, keepdims=True) - np.concatenate(
+            [np.zeros_like(held[..., :1]), np.cumsum(held, axis=-1)[..., :-1]], axis=-1
+        )
+        return (np.log(held) - np.log(tails)).sum(axis=-1)
+
+    def gumbel() -> np.ndarray:
+        noisy = t[:, None, :] + g.gumbel(size=(rows, draws, M))
+        shown = np.argpartition(-noisy, K, axis=2)[:, :, :K]
+        order = np.argsort(-np.take_along_axis(noisy, shown, axis=2), axis=2)
+        shown = np.take_along_axis(shown, order, axis=2)
+        every = np.broadcast_to(t[:, None, :], noisy.shape), np.broadcast_to(p[:, None, :], noisy.shape)
+        log_w = log_prob(every[0], shown) - log_prob(every[1], shown)
+        return np.exp(np.minimum(0.0, np.log(cap) - log_w))
+
+    def timed(work: Callable[[], np.ndarray]) -> Callable[[], float]:
+        def measure() -> float:
+            start = time.process_time()
+            work()
+            return time.process_time() - start
+
+        return measure
+
+    mine, theirs = ours(), gumbel()
+    np.testing.assert_allclose(mine.mean(), theirs.mean(), atol=0.005)
+    seconds = least(5, timed(ours), timed(gumbel))
+    efficiency = [1.0 / (z.var(axis=1).mean() * s) for z, s in zip((mine, theirs), seconds, strict=True)]
+    ratio = efficiency[0] / efficiency[1]
+    return [("pointwise normaliser against NumPy's Gumbel top-K, at equal accuracy", f"{ratio:.0f}×", "≥ 20×")]
+
+
+def saved(folder: Path, settings: Path) -> list[Row]:
+    """Thirty days of sums, merged and analysed."""
+    days = folder / "days"
+    days.mkdir(exist_ok=True)
+    pieces = files(folder, 20)
+    for day in range(30):
+        if not (days / f"{day:02d}.parquet").exists():
+            log = folder / f"day-{day:02d}.parquet"
+            source = pieces[day] if day < len(pieces) else str(log)
+            if day >= len(pieces):
+                write_log(log, 200_000, seed=100 + day)
+            command(FORETEST, "aggregate", source, "-c", str(settings), "-o", str(days / f"{day:02d}.parquet"))
+            log.unlink(missing_ok=True)
+    paths = sorted(str(path) for path in days.iterdir())
+    seconds = min(command(FORETEST, "run", *paths, "--json")[1] for _ in range(3))
+    return [("merge and analyse 30 saved aggregates, start-up included, s", f"{seconds:.1f}", "≤ 2")]
+
+
+SPARK = """
+import sys, time
+from pyspark.sql import SparkSession
+import foretest as ft
+spark = (SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+         .config("spark.ui.showConsoleProgress", "false").config("spark.driver.memory", "3g").getOrCreate())
+spark.sparkContext.setLogLevel("OFF")
+spark.sparkContext.pythonExec = sys.executable
+test = ft.OfflineTest.from_toml(sys.argv[1])
+columns = sys.argv[2].split(",")
+log = spark.read.parquet(*sys.argv[3:])
+
+def nothing(batches):
+    for batch in batches:
+        pass
+    return iter(())
+
+def floor():
+    start = time.perf_counter()
+    log.select(*columns).mapInArrow(nothing, "x int").collect()
+    return time.perf_counter() - start
+
+def run():
+    start = time.perf_counter()
+    test.run(log)
+    return time.perf_counter() - start
+
+floor(), run()
+seen = [(floor(), run()) for _ in range(3)]
+print(min(r for _, r in seen) / min(f for f, _ in seen))
+"""
+
+
+def spark(folder: Path, settings: Path) -> list[Row]:
+    text = command(sys.executable, "-c", SPARK, str(settings), ",".join(COLUMNS), *files(folder, 4))[3]
+    return [("Spark local[2] over a no-op mapInArrow of the same 4 M rows, wall", f"{float(text):.2f}", "≤ 1.4")]
+
+
+def peer(python: str | None) -> list[Row]:
+    """Open Bandit Pipeline, in its own environment, on the same arrays."""
+    if python is None:
+        return []
+    answers = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, interpreter in (("make", sys.executable), ("obp", python), ("foretest", sys.executable)):
+            words = [interpreter, str(HERE / "peer.py"), name, folder]
+            out = subprocess.run(words, capture_output=True, text=True, check=True)
+            answers[name] = json.loads(out.stdout.strip().splitlines()[-1])
+    theirs, ours = answers["obp"], answers["foretest"]
+    for key in ("ipw", "snipw", "slate"):
+        assert abs(theirs[key]["value"] - ours[key]["value"]) < 1e-6 * abs(theirs[key]["value"]), key
+    rows: list[Row] = []
+    for key, title, goal in (
+        ("ipw", "Open Bandit Pipeline, IPW: value and 1000 resamples, 1 M rounds: its time over ours", "≥ 50×"),
+        ("snipw", "the same, SNIPW", "≥ 50×"),
+        ("slate", "its slate estimator SIPS, 32 000 slates, 100 resamples: its time over ours", "≥ 100×"),
+    ):
+        rows.append((title, f"{theirs[key]['seconds'] / ours[key]['seconds']:.0f}×", goal))
+    rows.append(("our peak memory over its", f"{ours['peak'] / theirs['peak']:.2f}", "≤ 0.33"))
+    return rows
+
+
+def growth(folder: Path, settings: Path) -> str:
+    """CPU seconds beyond start-up, by rows; ns a row of the kernels by M and K."""
+    from foretest.kernels.plackett_luce import log_prob
+
+    start = min(run([str(folder / "log-1000.parquet")], settings, "--threads", "1")[0] for _ in range(3))
+    lines = ["| rows | CPU s beyond start-up | µs a row |", "| ---: | ---: | ---: |"]
+    for millions in (1, 2, 4, 8, 16):
+        cpu = run(files(folder, millions), settings, "--threads", "1")[0] - start
+        lines.append(f"| {millions} M | {cpu:.1f} | {cpu / millions:.2f} |")
+    g = np.random.default_rng(0)
+    lines += ["", "| M | K | log-probability, ns a row | ns a row over M + K |", "| ---: | ---: | ---: | ---: |"]
+    for m, k in [(10, 4), (100, 4), (1000, 4), (100, 1), (100, 5), (100, 10), (100, 20)]:
+        rows = 2_000_000 // m
+        scores = g.normal(size=(rows, m)).ravel()
+        shown = np.argsort(g.random((rows, m)), axis=1)[:, :k].astype(np.int32).ravel()
+        args = (scores, np.arange(rows) * m, np.full(rows, m), shown, np.arange(rows) * k, np.full(rows, k), 1.0)
+        log_prob(*args)
+        seen = []
+        for _ in range(5):
+            begin = time.process_time()
+            log_prob(*args)
+            seen.append(time.process_time() - begin)
+        each = min(seen) / rows * 1e9
+        lines.append(f"| {m} | {k} | {each:.0f} | {each / (m + k):.1f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--folder", type=Path, help="where the simulated logs (4 GB) are kept; default: nowhere")
+    parser.add_argument("--peer", help="a Python with Open Bandit Pipeline 0.5.7")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="foretest-scale-") as temporary:
+        folder = options.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        settings = folder / "settings.toml"
+        settings.write_text(SETTINGS, encoding="utf-8")
+        rows: list[Row] = []
+        for part in (
+            lambda: full_run(folder, settings),
+            lambda: packed(folder, settings),
+            normaliser,
+            lambda: saved(folder, settings),
+            lambda: spark(folder, settings),
+            lambda: peer(options.peer),
+        ):
+            found = part()
+            for row in found:
+                print(f"| {' | '.join(row)} |", file=sys.stderr, flush=True)
+            rows += found
+        grown = growth(folder, settings)
+    text = "\n".join([
+        f"Python {platform.python_version()}, PyArrow {pa.__version__}, NumPy {np.__version__}, {os.cpu_count()} shared"
+        f" cores; M = {M}, K = {K}, 0.5 % rewarded.",
+        "", "| what | measured | goal |", "| --- | ---: | ---: |", *(f"| {' | '.join(row)} |" for row in rows),
+        "", grown,
+    ])  # fmt: skip
+    print(text)
+    into_page(DOCS / "scale.md", "scale", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Where a log is folded: by threads on this machine, or by Spark's tasks on many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from foretest.aggregates import Aggregates
+from foretest.engines import local
+from foretest.engines.local import Progress
+from foretest.engines.spark import SparkFrame
+from foretest.engines.spark import aggregate as aggregate_in_spark
+from foretest.engines.spark import value_model_rows as rows_from_spark
+from foretest.log import Reader
+from foretest.plan import Plan
+from foretest.sources import BATCH_ROWS, Source
+
+
+def aggregate(
+    source: Source,
+    reader: Reader,
+    plan: Plan,
+    *,
+    threads: int | None = None,
+    batch_rows: int = BATCH_ROWS,
+    progress: Progress | None = None,
+) -> Aggregates:
+    """Fold a log, where its rows are."""
+    if isinstance(source, SparkFrame):
+        return aggregate_in_spark(source, reader, plan)
+    return local.aggregate(source, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress)
+
+
+def value_model_rows(
+    source: Source, reader: Reader, progress: Progress | None = None
+) -> Iterator[tuple[Any, Any, Any]]:
+    """Features, rewards and units that V(x) is fitted on."""
+    if isinstance(source, SparkFrame):
+        yield from rows_from_spark(source, reader)
+        return
+    for rows in local.read_rows(source, reader):
+        if progress is not None:
+            progress(len(rows))
+        yield rows.features, rows.rewards, rows.unit

@@ -1,0 +1,25 @@
+"""The rows of a log as one batch, for what is measured row by row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from foretest.displays import Displays, Floats
+from foretest.engines.local import read_rows
+from foretest.log import Reader
+from foretest.offline import OfflineTest
+from foretest.sources import open_source
+
+
+def read_displays(test: OfflineTest, log: Any, most: int) -> tuple[Displays, Floats]:
+    """The displays of the log's first batches, until there are `most`, and the first metric's rewards."""
+    displays, rewards, count = [], [], 0
+    for rows in read_rows(open_source(log), Reader(test.settings)):
+        displays.append(rows.displays)
+        rewards.append(rows.rewards[:, 0])
+        count += len(rows)
+        if count >= most:
+            break
+    return Displays.concatenate(displays), np.concatenate(rewards)

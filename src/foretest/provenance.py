@@ -1,0 +1,120 @@
+"""Where a result comes from: versions, a fingerprint of what was read, the command. Names, never a folder's path."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foretest._version import __version__
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+PACKAGES = ("numpy", "scipy", "pyarrow", "numba", "scikit-learn")
+FILES_LISTED = 20
+_END = 1 << 16  # bytes of either end of a file that its fingerprint covers
+
+# a leading / or C:\ and the folders after it, but not inside an address such as s3://bucket/folder
+_FOLDERS = re.compile(r"(?<![\w.:/\\~])(?:/|[A-Za-z]:[\\/])(?:[^\s'\"()\[\]{}/\\:;,|<>]+[/\\])*(?=[^\s'\"()/\\])")
+
+
+def versions() -> dict[str, str]:
+    """Of Foretest, Python and the packages that digits depend on."""
+    return {"foretest": __version__, "python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+
+
+def public(text: str) -> str:
+    """The text without the folders of absolute paths: what a machine is called is nobody's business.
+
+    >>> public("--config=/home/ada/tests/a.toml"), public("logs/a.parquet"), public("s3://shop/logs/a.parquet")
+    ('--config=a.toml', 'logs/a.parquet', 's3://shop/logs/a.parquet')
+    """
+    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):  # their names may hold spaces
+        if folder != folder.parent:
+            text = text.replace(f"{folder}/", short)
+    return _FOLDERS.sub("", text)
+
+
+# options that say where and how results are shown, not what they are
+_OUTPUT = {"-o": 1, "--out": 1, "--fail-on": 1, "--threads": 1, "--json": 0, "--figures": 0}
+
+
+def command_line(words: Sequence[str]) -> str:
+    """The command that gives the same numbers: without options of output, of many logs in a row the first three.
+
+    >>> command_line(["foretest", "run", "/data/a b.parquet", "-c", "test.toml", "-o", "out"])
+    "foretest run 'a b.parquet' -c test.toml"
+    """
+    said: list[str] = []
+    run = skip = 0
+    for word in words:
+        name, given, _ = word.partition("=")
+        if skip or name in _OUTPUT:
+            skip = skip - 1 if skip else 0 if given else _OUTPUT[name]
+            continue
+        run = 0 if word.startswith("-") else run + 1
+        if run <= 8:
+            said.append(shlex.quote(public(word)))
+        elif run == 9:
+            said[-3:] = ["…"]
+    return " ".join(said)
+
+
+def files_of(log: Any) -> list[Path]:
+    """The files behind a log that was given by name; none for a table or a stream."""
+    from foretest.sources import open_source
+
+    named = isinstance(log, str | Path) or (
+        isinstance(log, list | tuple) and bool(log) and all(isinstance(item, str | Path) for item in log)
+    )
+    return list(getattr(open_source(log), "paths", [])) if named else []
+
+
+def fingerprint(path: Path) -> str:
+    """BLAKE2b of a file's size, its first and last 64 KiB and, of a Parquet file, the whole footer (which holds the
+    schema and, for every row group and column, place, size and statistics). Cheap at any size; not of every byte.
+    """
+    size = path.stat().st_size
+    digest = hashlib.blake2b(f"{size}\n".encode(), digest_size=16)
+    with path.open("rb") as file:
+        digest.update(file.read(_END))
+        file.seek(max(0, size - 8))
+        end = file.read(8)
+        footer = int.from_bytes(end[:4], "little") + 8 if end[4:] == b"PAR1" else 0
+        file.seek(max(0, size - max(footer, _END)))
+        digest.update(file.read())
+    return digest.hexdigest()
+
+
+def files_read(paths: Iterable[Path]) -> dict[str, Any]:
+    """How many files, their bytes, one fingerprint over all in order, and the first of them by name."""
+    paths = list(paths)
+    marks = [fingerprint(path) for path in paths]
+    listed = zip(paths[:FILES_LISTED], marks, strict=False)
+    return {
+        "count": len(paths),
+        "bytes": sum(path.stat().st_size for path in paths),
+        "fingerprint": hashlib.blake2b("\n".join(marks).encode(), digest_size=16).hexdigest(),
+        "files": [{"name": path.name, "bytes": path.stat().st_size, "fingerprint": mark} for path, mark in listed],
+    }
+
+
+def inputs_of(**logs: Any) -> dict[str, Any]:
+    """{"inputs": …} of the logs that were given by name; nothing where none was."""
+    found = {role: files_read(files) for role, log in logs.items() if (files := files_of(log))}
+    return {"inputs": found} if found else {}
+
+
+def rows_fingerprint(*counts: npt.NDArray[Any]) -> str:
+    """BLAKE2b of counts: rows by bucket of units, rewarded rows by metric. It is known for any kind of log and the
+    same however the rows are cut into files; it is not a hash of every value."""
+    digest = hashlib.blake2b(digest_size=16)
+    for column in counts:
+        digest.update(column.astype("<i8").tobytes())
+    return digest.hexdigest()

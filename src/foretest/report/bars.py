@@ -1,0 +1,67 @@
+"""Intervals as bars in the rows of a table: where each begins and ends, in percent of the bar's width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Span(NamedTuple):
+    """An estimate and its limits; None where there is none."""
+
+    lower: float | None
+    middle: float | None
+    upper: float | None
+    sound: bool = True  # may it set the scale? one without evidence may not
+
+
+class Bar(NamedTuple):
+    """A drawn interval, in percent from the left; `cut` says at which ends it goes on beyond the scale."""
+
+    zero: float
+    begin: float
+    width: float
+    point: float | None
+    cut_left: bool
+    cut_right: bool
+
+    @property
+    def style(self) -> str:
+        """The bar as CSS variables."""
+        point = "" if self.point is None else f";--point:{self.point:.2f}%"
+        return f"--zero:{self.zero:.2f}%;--begin:{self.begin:.2f}%;--width:{self.width:.2f}%{point}"
+
+
+def bars(spans: Sequence[Span]) -> list[Bar | None]:
+    """Bars on one scale, which holds 0 and the sound spans; None where there is nothing to draw.
+
+    >>> [bar.style for bar in bars([Span(-1.0, 1.0, 3.0), Span(0.0, 9.0, 99.0, sound=False)])]  # doctest: +ELLIPSIS
+    ['--zero:27.27%;--begin:4.55%;--width:90.91%;--point:50.00%', '--zero:27.27%;--begin:27.27%;...']
+    """
+    lowest, highest = scale(spans)
+    return [_bar(span, lowest, highest) for span in spans]
+
+
+def scale(spans: Sequence[Span]) -> tuple[float, float]:
+    """The ends of the scale: 0 and the sound spans, with a margin; all spans where none is sound."""
+    for chosen in ([s for s in spans if s.sound], list(spans)):
+        values = [v for span in chosen for v in span[:3] if v is not None and math.isfinite(v)]
+        if values:
+            lowest, highest = min(0.0, *values), max(0.0, *values)
+            margin = 0.05 * (highest - lowest) or 1.0
+            return lowest - margin, highest + margin
+    return -1.0, 1.0
+
+
+def _bar(span: Span, lowest: float, highest: float) -> Bar | None:
+    if span.lower is None or span.upper is None:
+        return None
+
+    def place(value: float) -> float:
+        return 100.0 * (min(max(value, lowest), highest) - lowest) / (highest - lowest)
+
+    begin, end = place(span.lower), place(span.upper)
+    inside = span.middle is not None and lowest <= span.middle <= highest
+    point = place(span.middle) if inside and span.middle is not None else None
+    return Bar(place(0.0), begin, end - begin, point, span.lower < lowest, span.upper > highest)

@@ -1,0 +1,176 @@
+"""Uplifts side by side: a row an estimate, its interval a line, its verdict a colour and a shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil, floor, log10
+from statistics import median
+from typing import Any, NamedTuple
+
+from foretest.report.charts.parts import Spec, frame, percent_axis, said
+from foretest.report.digits import num, pct
+from foretest.report.theme import VERDICTS, WIDTH
+from foretest.result import Estimate
+
+_STEP = 46  # pixels of a row
+_WIDE = 6.0  # times the usual width: an interval beyond it is cut at the frame
+
+
+class Row(NamedTuple):
+    """A row of the plot: an estimator of one metric, or a metric of one test."""
+
+    label: str
+    estimate: Estimate
+    leads: bool = False
+
+
+def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth: float | None = None) -> Spec:
+    """Relative uplifts with their intervals. One much wider than the rest goes on beyond the frame, with an arrow.
+
+    Labels come from users: they are values in the data, never part of an expression.
+    """
+    drawn = [row for row in rows if row.estimate.rel_effect_size is not None]
+    lowest, highest = _domain(drawn, truth)
+    order = [row.label for row in drawn]
+    y = {"field": "label", "type": "nominal", "sort": None, "scale": {"domain": order},
+         "axis": {"title": None, "labelLimit": 220, "domain": False}}  # fmt: skip
+    x = {"type": "quantitative", "scale": {"domain": [lowest, highest], "nice": False}}
+    axis = percent_axis("uplift over the control", sign=True, values=ticks(lowest, highest))
+    values = [_values(row, confidence_level, lowest, highest) for row in drawn]
+    data = {"values": values}
+    looks = {"color": {"field": "colour", "type": "nominal", "scale": None}}
+    tooltip = [said("label", "estimate of"), said("uplift", "uplift"), said("interval", "interval"),
+               said("treatment", "treatment"), said("positives", "effective positives"),
+               said("verdict", "verdict")]  # fmt: skip
+    lines = {
+        "data": {"values": [v for v in values if v["from"] is not None]},
+        "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round"},
+        "encoding": {"x": {"field": "from", **x, "axis": axis}, "x2": {"field": "to"}, "y": y, **looks,
+                     "tooltip": tooltip},
+    }  # fmt: skip
+    points = {
+        "data": {"values": [v for v in values if lowest <= v["value"] <= highest]},
+        "mark": {"type": "point", "filled": True, "size": 140, "opacity": 1},
+        "encoding": {"x": {"field": "value", **x, "axis": axis}, "y": y, **looks,
+                     "shape": {"field": "shape", "type": "nominal", "scale": None}, "tooltip": tooltip},
+    }  # fmt: skip
+    texts = [
+        {
+            "data": data,
+            "mark": {"type": "text", "dy": -15, "fontSize": 12, "aria": False, **look},
+            "encoding": {
+                "x": {"field": "at", **x, "axis": axis},
+                "y": y,
+                "text": {"field": "uplift", "type": "nominal"},
+            },
+        }
+        for look in ({"style": "halo"}, {})  # the first is wider, in the colour of the ground, where a theme has it
+    ]
+    layers = [*_lead(drawn, y), _zero(x, axis), *_truth(truth, x, axis), lines, *_arrows(values, x, y, axis, looks),
+              points, *texts]  # fmt: skip
+    numbers = [
+        f"{row.label}: {pct(row.estimate.rel_effect_size, sign=True)}"
+        f" ({_interval(row.estimate)}), {row.estimate.verdict}."
+        for row in drawn
+    ]
+    known = [] if truth is None else [f"The true uplift is {pct(truth, sign=True)}."]
+    level = f"{100 * confidence_level:g} %"
+    return frame(
+        title, [], " ".join([f"Relative uplifts with {level} intervals.", *numbers, *known]),
+        width=WIDTH, height=_STEP * max(1, len(drawn)), layer=layers,
+    )  # fmt: skip
+
+
+def _domain(rows: Sequence[Row], truth: float | None) -> tuple[float, float]:
+    """The ends of the axis: 0, the truth, all points that are not far out, all intervals that are not very wide."""
+    spans = [(row, *_limits(row.estimate)) for row in rows]
+    usual = median([upper - lower for _, lower, upper in spans]) if spans else 0.0
+    chosen = [(lo, up) for row, lo, up in spans if row.leads or up - lo <= _WIDE * usual] or [(-0.1, 0.1)]
+    ends = [0.0, *(v for pair in chosen for v in pair), *([] if truth is None else [truth])]
+    lowest, highest = min(ends), max(ends)
+    margin = 0.06 * (highest - lowest) or 0.01
+    return lowest - margin, highest + margin
+
+
+def ticks(lowest: float, highest: float, most: int = 7) -> list[float]:
+    """Round values within the ends, at most that many.
+
+    >>> ticks(-0.28, 0.31)
+    [-0.2, -0.1, 0.0, 0.1, 0.2, 0.3]
+    """
+    power = 10.0 ** floor(log10(highest - lowest))
+    step = next(s for s in (power * m for m in (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0)) if (highest - lowest) / s < most)
+    return [float(f"{k * step:.12g}") for k in range(ceil(lowest / step), floor(highest / step) + 1)]
+
+
+def _limits(estimate: Estimate) -> tuple[float, float]:
+    middle = estimate.rel_effect_size or 0.0
+    lower, upper = estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper
+    return middle if lower is None else lower, middle if upper is None else upper
+
+
+def _values(row: Row, confidence_level: float, lowest: float, highest: float) -> dict[str, Any]:
+    e, (lower, upper) = row.estimate, _limits(row.estimate)
+    sign = VERDICTS[e.verdict]
+    has = e.rel_effect_size_ci_lower is not None
+    middle = e.rel_effect_size or 0.0
+    return {
+        "label": row.label, "value": middle, "at": min(max(middle, lowest), highest),
+        "from": max(lower, lowest) if has and lower < highest else None,
+        "to": min(upper, highest) if has and upper > lowest else None,
+        "beyond": ("left" if lower < lowest else "") + ("right" if upper > highest else ""),
+        "colour": sign.colour, "shape": sign.shape,
+        "uplift": pct(middle, sign=True), "interval": f"{100 * confidence_level:g} %: {_interval(e)}",
+        "treatment": num(e.treatment), "positives": num(e.effective_positives), "verdict": e.verdict,
+    }  # fmt: skip
+
+
+def _interval(estimate: Estimate) -> str:
+    if estimate.rel_effect_size_ci_lower is None:
+        return "no interval"
+    limits = estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper
+    return " to ".join(pct(limit, sign=True) for limit in limits)
+
+
+def _lead(rows: Sequence[Row], y: Spec) -> list[Spec]:
+    """The headline's row stands on a shade."""
+    leading = [{"label": row.label} for row in rows if row.leads]
+    if not leading or len(rows) == 1:
+        return []
+    encoding = {"y": y, "x": {"value": 0}, "x2": {"value": "width"}}
+    return [
+        {
+            "data": {"values": leading},
+            "mark": {"type": "rect", "style": "shade", "aria": False},
+            "encoding": encoding,
+        }
+    ]
+
+
+def _zero(x: Spec, axis: Spec) -> Spec:
+    encoding = {"x": {"field": "value", **x, "axis": axis}}
+    return {"data": {"values": [{"value": 0.0}]}, "mark": {"type": "rule", "style": "guide"}, "encoding": encoding}
+
+
+def _truth(truth: float | None, x: Spec, axis: Spec) -> list[Spec]:
+    if truth is None:
+        return []
+    data = {"values": [{"value": truth, "text": f"truth {pct(truth, sign=True)}"}]}
+    where = {"x": {"field": "value", **x, "axis": axis}}
+    text = {"type": "text", "align": "left", "dx": 5, "dy": -2, "baseline": "bottom", "fontWeight": 600, "aria": False}
+    return [
+        {"data": data, "mark": {"type": "rule", "style": "strong", "strokeDash": [2, 3]}, "encoding": where},
+        {"data": data, "mark": text, "encoding": {**where, "y": {"value": 0}, "text": {"field": "text"}}},
+    ]
+
+
+def _arrows(values: list[dict[str, Any]], x: Spec, y: Spec, axis: Spec, looks: Spec) -> list[Spec]:
+    """Where an interval goes on beyond the frame."""
+    layers = []
+    for side, field, angle in (("left", "from", -90), ("right", "to", 90)):
+        cut = [value for value in values if side in value["beyond"] and value[field] is not None]
+        if cut:
+            mark = {"type": "point", "shape": "triangle-up", "angle": angle, "filled": True, "size": 90, "opacity": 1}
+            encoding = {"x": {"field": field, **x, "axis": axis}, "y": y, **looks}
+            layers.append({"data": {"values": cut}, "mark": mark, "encoding": encoding})
+    return layers

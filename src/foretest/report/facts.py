@@ -1,0 +1,133 @@
+"""The health strip: what a reader should know of the log before the result, each fact with its meaning and state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from foretest.report.blocks import Fact
+from foretest.report.digits import NONE, chance, count, num, pct, tally
+from foretest.report.words import things
+from foretest.result import Result
+from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSUPPORTED
+
+_FEW_UNITS = 30  # below, intervals take Student's quantiles
+_SOME_POSITIVES = 100.0  # over it, misses above the upper limit are 6 to 7 % at a nominal 5 %
+
+
+def offline_facts(result: Result) -> list[Fact]:
+    """Of an offline test; metrics beyond the first stand in the details."""
+    log, health, analysis = result.log, result.health, result.settings["analysis"]
+    name = next(iter(result.metrics))
+    metric = result.metrics[name]
+    effective = {m: v.estimates[v.headline or ""].effective_positives or 0.0 for m, v in result.metrics.items()}
+    positives, cap, kept = log["positives"], analysis["cap"], health["treatment_mass_kept"]
+    unsupported = health["unsupported_rows"]
+    return [
+        _rows(log),
+        _units(log, result.settings["log"].get("unit")),
+        Fact("rewarded rows", tally(positives[name]),
+             f"Displays with a reward above 0 in {name}. Only these carry information on the treatment's value.",
+             _state(positives[name], FEWEST_POSITIVES, _SOME_POSITIVES), _rest(positives, name, "{:,}")),
+        Fact(f"effective {things(name)}", count(effective[name]),
+             f"How many equally weighted rewards would be worth as much to {metric.headline}. A few heavy weights make"
+             f" it small. Below {FEWEST_POSITIVES:.0f} the log cannot answer; over {_SOME_POSITIVES:.0f} its intervals"
+             " hold.",
+             _state(effective[name], FEWEST_POSITIVES, _SOME_POSITIVES), _rest(effective, name, None)),
+        Fact("treatment mass kept", pct(kept),
+             f"The share of what the treatment would show that the log can speak for at cap {cap:g} (the mean capped"
+             " weight; chance can lift it a little over 100 %). What is missing is modelled, not measured.",
+             _state(kept, 0.5, 0.9)),
+        Fact("rows above the cap", pct(health["capped_share"]),
+             f"Displays whose weight exceeds the cap of {cap:g}: the treatment was far likelier to show what was shown"
+             " than the control was. They are few and heavy.",
+             _state(-(health["capped_share"] or 0.0), -0.05, -0.01)),
+        Fact("unsupported rows", f"{unsupported:,}",
+             "Rewarded displays for which the control shows so little of what the treatment would that no weight can"
+             f" stand for it. Over {MOST_UNSUPPORTED:.0%} of the rewarded rows the log cannot answer."
+             .replace("%", "\N{NO-BREAK SPACE}%"),
+             _state(-unsupported / max(1, max(positives.values())), -MOST_UNSUPPORTED, -1e-12)),
+    ]  # fmt: skip
+
+
+def online_facts(result: Result) -> list[Fact]:
+    """Of an online test: both arms, their split, and what could be seen."""
+    control, treatment, check = result.log, result.log["treatment"], result.health["sample_ratio"]
+    unit = result.settings["log"].get("unit")
+    name = next(iter(result.metrics))
+    metric = result.metrics[name]
+    positives = [arm["positives"][name] for arm in (control, treatment)]
+    effective = metric.estimates[metric.headline or ""].effective_positives or 0.0
+    smallest = result.health["minimum_detectable_effect"].get(name, {})
+    known = check["p_value"] is not None
+    observed = " : ".join(f"{100.0 * share:.1f}" for share in check["observed"]) if known else NONE
+    facts = [
+        Fact(f"{arm} rows", tally(log["rows"]), f"Displays in the {arm}'s log.", _state(log["rows"], 1, 1),
+             _units_detail(log, unit))
+        for arm, log in (("control", control), ("treatment", treatment))
+    ]  # fmt: skip
+    return [
+        *facts,
+        Fact("rewarded rows", tally(sum(positives)), f"Displays with a reward above 0 in {name}, in both arms.",
+             _state(min(positives), FEWEST_POSITIVES, _SOME_POSITIVES), f"{positives[0]:,} and {positives[1]:,}"),
+        Fact(f"effective {things(name)}", count(effective),
+             "How many equal rewards would be worth as much, in the arm that has fewer."
+             f" Below {FEWEST_POSITIVES:.0f} the test cannot answer.",
+             _state(effective, FEWEST_POSITIVES, _SOME_POSITIVES)),
+        Fact("sample ratio", observed,
+             "The units in control and treatment, in per cent, against the designed split. A mismatch (p below 0.001)"
+             " means that the arms are not comparable: something but the treatment tells them apart.",
+             "alert" if check["alert"] else "watch" if check["days"] else "fine", f"p = {chance(check['p_value'])}"),
+        Fact("smallest uplift to see", pct(smallest.get("relative")),
+             f"The minimum detectable effect in {name}: a true uplift of this size would be called in"
+             f" {100 * (smallest.get('power') or 0.8):g}\N{NO-BREAK SPACE}% of such tests.",
+             "fine", num(smallest.get("absolute")) + " absolute"),
+    ]  # fmt: skip
+
+
+def summary(facts: list[Fact]) -> str:
+    """Which facts want attention."""
+    named = [fact.name for fact in facts if fact.state != "fine"]
+    if not named:
+        return "Nothing here needs attention."
+    return f"{'This needs' if len(named) == 1 else 'These need'} attention: {', '.join(named)}."
+
+
+def _rows(log: dict[str, Any]) -> Fact:
+    meaning = f"{log['rows']:,} displays in the log: one row is one list of recommendations that was shown."
+    return Fact("rows", tally(log["rows"]), meaning, _state(log["rows"], 1, 1))
+
+
+def _units(log: dict[str, Any], unit: str | None) -> Fact:
+    about = "about " if log.get("units_approximate") else ""
+    meaning = (
+        f"Who is independent of whom: different values of {unit}. Intervals are over units, not rows."
+        if unit
+        else "No unit column is named, so every row counts as independent. If one user has many rows, intervals are too"
+        " narrow: name the user's column as unit."
+    )
+    if about:
+        meaning += " Beyond 131,072 units their number is estimated, to about 0.3\N{NO-BREAK SPACE}%."
+    return Fact(
+        "units",
+        f"{'≈' if about else ''}{tally(log['units'])}",
+        meaning,
+        _state(log["units"], FEWEST_UNITS, _FEW_UNITS),
+        unit or "rows",
+    )
+
+
+def _units_detail(log: dict[str, Any], unit: str | None) -> str:
+    about = "about " if log.get("units_approximate") else ""
+    return f"{about}{log['units']:,} units" + (f" ({unit})" if unit else "")
+
+
+def _state(value: float | None, alert: float, watch: float) -> str:
+    """Under `alert` it needs attention, under `watch` a look; what is not known needs neither."""
+    return "fine" if value is None else "alert" if value < alert else "watch" if value < watch else "fine"
+
+
+def _rest(values: dict[str, Any], first: str, form: str | None) -> str:
+    """The same fact of up to three further metrics."""
+    others = [(name, value) for name, value in values.items() if name != first]
+    said = ", ".join(f"{name} {form.format(value) if form else count(value)}" for name, value in others[:3])
+    return said + (", …" if len(others) > 3 else "")

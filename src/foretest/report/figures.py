@@ -1,0 +1,55 @@
+"""Which figures a result has, by name: names of files, whatever the user's metrics and estimators are called."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from foretest.report.charts.cap import cap_chart, cap_estimates_chart
+from foretest.report.charts.correlation import correlation_chart
+from foretest.report.charts.decisions import decisions_chart
+from foretest.report.charts.weights import weights_chart
+
+Figures = dict[str, dict[str, Any]]
+
+
+def result_figures(document: dict[str, Any]) -> Figures:
+    """From the content of result.json; an online test has none."""
+    figures: Figures = {}
+    if document.get("weights") is not None:
+        figures["weights"] = weights_chart(document["weights"])
+    for name, metric in document["metrics"].items():
+        if metric.get("cap_path") is not None:
+            _add(figures, f"cap-{name}", cap_chart(metric["cap_path"]))
+            _add(figures, f"cap-estimates-{name}", cap_estimates_chart(metric["cap_path"]))
+    return figures
+
+
+def agreement_figures(document: dict[str, Any]) -> Figures:
+    """From the content of agreement.json."""
+    figures: Figures = {}
+    for k, (name, metric) in enumerate(document["metrics"].items()):
+        ending = f"-{name}" if k else ""
+        _add(figures, f"correlation{ending}", correlation_chart(metric["table"]))
+        for label in metric["table"]:
+            chart = decisions_chart(metric["tests"], label, document["confidence_level"])
+            _add(figures, f"decisions-{label}{ending}", chart)
+    return figures
+
+
+def file_name(text: str) -> str:
+    """Letters, digits, dots, dashes and underscores, at most 80, no dot or dash in front: safe as the name of a file.
+
+    >>> file_name("cap-click"), file_name("decisions-../a b"), file_name("cap-</script>")
+    ('cap-click', 'decisions-..-a-b', 'cap-script')
+    """
+    return re.sub(r"[^A-Za-z0-9._]+", "-", text).lstrip("-.")[:80].rstrip("-") or "figure"
+
+
+def _add(figures: Figures, name: str, chart: dict[str, Any]) -> None:
+    """Under a safe name; two metrics whose names differ in unsafe characters only are numbered."""
+    safe = stem = file_name(name)
+    number = 2
+    while safe.lower() in {other.lower() for other in figures}:  # as some file systems compare them
+        safe, number = f"{stem}-{number}", number + 1
+    figures[safe] = chart

@@ -1,0 +1,189 @@
+"""One self-contained page: template, stylesheet, script, charts and data in one HTML text.
+
+Every name of a user's is text: templates escape by themselves, data stands in script elements that are not run, and a
+Content-Security-Policy in the page admits its two scripts by hash and no address at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlparse
+
+from foretest._version import __version__
+from foretest.report.blocks import Chart, Document, Link, Table
+from foretest.report.bundle import notices, vega_bundle
+from foretest.report.embed import chart_colours, chart_config, lean, packed_json, policy_hash, script_json
+from foretest.report.origin import origin
+from foretest.report.words import SIGNS
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+LARGEST = 1_600_000  # bytes of a page, whatever it is about
+_CHARTS = 300_000  # bytes of charts beyond which only those that must be are placed
+_FILES = 240_000  # bytes of a download, plain or packed; beyond, the page says that it stands beside
+_HOSTS = ("doi.org", "arxiv.org")  # where references are
+
+
+@dataclass
+class Charts:
+    """The charts of a page, in the order in which the template places them."""
+
+    most: int = _CHARTS
+    specs: dict[str, str] = field(default_factory=dict)
+
+    def place(self, chart: Chart, must: bool = False) -> str | None:
+        """The chart's name in the page, or None where the page would grow too heavy."""
+        text = script_json(lean(chart.spec))
+        if not must and sum(map(len, self.specs.values())) + len(text) > self.most:
+            return None
+        name = f"chart-{len(self.specs) + 1}"
+        self.specs[name] = text
+        return name
+
+    def text(self) -> str:
+        return "{" + ",".join(f'"{name}":{text}' for name, text in self.specs.items()) + "}"
+
+
+class File(NamedTuple):
+    """A download within the page."""
+
+    id: str | None
+    name: str
+    type: str
+    text: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Download:
+    """A JSON document to be downloaded from the page; its text is made once, however often the page is tried."""
+
+    name: str
+    content: Any
+
+    @cached_property
+    def plain(self) -> str:
+        return script_json(self.content, indent=1) + "\n"
+
+    @cached_property
+    def packed(self) -> str:
+        return packed_json(self.content)
+
+    def file(self, name: str, most: int) -> File:
+        """Plain where it is small, else packed, else not at all."""
+        words = "Every number of this page, unrounded."
+        if len(self.plain) <= most and len(self.plain.encode()) <= most:
+            return File(name, self.name, "application/json", self.plain, words)
+        if len(self.plain) <= 20 * most and len(self.packed) <= most:  # packing does not do more than that
+            return File(name, self.name, "application/gzip", self.packed, words)
+        return File(None, self.name, "", "", f"{self.name} is too large for this page; it stands beside it.")
+
+
+def bounded(make: Callable[[int], str]) -> str:
+    """A page that is not too large: `make(part)` is told to show all (1), half (2), a quarter (4) … of what is long."""
+    for part in (1, 2, 4, 8, 16, 32):
+        page = make(part)
+        if len(page.encode()) <= LARGEST:
+            break
+    return page
+
+
+def render(document: Document) -> str:
+    """The page of a document as HTML text; write it with `result.write_whole`."""
+    files = [Download(name, content) for name, content in document.files.items()]
+    return bounded(lambda part: _document_page(document, files, part))
+
+
+def _document_page(document: Document, files: Sequence[Download], part: int) -> str:
+    remarks = [{"kind": "quiet", "text": text} for text in document.remarks]
+    places = [(f"section-{n}", section.title) for n, section in enumerate(document.sections, 1)]
+    context = {"document": document, "remarks": remarks, "origin": origin(document.provenance)}
+    return fill("document.html", document.kind, document.title, places, context, files, part=part)
+
+
+def fill(
+    template: str, kind: str, title: str, places: Sequence[tuple[str, str]], context: Mapping[str, Any],
+    files: Sequence[Download], data: Mapping[str, Any] | None = None, part: int = 1,
+) -> str:  # fmt: skip
+    """A page: the body from a template and what it shows, then what all pages share.
+
+    `places` are the anchors and names of the navigation, `files` the downloads, `data` what the script reads; `part`
+    is told by `bounded`.
+    """
+    from markupsafe import Markup  # what jinja2 escapes with
+
+    env, charts = environment(), Charts(_CHARTS // part)
+    downloads = [download.file(f"file-{number}", _FILES // part) for number, download in enumerate(files, 1)]
+    body = env.get_template(template).render(charts=charts, downloads=downloads, **context)
+    bundle, script = vega_bundle(), env.loader.get_source(env, "script.js")[0]  # type: ignore[union-attr]
+    style = env.get_template("style.css").render(colours=chart_colours())
+    return env.get_template("page.html").render(
+        kind=kind,
+        title=title,
+        version=__version__,
+        date=_today(),
+        policy=security_policy(bundle, script),
+        places=[*places, ("reproduce", "Method")],
+        style=Markup(style),
+        body=Markup(body),
+        notices=notices(),
+        config=Markup(script_json(chart_config())),
+        charts=Markup(charts.text()),
+        files=[file._replace(text=Markup(file.text)) for file in downloads if file.id],
+        data=[(name, Markup(script_json(content))) for name, content in (data or {}).items()],
+        bundle=Markup(bundle),
+        script=Markup(script),
+    )
+
+
+def security_policy(*scripts: str) -> str:
+    """Nothing is loaded, sent, framed or run, but these scripts."""
+    hashes = " ".join(policy_hash(script) for script in scripts)
+    return (
+        f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; connect-src 'none';"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def environment() -> Environment:
+    """Templates that escape everything, and refuse a name that is not there."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    env = Environment(
+        loader=PackageLoader("foretest.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True, keep_trailing_newline=True,
+    )  # fmt: skip
+    env.globals["signs"] = SIGNS
+    env.filters["reference"] = _reference
+    env.filters["kind_of"] = _kind_of
+    env.filters["block_kind"] = lambda block: type(block).__name__
+    return env
+
+
+def _reference(link: Link) -> str:
+    """The address of a reference; pages link nowhere else."""
+    address = urlparse(link.address)
+    if address.scheme != "https" or address.hostname not in _HOSTS:
+        raise ValueError(f"{link.address}: a page links to {' and '.join(_HOSTS)} only")
+    return link.address
+
+
+def _kind_of(table: Table, column: int) -> str:
+    """A column of numbers aligns right: every cell begins with a digit or a sign, or has nothing to say."""
+    cells = [row[column] for row in table.rows if column < len(row)]
+    numbers = [cell[:1].isdigit() or cell[:1] in "+−-.–" for cell in cells]
+    return "number" if column and cells and all(numbers) else "text"
+
+
+def _today() -> str:
+    """The day, or the one that reproducible builds are told."""
+    told = os.environ.get("SOURCE_DATE_EPOCH")
+    now = datetime.fromtimestamp(int(told), UTC) if told else datetime.now(UTC)
+    return f"{now.day} {now:%B %Y}"

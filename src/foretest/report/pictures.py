@@ -1,0 +1,44 @@
+"""Specifications as files: name.vl.json, name.svg and name.png, through vl-convert, with no network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from foretest.report.theme import LIGHT
+from foretest.result import write_all
+
+VEGA_LITE = "6.4"  # of those that vl-convert has
+_SCALE = 2.0  # pixels of a PNG for each of the chart's: legible in print
+
+
+def write_pictures(folder: str | Path, figures: dict[str, dict[str, Any]]) -> list[Path]:
+    """Write every figure in three forms, all of them or none; the paths written. Other files are left alone."""
+    files: dict[Path, bytes] = {}
+    for name, spec in figures.items():
+        whole = {**spec, "config": LIGHT}
+        files[Path(folder) / f"{name}.vl.json"] = (
+            json.dumps(whole, ensure_ascii=False, allow_nan=False) + "\n"
+        ).encode()
+        files[Path(folder) / f"{name}.svg"] = svg(whole).encode()
+        files[Path(folder) / f"{name}.png"] = png(whole)
+    write_all(files)
+    return list(files)
+
+
+def svg(spec: dict[str, Any]) -> str:
+    """A specification as an SVG picture, its description read out to those who cannot see it."""
+    from xml.sax.saxutils import quoteattr
+
+    import vl_convert
+
+    picture = str(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
+    return picture.replace("<svg ", f'<svg role="img" aria-label={quoteattr(spec["description"])} ', 1)
+
+
+def png(spec: dict[str, Any]) -> bytes:
+    """A specification as a PNG picture."""
+    import vl_convert
+
+    return bytes(vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE, allowed_base_urls=[]))

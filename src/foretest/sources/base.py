@@ -1,0 +1,85 @@
+"""What every source of a log offers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+BATCH_ROWS = 1 << 16
+
+ROW_NUMBER = "foretest_row"  # the column of a packed log that says where its rows stood
+PACKED = b"foretest.packed"  # in the metadata of its files
+AGGREGATES = b"foretest.aggregates"  # in that of saved aggregates
+
+
+class Chunk(NamedTuple):
+    """A batch of rows and where it stands."""
+
+    batch: pa.RecordBatch
+    source: str
+    row: int  # of its first row, within the source
+    position: int  # of its first row, within the whole log; in a packed log, of the log's first row
+
+    def positions(self) -> npt.NDArray[np.int64]:
+        """Where each row stands within the whole log."""
+        if ROW_NUMBER in self.batch.schema.names:
+            return self.position + np.asarray(self.batch[ROW_NUMBER])
+        return np.arange(self.position, self.position + self.batch.num_rows, dtype=np.int64)
+
+
+Part = Callable[[], Iterator[Chunk]]
+
+
+class Source(Protocol):
+    """A log that can be read."""
+
+    #: can it be read more than once?
+    repeatable: bool
+
+    @property
+    def rows(self) -> int | None:
+        """Rows in all, where known beforehand."""
+        ...
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        """The name and schema of each file."""
+        ...
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        """Pieces that may be read in any order or at once; only these columns are read."""
+        ...
+
+
+@runtime_checkable
+class Remarks(Protocol):
+    """A source that can say why a column has the type it has."""
+
+    def remark(self, name: str, column: str) -> str:
+        """What a message about the type of a file's column should add; empty where there is nothing to say."""
+        ...
+
+
+def pack_of(schema: pa.Schema) -> str | None:
+    """The name of the packed log that a file is half of; None of any other file."""
+    name = (schema.metadata or {}).get(PACKED)
+    return None if name is None else name.decode()
+
+
+def chunks(name: str, batches: Iterable[pa.RecordBatch], columns: Sequence[str], batch_rows: int) -> Iterator[Chunk]:
+    """The batches of a source that is read from end to end, none larger than asked."""
+    at = 0
+    for whole in batches:
+        batch = whole.select(list(columns))
+        for begin in range(0, batch.num_rows, batch_rows):
+            piece = batch.slice(begin, batch_rows)
+            yield Chunk(piece, name, at, at)
+            at += piece.num_rows
+
+
+def short(error: Exception) -> str:
+    """The first line of another library's error."""
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__

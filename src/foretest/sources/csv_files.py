@@ -1,0 +1,282 @@
+"""CSV: a column is of the narrowest type that holds all its values in all files; lists are JSON text, "[1, 2, 3]".
+
+The values are looked at before they are read. A type that is guessed from the first rows would be wrong in the rest:
+an id of 007 is no 7, and a score list may begin with whole numbers.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntFlag
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from foretest.background import in_background
+from foretest.errors import BadInput, RowFault
+from foretest.sources.files import Piece
+from foretest.sources.queries import failures, sentence
+from foretest.sources.text_files import (
+    ARROW_TYPES,
+    Found,
+    TextFiles,
+    file_literal,
+    odd_one_out,
+    open_bytes,
+    reader_of,
+    refuse_empty,
+    struct,
+    told,
+    whole_file,
+)
+
+
+class Kind(IntFlag):
+    """What a value looks like."""
+
+    NATURAL = 1
+    NEGATIVE = 2
+    BIG = 4  # an integer beyond int64 that uint64 holds
+    NUMBER = 8
+    BOOL = 16
+    DATE = 32
+    TIMESTAMP = 64
+    TEXT = 128
+    NATURALS = 256
+    NEGATIVES = 512  # a list of integers, some below 0
+    BIGS = 1024
+    NUMBERS = 2048
+    TEXTS = 4096
+
+
+_INTEGER = Kind.NATURAL | Kind.NEGATIVE
+_LISTS = Kind.NATURALS | Kind.NEGATIVES | Kind.BIGS | Kind.NUMBERS | Kind.TEXTS
+_WORDS = {
+    Kind.NATURAL: "integers", Kind.NEGATIVE: "integers", Kind.BIG: "integers", Kind.NUMBER: "numbers",
+    Kind.BOOL: "true or false", Kind.DATE: "dates", Kind.TIMESTAMP: "times", Kind.TEXT: "text",
+    Kind.NATURALS: "lists of integers", Kind.NEGATIVES: "lists of integers", Kind.BIGS: "lists of integers",
+    Kind.NUMBERS: "lists of numbers", Kind.TEXTS: "lists of text",
+}  # fmt: skip
+
+
+def _kind(column: str) -> str:
+    """The kind of a value, in SQL. Integers are those that are written as one writes them: 007 is text."""
+    return rf"""CASE
+        WHEN {column} IS NULL THEN 0
+        WHEN starts_with(ltrim({column}), '[') THEN CASE
+            WHEN contains({column}, '"') THEN {Kind.TEXTS:d}
+            WHEN regexp_matches({column}, '[^-0-9,\s\[\]nul]') THEN {Kind.NUMBERS:d}
+            WHEN contains({column}, '-') THEN {Kind.NEGATIVES:d}
+            WHEN regexp_matches({column}, '[0-9]{{19}}') THEN {Kind.BIGS:d}
+            ELSE {Kind.NATURALS:d} END
+        WHEN regexp_full_match({column}, '-?[0-9]+') THEN CASE
+            WHEN regexp_full_match({column}, '(-?0[0-9]+)|-0') THEN {Kind.TEXT:d}
+            WHEN starts_with({column}, '-') AND TRY_CAST({column} AS BIGINT) IS NOT NULL THEN {Kind.NEGATIVE:d}
+            WHEN TRY_CAST({column} AS BIGINT) IS NOT NULL THEN {Kind.NATURAL:d}
+            WHEN TRY_CAST({column} AS UBIGINT) IS NOT NULL THEN {Kind.BIG:d}
+            ELSE {Kind.TEXT:d} END
+        WHEN TRY_CAST({column} AS DOUBLE) IS NOT NULL THEN {Kind.NUMBER:d}
+        WHEN lower({column}) IN ('true', 'false') THEN {Kind.BOOL:d}
+        WHEN NOT regexp_matches({column}, '^\d\d\d\d-\d\d-\d\d') THEN {Kind.TEXT:d}
+        WHEN length({column}) = 10 AND TRY_CAST({column} AS DATE) IS NOT NULL THEN {Kind.DATE:d}
+        WHEN TRY_CAST({column} AS TIMESTAMP) IS NOT NULL THEN {Kind.TIMESTAMP:d}
+        ELSE {Kind.TEXT:d} END"""
+
+
+class Tally(NamedTuple):
+    """What the values of a column look like."""
+
+    kinds: Kind
+    lists: int  # values that begin as a list
+    values: int  # values that are there
+
+    def __or__(self, other: Tally) -> Tally:
+        return Tally(self.kinds | other.kinds, self.lists + other.lists, self.values + other.values)
+
+    @property
+    def type(self) -> str:
+        """The narrowest type that holds them all. A list among texts is text; a text among lists is a fault."""
+        kinds = self.kinds
+        if 2 * self.lists > self.values:
+            if kinds & Kind.TEXTS:
+                return "VARCHAR[]"
+            if kinds & Kind.NUMBERS:
+                return "DOUBLE[]"
+            return "UBIGINT[]" if kinds & Kind.BIGS and not kinds & Kind.NEGATIVES else "BIGINT[]"
+        for narrow, name in _NARROW:
+            if kinds and not kinds & ~narrow:
+                return name
+        return "VARCHAR"
+
+
+_NARROW = [
+    (_INTEGER, "BIGINT"),
+    (Kind.NATURAL | Kind.BIG, "UBIGINT"),
+    (_INTEGER | Kind.NUMBER, "DOUBLE"),
+    (Kind.NATURAL | Kind.BIG | Kind.NUMBER, "DOUBLE"),
+    (Kind.BOOL, "BOOLEAN"),
+    (Kind.DATE, "DATE"),
+    (Kind.DATE | Kind.TIMESTAMP, "TIMESTAMP"),
+]
+
+
+class CsvFiles(TextFiles["CsvFile"]):
+    """CSV files in order, each with a header."""
+
+    def _open(self) -> list[CsvFile]:
+        tables = [_open_csv(path) for path in self.paths]
+        tallies = [_look(self.database, table) for table in tables]
+        known: dict[str, Tally] = {}
+        for found, _ in tallies:
+            for name, tally in found:
+                known[name] = known.get(name, Tally(Kind(0), 0, 0)) | tally
+        types = {name: tally.type for name, tally in known.items()}
+        return [CsvFile(self.database, table, types, rows) for table, (_, rows) in zip(tables, tallies, strict=True)]
+
+    def remark(self, name: str, column: str) -> str:
+        """Which row made the column what it is."""
+        having = [file for file in self.files if column in file.table.names]
+        return in_background(lambda: odd_one_out(one for file in having for one in _kinds(file, column)))
+
+
+class CsvTable(NamedTuple):
+    """A file as text: the names in its header, and how its fields are told apart."""
+
+    path: Path
+    names: list[str]
+    separator: str
+
+    @property
+    def sql(self) -> str:
+        """The table in SQL; names may be there twice, so columns are c0, c1, …"""
+        columns = struct({f"c{place}": "VARCHAR" for place in range(len(self.names))})
+        return (
+            f"read_csv({file_literal(self.path)}, auto_detect = false, header = true, delim = '{self.separator}',"
+            f" quote = '\"', escape = '\"', columns = {columns}, hive_partitioning = false)"
+        )
+
+    def column(self, name: str) -> str:
+        return f"c{self.names.index(name)}"
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A file whose values have been looked at."""
+
+    database: Any
+    table: CsvTable
+    types: dict[str, str]
+    rows: int
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, ARROW_TYPES[self.types[name]]) for name in self.table.names])
+
+    def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
+        query = f"SELECT {', '.join(self._typed(name) for name in columns)} FROM {self.table.sql}"
+        piece = whole_file(self.database, self.table.path, query, self.rows, batch_rows)
+        return [Piece(0, lambda: self._explained(piece, columns))]
+
+    def _typed(self, name: str) -> str:
+        column, kind = self.table.column(name), self.types[name]
+        if kind.endswith("[]"):
+            return f"from_json_strict({column}, '[\"{kind[:-2]}\"]')"
+        return column if kind == "VARCHAR" else f"CAST({column} AS {kind})"
+
+    def _explained(self, piece: Piece, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        with told(self.table.path, _unreadable):
+            try:
+                for batch in piece.read():
+                    yield batch.rename_columns(columns)
+            except failures():
+                for name in columns:
+                    self._refuse_lists(name)
+                raise
+
+    def _refuse_lists(self, name: str) -> None:
+        """Name the first value of a list column that is no such list."""
+        if not self.types[name].endswith("[]"):
+            return
+        column = self.table.column(name)
+        with reader_of(self.database) as connection:
+            [(row, value, count)] = connection.sql(
+                f"SELECT min(row), arg_min(value, row), count(*) FROM (SELECT row_number() OVER () - 1 AS row,"
+                f" {column} AS value, TRY({self._typed(name)}) AS list FROM {self.table.sql})"
+                " WHERE value IS NOT NULL AND list IS NULL"
+            ).fetchall()
+        if count:
+            shown = value if len(value) <= 40 else value[:39] + "…"
+            fault = RowFault(
+                "list", name, np.array([row]), f"{shown!r} is not {_LISTS_OF[self.types[name]]} as JSON",
+                "Lists in CSV are JSON text, as in [1, 2, 3].",
+            )  # fmt: skip
+            raise BadInput(fault.sentence(str(self.table.path), row, count))
+
+
+_LISTS_OF = {"VARCHAR[]": "a list of texts", "BIGINT[]": "a list of integers", "UBIGINT[]": "a list of integers",
+             "DOUBLE[]": "a list of numbers"}  # fmt: skip
+
+
+def _open_csv(path: Path) -> CsvTable:
+    refuse_empty(path, "a CSV file")
+    try:
+        with open_bytes(path) as file:
+            first = file.readline().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not text in UTF-8, as a CSV file must be. Convert it, or leave it out.") from None
+    except (OSError, EOFError) as error:
+        raise BadInput(f"{path}: cannot be read as CSV ({error}).") from None
+    separators = "\t" if ".tsv" in path.suffixes else ",;\t|"
+    header = {separator: next(csv.reader([first], delimiter=separator), []) for separator in separators}
+    separator = max(separators, key=lambda s: len(header[s]))
+    return CsvTable(path, header[separator], separator)
+
+
+def _look(database: Any, table: CsvTable) -> tuple[list[tuple[str, Tally]], int]:
+    """What the values of each column look like, and the number of rows."""
+    columns = [f"c{place}" for place in range(len(table.names))]
+    kinds = ", ".join(f"{_kind(column)} AS {column}" for column in columns)
+    tallies = ", ".join(
+        f"bit_or({column}), count_if({column} >= {Kind.NATURALS:d}), count_if({column} > 0)" for column in columns
+    )
+    with reader_of(database) as connection, told(table.path, _unreadable):
+        [found] = connection.sql(f"SELECT count(*), {tallies} FROM (SELECT {kinds} FROM {table.sql})").fetchall()
+    rows, *rest = found
+    triples = [rest[place : place + 3] for place in range(0, len(rest), 3)]
+    looked = [Tally(Kind(kinds or 0), lists or 0, values or 0) for kinds, lists, values in triples]
+    return list(zip(table.names, looked, strict=True)), rows
+
+
+def _kinds(file: CsvFile, column: str) -> list[Found]:
+    """How many values of a column are of each kind, and the first of each."""
+    name = file.table.column(column)
+    query = (
+        f"SELECT kind, count(*), min(row), arg_min(value, row) FROM (SELECT row_number() OVER () - 1 AS row,"
+        f" {name} AS value, {_kind(name)} AS kind FROM {file.table.sql}) WHERE kind > 0 GROUP BY kind ORDER BY min(row)"
+    )
+    with reader_of(file.database) as connection, told(file.table.path, _unreadable):
+        rows = connection.sql(query).fetchall()
+    return [Found(file.table.path, _WORDS[Kind(kind)], count, row, value) for kind, count, row, value in rows]
+
+
+def _unreadable(path: Path, error: Exception) -> BadInput:
+    """What DuckDB could not parse, with the line it tells."""
+    text = str(error)
+    line = re.search(r"CSV Error on Line: (\d+)", text)
+    if line is None:
+        return BadInput(f"{path}: cannot be read as CSV ({sentence(error)}).")
+    widths = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
+    if widths is not None:
+        what = f"{widths[2]} fields, where the header has {widths[1]} names"
+    elif "unterminated quote" in text:
+        what = "a quote that is not closed"
+    elif "unicode" in text:
+        what = "not text in UTF-8"
+    else:
+        what = " ".join(text.partition("Possible")[0].splitlines()[2:]).strip().rstrip(".")
+    return BadInput(f"{path}: line {line[1]} (the header is line 1): {what}. Mend it, or leave the file out.")

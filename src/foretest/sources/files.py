@@ -1,0 +1,120 @@
+"""A log in files: rows are counted within a file, positions over all; folders' names give columns too."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+import pyarrow as pa
+
+from foretest.background import in_background
+from foretest.errors import BadInput
+from foretest.sources.base import BATCH_ROWS, ROW_NUMBER, Chunk, Part, pack_of
+from foretest.sources.paths import partitions
+
+
+class Piece(NamedTuple):
+    """Rows of a file that are read together."""
+
+    row: int  # the first
+    read: Callable[[], Iterator[pa.RecordBatch]]
+
+
+class LogFile(Protocol):
+    """One file of a log."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    @property
+    def rows(self) -> int: ...
+
+    def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
+        """The pieces in order; batches hold at least these columns, and at most so many rows."""
+        ...
+
+
+File = TypeVar("File", bound=LogFile)
+
+
+class LogFiles(ABC, Generic[File]):
+    """Files of one kind, in order."""
+
+    repeatable = True
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths = paths
+        self.partitions = partitions(paths)
+
+    @abstractmethod
+    def _open(self) -> list[File]:
+        """Look at every file, and read none of its rows where its kind allows that."""
+        ...
+
+    @cached_property
+    def files(self) -> list[File]:
+        return in_background(self._open)
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        return [
+            (str(path), _with_partitions(file.schema, found))
+            for path, file, found in zip(self.paths, self.files, self.partitions, strict=True)
+        ]
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        parts: list[Part] = []
+        position = 0
+        packs: dict[tuple[Path, str], int] = {}  # where each packed log begins
+        for path, file, found in zip(self.paths, self.files, self.partitions, strict=True):
+            pack = pack_of(file.schema)
+            begin = position if pack is None else packs.setdefault((path.parent, pack), position)
+            wanted = list(columns) if pack is None else list(dict.fromkeys([*columns, ROW_NUMBER]))
+            own = [name for name in wanted if name in file.schema.names]
+            # some column must say how many rows there are
+            for row, read in file.pieces(own or file.schema.names[:1], batch_rows):
+                constants = {name: found[name] for name in wanted if name not in own and name in found}
+                parts.append(_part(read, str(path), row, begin, wanted, constants, numbered=pack is not None))
+            if path is not self.paths[-1]:
+                position += file.rows
+        return parts
+
+
+def _with_partitions(schema: pa.Schema, found: dict[str, pa.Scalar]) -> pa.Schema:
+    """What a file says itself counts more than its folder's name."""
+    for key, value in found.items():
+        if key not in schema.names:
+            schema = schema.append(pa.field(key, value.type))
+    return schema
+
+
+def _part(
+    read: Callable[[], Iterator[pa.RecordBatch]],
+    name: str,
+    row: int,
+    position: int,
+    columns: list[str],
+    constants: dict[str, pa.Scalar],
+    numbered: bool,
+) -> Part:
+    def chunks() -> Iterator[Chunk]:
+        at = row
+        for batch in read():
+            for key, value in constants.items():
+                batch = batch.append_column(pa.field(key, value.type), pa.repeat(value, batch.num_rows))
+            held = [key for key in columns if key in batch.schema.names]  # files may differ in columns
+            yield Chunk(batch.select(held), name, at, position if numbered else position + at)
+            at += batch.num_rows
+
+    return chunks
+
+
+def changed(path: Path) -> BadInput:
+    """For a file that is not the one that was opened."""
+    return BadInput(f"{path}: the file changed while it was read. Run again when nobody writes to it.")

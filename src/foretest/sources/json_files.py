@@ -1,0 +1,196 @@
+"""JSON lines: one object a row. DuckDB looks at all values of all files to find a column's type."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from foretest.background import in_background
+from foretest.errors import BadInput
+from foretest.sources.files import Piece
+from foretest.sources.queries import quoted, sentence
+from foretest.sources.text_files import (
+    ARROW_TYPES,
+    Found,
+    TextFiles,
+    explained,
+    file_literal,
+    odd_one_out,
+    open_bytes,
+    reader_of,
+    refuse_empty,
+    struct,
+    told,
+    whole_file,
+)
+
+
+class JsonFiles(TextFiles["JsonFile"]):
+    """Files of JSON lines, in order."""
+
+    def _open(self) -> list[JsonFile]:
+        found = [_types(self.database, path) for path in self.paths]
+        types: dict[str, str] = {}
+        for name, kind in (pair for one in found for pair in one.items()):
+            types[name] = _wider(types.get(name, _NOTHING), kind)
+        files = [JsonFile(self.database, path, one) for path, one in zip(self.paths, found, strict=True)]
+        known = {name: _narrowed(files, name, kind) for name, kind in types.items()}
+        return [replace(file, types={name: known[name] for name in file.types}) for file in files]
+
+    def remark(self, name: str, column: str) -> str:
+        """Which row made the column what it is."""
+        having = [file for file in self.files if column in file.types]
+        return in_background(lambda: odd_one_out(one for file in having for one in _kinds(file, column)))
+
+
+@dataclass(frozen=True)
+class JsonFile:
+    """A file of JSON lines, and the types of its columns in the whole log."""
+
+    database: Any
+    path: Path
+    types: dict[str, str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema([(name, ARROW_TYPES[kind]) for name, kind in self.types.items()])
+
+    @cached_property
+    def rows(self) -> int:
+        [(rows,)] = in_background(lambda: self.ask("count(*)", {next(iter(self.types)): "JSON"}))
+        return int(rows)
+
+    def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
+        table = _table(self.path, {name: self.types[name] for name in columns})
+        query = f"SELECT {', '.join(quoted(name) for name in columns)} FROM {table}"
+        return [explained(whole_file(self.database, self.path, query, None, batch_rows), self.path, _unreadable)]
+
+    def ask(self, what: str, types: dict[str, str]) -> list[Any]:
+        """The rows of a small query, where columns are read by these types."""
+        with reader_of(self.database) as connection, told(self.path, _unreadable):
+            found: list[Any] = connection.sql(f"SELECT {what} FROM {_table(self.path, types)}").fetchall()
+        return found
+
+
+def _table(path: Path, types: dict[str, str] | None = None) -> str:
+    """The file in SQL, read by these types, or looked at from end to end."""
+    how = "sample_size = -1" if types is None else f"columns = {struct(types)}"
+    return (
+        f"read_json({file_literal(path)}, format = 'newline_delimited', {how}, hive_partitioning = false,"
+        " dateformat = '%Y-%m-%d')"
+    )
+
+
+def _types(database: Any, path: Path) -> dict[str, str]:
+    """The types of a file's columns, as DuckDB finds them."""
+    refuse_empty(path, "JSON lines")
+    with reader_of(database) as connection, told(path, _unreadable):
+        found = connection.sql(f"DESCRIBE SELECT * FROM {_table(path)}").fetchall()
+    types = {name: _known(kind) for name, kind, *_ in found}
+    if list(types) == ["json"]:  # so DuckDB names the column of lines that are no objects
+        _refuse_lines(path)
+    return types
+
+
+_NOTHING = "NULL"
+_INTEGERS = {"BIGINT", "UBIGINT", "HUGEINT"}
+
+
+def _known(kind: str) -> str:
+    """A type as we read it: ids that look like a UUID or a time stay text, and so does what is of several types.
+
+    >>> _known("UUID"), _known("UUID[]"), _known("TIMESTAMP WITH TIME ZONE"), _known("STRUCT(a BIGINT)")
+    ('VARCHAR', 'VARCHAR[]', 'TIMESTAMP', 'VARCHAR')
+    """
+    kind = kind.replace('"', "")
+    if kind.endswith("[]"):
+        inner = _known(kind[:-2])
+        return f"{inner}[]" if inner in {*_INTEGERS, _NOTHING, "DOUBLE"} else "VARCHAR[]"
+    if kind.startswith("TIMESTAMP"):
+        return "TIMESTAMP"
+    return kind if kind in {*_INTEGERS, _NOTHING, "DOUBLE", "BOOLEAN", "DATE"} else "VARCHAR"
+
+
+def _wider(one: str, other: str) -> str:
+    """The narrowest type that holds the values of both.
+
+    >>> _wider("BIGINT", "DOUBLE"), _wider("BIGINT[]", "UBIGINT[]"), _wider("DATE", "BIGINT"), _wider("DATE", "NULL")
+    ('DOUBLE', 'HUGEINT[]', 'VARCHAR', 'DATE')
+    """
+    if one.endswith("[]") and other.endswith("[]"):
+        return _wider(one[:-2], other[:-2]) + "[]"
+    both = {one, other} - {_NOTHING}
+    if len(both) < 2:
+        return both.pop() if both else _NOTHING
+    if both <= _INTEGERS:
+        return "HUGEINT"
+    if both <= _INTEGERS | {"DOUBLE"}:
+        return "DOUBLE"
+    return "TIMESTAMP" if both == {"DATE", "TIMESTAMP"} else "VARCHAR"
+
+
+def _narrowed(files: list[JsonFile], name: str, kind: str) -> str:
+    """Where there are only nulls, text; integers on both sides of 0, or beyond int64, by their range."""
+    if kind.removesuffix("[]") == _NOTHING:
+        return kind.replace(_NOTHING, "VARCHAR")
+    if kind.removesuffix("[]") != "HUGEINT":
+        return kind
+    column = quoted(name)
+    ends = f"min(list_min({column})), max(list_max({column}))" if "[" in kind else f"min({column}), max({column})"
+    found = [file.ask(ends, {name: kind})[0] for file in files if name in file.types]
+    lowest = min((low for low, _ in found if low is not None), default=0)
+    highest = max((high for _, high in found if high is not None), default=0)
+    holds = "BIGINT" if highest < 2**63 else "UBIGINT" if lowest >= 0 and highest < 2**64 else "VARCHAR"
+    return kind.replace("HUGEINT", holds)
+
+
+_WORDS = {"VARCHAR": "text", "UBIGINT": "integers", "BIGINT": "integers", "HUGEINT": "integers", "DOUBLE": "numbers",
+          "BOOLEAN": "true or false"}  # fmt: skip
+
+
+def _kinds(file: JsonFile, column: str) -> list[Found]:
+    """How many values of a column are of each kind, and the first of each."""
+    name = quoted(column)
+    inner = f"row_number() OVER () - 1 AS row, {name} AS value, CAST(json_structure({name}) AS VARCHAR) AS kind"
+    query = (
+        f"SELECT kind, count(*), min(row), arg_min(value, row) FROM (SELECT {inner} FROM"
+        f" {_table(file.path, {column: 'JSON'})}) WHERE kind <> '\"NULL\"' GROUP BY kind ORDER BY min(row)"
+    )
+    with reader_of(file.database) as connection, told(file.path, _unreadable):
+        rows = connection.sql(query).fetchall()
+    return [Found(file.path, _words(json.loads(kind)), count, row, value) for kind, count, row, value in rows]
+
+
+def _words(structure: object) -> str:
+    if isinstance(structure, list):
+        return f"lists of {_words(structure[0])}"
+    return _WORDS.get(structure, "objects") if isinstance(structure, str) else "objects"
+
+
+def _unreadable(path: Path, error: Exception) -> BadInput:
+    _refuse_lines(path)
+    return BadInput(f"{path}: cannot be read as JSON lines ({sentence(error)}).")
+
+
+def _refuse_lines(path: Path) -> None:
+    """Name the first line that is no JSON object."""
+    number, remedy = 0, "Expected JSON lines: one object a row."
+    try:
+        with open_bytes(path) as file:
+            for number, line in enumerate(file, 1):
+                text = line.decode("utf-8-sig")
+                if text.strip() and not isinstance(json.loads(text), dict):
+                    raise BadInput(f"{path}: line {number} is no JSON object. {remedy}")
+    except json.JSONDecodeError as error:
+        raise BadInput(f"{path}: line {number} is no JSON object ({error.msg}). {remedy}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: line {number}: not text in UTF-8. Convert the file, or leave it out.") from None
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file or folder.") from None
+    except (OSError, EOFError) as error:
+        raise BadInput(f"{path}: cannot be read as JSON lines ({error}).") from None

@@ -1,0 +1,100 @@
+"""A log from what a user has."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from foretest.errors import BadInput
+from foretest.sources.arrow_files import ArrowFiles
+from foretest.sources.base import Source, pack_of, short
+from foretest.sources.csv_files import CsvFiles
+from foretest.sources.json_files import JsonFiles
+from foretest.sources.parquet import ParquetFiles
+from foretest.sources.paths import ARROW, CSV, JSON, PARQUET, find_files
+from foretest.sources.queries import Relation, Sql, SqlQuery
+from foretest.sources.tables import ArrowDataset, ArrowStream, ArrowTable, LazyPolars, PandasFrame
+
+_FILES: dict[str, Callable[[list[Path]], Source]] = {
+    PARQUET: ParquetFiles,
+    ARROW: ArrowFiles,
+    CSV: CsvFiles,
+    JSON: JsonFiles,
+}
+
+
+def open_source(log: Any) -> Source:
+    """A log from a path, glob or folder (or a list of these), SQL, a DuckDB relation, a dataframe, or Arrow data."""
+    if isinstance(log, str | Path):
+        return _open_files([log])
+    if isinstance(log, list | tuple) and log and all(isinstance(item, str | Path) for item in log):
+        return _open_files(log)
+    if isinstance(log, list | tuple) and not log:
+        raise BadInput("the list of logs is empty: expected at least one path.")
+    if isinstance(log, Sql):
+        return SqlQuery(log.query)
+    if is_spark_frame(log):  # it speaks Arrow too, but its rows would come to this machine
+        from foretest.engines.spark import SparkFrame
+
+        return SparkFrame(log)
+    # a frame can only be one of a library that is loaded
+    if _is_a(log, "duckdb", "DuckDBPyRelation"):
+        return Relation(log)
+    if _is_a(log, "pandas", "DataFrame"):
+        return PandasFrame(log)
+    if _is_a(log, "polars", "LazyFrame"):
+        return LazyPolars(log)
+    if _is_a(log, "pyarrow.dataset", "Dataset"):
+        return ArrowDataset(log)
+    return _open_arrow(log)
+
+
+def is_spark_frame(log: Any) -> bool:
+    """Is it a DataFrame of Spark's, classic or Connect? pyspark itself is not imported."""
+    return type(log).__module__.startswith("pyspark.") and hasattr(log, "mapInArrow")
+
+
+def _open_files(items: Any) -> Source:
+    kind, paths = find_files(items)
+    source = _FILES[kind](paths)
+    if kind == PARQUET:
+        _refuse_halves(source)
+    return source
+
+
+def _refuse_halves(source: Source) -> None:
+    """One file of a packed log would be taken for all of it."""
+    packs = [(Path(name), pack_of(schema)) for name, schema in source.schemas()]
+    named = [(path.parent, pack) for path, pack in packs]
+    for path, pack in packs:
+        if pack is not None and named.count((path.parent, pack)) != 2:
+            raise BadInput(f"{path}: one of the two files of a packed log. Give its folder, {path.parent}.")
+
+
+def _open_arrow(log: Any) -> Source:
+    if isinstance(log, pa.Table):
+        return ArrowTable(log)
+    if isinstance(log, pa.RecordBatch):
+        return ArrowTable(pa.Table.from_batches([log]))
+    if isinstance(log, pa.RecordBatchReader):
+        return ArrowStream(log)
+    if hasattr(log, "__arrow_c_stream__"):
+        try:
+            if hasattr(log, "__len__"):
+                return ArrowTable(pa.table(log))
+            return ArrowStream(pa.RecordBatchReader.from_stream(log))
+        except pa.ArrowException as error:
+            raise BadInput(f"the {type(log).__name__} cannot be read as an Arrow table ({short(error)}).") from None
+    raise BadInput(
+        f"a log of type {type(log).__name__} cannot be read: expected a path, a list of paths, SQL (foretest.Sql), a"
+        " DuckDB relation, or an Arrow, pandas, Polars or Spark table."
+    )
+
+
+def _is_a(log: Any, module: str, name: str) -> bool:
+    kind = getattr(sys.modules.get(module), name, None)
+    return kind is not None and isinstance(log, kind)

@@ -1,0 +1,180 @@
+"""SQL over files, and DuckDB relations: what DuckDB computes arrives in batches."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import pyarrow as pa
+
+from foretest.background import in_background
+from foretest.errors import BadInput
+from foretest.sources.base import BATCH_ROWS, Part, chunks
+
+_MOST_MEMORY = 2 << 30  # bytes, of one query; what needs more goes to a temporary file
+_SQL = "the SQL query"
+
+
+@dataclass(frozen=True)
+class Sql:
+    """A log that a SQL query gives, one row a display: a way to join scores that are kept in another table.
+
+    DuckDB runs it. Files are named as tables are: SELECT … FROM 'logs/*.parquet' JOIN 'scores.parquet' USING (id).
+    """
+
+    query: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.query, str):
+            raise BadInput(f"Sql(…) is given a {type(self.query).__name__}: expected the text of a query.")
+
+
+@dataclass(frozen=True)
+class SqlQuery:
+    """The rows of a query. It runs again for every pass, for the columns that the pass needs."""
+
+    query: str
+    repeatable = True
+    rows: ClassVar[None] = None
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        def look() -> pa.Schema:
+            with connect() as connection, _told(_SQL):
+                return _schema_of(connection.sql(_one_select(connection, self.query)))
+
+        return in_background(look)
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        return [(_SQL, self._schema)]
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        def batches() -> Iterator[pa.RecordBatch]:
+            with connect() as connection, _told(_SQL):
+                query = _one_select(connection, self.query)
+                yield from _read(connection.sql(query), columns, batch_rows)
+
+        return [lambda: chunks(_SQL, batches(), columns, batch_rows)]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A DuckDB relation of the user's own connection, with its settings. It runs again for every pass."""
+
+    relation: Any
+    repeatable = True
+    rows: ClassVar[None] = None
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        with _told("the DuckDB relation"):
+            return _schema_of(self.relation)
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        return [("the DuckDB relation", self._schema)]
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        def batches() -> Iterator[pa.RecordBatch]:
+            with _told("the DuckDB relation"):
+                yield from _read(self.relation, columns, batch_rows)
+
+        return [lambda: chunks("the DuckDB relation", batches(), columns, batch_rows)]
+
+
+def _schema_of(relation: Any) -> pa.Schema:
+    return relation.limit(0).to_arrow_table().schema
+
+
+def _read(relation: Any, columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+    with relation.project(", ".join(quoted(name) for name in columns)).to_arrow_reader(batch_rows) as reader:
+        yield from reader
+
+
+def _one_select(connection: Any, query: str) -> str:
+    """The query, if it is one that gives rows: nothing is written or changed."""
+    import duckdb
+
+    statements = connection.extract_statements(query)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise BadInput(f"{_SQL}: expected one SELECT, as in SELECT * FROM 'log.parquet'.")
+    return query
+
+
+def open_database() -> Any:
+    """A DuckDB of its own: rows keep their order, memory is bounded, and what it spills goes to the folder of temporary
+    files, until it is closed."""
+    import duckdb
+
+    database = duckdb.connect(
+        config={
+            "threads": os.cpu_count() or 1,
+            "temp_directory": str(Path(tempfile.gettempdir()) / f"foretest-duckdb-{uuid4().hex}"),
+            "preserve_insertion_order": True,
+            "enable_external_file_cache": False,  # it would keep what is read once
+            "python_enable_replacements": False,  # a name in SQL is a file or table, no variable of ours
+        }
+    )
+    [(most,)] = database.execute("SELECT current_setting('memory_limit')").fetchall()
+    database.execute(f"SET memory_limit = '{min(_MOST_MEMORY, _bytes(most) // 2) >> 20}MiB'")
+    database.execute("SET enable_progress_bar = false")
+    return database
+
+
+@contextmanager
+def connect() -> Iterator[Any]:
+    """A database for one query."""
+    database = open_database()
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def _bytes(text: str) -> int:
+    """An amount of memory as DuckDB writes it, which knows the limits of the machine and the container.
+
+    >>> _bytes("18.8 GiB") >> 20
+    19251
+    """
+    number, unit = text.split()
+    return int(float(number) * 1024 ** ["bytes", "KiB", "MiB", "GiB", "TiB"].index(unit))
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """DuckDB's errors as one sentence."""
+    try:
+        yield
+    except failures() as error:
+        raise BadInput(f"{name}: {sentence(error)}.") from None
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """How a query fails: before its first batch with an error of DuckDB's, later with one of Arrow's."""
+    import duckdb
+
+    return (duckdb.Error, pa.ArrowException, OSError)
+
+
+def sentence(error: Exception) -> str:
+    """What DuckDB says, without the picture of the place and its settings."""
+    lines = re.split(r"\n(?:LINE |Possible |See also |\s+file = )", str(error))[0].splitlines()
+    return " ".join(line.strip() for line in lines if line.strip()).rstrip(".") or type(error).__name__
+
+
+def quoted(name: str) -> str:
+    """A name in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """A text in SQL."""
+    return "'" + text.replace("'", "''") + "'"

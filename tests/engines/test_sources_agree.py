@@ -1,0 +1,205 @@
+"""One body of tests over all ways to run: the same log gives the same answer, bootstrap limits included."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import foretest as ft
+from foretest.history import run_history
+from tests.engines.ways import WAYS, write_csv, write_json_lines
+from tests.support import SCORES, SmallLog, build_test
+
+ROWS = 300
+SMALL = SmallLog(rows=ROWS, units=90)
+ORDER = np.argsort(SMALL.stratum, kind="stable")  # so that a folder for each stratum keeps the order
+DAYS = [datetime.date(2024, 3, 1) + datetime.timedelta(days=int(d)) for d in SMALL.unit % 7]
+LOG = SMALL.table(
+    order=ORDER,
+    day=pa.array(DAYS, pa.date32()),
+    country=pa.array([f"land {u % 5}" for u in SMALL.unit]),
+    user_name=pa.array([f"user {u}" for u in SMALL.unit]),
+    items=pa.array([[f"item {i}" for i in range(SMALL.m)]] * ROWS),
+    shown=pa.array([[f"item {i}" for i in shown] for shown in SMALL.rankings[SMALL.shown]]),
+    seen=pa.array((SMALL.revenue > 0).tolist()),
+)
+ALL = ["is", "nis", "dr", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
+ABSOLUTE = ("treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper")
+RELATIVE = ("rel_effect_size", "rel_effect_size_ci_lower", "rel_effect_size_ci_upper", "effective_positives")
+
+TESTS = {
+    "all estimators": lambda: build_test(ALL, metrics=("click", "revenue"), n_resamples=200),
+    # two passes: one for V(x), of features of three types
+    "a value model": lambda: ft.OfflineTest(
+        log=ft.LogColumns(
+            rewards=["click"], unit="user", ranking="ranking", id="id", date="day", features=["country", "v", "day"]
+        ),
+        **SCORES, estimators=["dr", "piece-ncis"], cap=2.0, n_resamples=100,
+    ),
+    # buckets come from the place of a row in the whole log
+    "neither unit nor id": lambda: ft.OfflineTest(
+        log=ft.LogColumns(rewards=["revenue"], ranking="ranking"),
+        **SCORES, estimators=["cis", "ncis", "point-ncis"], cap=2.0, n_resamples=100,
+    ),
+    "text ids": lambda: ft.OfflineTest(
+        log=ft.LogColumns(rewards=["seen"], unit="user_name", ranking="shown", candidates="items", id="id"),
+        **SCORES, estimators=["ncis", "point-ncis-adaptive"], n_resamples=100, interval="delta",
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_openmp_thread() -> Iterator[None]:
+    """On cores that others use, the threads of scikit-learn wait for each other many times as long as they work."""
+    import sklearn.ensemble  # noqa: F401  # its library must be loaded to be limited
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="openmp"):
+        yield
+
+
+@pytest.fixture(scope="module", params=TESTS)
+def expected(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    return request.param, TESTS[request.param]().run(LOG).to_dict()
+
+
+def leaves(document: Any, path: str = "") -> dict[str, Any]:
+    """All values of nested tables and lists, by their paths."""
+    if not isinstance(document, dict | list):
+        return {path: document}
+    inner = document.items() if isinstance(document, dict) else enumerate(document)
+    return {place: leaf for key, value in inner for place, leaf in leaves(value, f"{path}.{key}").items()}
+
+
+def assert_same(got: dict[str, Any], want: dict[str, Any]) -> None:
+    """Numbers agree to 1e-9 of the control's value, all else is equal."""
+    assert got["log"] == want["log"]
+    assert got["settings"] == want["settings"]
+    assert got["notes"] == want["notes"]
+    health, other_health = leaves(want["health"]), leaves(got["health"])
+    measured = {path for path, value in health.items() if isinstance(value, float)}
+    assert {path: other_health[path] for path in measured} == pytest.approx(
+        {path: health[path] for path in measured}, rel=1e-9
+    )
+    assert {**other_health, **dict.fromkeys(measured)} == {**health, **dict.fromkeys(measured)}
+    for name, metric in want["metrics"].items():
+        other = got["metrics"][name]
+        unit = metric["control"]["value"]
+        assert other["control"] == pytest.approx(metric["control"], rel=1e-9)
+        assert (other["headline"], other["verdict"]) == (metric["headline"], metric["verdict"])
+        assert list(other["estimates"]) == list(metric["estimates"])
+        for label, estimate in metric["estimates"].items():
+            found = other["estimates"][label]
+            assert (found["verdict"], found["reasons"]) == (estimate["verdict"], estimate["reasons"])
+            for key in ABSOLUTE:
+                assert found[key] == pytest.approx(estimate[key], rel=0, abs=1e-9 * unit), (label, key)
+            for key in RELATIVE:
+                assert found[key] == pytest.approx(estimate[key], rel=1e-9, abs=1e-9), (label, key)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_same_answer(way: str, expected: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
+    kind, want = expected
+    assert_same(WAYS[way](LOG, tmp_path, TESTS[kind]()).to_dict(), want)
+
+
+@pytest.mark.parametrize("key", ["is", "nis", "dr", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"])
+def test_the_answer_is_that_of_plain_numpy(key: str) -> None:
+    """What all ways agree on is right."""
+    result = TESTS["all estimators"]().run(LOG)
+    for name, reward in (("click", SMALL.click), ("revenue", SMALL.revenue)):
+        value, _ = SMALL.estimate(key, reward, cap=2.0, bound=3.0)
+        assert result.metrics[name].estimates[key].treatment == pytest.approx(value, rel=1e-9)
+
+
+def test_another_answer_is_noticed() -> None:
+    """The comparison can fail: by a row that is gone, and by a bucket's share of the last digits."""
+    want = TESTS["neither unit nor id"]().run(LOG).to_dict()
+    for log in (LOG.slice(0, ROWS - 1), LOG.take(list(reversed(range(ROWS))))):
+        with pytest.raises(AssertionError):
+            assert_same(TESTS["neither unit nor id"]().run(log).to_dict(), want)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_same_faults(way: str, tmp_path: Path) -> None:
+    """A row that is bad is found, and others with the same fault are counted, wherever the log is kept."""
+    revenue = LOG["revenue"].to_pylist()
+    for row in (3, 200, 299):
+        revenue[row] = -2.5
+    bad = LOG.set_column(LOG.column_names.index("revenue"), "revenue", pa.array(revenue))
+    with pytest.raises(ft.BadInput) as error:
+        WAYS[way](bad, tmp_path, TESTS["neither unit nor id"]())
+    assert str(error.value).endswith(
+        ": column 'revenue', row 3 (the first row is 0): the reward is negative (-2.5); 3 rows have this fault."
+        " Rewards must be 0 or more: split gains and losses into two metrics."
+    )
+
+
+# -- the other commands -----------------------------------------------------------------------------------------------
+
+
+def test_online_takes_any_source(tmp_path: Path) -> None:
+    """Two arms, one in CSV by day, the other in JSON lines: the days are those of the folders and of the column."""
+    test = ft.OnlineTest(log=ft.LogColumns(rewards=["click", "revenue"], unit="user_name", date="day"), n_resamples=100)
+    names = pa.array([f"other {name}" for name in LOG["user_name"].to_pylist()])
+    treatment = LOG.set_column(LOG.column_names.index("user_name"), "user_name", names)
+    for day in sorted(set(LOG["day"].to_pylist())):
+        place = tmp_path / "control" / f"day={day}"
+        place.mkdir(parents=True)
+        write_csv(LOG.filter(pc.equal(LOG["day"], day)).drop_columns(["day"]), place / "log.csv")
+    write_json_lines(treatment, tmp_path / "treatment.jsonl")
+    want = test.run(LOG, treatment).to_dict()
+    got = test.run(tmp_path / "control", tmp_path / "treatment.jsonl").to_dict()
+    assert_same(got, want)
+    assert want["health"]["sample_ratio"]["days_checked"] == 7
+    with pytest.raises(ft.BadInput, match="this file is in the control's log and in the treatment's"):
+        test.run(tmp_path / "treatment.jsonl", [tmp_path / "treatment.jsonl"])
+
+
+def test_history_takes_any_source(tmp_path: Path) -> None:
+    """What is known is reused until a folder's name, which is data, is another."""
+    settings = """
+        [log]
+        rewards = ["click"]
+        unit = "user_name"
+        ranking = "ranking"
+        id = "id"
+        [control]
+        policy = "plackett-luce"
+        scores = "control_scores"
+        [treatment]
+        policy = "plackett-luce"
+        scores = "treatment_scores"
+        [analysis]
+        estimators = ["piece-ncis"]
+        strata = "side"
+        n_resamples = 50
+    """
+    (tmp_path / "settings.toml").write_text(settings, encoding="utf-8")
+    names = pa.array([f"other {name}" for name in LOG["user_name"].to_pylist()])
+    treatment = LOG.set_column(LOG.column_names.index("user_name"), "user_name", names)
+    for side, begin in (("left", 0), ("right", ROWS // 2)):
+        (tmp_path / "control" / f"side={side}").mkdir(parents=True)
+        write_csv(LOG.slice(begin, ROWS // 2), tmp_path / "control" / f"side={side}" / "log.csv")
+    write_json_lines(treatment, tmp_path / "treatment.jsonl")
+    manifest = tmp_path / "manifest.toml"
+    manifest.write_text(
+        'settings = "settings.toml"\n[[test]]\nname = "one"\ncontrol = "control"\ntreatment = "treatment.jsonl"\n',
+        encoding="utf-8",
+    )
+    first, again = (run_history(manifest, cache=tmp_path / "cache") for _ in range(2))
+    assert (first.failures, first.reused, again.reused) == ([], 0, 1)
+    log = LOG.append_column("side", pa.array(["left"] * (ROWS // 2) + ["right"] * (ROWS // 2)))
+    want = ft.OfflineTest.from_toml(tmp_path / "settings.toml").run(log).metrics["click"].estimates["piece-ncis"]
+    assert first.tests[0]["metrics"]["click"]["offline"]["piece-ncis"]["treatment"] == pytest.approx(
+        want.treatment, rel=1e-9
+    )
+    (tmp_path / "control" / "side=right").rename(tmp_path / "control" / "side=up")
+    assert run_history(manifest, cache=tmp_path / "cache").reused == 0

@@ -1,0 +1,136 @@
+"""Spark: the digits of one machine, whatever the partitions, and a task that fails once."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import foretest as ft
+from foretest.displays import Displays
+from foretest.engines import spark as engine
+from foretest.result import Estimate
+from tests.engines.spark_session import spark
+from tests.support import SCORES, SmallLog, build_test
+
+LOG = SmallLog(rows=600, units=80)
+ALL = ["is", "nis", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
+NUMBERS = [f.name for f in fields(Estimate) if f.type == "float | None"]
+
+
+@pytest.fixture
+def frame(tmp_path: Path) -> Any:
+    pq.write_table(LOG.table(), tmp_path / "log.parquet")
+    return spark().read.parquet(str(tmp_path / "log.parquet"))
+
+
+def assert_same(found: ft.Result, wanted: ft.Result) -> None:
+    assert found.log == wanted.log
+    for name, metric in wanted.metrics.items():
+        unit = metric.control.value
+        for label, estimate in metric.estimates.items():
+            other = found.metrics[name].estimates[label]
+            assert other.verdict == estimate.verdict
+            for number in NUMBERS:
+                mine, theirs = getattr(other, number), getattr(estimate, number)
+                scale = 1.0 if number.startswith(("rel_", "effective")) else unit
+                assert mine == pytest.approx(theirs, rel=1e-9, abs=1e-9 * scale), (label, number)
+
+
+def test_states_are_merged_in_rounds(frame: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nine partitions, three states at a time: two rounds before the driver; one partition is empty."""
+    monkeypatch.setattr(engine, "FAN_IN", 3)
+    test = build_test(ALL, n_resamples=100)
+    parts = frame.repartition(8, "user").union(frame.limit(0))
+    assert_same(test.run(parts), test.run(LOG.table()))
+
+
+def test_a_value_model_is_fitted_on_the_same_rows(frame: Any) -> None:
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", features=["v", "stratum"]),
+        **SCORES, estimators=["dr", "piece-ncis"], cap=2.0, n_resamples=100,
+    )  # fmt: skip
+    assert_same(test.run(frame.repartition(3)), test.run(LOG.table()))
+
+
+def test_check_reads_every_row(frame: Any) -> None:
+    test = build_test(["ncis"])
+    found, wanted = test.check(frame.repartition(3)), test.check(LOG.table())
+    assert found.log == wanted.log
+    assert found.health["max_weight"] == wanted.health["max_weight"]
+
+
+class FailsOnce(ft.PlackettLuce):
+    """Raises in the first attempt at each task."""
+
+    def log_prob(self, displays: Displays, rankings: Any) -> Any:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() == 0:
+            raise RuntimeError("lost")
+        return super().log_prob(displays, rankings)
+
+
+def test_a_task_that_is_tried_again_changes_no_digit(frame: Any) -> None:
+    settings: dict[str, Any] = {
+        "log": ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id"),
+        "control": SCORES["control"],
+        "estimators": ["cis", "point-ncis-adaptive"],
+        "n_resamples": 100,
+    }
+    scores = SCORES["treatment"].scores
+    again = ft.OfflineTest(**settings, treatment=FailsOnce(scores)).run(frame.repartition(2))
+    calm = ft.OfflineTest(**settings, treatment=FailsOnce(scores)).run(LOG.table())
+    assert_same(again, calm)
+
+
+def test_bad_rows_are_one_sentence(frame: Any) -> None:
+    from pyspark.sql import functions
+
+    bad = frame.coalesce(1).withColumn(
+        "revenue", functions.when(functions.col("id") % 100 == 7, -2.5).otherwise(functions.col("revenue"))
+    )
+    rows = [i for i, key in enumerate(LOG.table()["id"].to_pylist()) if key % 100 == 7]
+    with pytest.raises(ft.BadInput) as error:
+        build_test(["ncis"], metrics=("click", "revenue")).run(bad)
+    assert str(error.value) == (
+        f"the Spark DataFrame, partition 0: column 'revenue', row {rows[0]} (the first row is 0): the reward is"
+        f" negative (-2.5); {len(rows)} rows have this fault. Rewards must be 0 or more: split gains and losses into"
+        " two metrics."
+    )
+
+
+def test_faults_of_all_partitions_are_counted(frame: Any) -> None:
+    from pyspark.sql import functions
+
+    bad = frame.repartition(4, "id").withColumn("click", functions.lit(float("nan")))
+    with pytest.raises(ft.BadInput, match=r"partition 0: column 'click', row 0 .* 600 rows have this fault"):
+        build_test(["ncis"]).run(bad)
+
+
+def test_a_missing_column(frame: Any) -> None:
+    with pytest.raises(ft.BadInput, match=r"the Spark DataFrame: no column 'click'. Did you mean 'clicks'\?"):
+        build_test(["ncis"]).run(frame.withColumnRenamed("click", "clicks"))
+
+
+def test_an_empty_frame(frame: Any) -> None:
+    result = build_test(["ncis"]).run(frame.limit(0))
+    assert result.log["rows"] == 0
+    assert result.metrics["click"].verdict == "insufficient"
+
+
+def test_batches_of_our_size() -> None:
+    """Spark's small batches are joined, and every row keeps its place."""
+    batches = [
+        pa.RecordBatch.from_pydict({"a": np.arange(begin, begin + 10_000)}) for begin in range(0, 150_000, 10_000)
+    ]
+    chunks = list(engine._chunks(iter(batches), "x", 1 << 40))
+    assert [c.row for c in chunks] == [0, 70_000, 140_000]
+    assert [c.position - (1 << 40) for c in chunks] == [0, 70_000, 140_000]
+    assert np.concatenate([c.batch["a"].to_numpy() for c in chunks]).tolist() == list(range(150_000))

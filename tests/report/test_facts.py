@@ -1,0 +1,106 @@
+"""The health strip: which facts, in which order, and when they ask for attention."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import foretest as ft
+from foretest.report.blocks import Fact
+from foretest.report.facts import offline_facts, online_facts, summary
+from foretest.result import Control, Estimate, Metric
+
+CONTROL = Control(0.02, 0.001, 0.019, 0.021)
+
+
+def estimate(effective: float) -> Estimate:
+    return Estimate(0.02, 0.1, 0.0, -0.1, 0.1, 0.0, -0.1, 0.1, "neutral", [], effective)
+
+
+def states(**changes: Any) -> dict[str, str]:
+    """The state of each fact of a good log, with some numbers changed."""
+    given = {"rows": 10_000, "units": 500, "positives": 900, "effective": 400.0, "kept": 0.97, "capped": 0.001,
+             "unsupported": 0, **changes}  # fmt: skip
+    health = {"treatment_mass_kept": given["kept"], "capped_share": given["capped"]}
+    health["unsupported_rows"] = given["unsupported"]
+    result = ft.Result(
+        "0",
+        {"rows": given["rows"], "units": given["units"], "positives": {"click": given["positives"]}},
+        {"log": {"unit": "user"}, "analysis": {"cap": 100.0, "confidence_level": 0.9}},
+        {"click": Metric(CONTROL, {"ncis": estimate(given["effective"])}, "ncis", "neutral")},
+        {
+            "treatment_mass_kept": given["kept"],
+            "capped_share": given["capped"],
+            "unsupported_rows": given["unsupported"],
+        },
+    )
+    return {fact.name: fact.state for fact in offline_facts(result)}
+
+
+def test_a_good_log_needs_no_attention() -> None:
+    assert states() == dict.fromkeys(
+        ("rows", "units", "rewarded rows", "effective clicks", "treatment mass kept", "rows above the cap",
+         "unsupported rows"), "fine",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "fact", "state"),
+    [
+        ({"effective": 29.9}, "effective clicks", "alert"),  # below, the verdict is insufficient
+        ({"effective": 30.0}, "effective clicks", "watch"),
+        ({"effective": 100.0}, "effective clicks", "fine"),
+        ({"units": 4}, "units", "alert"),  # below five there is no interval
+        ({"units": 29}, "units", "watch"),
+        ({"positives": 0}, "rewarded rows", "alert"),
+        ({"kept": 0.49}, "treatment mass kept", "alert"),
+        ({"kept": 0.89}, "treatment mass kept", "watch"),
+        ({"kept": None}, "treatment mass kept", "fine"),
+        ({"capped": 0.02}, "rows above the cap", "watch"),
+        ({"unsupported": 1}, "unsupported rows", "watch"),
+        ({"unsupported": 90}, "unsupported rows", "watch"),  # a tenth of the rewarded rows: still allowed
+        ({"unsupported": 91}, "unsupported rows", "alert"),  # beyond it the verdict is insufficient
+    ],
+)
+def test_a_fact_asks_for_attention_where_the_verdict_does(changes: dict[str, Any], fact: str, state: str) -> None:
+    found = states(**changes)
+    assert found.pop(fact) == state
+    assert set(found.values()) == {"fine"}
+
+
+def online(p_value: float | None, alert: bool, days: list[Any]) -> list[Fact]:
+    check = {"p_value": p_value, "alert": alert, "days": days, "observed": [0.45, 0.55], "expected": [0.5, 0.5]}
+    smallest = {"relative": 0.1, "absolute": 0.01, "power": 0.8}
+    arm = {"rows": 1000, "units": 500, "positives": {"click": 200}}
+    return online_facts(ft.Result(
+        "0", {**arm, "treatment": arm}, {"log": {}, "analysis": {}},
+        {"click": Metric(CONTROL, {"online": estimate(150.0)}, "online", "neutral")},
+        {"sample_ratio": check, "minimum_detectable_effect": {"click": smallest}},
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("p_value", "alert", "days", "state"),
+    [
+        (0.4, False, [], "fine"),
+        (0.4, False, ["2026-03-01"], "watch"),
+        (1e-9, True, [], "alert"),
+        (None, False, [], "fine"),
+    ],
+)
+def test_the_split_of_an_online_test(p_value: float | None, alert: bool, days: list[Any], state: str) -> None:
+    facts = {fact.name: fact for fact in online(p_value, alert, days)}
+    assert facts["sample ratio"].state == state
+    assert facts["sample ratio"].value == ("–" if p_value is None else "45.0 : 55.0")
+    assert facts["smallest uplift to see"].value == "10.0\N{NO-BREAK SPACE}%"
+    assert "80\N{NO-BREAK SPACE}% of such tests" in facts["smallest uplift to see"].meaning
+
+
+def test_the_summary_names_what_needs_attention() -> None:
+    fine, watch, alert = (
+        Fact(name, "1", "m", state) for name, state in (("a", "fine"), ("b", "watch"), ("c", "alert"))
+    )
+    assert summary([fine]) == "Nothing here needs attention."
+    assert summary([fine, watch]) == "This needs attention: b."
+    assert summary([watch, alert]) == "These need attention: b, c."

@@ -1,0 +1,103 @@
+"""The sentences: what each verdict says, and of what."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+import foretest as ft
+from foretest.report.words import assumption, headline_reason, others, rests_on, sentence, things
+from foretest.result import Control, Estimate, Metric
+
+UP = Estimate(0.0206, 0.1, 0.0006, 0.0002, 0.001, 0.032, 0.011, 0.054, "positive", [], 99.0)
+CONTROL = Control(0.02, 0.001, 0.019, 0.021)
+
+
+def said(estimate: Estimate, name: str = "click", **options: Any) -> str:
+    metric = Metric(CONTROL, {"ncis": estimate}, "ncis", estimate.verdict)
+    return sentence(name, metric, 0.9, **options).replace("\N{NO-BREAK SPACE}", " ")
+
+
+def limits(verdict: str, *values: float | None, **rest: Any) -> Estimate:
+    names = ("rel_effect_size", "rel_effect_size_ci_lower", "rel_effect_size_ci_upper")
+    return replace(UP, verdict=verdict, **dict(zip(names, values, strict=True)), **rest)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "options", "words"),
+    [
+        (UP, {}, "Clicks would rise by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
+        (UP, {"online": True}, "Clicks rose by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
+        (UP, {"name": "gmv"}, "gmv would rise by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
+        # decided on the absolute interval, while the relative one holds 0
+        (limits("positive", 0.05, -0.001, 0.1), {}, "Clicks would rise by 5.0 % (90 % interval −0.10 % to +10.0 %)."),
+        (limits("negative", -0.02, -0.03, -0.01), {}, "Clicks would fall by 2.0 % (90 % interval −3.0 % to −1.0 %)."),
+        (limits("negative", -0.02, -0.03, -0.01), {"online": True},
+         "Clicks fell by 2.0 % (90 % interval −3.0 % to −1.0 %)."),
+        (limits("neutral", 0.01, -0.01, 0.03), {},
+         "No clear change in clicks: +1.0 % (90 % interval −1.0 % to +3.0 %)."),
+        (limits("neutral", 0.0, 0.0, 0.0), {}, "Clicks would not change (90 % interval +0.0 % to +0.0 %)."),
+        (limits("positive", None, None, None), {},
+         "Clicks would rise by 0.0006000 (90 % interval 0.0002000 to 0.001000)."),
+        (limits("insufficient", 1.0, 0.0, 2.0, effective_positives=12.2, reasons=["only 12.2 effective positives: …"]),
+         {},
+         "This log cannot answer: only 12 effective clicks, at least 30 are needed."),
+        (limits("insufficient", 1.0, 0.0, 2.0, effective_positives=2.25, reasons=["only 2.2 effective positives: …"]),
+         {"name": "gmv", "online": True},
+         "This test cannot answer: only 2.2 effective rows with gmv, at least 30 are needed."),
+        (limits("insufficient", None, None, None, effective_positives=None, reasons=["no row has a reward"]), {},
+         "This log cannot answer: no row has a reward."),
+    ],
+)  # fmt: skip
+def test_the_verdict_in_a_sentence(estimate: Estimate, options: dict[str, Any], words: str) -> None:
+    assert said(estimate, **options) == words
+
+
+def result(metrics: dict[str, Metric], **changes: Any) -> ft.Result:
+    settings = {"log": {"unit": "user"}, "analysis": {"confidence_level": 0.9, "cap": 100.0}}
+    health = {"treatment_mass_kept": 0.9, "support": {"mean_q": 0.862}}
+    log = {"rows": 1000, "units": 77, "positives": {}}
+    return replace(ft.Result("0", log, settings, metrics, health), **changes)
+
+
+def metrics(*verdicts: str) -> dict[str, Metric]:
+    return {f"m{k}": Metric(CONTROL, {"cis": replace(UP, verdict=v)}, "cis", v) for k, v in enumerate(verdicts)}
+
+
+def test_further_metrics_have_a_sentence_each_or_are_counted() -> None:
+    few = others(result(metrics("positive", "positive", "insufficient")), online=False)
+    assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in few] == [
+        "m1 would rise by 3.2 % (90 % interval 1.1 % to 5.4 %).",
+        "m2: this log cannot answer: its interval does not exist.",
+    ]
+    many = others(result(metrics("positive", *["positive"] * 4, *["negative"] * 3, "neutral")), online=False)
+    assert many == ["Of the 8 further metrics, by verdict: 4 positive, 3 negative, 1 neutral."]
+
+
+def test_what_the_answer_rests_on_and_leaves_out() -> None:
+    offline = result(metrics("positive"))
+    assert rests_on(offline) == (
+        "Estimated from 1,000 displays of 77 units (user) that the control served. The treatment itself was never"
+        " shown."
+    )
+    assert "cannot speak for 13.8\N{NO-BREAK SPACE}% of what the treatment would show" in (assumption(offline) or "")
+    logged = result(metrics("positive"), health={"treatment_mass_kept": 0.9, "support": None})
+    assert "speaks for about 90.0\N{NO-BREAK SPACE}% of what" in (assumption(logged) or "")
+    whole = result(metrics("positive"), health={"treatment_mass_kept": 1.0, "support": {"mean_q": 0.9999}})
+    assert "nearly all" in (assumption(whole) or "")
+
+
+def test_why_the_headline_is_the_headline() -> None:
+    both = Metric(CONTROL, {"cis": UP, "ncis": UP}, "ncis", "positive")
+    assert "ncis: it corrects for the mass" in headline_reason(result({"m": both}), both)
+    asked = result({"m": both})
+    asked.settings["analysis"]["headline"] = "ncis"
+    assert headline_reason(asked, both) == "The headline is ncis, as the settings say."
+    alone = Metric(CONTROL, {"ncis": UP}, "ncis", "positive")
+    assert headline_reason(result({"m": alone}), alone) == "The headline is ncis, the only estimator that was run."
+
+
+def test_common_rewards_have_plain_words() -> None:
+    assert [things(name) for name in ("click", "revenue", "order", "p42")] == ["clicks", "revenue", "orders", "p42"]
