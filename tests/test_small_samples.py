@@ -16,7 +16,7 @@ import foretest as ft
 LOGS = 150
 
 
-@pytest.mark.parametrize("cell", [study.Cell(3, 0.02), study.Cell(10, 0.30), study.Cell(100, 0.02)], ids=str)
+@pytest.mark.parametrize("cell", [study.Cell(3, 0.02), study.Cell(3, 0.30), study.Cell(100, 0.02)], ids=str)
 def test_betting_holds_everywhere_and_the_others_from_100(cell: study.Cell) -> None:
     found = study.study(cell, LOGS)
     betting, delta = found.coverage["betting"], found.coverage["delta"]
@@ -27,7 +27,7 @@ def test_betting_holds_everywhere_and_the_others_from_100(cell: study.Cell) -> N
             assert abs(found.coverage[name].held - study.LEVEL) <= 4.0 * delta.std_error
     else:  # the limit is above: heavy rows were not drawn
         assert delta.above > 3.0 * delta.below
-        assert delta.held < study.LEVEL - 3.0 * delta.std_error
+        assert delta.above > 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / LOGS)
     # what is predicted is what was asked for, what the log itself shows is more
     assert found.predicted == pytest.approx(cell.positives, rel=0.25)
     assert found.own > found.predicted

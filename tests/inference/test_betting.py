@@ -124,7 +124,8 @@ def test_the_lower_bound_needs_no_upper_one(p: float) -> None:
     for sequence in product(range(3), repeat=7):
         draw = np.array(sequence)
         missed += chances[draw].prod() * (mean_lower_bound(ordered(values[draw]), 2.0, 0.95) > chances @ values)
-    assert 0.0 < missed <= 0.05
+    assert missed <= 0.05
+    assert mean_lower_bound(ordered(np.ones(7)), 2.0, 0.95) > 0.2  # and it says something
 
 
 def test_every_order_of_the_units_is_equally_likely() -> None:

@@ -126,7 +126,7 @@ def mean_limits(terms: OrderedTerms, lowest: float, highest: float, level: float
 
     >>> terms = OrderedTerms(np.array([40, 0, 59]), np.array([1.0, 1.0]), 101)
     >>> tuple(round(float(limit), 4) for limit in mean_limits(terms, 0.0, 1.0, 0.9))
-    (0.0, 0.1)
+    (0.0, 0.0831)
     """
     width = highest - lowest
     zero = -lowest / width
