@@ -38,7 +38,7 @@ java:
 		exit 1; \
 	fi
 
-# the long studies, whose tables are in docs/benchmarks.md and docs/coverage.md
+# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md and lower-bounds.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/history_time.py
@@ -46,6 +46,8 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/online_coverage.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/interval_coverage.py
+	$(BIN)/python benchmarks/small_samples.py
+	$(BIN)/python benchmarks/lower_bounds.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -99,6 +99,9 @@ def test_rewarded_rows_hold_what_later_analyses_need() -> None:
     np.testing.assert_allclose(np.exp(kept["log_h:0"][order]), LOG.weights("point-ncis", 2.0, 3.0)[mine], rtol=1e-9)
     np.testing.assert_allclose(np.exp(kept["log_h:1"][order]), LOG.adaptive(3.0)[mine], rtol=1e-9)
     np.testing.assert_allclose(kept["q:0"][order], LOG.q(2.0)[mine], rtol=1e-9)
+    p, w = np.exp(LOG.log_p), np.exp(LOG.log_t - LOG.log_p)
+    second = (p * np.minimum(w, 2.0) ** 2).sum(axis=1) / LOG.q(2.0) ** 2
+    np.testing.assert_allclose(kept["second:0"][order], second[mine], rtol=1e-9)
 
 
 def test_bins_of_log_w_give_every_cap() -> None:

@@ -195,7 +195,8 @@ BAD_SETTINGS = {
     ),
     "unknown interval": (
         analysis('interval = "bootstap"'),
-        "[analysis] unknown interval 'bootstap'. Did you mean 'bootstrap'? Known: bootstrap, delta, bernstein.",
+        "[analysis] unknown interval 'bootstap'. Did you mean 'bootstrap'?"
+        " Known: bootstrap, delta, bernstein, betting.",
     ),
     "unknown headline": (
         analysis('estimators = ["cis", "ncis"]\nheadline = "nciss"'),

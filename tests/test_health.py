@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
+from foretest import fold
 from tests.support import SCORES, SmallLog, build_test
 
 LOG = SmallLog(rows=600, units=600, seed=13)
@@ -24,6 +25,49 @@ def test_figures_of_the_weights(capping: str) -> None:
     hr = h * LOG.click
     assert health["effective_positives"]["click"] == pytest.approx(hr.sum() ** 2 / (hr**2).sum(), rel=1e-10)
     assert health["unsupported_rows"] == 0
+
+
+@pytest.mark.parametrize("key", ["point-ncis", "point-ncis-adaptive"])
+def test_predicted_effective_positives_by_enumeration(key: str) -> None:
+    """(Σr)²/Σ r² E_p[h²|x], the expectation over all rankings that the control might have shown."""
+    result = build_test([key, "cis"], metrics=("click", "revenue")).run(LOG.table())
+    p, w = np.exp(LOG.log_p), np.exp(LOG.log_t - LOG.log_p)
+    # h of every ranking is that of the shown one where both share min(w, c): c and q belong to the display
+    shown = LOG.weights(key, 2.0, 3.0)
+    at = np.arange(LOG.rows), LOG.shown
+    if key == "point-ncis":
+        h = np.minimum(w, 2.0) / LOG.q(2.0)[:, None]
+    else:
+        q_over_cap = np.array([_adaptive(LOG, i, 3.0) for i in range(LOG.rows)])
+        h = np.minimum(w, q_over_cap[:, :1]) / q_over_cap[:, 1:]
+    np.testing.assert_allclose(h[at], shown, rtol=1e-9)
+    second = (p * h**2).sum(axis=1)
+    for name, r in (("click", LOG.click), ("revenue", LOG.revenue)):
+        estimates = result.metrics[name].estimates
+        expected = r.sum() ** 2 / (r**2 @ second)
+        assert estimates[key].predicted_effective_positives == pytest.approx(expected, rel=1e-9)
+        assert estimates["cis"].predicted_effective_positives is None
+
+
+def _adaptive(log: SmallLog, i: int, bound: float) -> tuple[float, float]:
+    """The cap of display i by bisection, and q there."""
+    t, p = np.exp(log.log_t[i]), np.exp(log.log_p[i])
+    low, high = -60.0, np.log(bound) + 1e-12
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        fits = np.exp(middle) <= bound * np.minimum(t, np.exp(middle) * p).sum()
+        low, high = (middle, high) if fits else (low, middle)
+    return float(np.exp(low)), float(np.minimum(t, np.exp(low) * p).sum())
+
+
+def test_predicted_effective_positives_of_more_rows_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the rows tell of all: the mean of E_p[h²|x] over them, and so many more of the same kind."""
+    test = build_test(["point-ncis-adaptive"])
+    whole = test.run(LOG.table()).metrics["click"].estimates["point-ncis-adaptive"].predicted_effective_positives
+    monkeypatch.setattr(fold, "MOST_REWARDED", int(LOG.click.sum()) // 2)
+    half = test.run(LOG.table()).metrics["click"].estimates["point-ncis-adaptive"].predicted_effective_positives
+    assert half == pytest.approx(whole, rel=0.15)
+    assert half != whole
 
 
 def test_support_comes_from_the_sample_of_displays() -> None:

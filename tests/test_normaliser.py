@@ -200,7 +200,7 @@ def test_generic_and_fused_enumeration_agree(method: str) -> None:
 def test_exact_answers_against_the_definition() -> None:
     rows, own = various(), normaliser("fused", "exact")
     inverse, _, _ = own.inverse(rows, 2.0, zero=False)
-    cap, q = own.adaptive(rows, 6.0)
+    cap, q, _ = own.adaptive(rows, 6.0)
     for i in range(len(rows)):
         alpha, beta = probabilities(rows, i, own)
         assert 1.0 / inverse[i] == pytest.approx(np.minimum(alpha, 2.0 * beta).sum(), rel=1e-12)
@@ -230,7 +230,7 @@ def test_no_weight_above_the_cap_gives_exactly_one() -> None:
     assert (inverse == 1.0).all()
     assert not unsupported.any()
     assert not stuck.any()
-    cap, q = normaliser("fused").adaptive(rows, 20.0)
+    cap, q, _ = normaliser("fused").adaptive(rows, 20.0)
     assert (cap == 20.0).all()
     assert (q == 1.0).all()
     nearly = displays(s.tolist(), (s + 0.01 * np.sin(s)).tolist(), [10] * 30)
@@ -251,10 +251,10 @@ def test_adaptive_caps_from_draws_close_in_on_the_exact_ones(kind: str) -> None:
     bound = 3.0
     rng = np.random.default_rng(5)
     rows = displays(rng.normal(size=(8, 5)).tolist(), rng.normal(size=(8, 5)).tolist(), [3] * 8)
-    exact, _ = normaliser(kind, "exact").adaptive(rows, bound)
+    exact, _, _ = normaliser(kind, "exact").adaptive(rows, bound)
     checked = 0
     for draws in (2048, 32768):
-        cap, q = normaliser(kind, "two-sided", draws=draws).adaptive(rows, bound)
+        cap, q, _ = normaliser(kind, "two-sided", draws=draws).adaptive(rows, bound)
         assert (cap / q <= bound * (1 + 1e-12)).all()
         for i in np.flatnonzero(exact < bound * 0.999):
             alpha, beta = probabilities(rows, i, normaliser(kind))
@@ -319,7 +319,7 @@ def test_a_deterministic_treatment_has_one_ranking() -> None:
     assert np.array_equal(inverse, np.where(p > 0.5, 1.0, 0.0))
     # feasible iff the control shows the ranking at least once in `bound` times; then c̃ = bound and q = 1
     for bound in (0.9 / p.max(), 1.1 / p.max(), 1.1 / p.min()):
-        cap, q = own.adaptive(rows, bound)
+        cap, q, _ = own.adaptive(rows, bound)
         assert np.array_equal(q > 0, p >= 1 / bound)
         np.testing.assert_allclose(cap[q > 0], bound, rtol=1e-12)
         np.testing.assert_allclose(q[q > 0], 1.0, rtol=1e-12)
@@ -383,7 +383,7 @@ def test_weights_of_any_size_do_not_overflow() -> None:
         for method in ("exact", "two-sided"):
             inverse, _, _ = normaliser(kind, method, draws=64).inverse(rows, 100.0, zero=False)
             assert np.isfinite(inverse).all()
-            cap, q = normaliser(kind, method, draws=64).adaptive(rows, 20.0)
+            cap, q, _ = normaliser(kind, method, draws=64).adaptive(rows, 20.0)
             assert np.isfinite(cap).all()
             assert np.isfinite(q).all()
 
@@ -412,3 +412,62 @@ def test_many_slots_stay_in_range() -> None:
     z = fused._z(rows, 0, 0, 400, 3.0)[0]
     plain = np.exp(np.minimum(0.0, np.log(3.0) - other))
     assert abs(z.mean() - plain.mean()) < 4 * np.sqrt((z.var() + plain.var()) / 400)
+
+
+# -- E_p[w̄²], which tells how many effective positives to expect -----------------------------------------------------
+
+
+def squares(alpha: np.ndarray, beta: np.ndarray, cap: float, zero: bool = False) -> float:
+    w = alpha / beta
+    return float(beta @ np.where(w < cap, w, 0.0 if zero else cap) ** 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_squares_exactly(kind: str) -> None:
+    """Enumerated, whether or not a certificate says that no weight can exceed the cap."""
+    rows, own = various(), normaliser(kind)
+    for cap, zero in [(0.7, False), (5.0, False), (5.0, True)]:
+        found = own.capped_squares(rows, cap, zero=zero)
+        for i in range(len(rows)):
+            assert found[i] == pytest.approx(squares(*probabilities(rows, i, own), cap, zero), rel=1e-10)
+    cap, _, found = own.adaptive(rows, 20.0)
+    for i in range(len(rows)):
+        assert found[i] == pytest.approx(squares(*probabilities(rows, i, own), cap[i]), rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("zero", [False, True])
+def test_squares_from_draws_have_the_right_mean(kind: str, zero: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foretest.normaliser, "FEW_RANKINGS", 1)
+    rows, own = copies(T, P, 3, 2000), normaliser(kind)
+    expected = squares(*probabilities(rows, 0, own), 1.5, zero)
+    assert_mean(own.capped_squares(rows, 1.5, zero=zero), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_squares_at_the_adaptive_cap_come_from_its_draws(kind: str) -> None:
+    """With many draws they close in on enumeration; E_p[w̃²] is then within the bound b, as w̃ ≤ b and E_p[w̃] = 1."""
+    rng = np.random.default_rng(5)
+    rows = displays(rng.normal(size=(8, 5)).tolist(), rng.normal(size=(8, 5)).tolist(), [3] * 8)
+    _, q, exact = normaliser(kind, "exact").adaptive(rows, 3.0)
+    _, drawn_q, drawn = normaliser(kind, "two-sided", draws=32768).adaptive(rows, 3.0)
+    np.testing.assert_allclose(drawn / drawn_q**2, exact / q**2, rtol=0.04)
+    assert (exact / q**2 <= 3.0).all()
+    assert (exact / q**2 >= 1.0 - 1e-12).all()
+
+
+def test_the_same_policy_has_squares_of_one() -> None:
+    s = np.random.default_rng(0).normal(size=(30, 200))
+    rows = displays(s.tolist(), (s + 3.0).tolist(), [10] * 30)
+    np.testing.assert_allclose(normaliser("fused").adaptive(rows, 20.0)[2], 1.0, rtol=1e-9)
+
+
+def test_squares_of_a_deterministic_treatment() -> None:
+    """It shows one ranking: E_p[w̃²] = 1/π_p(a) at any cap."""
+    rows = displays([[3.0, 1.0, 2.0]], [[0.5, 0.1, 0.2]], [2])
+    pair = Normaliser(EpsilonGreedy("t", epsilon=0.0), PlackettLuce("p"))
+    p = np.exp(pair.control.log_prob(rows, Ragged.of(np.array([[0, 2]], np.int32))))[0]
+    _, q, found = pair.adaptive(rows, 30.0)
+    assert found[0] / q[0] ** 2 == pytest.approx(1.0 / p, rel=1e-12)
+    inverse, _, _ = pair.inverse(rows, 1.5, zero=False)
+    assert inverse[0] ** 2 * pair.capped_squares(rows, 1.5)[0] == pytest.approx(1.0 / p, rel=1e-12)

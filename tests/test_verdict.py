@@ -45,6 +45,19 @@ def test_reasons() -> None:
     assert evidence(units=4)[0] is False
     assert evidence(effective_positives=29.9) == (False, ["only 29.9 effective positives: at least 30 are needed"])
     assert evidence(effective_positives=30.0)[0] is True
+    # what is predicted goes before what the log itself shows
+    assert evidence(effective_positives=10.0, predicted=30.0) == (True, [])
+    said = "only 29.9 predicted effective positives"
+    assert evidence(predicted=29.94) == (False, [f"{said}: at least 30 are needed"])
+    for verdict in ("positive", "negative"):
+        enough, reasons = evidence(predicted=29.94, betting=verdict)
+        assert enough
+        assert reasons == [f"{said}: the verdict is that of the betting interval, which holds with any number"]
+    assert evidence(predicted=29.94, betting="neutral") == (
+        False,
+        [f"{said}, and the betting interval, which holds with any number, does not exclude 0"],
+    )
+    assert evidence(predicted=40.0, betting="neutral") == (True, [])
     enough, reasons = evidence(unsupported=10)
     assert enough
     assert reasons == ["10 rewarded rows (10.0%) have no support for the treatment"]
@@ -97,3 +110,76 @@ def test_infeasible_displays_count_as_unsupported() -> None:
     just = run(5.0).metrics["click"].estimates["point-ncis-adaptive"]
     assert just.unsupported_rows == 0
     assert just.treatment == pytest.approx((5.0 * clicks * (shown == 0)).mean(), rel=1e-9)
+
+
+def few_clicks(clicks_first: int, clicks_second: int, rows: int = 400) -> pa.Table:
+    """π_p = (½, ½), π_t = (.05, .95): weights .1 and 1.9, E_p[w²] = 1.81, none beyond a bound of 3."""
+    shown = np.arange(rows) % 2
+    click = np.zeros(rows, np.bool_)
+    click[np.flatnonzero(shown == 0)[:clicks_first]] = True
+    click[np.flatnonzero(shown == 1)[:clicks_second]] = True
+    return pa.table({
+        "click": click, "id": np.arange(rows), "ranking": [[int(a)] for a in shown],
+        "control_scores": [[0.0, 0.0]] * rows, "treatment_scores": [np.log([0.05, 0.95]).tolist()] * rows,
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"), [(50, 0, "negative"), (0, 50, "positive"), (25, 25, "insufficient")]
+)
+def test_with_few_effective_positives_the_betting_interval_decides(first: int, second: int, verdict: str) -> None:
+    """50 clicks are worth 50/1.81 = 27.6 that weigh the same."""
+    key, table = "point-ncis-adaptive", few_clicks(first, second)
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="ranking", id="id"), **SCORES, weight_bound=3.0, estimators=[key]
+    )
+    estimate = test.run(table).metrics["click"].estimates[key]
+    assert estimate.predicted_effective_positives == pytest.approx(50 / 1.81, rel=1e-9)
+    assert estimate.verdict == verdict
+    assert estimate.betting is not None
+    [reason] = estimate.reasons
+    assert reason.startswith("only 27.6 predicted effective positives")
+    # numbers stay those of the interval that was asked for
+    width = estimate.effect_size_ci_upper - estimate.effect_size_ci_lower
+    assert width < estimate.betting["ci_upper"] - estimate.betting["ci_lower"]
+    # without a known largest reward nothing can be bet on
+    numbers = table.set_column(0, "click", pa.array(np.array(table["click"]).astype(float)))
+    unknown = test.run(numbers).metrics["click"].estimates[key]
+    assert unknown.verdict == "insufficient"
+    assert unknown.betting is None
+    assert unknown.reasons == [
+        "only 27.6 predicted effective positives: at least 30 are needed, or r_max for an interval that holds with any"
+        " number"
+    ]
+    told = test.replace(r_max=1.0).run(numbers).metrics["click"].estimates[key]
+    assert (told.verdict, told.betting) == (verdict, estimate.betting)
+
+
+def test_with_many_effective_positives_nothing_is_bet_on() -> None:
+    key = "point-ncis-adaptive"
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="ranking", id="id"), **SCORES, weight_bound=3.0, estimators=[key]
+    )
+    estimate = test.run(few_clicks(60, 0)).metrics["click"].estimates[key]
+    assert estimate.predicted_effective_positives == pytest.approx(60 / 1.81, rel=1e-9)
+    assert (estimate.verdict, estimate.reasons, estimate.betting) == ("negative", [], None)
+    # the log's own count, 60, would have been misled: all clicks happen to be on one item
+    assert estimate.effective_positives == pytest.approx(60.0, rel=1e-9)
+    asked = test.replace(interval="betting").run(few_clicks(60, 0)).metrics["click"].estimates[key]
+    assert asked.betting == {"ci_lower": asked.effect_size_ci_lower, "ci_upper": asked.effect_size_ci_upper}
+
+
+def test_policies_that_cannot_be_drawn_from_are_judged_by_the_log_itself() -> None:
+    rows = 400
+    click = np.zeros(rows, np.bool_)
+    click[:20] = True
+    table = pa.table({"click": click, "p": np.full(rows, 0.5), "t": np.where(np.arange(rows) < 200, 0.05, 0.95)})
+    estimates = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t"), cap=3.0,
+        estimators=["cis", "ncis"],
+    ).run(table).metrics["click"].estimates  # fmt: skip
+    assert estimates["cis"].predicted_effective_positives is None
+    assert estimates["cis"].betting is not None
+    assert estimates["cis"].reasons[0].startswith("only 20.0 effective positives")
+    assert estimates["ncis"].reasons == ["only 20.0 effective positives: at least 30 are needed"]
+    assert estimates["ncis"].betting is None

@@ -14,6 +14,7 @@ from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import relative_uplift, uplift
 from foretest.result import known
+from foretest.settings import BOUNDED
 from foretest.weight_bins import BINS, CAPS, LOWEST, STEPS
 from foretest.weight_distribution import TreatmentMass, treatment_mass
 
@@ -192,7 +193,7 @@ def _notes(aggregates: Aggregates, r_max: float | None) -> list[str]:
         notes.append("the bound on bias needs r_max, the largest possible reward of this metric, which is not set.")
     if a.capping == "zero":
         notes.append("the path is under max capping, the run's own estimates under zero capping.")
-    if a.interval == "bernstein":
+    if a.interval in BOUNDED:
         notes.append("intervals along the path are by the delta method.")
     if not aggregates.plan.can_draw:
         notes.append(

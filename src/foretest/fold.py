@@ -207,7 +207,7 @@ class Fold:
             s["approximate"][weighting] += int(point.approximate.sum())
             self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
             columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
-            columns[f"unsupported:{i}"] = point.unsupported
+            columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
         keep = s["rewarded"].below(columns["unit"])
         s["rewarded"].add({name: column[keep] for name, column in columns.items()}, len(rewarded))
 

@@ -50,6 +50,25 @@ def effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> 
     return effective_count(float(sums.get("hr").sum()), float(sums.get("hr2")[0]))
 
 
+def predicted_effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> float | None:
+    """n_eff* = [(Σr)²/Σr²]/(mean of E_p[h²|x] over rewarded rows, weighted by r²); None for what is not pointwise.
+
+    What (Σhr)²/Σ(hr)² would be on average over the rankings that the control might have shown: it sees the heavy rows
+    that this log happens not to hold. Of more than 2^17 rewarded rows the mean is over those kept, the smallest by
+    hash. Rows without support, of weight 0, are no part of it.
+    """
+    if weighting not in aggregates.plan.point_weightings:
+        return None
+    kept, at = aggregates.rewarded.columns(), aggregates.plan.point_weightings.index(weighting)
+    if not kept:
+        return None
+    r, second = kept[f"r:{metric}"], kept[f"second:{at}"]
+    r = np.where(second > 0.0, r, 0.0) / max(r.max(), 1e-300)  # squares of 1e200 would overflow
+    found = effective_count(float(r.sum()), float((r * r) @ second))
+    # rows that were not kept: as many more of the same kind
+    return None if found is None else found * aggregates.rewarded.seen / len(r)
+
+
 def _support(kept: dict[str, Any]) -> dict[str, Any]:
     """From the fixed sample of displays: q(x), and the treatment's mass on rankings the control never shows."""
     q, drawn = kept["q"], kept["draws_treatment"]

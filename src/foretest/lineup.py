@@ -6,9 +6,9 @@ from typing import Any
 
 from foretest.errors import BadInput, choose, nearest
 from foretest.estimators import ESTIMATORS, Estimator
-from foretest.inference.bernstein import supports_bernstein
+from foretest.inference.row_terms import is_bounded
 from foretest.plan import Plan
-from foretest.settings import VALUE_MODEL, Settings
+from foretest.settings import BOUNDED, VALUE_MODEL, Settings
 from foretest.weights import Adaptive, Pointwise
 
 
@@ -67,8 +67,8 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
         return "it needs V(x): name a value column, or features to fit a value model on."
     if a.value_log is not None and not settings.log.features and (estimator.uses_value or estimator.stratified):
         return "value_log needs features to fit V(x) on."
-    if a.interval == "bernstein" and not supports_bernstein(estimator):
-        return 'interval = "bernstein" holds for cis and point-ncis-adaptive only.'
+    if a.interval in BOUNDED and not is_bounded(estimator):
+        return f'interval = "{a.interval}" holds for cis and point-ncis-adaptive only.'
     return None
 
 

@@ -25,6 +25,9 @@ from foretest.kernels.random import uniforms
 from foretest.policies import PlackettLuce
 
 CHEAP_RANKINGS = 12_000
+# for means over many displays: enumerate as many rankings as a few draws would cost, else draw a few
+FEW_RANKINGS = 1_000
+FEW_DRAWS = 32
 MOST_RANKINGS = 5_000_000
 MOST_TRIALS = 100_000
 ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
@@ -62,7 +65,7 @@ class Normaliser:
             left = np.flatnonzero(~self._certified(displays, cap, zero))
             exact = left if self.method == "exact" else left[self._is_cheap(displays.take(left))]
             if len(exact):
-                _, q = self._exactly(displays.take(exact), cap=cap, zero=zero)
+                _, q, _ = self._exactly(displays.take(exact), cap=cap, zero=zero)
                 answer[exact] = _reciprocal(q)
             left = np.setdiff1d(left, exact, assume_unique=True)
         if len(left):
@@ -80,20 +83,36 @@ class Normaliser:
                 answer[late] = _reciprocal(self.two_sided_mass(displays.take(late), cap, zero=zero))
         return answer, answer == 0.0, stuck
 
-    def adaptive(self, displays: Displays, bound: float) -> tuple[Floats, Floats]:
-        """For each display the largest c̃ with c̃/q_c̃ ≤ bound, and q there; (0, 0) where there is none."""
+    def adaptive(self, displays: Displays, bound: float) -> tuple[Floats, Floats, Floats]:
+        """For each display the largest c̃ with c̃/q_c̃ ≤ bound, q there, and E_p[w̄²]; 0 where there is none."""
         n = len(displays)
-        cap, q = np.full(n, bound), np.ones(n)
+        cap, q, squares = np.full(n, bound), np.ones(n), np.empty(n)
         left = np.arange(n)
         if self.method != "two-sided":
-            left = np.flatnonzero(~self._certified(displays, bound, False))
+            certified = self._certified(displays, bound, False)
+            squares[certified] = self.capped_squares(displays.take(np.flatnonzero(certified)), bound)
+            left = np.flatnonzero(~certified)
             exact = left if self.method == "exact" else left[self._is_cheap(displays.take(left))]
             if len(exact):
-                cap[exact], q[exact] = self._exactly(displays.take(exact), bound=bound)
+                cap[exact], q[exact], squares[exact] = self._exactly(displays.take(exact), bound=bound)
             left = np.setdiff1d(left, exact, assume_unique=True)
         if len(left):
-            cap[left], q[left] = kernel.adaptive_caps_of_draws(self._two_sided_weights(displays.take(left)), bound)
-        return cap, q
+            w = self._two_sided_weights(displays.take(left), self.draws)
+            cap[left], q[left] = kernel.adaptive_caps_of_draws(w, bound)
+            squares[left] = kernel.squares_of_draws(w, cap[left], False)
+        return cap, q, squares
+
+    def capped_squares(self, displays: Displays, cap: float, *, zero: bool = False) -> Floats:
+        """E_p[w̄²], for what is averaged over many displays: exact where that takes little, else from a few draws."""
+        squares = np.empty(len(displays))
+        few = self._is_cheap(displays, FEW_RANKINGS)
+        if few.any():
+            _, _, squares[few] = self._exactly(displays.take(np.flatnonzero(few)), cap=cap, zero=zero)
+        left = np.flatnonzero(~few)
+        if len(left):
+            w = self._two_sided_weights(displays.take(left), min(FEW_DRAWS, self.draws))
+            squares[left] = kernel.squares_of_draws(w, np.full(len(left), cap), zero)
+        return squares
 
     def mass(self, displays: Displays, cap: float, *, zero: bool, log_w: Floats) -> Floats:
         """q(x): exact where cheap, else from the two-sided draws `log_w`, at most 1."""
@@ -101,7 +120,7 @@ class Normaliser:
         left = np.flatnonzero(~self._certified(displays, cap, zero))
         exact = left[self._is_cheap(displays.take(left))]
         if len(exact):
-            _, q[exact] = self._exactly(displays.take(exact), cap=cap, zero=zero)
+            _, q[exact], _ = self._exactly(displays.take(exact), cap=cap, zero=zero)
         left = np.setdiff1d(left, exact, assume_unique=True)
         q[left] = np.minimum(kernel.two_sided_means(log_w[left], cap, zero), 1.0)
         return q
@@ -117,12 +136,12 @@ class Normaliser:
             self.draw(displays, FROM_CONTROL, 0, count // 2, from_treatment=False),
         )
 
-    def _two_sided_weights(self, displays: Displays) -> Floats:
-        """w of `draws` rankings, half from each policy."""
+    def _two_sided_weights(self, displays: Displays, count: int) -> Floats:
+        """w of `count` rankings, half from each policy."""
         if not self._fused:
             with np.errstate(over="ignore"):
-                return np.exp(np.hstack(self.two_sided_draws(displays, self.draws)))
-        half = self.draws // 2
+                return np.exp(np.hstack(self.two_sided_draws(displays, count)))
+        half = count // 2
         sides = ((FROM_TREATMENT, True), (FROM_CONTROL, False))
         return np.hstack([self._fused_draws(displays, stream, 0, half, side, kernel.W) for stream, side in sides])
 
@@ -234,17 +253,17 @@ class Normaliser:
         # the bound is exact for equal policies: a hair of rounding must not hide that
         return np.asarray(bound < np.log(cap) - 1e-12 if zero else bound <= np.log(cap) + 1e-12)
 
-    def _is_cheap(self, displays: Displays) -> Mask:
+    def _is_cheap(self, displays: Displays, most: int = CHEAP_RANKINGS) -> Mask:
         if getattr(self.treatment, "deterministic", False):
             return np.ones(len(displays), np.bool_)
         m, k = displays.eligible, displays.slots
         log_rankings = gammaln(m + 1.0) - gammaln(m - k + 1.0)  # of M!/(M−K)!
-        return np.asarray((k == 1) | (log_rankings < np.log(CHEAP_RANKINGS + 0.5)))
+        return np.asarray((k == 1) | (log_rankings < np.log(most + 0.5)))
 
     def _exactly(
         self, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan
-    ) -> tuple[Floats, Floats]:
-        """q at `cap`, or the adaptive cap for `bound` and q there, over all rankings."""
+    ) -> tuple[Floats, Floats, Floats]:
+        """q at `cap`, or the adaptive cap for `bound` and q there, over all rankings; last E_p[w̄²] at that cap."""
         most = max(perm(int(m), int(k)) for m, k in zip(displays.eligible, displays.slots, strict=True))
         if getattr(self.treatment, "deterministic", False):
             return self._deterministic(displays, cap, zero, bound)
@@ -258,23 +277,26 @@ class Normaliser:
                 t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
                 1.0 / self.treatment.temperature, 1.0 / self.control.temperature, most, cap, zero, bound,
             )  # fmt: skip
-        caps, q = np.zeros(len(displays)), np.empty(len(displays))
+        answers = np.empty((3, len(displays)))
         for i in range(len(displays)):
             rankings = np.array(list(permutations(range(displays.eligible[i]), int(displays.slots[i]))), np.int32)
-            caps[i], q[i] = self._over(displays.take(np.full(len(rankings), i)), Ragged.of(rankings), cap, zero, bound)
-        return caps, q
+            part = displays.take(np.full(len(rankings), i))
+            answers[:, i] = self._over(part, Ragged.of(rankings), cap, zero, bound)
+        return answers[0], answers[1], answers[2]
 
-    def _deterministic(self, displays: Displays, cap: float, zero: bool, bound: float) -> tuple[Floats, Floats]:
+    def _deterministic(self, displays: Displays, cap: float, zero: bool, bound: float) -> tuple[Floats, Floats, Floats]:
         """The treatment's only ranking: α = (1, 0), β = (π_p(a), 1 − π_p(a))."""
         width = int(displays.eligible.max(initial=0)) + 1
         rankings = self.treatment.sample(displays, np.full((len(displays), width), 0.5))
         p = np.exp(self.control.log_prob(displays, rankings))
-        caps, q = np.zeros(len(displays)), np.empty(len(displays))
+        answers = np.empty((3, len(displays)))
         for i in range(len(displays)):
-            caps[i], q[i] = _solve(np.array([1.0, 0.0]), np.array([p[i], 1.0 - p[i]]), cap, zero, bound)
-        return caps, q
+            answers[:, i] = _solve(np.array([1.0, 0.0]), np.array([p[i], 1.0 - p[i]]), cap, zero, bound)
+        return answers[0], answers[1], answers[2]
 
-    def _over(self, displays: Displays, rankings: Ragged, cap: float, zero: bool, bound: float) -> tuple[float, float]:
+    def _over(
+        self, displays: Displays, rankings: Ragged, cap: float, zero: bool, bound: float
+    ) -> tuple[float, float, float]:
         alpha = np.exp(self.treatment.log_prob(displays, rankings))
         beta = np.exp(self.control.log_prob(displays, rankings))
         return _solve(alpha, beta, cap, zero, bound)
@@ -297,10 +319,13 @@ class Normaliser:
         )  # fmt: skip
 
 
-def _solve(alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float) -> tuple[float, float]:
+def _solve(alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float) -> tuple[float, float, float]:
     if np.isnan(bound):
-        return 0.0, float(kernel.capped_mass(alpha, beta, len(alpha), cap, zero))
-    return kernel.adaptive_cap(alpha, beta, len(alpha), bound)  # type: ignore[no-any-return]
+        found, q = 0.0, float(kernel.capped_mass(alpha, beta, len(alpha), cap, zero))
+    else:
+        found, q = kernel.adaptive_cap(alpha, beta, len(alpha), bound)
+    at = cap if np.isnan(bound) else found
+    return found, q, float(kernel.capped_squares(alpha, beta, len(alpha), at, zero))
 
 
 def _reciprocal(q: Floats) -> Floats:

@@ -19,11 +19,14 @@ from foretest.displays import Floats
 from foretest.engines import dispatch
 from foretest.errors import BadInput
 from foretest.estimators import HEADLINES, Estimator, Sums
-from foretest.health import effective_positives, health
+from foretest.health import effective_positives, health, predicted_effective_positives
 from foretest.inference.bernstein import bernstein_interval
+from foretest.inference.betting import betting_interval
 from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
 from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.row_terms import is_bounded
+from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
@@ -38,11 +41,11 @@ from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
-from foretest.settings import Analysis, LogColumns, Settings
+from foretest.settings import BOUNDED, Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
-from foretest.verdict import decide, reasons_against
+from foretest.verdict import are_few, decide, reasons_against
 from foretest.weight_distribution import weight_distribution
 
 
@@ -181,7 +184,7 @@ class OfflineTest:
         reader = _reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
-        if plan.settings.analysis.interval == "bernstein":
+        if plan.settings.analysis.interval in BOUNDED:
             _require_r_max(plan, r_max)
         packed, said = fold_packed(source, reader, plan, threads, batch_rows, progress)
         notes += said
@@ -204,7 +207,7 @@ class OfflineTest:
         plan, more = self._plan_for(aggregates)
         a, notes = self.settings.analysis, list(dict.fromkeys([*notes, *more]))
         aggregates = dataclasses.replace(aggregates, plan=dataclasses.replace(aggregates.plan, settings=self.settings))
-        if a.interval == "bernstein":
+        if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
         metrics = {}
@@ -277,7 +280,8 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
     for name in plan.metrics:
         if name not in r_max:
             raise BadInput(
-                f"[analysis] interval = \"bernstein\" needs r_max, the largest possible reward of '{name}':"
+                f'[analysis] interval = "{plan.settings.analysis.interval}" needs r_max, the largest possible reward'
+                f" of '{name}':"
                 f" add r_max = a number, or r_max = {{{name} = a number}}."
             )
 
@@ -329,12 +333,14 @@ def _estimate(
     positives = int(aggregates.positives[metric])
     unsupported = aggregates.unsupported.get(weighting, 0)
     effective = effective_positives(aggregates, weighting, metric)
-    enough, reasons = reasons_against(
-        rows=rows, units=units, positives=positives, effective_positives=effective,
-        unsupported=unsupported, rewarded=aggregates.rewarded.seen, strata=strata,
-    )  # fmt: skip
+    predicted = predicted_effective_positives(aggregates, weighting, metric)
+    evidence: dict[str, Any] = {
+        "rows": rows, "units": units, "positives": positives, "effective_positives": effective, "strata": strata,
+        "unsupported": unsupported, "rewarded": aggregates.rewarded.seen, "predicted": predicted,
+    }  # fmt: skip
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
+        _, reasons = reasons_against(**evidence)
         return Estimate(
             None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table
         )
@@ -353,9 +359,22 @@ def _estimate(
     delta = float(absolute(total)[0])
     error = std_error(sums.influence(absolute), rows, units)
     nothing = Interval(float("nan"), float("nan"))
-    if a.interval == "bernstein":
+    few, betting = are_few(effective, predicted), None
+    # of a log packed with another cap, what CIS may have cut off at the most is not known
+    automatic = few and not aggregates.sampled.get(weighting)
+    if is_bounded(estimator) and r_max is not None and (automatic or a.interval == "betting"):
+        betting = betting_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
+        evidence["betting"] = decide(betting, True, control)
+    elif is_bounded(estimator) and r_max is None:
+        evidence["remedy"] = ", or r_max for an interval that holds with any number"
+    enough, reasons = reasons_against(**evidence)
+    if a.interval in BOUNDED:
         assert r_max is not None
-        limits = bernstein_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
+        limits = (
+            betting
+            if a.interval == "betting" and betting is not None
+            else bernstein_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
+        )
         rel_limits = Interval(limits.lower / control, limits.upper / control) if control else nothing
     else:
         resampled = None if counts is None else sums.resampled(counts)
@@ -373,11 +392,14 @@ def _estimate(
         rel_effect_size=known(float(relative(total)[0])) if control else None,
         rel_effect_size_ci_lower=known(rel_limits.lower),
         rel_effect_size_ci_upper=known(rel_limits.upper),
-        verdict=decide(limits, enough, control),
+        verdict=decide(betting if few and betting is not None else limits, enough, control),
         reasons=reasons,
         effective_positives=effective,
         unsupported_rows=unsupported,
         strata=table,
+        predicted_effective_positives=predicted,
+        betting=None if betting is None else {"ci_lower": known(betting.lower), "ci_upper": known(betting.upper)},
+        lower_bound=value_lower_bound(aggregates, metric, r_max),
     )
 
 

@@ -23,7 +23,7 @@ from foretest.policies import Logged
 from foretest.progress import stage
 from foretest.provenance import inputs_of, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
-from foretest.settings import Analysis, LogColumns, Online, Settings
+from foretest.settings import BOUNDED, Analysis, LogColumns, Online, Settings
 from foretest.settings_file import read_tables, settings_from_tables
 from foretest.sources import BATCH_ROWS, LogFiles, Source, open_source
 from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS, decide
@@ -78,9 +78,10 @@ class OnlineTest:
         """The online test of the same change as an offline one; what only the latter needs is left aside."""
         test = cls.__new__(cls)
         test.settings, test.notes = _narrow(settings), []
-        if settings.analysis.interval == "bernstein":
+        asked = settings.analysis.interval
+        if asked in BOUNDED:
             test.settings = _with_analysis(test.settings, interval="delta")
-            test.notes = ['interval = "bernstein" is for offline tests: the interval here is by the delta method.']
+            test.notes = [f'interval = "{asked}" is for offline tests: the interval here is by the delta method.']
         return test
 
     def replace(self, **analysis: Any) -> OnlineTest:
@@ -402,8 +403,8 @@ def _refuse_unused(analysis: dict[str, Any]) -> None:
     for key in analysis:
         if key not in KEYS:
             raise BadInput(f"the online test has no setting '{key}'.{nearest(key, KEYS)} Known: {', '.join(KEYS)}.")
-    if analysis.get("interval") == "bernstein":
-        raise BadInput('interval = "bernstein" is not for online tests. Known: bootstrap, delta.')
+    if analysis.get("interval") in BOUNDED:
+        raise BadInput(f'interval = "{analysis["interval"]}" is not for online tests. Known: bootstrap, delta.')
 
 
 def _narrow(settings: Settings) -> Settings:

@@ -36,6 +36,9 @@ class Estimate:
     effective_positives: float | None
     unsupported_rows: int = 0
     strata: list[dict[str, Any]] | None = None  # of a stratified estimator
+    predicted_effective_positives: float | None = None
+    betting: dict[str, float | None] | None = None  # ci_lower, ci_upper of the effect size, where it was asked for
+    lower_bound: float | None = None  # of the treatment's value, at 95 %
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Result:
         rows = []
         for name, metric in self.metrics.items():
             for label, estimate in metric.estimates.items():
-                fields = {k: v for k, v in asdict(estimate).items() if k != "strata"}
+                fields = {k: v for k, v in asdict(estimate).items() if k not in ("strata", "betting")}
                 rows.append({"metric": name, "estimator": label, "control": metric.control.value, **fields})
         return rows
 
@@ -137,8 +140,9 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
     estimates = {}
     for label, estimate in metric.estimates.items():
         fields = asdict(estimate)
-        if estimate.strata is None:
-            del fields["strata"]
+        for name in ("strata", "betting"):
+            if fields[name] is None:
+                del fields[name]
         estimates[label] = fields
     return {
         "control": asdict(metric.control),

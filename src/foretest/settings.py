@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from foretest.policies import Policy
 
 NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
-INTERVALS = ("bootstrap", "delta", "bernstein")
+INTERVALS = ("bootstrap", "delta", "bernstein", "betting")
+BOUNDED = ("bernstein", "betting")  # those that need the range of a row
 CAPPINGS = ("max", "zero")
 VALUE_MODEL = "value-model"
 MOST_STRATA = 1000
@@ -69,7 +70,7 @@ class Analysis:
     normaliser: str = _doc("auto", "auto | exact | midzuno-sen | lahiri | two-sided")
     draws: int = _doc(256, "rankings drawn for each display's normaliser")
     confidence_level: float = _doc(0.90, "of every interval")
-    interval: str = _doc("bootstrap", "bootstrap | delta | bernstein")
+    interval: str = _doc("bootstrap", "bootstrap | delta | bernstein | betting")
     n_resamples: int = _doc(1000, "bootstrap replicates")
     buckets: int = _doc(1024, "hash buckets of units that the intervals resample")
     strata: str = _doc(VALUE_MODEL, "value-model, or the name of a column")

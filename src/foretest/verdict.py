@@ -10,13 +10,21 @@ MOST_UNSUPPORTED = 0.10  # of the rewarded rows
 MOST_EMPTY = 0.01  # share of rows in strata without weight
 
 
+def are_few(effective_positives: float | None, predicted: float | None = None) -> bool:
+    """Are there fewer effective positives than the usual intervals need? Those predicted from draws, where there are
+    any, else (Σhr)²/Σ(hr)² of the log itself."""
+    count = effective_positives if predicted is None else predicted
+    return count is None or count < FEWEST_POSITIVES
+
+
 def reasons_against(
     *, rows: int, units: int, positives: int, effective_positives: float | None, unsupported: int, rewarded: int,
-    strata: list[Stratum],
+    strata: list[Stratum], predicted: float | None = None, betting: str | None = None, remedy: str = "",
 ) -> tuple[bool, list[str]]:  # fmt: skip
     """Can the evidence carry an interval? And what a reader must know either way.
 
-    Below 30 effective positives (Σhr)²/Σ(hr)² the usual intervals miss one-sidedly: the upper limit is too low.
+    Below 30 effective positives the usual intervals miss one-sidedly: the upper limit is too low. Then only what the
+    betting interval says (`betting`, its verdict) stands, if it says positive or negative.
     """
     reasons: list[str] = []
     if rows == 0:
@@ -27,11 +35,18 @@ def reasons_against(
     if units < FEWEST_UNITS:
         enough = False
         reasons.append(f"only {units} unit{'s' if units != 1 else ''}: an interval needs at least {FEWEST_UNITS}")
-    if effective_positives is None or effective_positives < FEWEST_POSITIVES:
-        enough = False
-        reasons.append(
-            f"only {effective_positives or 0.0:.1f} effective positives: at least {FEWEST_POSITIVES:.0f} are needed"
-        )
+    if are_few(effective_positives, predicted):
+        said = f"only {effective_positives or 0.0:.1f} effective positives"
+        if predicted is not None:
+            said = f"only {predicted:.1f} predicted effective positives"
+        if betting in ("positive", "negative"):
+            reasons.append(f"{said}: the verdict is that of the betting interval, which holds with any number")
+        else:
+            enough = False
+            if betting == "neutral":
+                reasons.append(f"{said}, and the betting interval, which holds with any number, does not exclude 0")
+            else:
+                reasons.append(f"{said}: at least {FEWEST_POSITIVES:.0f} are needed{remedy}")
     if unsupported:
         share = unsupported / rewarded
         if share > MOST_UNSUPPORTED:

@@ -34,6 +34,7 @@ class PointWeights(NamedTuple):
     q: Floats
     unsupported: npt.NDArray[np.bool_]
     approximate: npt.NDArray[np.bool_]  # past the bound on trials
+    second: Floats  # E_p[h² | x], whatever ranking was shown
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,8 @@ class Pointwise(PointWeighting):
         with np.errstate(divide="ignore"):
             log_h = capped(log_w, self.cap, self.capping) + np.log(inverse)
         q = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=~unsupported)
-        return PointWeights(log_h, np.full(len(log_w), np.log(self.cap)), q, unsupported, stuck)
+        second = inverse**2 * normaliser.capped_squares(displays, self.cap, zero=self.capping == "zero")
+        return PointWeights(log_h, np.full(len(log_w), np.log(self.cap)), q, unsupported, stuck, second)
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,11 @@ class Adaptive(PointWeighting):
     bound: float
 
     def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
-        cap, q = normaliser.adaptive(displays, self.bound)
+        cap, q, squares = normaliser.adaptive(displays, self.bound)
         unsupported = q <= 0.0
+        mass = np.where(unsupported, 1.0, q)
         with np.errstate(divide="ignore"):
             log_cap = np.log(cap)
-            log_h = np.where(unsupported, 0.0, np.minimum(log_w, log_cap) - np.log(np.where(unsupported, 1.0, q)))
-        return PointWeights(log_h, log_cap, q, unsupported, np.zeros(len(log_w), np.bool_))
+            log_h = np.where(unsupported, 0.0, np.minimum(log_w, log_cap) - np.log(mass))
+        second = np.where(unsupported, 1.0, squares / mass**2)
+        return PointWeights(log_h, log_cap, q, unsupported, np.zeros(len(log_w), np.bool_), second)

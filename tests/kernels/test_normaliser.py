@@ -16,8 +16,10 @@ from foretest.kernels.normaliser import (
     adaptive_cap,
     adaptive_caps_of_draws,
     capped_mass,
+    capped_squares,
     draws,
     enumerate_all,
+    squares_of_draws,
     two_sided_means,
 )
 
@@ -166,7 +168,7 @@ def enumerated_by_kernel(
     t: Scores, p: Scores, k: int, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan
 ) -> tuple[float, float]:
     start = np.zeros(1, np.int64)
-    caps, q = enumerate_all(
+    caps, q, _ = enumerate_all(
         np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0, 1000, cap, zero, bound
     )
     return caps[0], q[0]
@@ -210,7 +212,7 @@ def test_enumeration_of_rows_of_different_sizes() -> None:
     starts = np.cumsum(lengths) - lengths
     slots = np.array([k for _, _, k in rows])
     t, p = (np.concatenate([row[side] for row in rows]) for side in (0, 1))
-    _, q = enumerate_all(t, starts, p, starts, lengths, slots, 1.0, 1.0, 60, 1.5, False, np.nan)
+    _, q, _ = enumerate_all(t, starts, p, starts, lengths, slots, 1.0, 1.0, 60, 1.5, False, np.nan)
     np.testing.assert_allclose(q, [enumerated_by_kernel(*row, cap=1.5)[1] for row in rows], rtol=1e-14)
 
 
@@ -316,3 +318,21 @@ def test_two_sided_means_by_numpy(cap: float) -> None:
     )
     expected = np.where(log_w < np.log(cap), alpha, 0.0).sum(axis=1)
     np.testing.assert_allclose(two_sided_means(log_w, cap, True), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("zero", [False, True])
+def test_squares_of_draws_and_of_all_rankings_by_numpy(zero: bool) -> None:
+    log_w = some_draws()
+    caps = np.geomspace(0.1, 1e4, 20)
+    with np.errstate(over="ignore"):
+        w = np.exp(log_w)
+    kept = np.where(w < caps[:, None], w, 0.0 if zero else caps[:, None])
+    expected = (kept**2 * two_sided(log_w)[1]).sum(axis=1)
+    np.testing.assert_allclose(squares_of_draws(w, caps, zero), expected, rtol=1e-12)
+    t, p, k = DISPLAYS["ordinary"]
+    alpha, beta = enumerated(t, p, k)
+    for cap in (0.5, 3.0):
+        kept = np.where(alpha < cap * beta, alpha / beta, 0.0 if zero else cap)
+        assert capped_squares(alpha, beta, len(alpha), cap, zero) == pytest.approx(beta @ kept**2, rel=1e-12)
+    # rankings that one of the policies never shows
+    assert capped_squares(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.0, 0.5]), 3, 2.0, zero) == 0.5

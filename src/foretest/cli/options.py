@@ -34,7 +34,7 @@ AnalysisOptions = make_dataclass(
 OnlineOptions = make_dataclass(
     "OnlineOptions",
     [
-        (f.name, option(f.name, f.metadata["help"].replace(" | bernstein", "")), None)
+        (f.name, option(f.name, f.metadata["help"].replace(" | bernstein | betting", "")), None)
         for f in fields(Analysis)
         if f.name in ("confidence_level", "interval", "n_resamples", "buckets", "seed")
     ],

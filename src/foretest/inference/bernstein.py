@@ -5,16 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.aggregates import Aggregates
-from foretest.displays import Floats
-from foretest.errors import BadInput
-from foretest.estimators import CIS, AdaptivePointNCIS, Estimator
+from foretest.estimators import Estimator
 from foretest.inference.buckets import Interval, bucket_sums
-from foretest.weights import Adaptive, Capped
-
-
-def supports_bernstein(estimator: Estimator) -> bool:
-    """Linear estimators whose weights have a known bound."""
-    return type(estimator) in (CIS, AdaptivePointNCIS)
+from foretest.inference.row_terms import uplift_terms, weight_bound, worst_bias
 
 
 def bernstein_interval(
@@ -26,32 +19,16 @@ def bernstein_interval(
     For CIS the worst-case bias 0 ≤ B ≤ r_max·(1 − q̄) is added to the upper end.
     """
     weighting = aggregates.plan.weighting(estimator)
-    if isinstance(weighting, Capped):
-        bound = weighting.cap
-    elif isinstance(weighting, Adaptive):
-        bound = weighting.bound
-    else:
-        raise BadInput(f'interval = "bernstein" has no bound for {estimator.label}.')
     units, rows = aggregates.n_units, aggregates.rows
     if units < 2:
         return Interval(float("nan"), float("nan"))
     # rows with h = 0 are worth −r, so a row's range is at least r_max even where the bound is below 1
-    row_range = max(bound, 1.0) * r_max
+    row_range = max(weight_bound(weighting), 1.0) * r_max
     unit_range = row_range * units * aggregates.largest_unit / rows
     log_term = np.log(4.0 / (1.0 - level))
     variance = _unit_variance(aggregates, estimator, metric, uplift)
     half = np.sqrt(2.0 * variance * log_term / units) + 7.0 * unit_range * log_term / (3.0 * (units - 1.0))
-    bias = 0.0
-    if isinstance(weighting, Capped):
-        if aggregates.sampled.get(weighting):
-            raise BadInput(
-                f'interval = "bernstein" needs the mean weight of all rows for {estimator.label}; these sums have an'
-                " estimate of it. Fold the log that is not packed, or pack it with this cap."
-            )
-        sums = aggregates.h[weighting]
-        kept = float(sums.get("h").sum()) * np.exp(sums.log_unit) / rows
-        bias = r_max * max(0.0, 1.0 - kept)
-    return Interval(float(uplift - half), float(uplift + half + bias))
+    return Interval(float(uplift - half), float(uplift + half + worst_bias(aggregates, weighting, r_max)))
 
 
 def _unit_variance(aggregates: Aggregates, estimator: Estimator, metric: int, uplift: float) -> float:
@@ -78,12 +55,7 @@ def _squares_by_unit(aggregates: Aggregates, estimator: Estimator, metric: int) 
     kept = aggregates.rewarded.columns()
     if not kept:
         return 0.0
-    weighting = aggregates.plan.weighting(estimator)
-    log_h: Floats
-    if weighting in aggregates.plan.point_weightings:
-        log_h = kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"]
-    else:
-        log_h = weighting.log_h(kept["log_w"])
+    terms = uplift_terms(aggregates, aggregates.plan.weighting(estimator), metric)
     _, unit = np.unique(kept["unit"], return_inverse=True)
-    sums = np.bincount(unit, weights=np.expm1(log_h) * kept[f"r:{metric}"])
+    sums = np.bincount(unit, weights=terms)
     return float(sums @ sums)

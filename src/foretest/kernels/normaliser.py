@@ -399,10 +399,11 @@ def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
 @jit
 def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, cap, zero, bound):
     """Over all rankings of each display (`most` at the most): q at `cap` where bound is NaN (first answer 0),
-    else the adaptive cap for `bound` and q there."""
+    else the adaptive cap for `bound` and q there; last E_p[w̄²] at that cap."""
     rows = len(lengths)
     caps = np.zeros(rows)
     q = np.empty(rows)
+    squares = np.empty(rows)
     width = longest(lengths)
     depth = longest(slots) + 1
     t = np.empty(width)
@@ -425,7 +426,8 @@ def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inve
             q[i] = capped_mass(alpha, beta, count, cap, zero)
         else:
             caps[i], q[i] = adaptive_cap(alpha, beta, count, bound)
-    return caps, q
+        squares[i] = capped_squares(alpha, beta, count, cap if np.isnan(bound) else caps[i], zero)
+    return caps, q, squares
 
 
 @jit
@@ -438,3 +440,29 @@ def capped_mass(alpha, beta, n, cap, zero):
         else:
             q += min(alpha[j], cap * beta[j])
     return q
+
+
+@jit
+def capped_squares(alpha, beta, n, cap, zero):
+    """E_p[w̄²] = Σ β·w̄², w = α/β: Σ min(α, c·β)²/β under max capping."""
+    total = 0.0
+    for j in range(n):
+        if beta[j] > 0.0 and not (zero and alpha[j] >= cap * beta[j]):
+            total += min(alpha[j], cap * beta[j]) ** 2 / beta[j]
+    return total
+
+
+@jit
+def squares_of_draws(w, caps, zero):
+    """Row by row, E_p[w̄²] on two-sided draws: mean of 2·w̄²/(1+W)."""
+    rows, count = w.shape
+    out = np.empty(rows)
+    for i in range(rows):
+        total = 0.0
+        for d in range(count):
+            if w[i, d] < caps[i]:
+                total += w[i, d] * w[i, d] / (1.0 + w[i, d])
+            elif not zero:
+                total += caps[i] * caps[i] / (1.0 + w[i, d])
+        out[i] = 2.0 * total / count
+    return out

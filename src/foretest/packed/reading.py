@@ -23,6 +23,7 @@ from foretest.progress import Progress, stage
 from foretest.saved.files import SavedFile
 from foretest.saved.recipe import OtherLayout, first_difference, tables_of
 from foretest.scaled import ScaledSums
+from foretest.settings import BOUNDED
 from foretest.sources import ParquetFiles, Source, pack_of
 from foretest.weights import Capped, Weighting
 
@@ -138,12 +139,13 @@ def why_all_rows(logs: list[PackedLog], plan: Plan) -> str | None:
         difference = first_difference(_packed_for(log.base.recipe.settings), _packed_for(tables_of(settings)))
         if difference is not None:
             return f"the log was packed {difference}"
-        if settings.analysis.interval == "bernstein":
+        if settings.analysis.interval in BOUNDED:
             exact = log.base.recipe.settings["analysis"]
             at = Capped(exact["cap"], exact["capping"])
             other = [e.label for e in plan.estimators if type(e) is CIS and plan.weighting(e) != at]
             if other:
-                return f'interval = "bernstein" needs the mean weight of all rows for {", ".join(other)}'
+                asked = f'interval = "{settings.analysis.interval}"'
+                return f"{asked} needs the mean weight of all rows for {', '.join(other)}"
     return None
 
 

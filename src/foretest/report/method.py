@@ -30,6 +30,8 @@ _REFERENCES: dict[str, list[Link]] = {
                    "https://arxiv.org/abs/1803.06336")],
     "bernstein": [Link("Maurer, Pontil: Empirical Bernstein Bounds and Sample Variance Penalization (2009)",
                        "https://arxiv.org/abs/0907.3740")],
+    "betting": [Link("Waudby-Smith, Ramdas: Estimating Means of Bounded Random Variables by Betting (2024)",
+                     "https://arxiv.org/abs/2010.09686")],
     "online": [Link("Fabijan et al.: Diagnosing Sample Ratio Mismatch in Online Controlled Experiments (KDD 2019)",
                     "https://doi.org/10.1145/3292500.3330722")],
 }  # fmt: skip
@@ -94,6 +96,8 @@ def _interval(analysis: Mapping[str, Any], online: bool) -> str:
         )
     if analysis["interval"] == "delta":
         return f"Delta method, by unit; Student's quantiles below 30 units. {paired}"
+    if analysis["interval"] == "betting":
+        return f"Betting on sums by unit, one after the other, with the known range of rewards. {paired}"
     return f"Empirical Bernstein bound, by unit, with the known range of rewards. {paired}"
 
 

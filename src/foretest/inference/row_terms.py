@@ -1,0 +1,54 @@
+"""What a rewarded row adds to an uplift, and between which limits: for intervals that must know both beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.aggregates import Aggregates
+from foretest.displays import Floats
+from foretest.errors import BadInput
+from foretest.estimators import CIS, AdaptivePointNCIS, Estimator
+from foretest.weights import Adaptive, Capped, Weighting
+
+
+def is_bounded(estimator: Estimator) -> bool:
+    """Linear estimators whose weights have a known bound."""
+    return type(estimator) in (CIS, AdaptivePointNCIS)
+
+
+def weight_bound(weighting: Weighting) -> float:
+    """The largest weight that a row of a bounded estimator can have, whatever the log."""
+    assert isinstance(weighting, Capped | Adaptive)
+    return weighting.cap if isinstance(weighting, Capped) else weighting.bound
+
+
+def kept_log_h(aggregates: Aggregates, weighting: Weighting) -> Floats:
+    """log h of the rewarded rows that were kept."""
+    kept = aggregates.rewarded.columns()
+    if not kept:
+        return np.zeros(0)
+    if weighting in aggregates.plan.point_weightings:
+        log_h: Floats = kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"]
+        return log_h
+    return weighting.log_h(kept["log_w"])
+
+
+def uplift_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
+    """d = (h − 1) r of the rewarded rows that were kept; any other row's is 0."""
+    kept = aggregates.rewarded.columns()
+    return np.expm1(kept_log_h(aggregates, weighting)) * kept[f"r:{metric}"] if kept else np.zeros(0)
+
+
+def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> float:
+    """What CIS may have cut off at the most, r_max·(1 − q̄): its limit lies below the truth, never above."""
+    if not isinstance(weighting, Capped):
+        return 0.0
+    if aggregates.sampled.get(weighting):
+        asked = aggregates.plan.settings.analysis.interval
+        raise BadInput(
+            f'interval = "{asked}" needs the mean weight of all rows for cis; these sums have an estimate of it.'
+            " Fold the log that is not packed, or pack it with this cap."
+        )
+    sums = aggregates.h[weighting]
+    kept = float(sums.get("h").sum()) * np.exp(sums.log_unit) / aggregates.rows
+    return float(r_max * max(0.0, 1.0 - kept))
