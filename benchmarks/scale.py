@@ -1,7 +1,8 @@
 """From a laptop to a cluster: `python benchmarks/scale.py [--folder FOLDER] [--peer PYTHON]`.
 
 Every figure is a ratio of two things measured in this run, in turns, the least of each. Prints Markdown tables and
-writes them into docs/scale.md, growth as a picture beside them, and what follows for 10^11 displays into docs/cluster.md.
+writes them into docs/scale.md, with a picture of the growth, and what follows for 10^11 displays
+into docs/cluster.md.
 `--peer` is a Python that has Open Bandit Pipeline 0.5.7; else its rows are left out.
 """
 
