@@ -50,7 +50,7 @@ def cap_path(
     `bias_bound_loose` is r_max·P_t(W > c)/r̄, as the paper prints it. Bands are [lowest, highest] of the longest run of
     caps where noise, bias bound or both are at most `sought`; `satisfies_both` is None where the bound is unknown.
 
-    `point-ncis` and `point-ncis-adaptive`, where they are among the `estimators`, have a grid of their own (`caps`, `bounds`).
+    `point-ncis` and `point-ncis-adaptive`, where among the `estimators`, have a grid of their own (`caps`, `bounds`).
     """
     plan, a, rows = aggregates.plan, aggregates.plan.settings.analysis, aggregates.rows
     of_cis, of_ncis, variance = _estimates(aggregates, metric, counts)
