@@ -18,6 +18,7 @@ from foretest.kernels.random import derive
 from foretest.log import Rows
 from foretest.normaliser import MODEL
 from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
+from foretest.point_path import path_columns
 from foretest.scaled import ScaledSums, add_padded
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
@@ -221,8 +222,9 @@ class Fold:
         columns["log_w"] = log_w[rewarded]
         columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
         columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
+        normaliser = plan.normaliser.for_batch(displays)
         for i, weighting in enumerate(plan.point_weightings):
-            point = weighting.of_rewarded(log_w[rewarded], displays, plan.normaliser)
+            point = weighting.of_rewarded(log_w[rewarded], displays, normaliser)
             s["unsupported"][weighting] += int(point.unsupported.sum())
             s["approximate"][weighting] += int(point.approximate.sum())
             self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
@@ -230,7 +232,11 @@ class Fold:
             columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
             columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
         keep = s["rewarded"].below(columns["unit"])
-        s["rewarded"].add({name: column[keep] for name, column in columns.items()}, len(rewarded))
+        kept = {name: column[keep] for name, column in columns.items()}
+        if len(keep) < len(rewarded):
+            displays = displays.take(keep)
+        kept |= path_columns(plan, normaliser, kept["log_w"], displays)
+        s["rewarded"].add(kept, len(rewarded))
 
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
         sample: KeptRows = self.state["sample"]

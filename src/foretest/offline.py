@@ -215,7 +215,7 @@ class OfflineTest:
         for m, name in enumerate(plan.metrics):
             estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
             headline = headline_of(a.headline, plan.estimators)
-            path = cap_path(aggregates, m, counts, r_max.get(name))
+            path = cap_path(aggregates, m, counts, r_max.get(name), plan.estimators)
             control = _control(aggregates, m, counts)
             metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
         facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)

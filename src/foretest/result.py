@@ -110,7 +110,7 @@ class Result:
         return html_text(result_page(self), path)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…` and `cap-estimates-…`."""
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…`, `cap-estimates-…`, `bound-…`."""
         from foretest.report.figures import result_figures
 
         return result_figures(self.to_dict())
