@@ -531,7 +531,7 @@ def test_masses_below_a_certificate_have_the_right_mean(kind: str, monkeypatch: 
     rows, own = copies(T, P, 3, 2000), normaliser(kind)
     alpha, beta = probabilities(rows, 0, own)
     cap = 2.0 * float((alpha / beta).max())
-    _, cut = own._at_little_cost(rows, cap, False)
+    _, cut = own._at_little_cost(rows, np.arange(2000), cap, False)
     assert_mean(1.0 - cut, mass_at(alpha, beta, cap / 3.0))
     found = own.at_adaptive_cap(rows.take(np.arange(5)), 1e6)
     assert (found.q_below <= found.q).all()
