@@ -136,7 +136,7 @@ def trust(result: Result) -> str | None:
         text += f", the interval is {span}."
     if gamma is not None and band["slice_gamma_ci_lower"] is not None and band["slice_gamma_ci_upper"] is not None:
         limits = f"{factor(band['slice_gamma_ci_lower'])} to {factor(band['slice_gamma_ci_upper'])}"
-        text += f" The least supported of those in the log earn {factor(gamma)} the others ({limits})."
+        text += f" The least supported that the log still has earn {factor(gamma)} what others do ({limits})."
     return text
 
 
@@ -202,6 +202,5 @@ _GUIDE = {
 
 def guide(*, online: bool) -> list[tuple[str, str]]:
     """The words of the page."""
-    return [
-        (word, said) for word, said in _GUIDE.items() if not (online and word in ("weight", "cap", "robust, fragile"))
-    ]
+    offline = ("weight", "cap", "robust, fragile")
+    return [(word, said) for word, said in _GUIDE.items() if not (online and word in offline)]

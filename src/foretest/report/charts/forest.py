@@ -25,8 +25,8 @@ class Row(NamedTuple):
 
 
 def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth: float | None = None) -> Spec:
-    """Relative uplifts with their intervals, and around those of point estimators the sensitivity band. An interval much
-    wider than the rest goes on beyond the frame, with an arrow.
+    """Relative uplifts with their intervals, and around those of point estimators the sensitivity band. An interval
+    much wider than the rest goes on beyond the frame, with an arrow.
 
     Labels come from users: they are values in the data, never part of an expression.
     """
@@ -67,8 +67,8 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
         }
         for look in ({"style": "halo"}, {})  # the first is wider, in the colour of the ground, where a theme has it
     ]
-    layers = [*_lead(drawn, y), _zero(x, axis), *_truth(truth, x, axis), *_bands(values, x, y, axis, looks), lines, *_arrows(values, x, y, axis, looks),
-              points, *texts]  # fmt: skip
+    layers = [*_lead(drawn, y), _zero(x, axis), *_truth(truth, x, axis), *_bands(values, x, y, axis, looks), lines,
+              *_arrows(values, x, y, axis, looks), points, *texts]  # fmt: skip
     numbers = [
         f"{row.label}: {pct(row.estimate.rel_effect_size, sign=True)}"
         f" ({_interval(row.estimate)}), {row.estimate.verdict}{_aside(row.estimate)}."
