@@ -75,7 +75,7 @@ class Fold:
             s["r2"][m] += np.square(r).sum()
             s["positives"][m] += np.count_nonzero(r)
         s["max_log_w"] = max(s["max_log_w"], float(log_w.max()))
-        s["capped_rows"] += int(np.count_nonzero(log_w > np.log(plan.settings.analysis.cap)))
+        s["capped_rows"] += int(np.count_nonzero(log_w > np.log(plan.settings.analysis.cap_number)))
         s["bins"].add(log_w, bucket, rows.rewards, rewarded)
         if s["units"] is not None:
             s["units"].add(rows.unit)
@@ -250,7 +250,7 @@ class Fold:
         plan, a = self.plan, self.plan.settings.analysis
         treatment, control = plan.normaliser.two_sided_draws(displays, SAMPLE_DRAWS)
         both = np.hstack([treatment, control])
-        q = plan.normaliser.mass(displays, a.cap, zero=a.capping == "zero", log_w=both)
+        q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
         return {"draws_treatment": treatment, "draws_control": control, "q": q}
 
 

@@ -36,6 +36,8 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
                                 for m, name in enumerate(plan.metrics)},
         "support": None,
     }  # fmt: skip
+    if plan.cap_choice is not None:
+        report["cap"] = plan.cap_choice.to_dict()
     if aggregates.sampled.get(plan.health_weighting):
         report["approximate"] = True
     kept = aggregates.sample.columns()

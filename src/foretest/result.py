@@ -82,6 +82,12 @@ class Result:
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
 
+    @property
+    def cap(self) -> float:
+        """The cap of the run: that of the settings, or the one that `cap = "auto"` chose."""
+        chosen = self.health.get("cap")
+        return float(self.settings["analysis"]["cap"] if chosen is None else chosen["chosen"])
+
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
         document: dict[str, Any] = finite(

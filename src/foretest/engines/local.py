@@ -44,10 +44,11 @@ def aggregate(
     threads: int | None = None,
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
+    kind: type[Fold] = Fold,
 ) -> Aggregates:
     """Fold a log into the sums of an offline test."""
     return fold_in_threads(
-        source, reader, lambda: Fold(plan), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
+        source, reader, lambda: kind(plan), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
     )
 
 

@@ -101,7 +101,7 @@ def rests_on(result: Result) -> str:
 def assumption(result: Result) -> str | None:
     """What the interval leaves out, with the size of it."""
     support, mean = result.health.get("support"), result.health["treatment_mass_kept"]
-    cap = result.settings["analysis"]["cap"]
+    cap = result.cap
     covered = "The interval covers the noise of the log, not this assumption."
     if support is not None:
         cut = max(0.0, 1.0 - support["mean_q"])
