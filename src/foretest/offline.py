@@ -12,6 +12,7 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
+from foretest.audit import FAIL, Audit, audit
 from foretest.displays import Floats
 from foretest.engines import local
 from foretest.errors import BadInput
@@ -114,9 +115,8 @@ class OfflineTest:
         aggregates = local.aggregate(
             source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
         )
-        return Result(
-            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), {}, health(aggregates), notes
-        )
+        found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
+        return Result(__version__, facts, settings, {}, health(aggregates), [*notes, *_ignored(found)], found)
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
@@ -147,14 +147,14 @@ class OfflineTest:
         if a.interval == "bernstein":
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
-        metrics = {}
+        metrics, found = {}, audit(aggregates)
         for m, name in enumerate(plan.metrics):
             estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
+            estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
             headline = _headline(a.headline, plan.estimators)
             metrics[name] = Metric(_control(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
-        return Result(
-            __version__, _log_facts(aggregates), settings_dict(self.settings, plan), metrics, health(aggregates), notes
-        )
+        facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*notes, *_ignored(found)]
+        return Result(__version__, facts, settings, metrics, health(aggregates), notes, found)
 
     def _plan_for(self, aggregates: Aggregates) -> Plan:
         plan, _ = lineup(self.settings)
@@ -332,6 +332,21 @@ def _estimate(
         unsupported_rows=unsupported,
         strata=table,
     )
+
+
+def _audited(estimate: Estimate, found: Audit) -> Estimate:
+    """A log that fails its audit carries no verdict, whatever its numbers say."""
+    if found.outcome != FAIL or found.ignored:
+        return estimate
+    reason = f"the propensity audit failed ({', '.join(found.named(FAIL))}): these numbers cannot be relied on"
+    return dataclasses.replace(estimate, verdict="insufficient", reasons=[reason, *estimate.reasons])
+
+
+def _ignored(found: Audit) -> list[str]:
+    if not found.ignored:
+        return []
+    failed = ", ".join(found.named(FAIL))
+    return [f"the propensity audit failed ({failed}), and ignore_audit = true lets the verdicts stand."]
 
 
 def _log_facts(aggregates: Aggregates) -> dict[str, Any]:

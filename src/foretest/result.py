@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
+    from foretest.audit.finding import Audit
+
 SCHEMA = 1
 
 
@@ -65,6 +67,7 @@ class Result:
     metrics: dict[str, Metric]
     health: dict[str, Any]
     notes: list[str] = field(default_factory=list)
+    audit: Audit | None = None  # of an offline test
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -76,6 +79,7 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
+                **({} if self.audit is None else {"audit": asdict(self.audit)}),
                 "notes": self.notes,
             }
         )

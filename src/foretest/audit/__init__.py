@@ -58,8 +58,8 @@ def _obstacle(name: str, kept: Columns, plan: Plan) -> str | None:
     if name == rows.REPEATS and log.id is None and "scores" not in kept:
         return "without an id or scores, equal rows cannot be told from copies; name the display's id in [log]"
     if name == rows.LOGGED and "log_p_scores" not in kept:
-        has = "the control has no logged probability" if getattr(control, "can_draw", True) else "it has no scores"
-        return f"it compares logged probabilities with scores, and {has}"
+        has = "logged probability" if getattr(control, "can_draw", True) else "scores"
+        return f"the control has no {has} to compare"
     if name not in (*_OF_DRAWS, *_OF_BOTH):
         return None
     for role, policy in (("control", control), ("treatment", treatment)):

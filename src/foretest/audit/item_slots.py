@@ -110,8 +110,8 @@ def items_by_slot(cells: npt.NDArray[Any], absent: int, label: str | None) -> Fi
         NAME, p, worst.chi2,
         f"items are shown in every slot as often as the control says ({len(found)} slots; {chi2})",
         f"in slot {at + 1} {named} shown {worst.observed:,.0f} times, expected about {worst.expected:,.0f} ({chi2})",
-        "Something else than [control] chose or moved items. Look for rules after the ranking (blocked, pinned or"
-        " repeated items), for items that were not eligible, and for scores of another version.",
+        "Something else than [control] chose or moved items. Look for rules after the ranking (blocked or pinned"
+        " items), for items that were not eligible, and for scores of another version.",
     )  # fmt: skip
 
 

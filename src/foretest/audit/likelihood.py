@@ -55,29 +55,30 @@ def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) 
     z = float(z_by_unit((log_p - expected)[:, None], starts)[0])
     shown, wanted = float(log_p.mean()), float(expected.mean())
     less = shown < wanted
-    said = f"the mean log-probability of what was shown is {shown:.4f}, expected {wanted:.4f} (z = {z:+.1f})"
+    said = f"mean log-probability {shown:.4f}, expected {wanted:.4f} (z = {z:+.1f})"
     return tested(
         CALIBRATION, two_sided(z), z,
         f"what was shown is as likely as the control says: {said}",
         f"what was shown is {'less' if less else 'more'} likely than the control says: {said}",
-        f"The policy that showed these rankings was {'less' if less else 'more'} decided than [control] says. Check its"
-        f" temperature (or sigma, dispersion, epsilon): it is perhaps too {'low' if less else 'high'}. Check that the"
-        " logged scores are those of the model that served, after every change made to them; and, of a policy of your"
-        " own, that sample and log_prob agree.",
+        f"The temperature in [control] (or sigma, dispersion, epsilon) is perhaps too {'low' if less else 'high'}; or"
+        " the scores are not those of the model that served, after every change made to them; or, in a policy of your"
+        " own, sample and log_prob do not agree.",
     )  # fmt: skip
 
 
 def ranks(u: Floats) -> Finding:
     """Kolmogorov-Smirnov on one u a unit."""
     distance, p = kolmogorov_smirnov(u)
-    lean = "unlikely" if u.mean() < 0.5 else "likely"
-    said = f"{len(u):,} displays, largest distance from uniform {distance:.4f}"
+    lean = (u.mean() - 0.5) * np.sqrt(12.0 * len(u))
+    spread = u.std() < np.sqrt(1.0 / 12.0)
+    where = ("among the likely ones" if lean > 0.0 else "among the unlikely ones") if abs(lean) > 3.0 else (
+        "in the middle" if spread else "at both ends"
+    )  # fmt: skip
+    said = f"{len(u):,} displays, distance from uniform {distance:.4f}"
     return tested(
         PIT, p, distance,
-        f"among rankings drawn from the control, those shown stand anywhere alike ({said})",
-        f"among rankings drawn from the control, those shown stand too often among the {lean} ones, or too often in the"
-        f" middle or at the ends ({said})",
-        "The shown rankings were not drawn from [control] as it is described. Compare scores, temperature, the number"
-        " of slots and the list of eligible items with what served; look for rules that changed a ranking after it was"
-        " drawn.",
+        f"among rankings drawn from the control, those shown have no place of their own ({said})",
+        f"among rankings drawn from the control, those shown stand too often {where} ({said})",
+        "The shown rankings were not drawn from [control] as it is described. Compare scores, temperature, slots and"
+        " eligible items with what served, and look for rules that changed a ranking after it was drawn.",
     )  # fmt: skip

@@ -9,8 +9,20 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, FailOn, Logs, Overrides, SettingsFile, Threads, refuse_threads, verdicts
-from foretest.cli.output import deliver, print_json, refuse_place, show
+from foretest.cli.options import (
+    AUDIT,
+    VERDICTS,
+    AsJson,
+    FailOnAll,
+    FailOnAudit,
+    Logs,
+    Overrides,
+    SettingsFile,
+    Threads,
+    refuse_threads,
+    verdicts,
+)
+from foretest.cli.output import audit_met, deliver, print_json, refuse_place, show
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings import Analysis
@@ -24,7 +36,7 @@ def run(
     config: SettingsFile,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json.")] = None,
     json: AsJson = False,
-    fail_on: FailOn = "",
+    fail_on: FailOnAll = "",
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
@@ -32,7 +44,7 @@ def run(
 
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    wanted = verdicts(fail_on)
+    wanted = verdicts(fail_on, (*VERDICTS, AUDIT))
     refuse_threads(threads)
     refuse_place(out)
     test = _test(config, analysis)
@@ -48,24 +60,26 @@ def check(
     *,
     config: SettingsFile,
     json: AsJson = False,
+    fail_on: FailOnAudit = "",
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """Schema and health only: can this log carry the question?
+    """Schema, health and propensity audit only: can this log carry the question?
 
-    Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
+    Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml --fail-on audit
     """
+    wanted = verdicts(fail_on, (AUDIT,))
     refuse_threads(threads)
     test = _test(config, analysis)
     with progress_bar() as progress:
         result = test.check([str(path) for path in log], threads=threads, progress=progress)
     if json:
         document = result.to_dict()
-        print_json({key: document[key] for key in ("foretest", "schema", "log", "settings", "health", "notes")})
-        return 0
-    show(result, False)
-    print("\nEvery row is readable, and the columns fit the settings.")
-    return 0
+        print_json({key: value for key, value in document.items() if key != "metrics"})
+    else:
+        show(result, False)
+        print("\nEvery row is readable, and the columns fit the settings.")
+    return 3 if audit_met(result, wanted) else 0
 
 
 def _test(config: Path, overrides: Any) -> Any:
