@@ -16,10 +16,11 @@ lint: $(VENV)/.ready-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# the long studies, whose tables are in docs/benchmarks.md and docs/coverage.md
+# the long studies, whose tables are in docs/benchmarks.md, docs/coverage.md and docs/audit.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/interval_coverage.py
+	$(BIN)/python benchmarks/audit_power.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

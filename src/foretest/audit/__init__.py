@@ -13,7 +13,7 @@ import numpy as np
 from foretest.aggregates import Aggregates
 from foretest.audit import item_slots, likelihood, moments, rows
 from foretest.audit.by_unit import first_of_units
-from foretest.audit.context import HASHED_ITEMS, ITEMS, features_that_vary
+from foretest.audit.context import HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
 from foretest.audit.draws import NO_ITEM, NO_RANK, RANKS
 from foretest.audit.finding import FAIL, NOT_MADE, PASS, WARN, Audit, Finding, not_made
 from foretest.kept_rows import Columns
@@ -105,16 +105,15 @@ def _items(kept: Columns, plan: Plan) -> Finding:
 
 
 def _moment(kept: Columns, plan: Plan) -> Finding:
-    a = plan.settings.analysis
-    drawn = kept["draws_treatment"], kept["draws_control"]
-    return moments.capped_moment(kept["log_w"], *drawn, first_of_units(kept["unit"]), a.cap, a.capping)
+    a, first = plan.settings.analysis, first_of_units(kept["unit"])
+    return moments.capped_moment(kept["log_w"][first], kept["draws_control"][first], a.cap, a.capping)
 
 
 def _balance(kept: Columns, plan: Plan) -> Finding:
-    a = plan.settings.analysis
-    drawn = kept["draws_treatment"], kept["draws_control"]
-    cap = min(a.cap, a.weight_bound)
-    return moments.balance(features_that_vary(kept), kept["log_w"], *drawn, first_of_units(kept["unit"]), cap)
+    a, first = plan.settings.analysis, first_of_units(kept["unit"])
+    features = features_that_vary({name: kept[name][first] for name in kept if name.startswith((NUMBER, TEXT))})
+    drawn = kept["draws_control"][first], kept["draws_treatment"][first]
+    return moments.balance(features, kept["log_w"][first], *drawn, min(a.cap, a.weight_bound))
 
 
 def _repeats(kept: Columns, plan: Plan) -> Finding:
