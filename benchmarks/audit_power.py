@@ -331,7 +331,8 @@ def main() -> None:
     text = tables(right_logs(options.right, {LONG: 2, SHORT: 1}), broken_logs(options.broken))
     text += (
         f"\n\nSeeds: from {SEED}, chosen beforehand. 8 to 12 candidates, 3 slots, cap 100. foretest {ft.__version__},"
-        f" Python {platform.python_version()}, NumPy {np.__version__}; {time.process_time() - begin:,.0f} s of CPU time."
+        f" Python {platform.python_version()}, NumPy {np.__version__};"
+        f" {time.process_time() - begin:,.0f} s of CPU time."
     )
     print(text)
     into_page(text)

@@ -92,15 +92,15 @@ class Fold:
 
     def finish(self) -> Aggregates:
         """The aggregates of all batches, with the sampled displays priced."""
+        return priced(self.unpriced())
+
+    def unpriced(self) -> Aggregates:
+        """The same with the sampled displays themselves: parts of a log add up first, and are priced once."""
         sample: KeptRows = self.state["sample"]
         # keys break ties among the last rows: found here for those still held, not for all that passed
         sample.parts = [
             {**part, "key": displays.key()} for part, displays in zip(sample.parts, sample.displays, strict=True)
         ]
-        kept = sample.columns()
-        if kept:
-            sample.parts = [{**kept, **self._draws(sample.displays[0])}]
-        sample.displays = []
         return Aggregates(**self.state)
 
     def _strata(self, rows: Rows, values: Floats | None) -> dict[str, npt.NDArray[np.int64]]:
@@ -224,21 +224,32 @@ class Fold:
             columns |= context
         sample.add(columns, len(rows), displays)
 
-    def _draws(self, displays: Displays) -> Columns:
-        """What the audit keeps; log w of rankings drawn from both policies, and q(x) at the cap."""
-        plan, a, control = self.plan, self.plan.settings.analysis, self.plan.settings.control
-        columns = shown_columns(control, displays)
-        if not getattr(control, "can_draw", True):
-            return columns
-        half = SAMPLE_DRAWS // 2
-        drawn = draw_from_control(plan.normaliser, displays, half, weigh=plan.can_draw)
-        columns |= drawn_columns(control, displays, drawn, a.seed)
-        if drawn.log_w is None:
-            return columns
-        treatment = plan.normaliser.draw(displays, FROM_TREATMENT, 0, half, from_treatment=True)
-        both = np.hstack([treatment, drawn.log_w])
-        q = plan.normaliser.mass(displays, a.cap, zero=a.capping == "zero", log_w=both)
-        return {**columns, "draws_treatment": treatment, "draws_control": drawn.log_w, "q": q}
+
+def priced(aggregates: Aggregates) -> Aggregates:
+    """Aggregates whose sample of displays is priced, and no longer holds the displays."""
+    sample = aggregates.sample
+    kept = sample.columns()
+    if kept and sample.displays:
+        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0])}]
+    sample.displays = []
+    return aggregates
+
+
+def _draws(plan: Plan, displays: Displays) -> Columns:
+    """What the audit keeps; log w of rankings drawn from both policies, and q(x) at the cap."""
+    a, control = plan.settings.analysis, plan.settings.control
+    columns = shown_columns(control, displays)
+    if not getattr(control, "can_draw", True):
+        return columns
+    half = SAMPLE_DRAWS // 2
+    drawn = draw_from_control(plan.normaliser, displays, half, weigh=plan.can_draw)
+    columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
+    if drawn.log_w is None:
+        return columns
+    treatment = plan.normaliser.draw(displays, FROM_TREATMENT, 0, half, from_treatment=True)
+    both = np.hstack([treatment, drawn.log_w])
+    q = plan.normaliser.mass(displays, a.cap, zero=a.capping == "zero", log_w=both)
+    return {**columns, "draws_treatment": treatment, "draws_control": drawn.log_w, "q": q}
 
 
 def fold(batches: Iterable[Rows], plan: Plan) -> Aggregates:

@@ -15,6 +15,7 @@ from foretest.normaliser import Normaliser
 from tests.support import SmallLog
 
 LOG = SmallLog(rows=300, seed=5)
+LOG_P = LOG.log_p[np.arange(300), LOG.shown]
 
 
 class Own(ft.PlackettLuce):
@@ -60,7 +61,7 @@ def test_columns_of_a_display() -> None:
     shown = shown_columns(control, displays())
     np.testing.assert_allclose(shown["log_p"], LOG.log_p[np.arange(300), LOG.shown], rtol=1e-10)
     assert not shown["certain"].any()
-    columns = drawn_columns(control, displays(), drawn(control), seed=3)
+    columns = drawn_columns(control, displays(), LOG_P, drawn(control), seed=3)
     assert set(columns) == {"expected_log_p", "place", "ranks"}
     assert columns["ranks"].shape == (300, 5, MOST_SLOTS)
     best = LOG.control.argmax(axis=1) == LOG.rankings[LOG.shown, 0]
@@ -72,7 +73,7 @@ def test_items_are_counted_by_id_where_the_log_has_ids() -> None:
     ids = np.random.default_rng(1).integers(100, 130, (300, LOG.m))
     control = ft.PlackettLuce("control_scores")
     extra = {"foretest: items": Ragged.of(ids)}
-    columns = drawn_columns(control, displays(**extra), drawn(control, **extra), seed=3)
+    columns = drawn_columns(control, displays(**extra), LOG_P, drawn(control, **extra), seed=3)
     np.testing.assert_array_equal(
         columns["items"][:, 0, :2], np.take_along_axis(ids, LOG.rankings[LOG.shown], axis=1)
     )  # fmt: skip
@@ -83,7 +84,7 @@ def test_a_logged_probability_is_kept_beside_the_recomputed_one() -> None:
     control = ft.PlackettLuce("control_scores", prob="p")
     extra = {"p": np.full(300, 0.25)}
     assert (shown_columns(control, displays(**extra))["log_p"] == np.log(0.25)).all()
-    columns = drawn_columns(control, displays(**extra), drawn(control, **extra), seed=3)
+    columns = drawn_columns(control, displays(**extra), LOG_P, drawn(control, **extra), seed=3)
     np.testing.assert_allclose(columns["log_p_scores"], LOG.log_p[np.arange(300), LOG.shown], rtol=1e-10)
 
 

@@ -91,10 +91,10 @@ def shown_columns(control: Any, displays: Displays) -> Columns:
     return columns
 
 
-def drawn_columns(control: Any, displays: Displays, drawn: Drawn, seed: int) -> Columns:
-    """Of a display whose control can be drawn from: the expected log π_p, the shown one's place, items by slot."""
+def drawn_columns(control: Any, displays: Displays, log_p: Floats, drawn: Drawn, seed: int) -> Columns:
+    """Of a display whose control can be drawn from: the expected log π_p, the place of `log_p`, items by slot."""
     logged = getattr(control, "_logged", None) is not None
-    shown = np.asarray(control.log_prob(displays, displays.ranking), np.float64)
+    shown = np.asarray(control.log_prob(displays, displays.ranking), np.float64) if logged else log_p
     ties = np.asarray(uniforms(seed, TIES, displays.key(), 0, 1, 1))[:, 0, 0]
     columns: Columns = {"expected_log_p": drawn.log_p.mean(axis=1), "place": shares_below(shown, drawn.log_p, ties)}
     if logged:

@@ -24,7 +24,7 @@ def logged_probabilities(logged: Floats, recomputed: Floats) -> Finding:
     """
     apart = np.abs(logged - recomputed)
     apart[~np.isfinite(apart)] = np.inf
-    allowed = 1.0 + np.abs(recomputed)
+    allowed = 1.0 + np.where(np.isfinite(recomputed), np.abs(recomputed), 0.0)
     off, far = apart > ROUNDING * allowed, apart > ROUGH * allowed
     largest = float((apart / allowed).max())
     share = float(far.mean())
