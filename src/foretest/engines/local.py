@@ -18,7 +18,7 @@ import numpy.typing as npt
 from foretest.aggregates import Aggregates
 from foretest.background import THREADS, in_background
 from foretest.errors import BadInput, RowFault
-from foretest.fold import Fold
+from foretest.fold import Fold, priced
 from foretest.log import Reader, Rows
 from foretest.plan import Plan
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
@@ -46,9 +46,17 @@ def aggregate(
     progress: Progress | None = None,
 ) -> Aggregates:
     """Fold a log into the sums of an offline test."""
-    return fold_in_threads(
-        source, reader, lambda: Fold(plan), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
+    parts = fold_in_threads(
+        source, reader, lambda: _Part(plan), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
     )
+    return priced(parts)
+
+
+class _Part(Fold):
+    """What one thread folds: the sample of displays is priced when all are added up, not by each of them."""
+
+    def finish(self) -> Aggregates:
+        return self.unpriced()
 
 
 def fold_in_threads(
