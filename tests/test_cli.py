@@ -341,8 +341,9 @@ MISTAKES: dict[tuple[str, ...], str] = {
     ("run", "up.parquet", "-c"): "-c needs a value. See foretest run --help.",
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into float. See foretest run --help.',
     (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown verdict. Did you mean 'negative'? Known: negative,"
-    " neutral, insufficient.",
-    (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown verdict. Known: negative, neutral, insufficient.",
+    " neutral, insufficient, audit.",
+    (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown verdict. Known: negative, neutral, insufficient,"
+    " audit.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
     " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive.",

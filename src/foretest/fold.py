@@ -220,7 +220,7 @@ class Fold:
         columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
         displays = rows.displays.take(keep)
         if rows.context is not None:
-            context, displays = sampled_context(rows.context.take(keep), displays, self.plan.settings.log)
+            context, displays = sampled_context(rows.context, keep, displays, self.plan.settings.log)
             columns |= context
         sample.add(columns, len(rows), displays)
 

@@ -13,6 +13,7 @@ import numpy as np
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.audit import FAIL, Audit, audit
+from foretest.audit.finding import AUDIT_FAILED
 from foretest.background import in_background
 from foretest.bias_decomposition import strata_with_bias
 from foretest.cap_path import cap_path
@@ -410,7 +411,7 @@ def _audited(estimate: Estimate, found: Audit) -> Estimate:
     """A log that fails its audit carries no verdict, whatever its numbers say."""
     if found.outcome != FAIL or found.ignored:
         return estimate
-    reason = f"the propensity audit failed ({', '.join(found.named(FAIL))}): these numbers cannot be relied on"
+    reason = f"{AUDIT_FAILED} ({', '.join(found.named(FAIL))}): these numbers cannot be relied on"
     return dataclasses.replace(estimate, verdict="insufficient", reasons=[reason, *estimate.reasons])
 
 
@@ -418,7 +419,7 @@ def _ignored(found: Audit) -> list[str]:
     if not found.ignored:
         return []
     failed = ", ".join(found.named(FAIL))
-    return [f"the propensity audit failed ({failed}), and ignore_audit = true lets the verdicts stand."]
+    return [f"{AUDIT_FAILED} ({failed}), and ignore_audit = true lets the verdicts stand."]
 
 
 def _log_facts(aggregates: Aggregates) -> dict[str, Any]:

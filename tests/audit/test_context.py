@@ -21,7 +21,8 @@ def displays(rows: int) -> Displays:
 
 def columns_of(table: pa.Table, *names: str) -> dict:
     [batch] = table.combine_chunks().to_batches()
-    columns, _ = sampled_context(batch, displays(len(batch)), LogColumns(rewards=["r"], features=names))
+    log = LogColumns(rewards=["r"], features=names)
+    columns, _ = sampled_context(batch, np.arange(len(batch)), displays(len(batch)), log)
     return columns
 
 
@@ -68,14 +69,16 @@ def test_what_does_not_vary_is_left_out() -> None:
     assert [f.name for f in features_that_vary(columns_of(table, "one", "same", "flag", "null"))] == ["flag"]
 
 
-@pytest.mark.parametrize("kind", [pa.int16(), pa.int64(), pa.uint64(), pa.string(), pa.large_string()])
+@pytest.mark.parametrize(
+    "kind", [pa.int16(), pa.int64(), pa.uint64(), pa.string(), pa.large_string(), pa.string_view()]
+)
 def test_ids_of_candidates(kind: pa.DataType) -> None:
-    items = [[3, 1], [1, 2, 7]]
-    texts = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    items = [[9, 9, 9], [3, 1], [8], [1, 2, 7]]
+    texts = not pa.types.is_integer(kind)
     lists = pa.array([[str(i) for i in row] for row in items] if texts else items, pa.list_(kind))
     [batch] = pa.table({"items": lists}).to_batches()
     log = LogColumns(rewards=["r"], ranking="ranking", candidates="items")
-    _, found = sampled_context(batch, displays(2), log)
+    _, found = sampled_context(batch, np.array([1, 3]), displays(2), log)
     ids = found[ids_column("hashed items" if texts else "items")]
     assert [len(ids[0]), len(ids[1])] == [2, 3]
     assert ids[0][1] == ids[1][0]

@@ -31,13 +31,16 @@ class Feature(NamedTuple):
     values: Floats
 
 
-def sampled_context(context: pa.RecordBatch, displays: Displays, log: LogColumns) -> tuple[Columns, Displays]:
-    """Of sampled rows: their features as plain arrays, and the displays with the ids of their candidates."""
+def sampled_context(
+    context: pa.RecordBatch, rows: npt.NDArray[np.int64], displays: Displays, log: LogColumns
+) -> tuple[Columns, Displays]:
+    """Of sampled rows of a batch: their features as plain arrays, and their displays with the ids of candidates."""
     features = [name for name in log.features if name in context.schema.names]
-    columns = _kept_columns(features_of(context, tuple(features)))
+    some = {name: _takeable(context[name]).take(pa.array(rows)) for name in features}
+    columns = _kept_columns(features_of(pa.RecordBatch.from_pydict(some), tuple(features)))
     if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
-    name, ids = _item_ids(log.candidates, context[log.candidates])
+    name, ids = _item_ids(log.candidates, context[log.candidates], rows)
     return columns, replace(displays, columns={**displays.columns, ids_column(name): ids})
 
 
@@ -46,12 +49,21 @@ def ids_column(name: str) -> str:
     return f"foretest: {name}"
 
 
-def _item_ids(name: str, array: pa.Array) -> tuple[str, Ragged]:
+def _takeable(array: pa.Array) -> pa.Array:
+    """Arrow cannot take rows of a view of strings."""
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+
+
+def _item_ids(name: str, array: pa.Array, rows: npt.NDArray[np.int64]) -> tuple[str, Ragged]:
     values, starts, lengths = split_lists(array)
+    wanted = Ragged.packed(np.empty(0), lengths[rows])  # one after the other, as they will be
+    places = np.repeat(starts[rows] - wanted.starts, wanted.lengths) + np.arange(int(wanted.lengths.sum()))
+    values = _takeable(values).take(pa.array(places))
     if is_text_key(values.type):
-        return HASHED_ITEMS, Ragged(hash_keys(name, values).view(np.int64), starts, lengths)
+        return HASHED_ITEMS, Ragged(hash_keys(name, values).view(np.int64), wanted.starts, wanted.lengths)
     ids = plain(values).to_numpy(zero_copy_only=False)
-    return ITEMS, Ragged(ids.view(np.int64) if ids.dtype == np.uint64 else ids.astype(np.int64), starts, lengths)
+    ids = ids.view(np.int64) if ids.dtype == np.uint64 else ids.astype(np.int64)
+    return ITEMS, Ragged(ids, wanted.starts, wanted.lengths)
 
 
 def _kept_columns(features: pa.RecordBatch) -> Columns:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 PASS, WARN, FAIL, NOT_MADE = "pass", "warn", "fail", "not made"
+AUDIT_FAILED = "the propensity audit failed"  # what the reason of a verdict begins with
 FAILS_BELOW = 0.001
 WARNS_BELOW = 0.01
 
@@ -38,6 +40,14 @@ class Audit:
         found = {finding.outcome for finding in findings}
         outcome = next(word for word in (FAIL, WARN, PASS, NOT_MADE) if word in found)
         return cls(outcome, tuple(findings), ignore and outcome == FAIL)
+
+    def outcomes(self) -> dict[str, Any]:
+        """The outcomes alone, of the whole and by test."""
+        return {
+            "outcome": self.outcome,
+            "ignored": self.ignored,
+            "tests": {finding.name: finding.outcome for finding in self.findings},
+        }
 
     def named(self, outcome: str) -> list[str]:
         """The names of the findings with an outcome."""
