@@ -18,7 +18,7 @@ AUDIT = "audit"
 _KINDS: dict[str, Any] = {
     "estimators": list[str], "cap": float, "weight_bound": float, "draws": int, "confidence_level": float,
     "n_resamples": int, "buckets": int, "strata_base": float, "folds": int, "seed": int, "r_max": float,
-    "ignore_audit": bool,
+    "gamma": list[float], "ignore_audit": bool,
 }  # fmt: skip
 
 
