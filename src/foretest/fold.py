@@ -10,13 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregates import Aggregates
+from foretest.audit.context import sampled_context
+from foretest.audit.draws import draw_from_control, drawn_columns, shown_columns
 from foretest.displays import Displays, Floats
 from foretest.errors import BadInput
 from foretest.estimators import DR
-from foretest.kept_rows import KeptRows
+from foretest.kept_rows import Columns, KeptRows
 from foretest.kernels.random import derive
 from foretest.log import Rows
-from foretest.normaliser import MODEL
+from foretest.normaliser import FROM_TREATMENT, MODEL
 from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
 from foretest.point_path import path_columns
 from foretest.scaled import ScaledSums, add_padded
@@ -91,15 +93,15 @@ class Fold:
 
     def finish(self) -> Aggregates:
         """The aggregates of all batches, with the sampled displays priced."""
+        return priced(self.unpriced())
+
+    def unpriced(self) -> Aggregates:
+        """The same with the sampled displays themselves: parts of a log add up first, and are priced once."""
         sample: KeptRows = self.state["sample"]
         # keys break ties among the last rows: found here for those still held, not for all that passed
         sample.parts = [
             {**part, "key": displays.key()} for part, displays in zip(sample.parts, sample.displays, strict=True)
         ]
-        kept = sample.columns()
-        if kept and self.plan.can_draw:
-            sample.parts = [{**kept, **self._draws(sample.displays[0])}]
-        sample.displays = []
         return Aggregates(**self.state)
 
     def _strata(self, rows: Rows, values: Floats | None) -> dict[str, npt.NDArray[np.int64]]:
@@ -243,15 +245,38 @@ class Fold:
         keep = sample.below(rows.unit)
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep], "log_w": log_w[keep]}
         columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
-        sample.add(columns, len(rows), rows.displays.take(keep))
+        displays = rows.displays.take(keep)
+        if rows.context is not None:
+            context, displays = sampled_context(rows.context, keep, displays, self.plan.settings.log)
+            columns |= context
+        sample.add(columns, len(rows), displays)
 
-    def _draws(self, displays: Displays) -> dict[str, Floats]:
-        """log w of rankings drawn from both policies, and q(x) at the cap."""
-        plan, a = self.plan, self.plan.settings.analysis
-        treatment, control = plan.normaliser.two_sided_draws(displays, SAMPLE_DRAWS)
-        both = np.hstack([treatment, control])
-        q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
-        return {"draws_treatment": treatment, "draws_control": control, "q": q}
+
+def priced(aggregates: Aggregates) -> Aggregates:
+    """Aggregates whose sample of displays is priced, and no longer holds the displays."""
+    sample = aggregates.sample
+    kept = sample.columns()
+    if kept and sample.displays:
+        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0])}]
+    sample.displays = []
+    return aggregates
+
+
+def _draws(plan: Plan, displays: Displays) -> Columns:
+    """What the audit keeps; log w of rankings drawn from both policies, and q(x) at the cap."""
+    a, control = plan.settings.analysis, plan.settings.control
+    columns = shown_columns(control, displays)
+    if not getattr(control, "can_draw", True):
+        return columns
+    half = SAMPLE_DRAWS // 2
+    drawn = draw_from_control(plan.normaliser, displays, half, weigh=plan.can_draw)
+    columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
+    if drawn.log_w is None:
+        return columns
+    treatment = plan.normaliser.draw(displays, FROM_TREATMENT, 0, half, from_treatment=True)
+    both = np.hstack([treatment, drawn.log_w])
+    q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
+    return {**columns, "draws_treatment": treatment, "draws_control": drawn.log_w, "q": q}
 
 
 def fold(batches: Iterable[Rows], plan: Plan) -> Aggregates:

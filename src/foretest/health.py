@@ -82,4 +82,5 @@ def _support(kept: dict[str, Any]) -> dict[str, Any]:
         "share_q_below_half": float((q < 0.5).mean()),
         "share_q_below_tenth": float((q < 0.1).mean()),
         "treatment_mass_unshowable": float(impossible.mean()),
+        "share_deterministic": float(kept["certain"].mean()) if "certain" in kept else None,
     }

@@ -12,6 +12,8 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
+from foretest.audit import FAIL, Audit, audit
+from foretest.audit.finding import AUDIT_FAILED
 from foretest.background import in_background
 from foretest.bias_decomposition import strata_with_bias
 from foretest.cap_choice import choose_cap
@@ -144,8 +146,9 @@ class OfflineTest:
             aggregates = dispatch.aggregate(
                 source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
             )
-        facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*_said(plan), *notes]
-        return Result(__version__, facts, settings, {}, health(aggregates), notes, weight_distribution(aggregates))
+        found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
+        notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
+        return Result(__version__, facts, settings, {}, health(aggregates), notes, weights, audit=found)
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
@@ -243,18 +246,19 @@ class OfflineTest:
         if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
-        metrics = {}
+        metrics, found = {}, audit(aggregates)
         for m, name in enumerate(plan.metrics):
             estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
+            estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
             headline = headline_of(a.headline, plan.estimators)
             path = cap_path(aggregates, m, counts, r_max.get(name), plan.estimators)
             control = _control(aggregates, m, counts)
             metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
-        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
+        facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*notes, *_ignored(found)]
         weights = weight_distribution(aggregates)
         seen = rows_fingerprint(aggregates.n, aggregates.positives)
         provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
-        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance)
+        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, found)
 
     def _plan_for(self, aggregates: Aggregates, settings: Settings) -> tuple[Plan, list[str]]:
         """The estimators to analyse, among those that were folded, and notes on what was left out."""
@@ -450,6 +454,21 @@ def _estimate(
         sensitivity=None if band is None else band.to_dict(),
         robustness=agrees,
     )
+
+
+def _audited(estimate: Estimate, found: Audit) -> Estimate:
+    """A log that fails its audit carries no verdict, whatever its numbers say."""
+    if found.outcome != FAIL or found.ignored:
+        return estimate
+    reason = f"{AUDIT_FAILED} ({', '.join(found.named(FAIL))}): these numbers cannot be relied on"
+    return dataclasses.replace(estimate, verdict="insufficient", reasons=[reason, *estimate.reasons], robustness=None)
+
+
+def _ignored(found: Audit) -> list[str]:
+    if not found.ignored:
+        return []
+    failed = ", ".join(found.named(FAIL))
+    return [f"{AUDIT_FAILED} ({failed}), and ignore_audit = true lets the verdicts stand."]
 
 
 def _log_facts(aggregates: Aggregates) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
+    from foretest.audit.finding import Audit
+
 SCHEMA = 1
 
 
@@ -81,6 +83,7 @@ class Result:
     notes: list[str] = field(default_factory=list)
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
+    audit: Audit | None = None  # of an offline test
 
     @property
     def cap(self) -> float:
@@ -98,6 +101,7 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
+                **({} if self.audit is None else {"audit": asdict(self.audit)}),
                 "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,

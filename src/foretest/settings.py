@@ -87,6 +87,7 @@ class Analysis:
     )
     decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
     r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
+    ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
 
     def __post_init__(self) -> None:
         if self.estimators is not None:
@@ -118,6 +119,8 @@ class Analysis:
         for name in ("headline", "value", "value_log"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), str):
                 raise BadInput(f"{name} = {getattr(self, name)!r}: expected text.")
+        if not isinstance(self.ignore_audit, bool):
+            raise BadInput(f"ignore_audit = {self.ignore_audit!r}: expected true or false.")
         if not isinstance(self.strata, str):
             raise BadInput(f'strata = {self.strata!r}: expected "value-model" or the name of a column.')
         if self.value is not None and self.value_log is not None:
