@@ -19,6 +19,7 @@ from foretest.log import Rows
 from foretest.normaliser import MODEL
 from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
 from foretest.scaled import ScaledSums, add_padded
+from foretest.slot_weights import SlotWeighting, slot_prices
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
@@ -145,7 +146,7 @@ class Fold:
             some = np.flatnonzero(rewards[:, m])
             r, at = rewards[some, m], bucket[rewarded[some]]
             sums = self.state["hr"][weighting, m]
-            hr = sums.scaled(log_h[some]) * r
+            hr = sums.scaled(log_h[some] if log_h.ndim == 1 else log_h[some, m]) * r
             sums.add("hr", np.bincount(at, weights=hr, minlength=buckets))
             sums.add("hr2", np.square(hr).sum())
             sums.add("hrr", (hr * r).sum())
@@ -201,13 +202,23 @@ class Fold:
         columns["log_w"] = log_w[rewarded]
         columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
         columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
+        earned = {m: lists.take(rewarded) for m, lists in rows.slots.items()}
+        bounds = plan.slot_bounds
+        prices = None if bounds is None else slot_prices(displays, log_w[rewarded], plan.normaliser, bounds)
         for i, weighting in enumerate(plan.point_weightings):
-            point = weighting.of_rewarded(log_w[rewarded], displays, plan.normaliser)
+            if isinstance(weighting, SlotWeighting):
+                point = weighting.of_slots(
+                    log_w[rewarded], displays, plan.normaliser, prices, earned, len(plan.metrics)
+                )
+            else:
+                point = weighting.of_rewarded(log_w[rewarded], displays, plan.normaliser)
             s["unsupported"][weighting] += int(point.unsupported.sum())
             s["approximate"][weighting] += int(point.approximate.sum())
             self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
             columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
             columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
+            if point.log_capped is not None:
+                columns[f"log_capped:{i}"] = point.log_capped
         keep = s["rewarded"].below(columns["unit"])
         s["rewarded"].add({name: column[keep] for name, column in columns.items()}, len(rewarded))
 

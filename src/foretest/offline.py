@@ -43,6 +43,7 @@ from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
 from foretest.settings import BOUNDED, Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
+from foretest.slot_marginals import counted_notes
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
 from foretest.verdict import are_few, decide, reasons_against
@@ -181,6 +182,8 @@ class OfflineTest:
         if saved:
             return merge_saved(saved, self.settings)
         plan, notes = lineup(self.settings)
+        if plan.slot_bounds is not None:
+            notes += counted_notes(plan.normaliser)
         reader = _reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
@@ -212,8 +215,9 @@ class OfflineTest:
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
         metrics = {}
         for m, name in enumerate(plan.metrics):
-            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
-            headline = _headline(a.headline, plan.estimators)
+            chosen = tuple(e for e in plan.estimators if plan.weighs(e, m))
+            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
+            headline = _headline(a.headline, chosen)
             path = cap_path(aggregates, m, counts, r_max.get(name))
             control = _control(aggregates, m, counts)
             metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
@@ -260,7 +264,8 @@ def _reader(plan: Plan) -> Reader:
     features = plan.settings.analysis.value is None and (needs_v or (stratified and by_value))
     models = [getattr(e, "model", None) for e in plan.estimators]
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
-    return Reader(plan.settings, features=features, strata=stratified, extra=extra)
+    slots = any(plan.weighting(e).by_slot for e in plan.estimators)
+    return Reader(plan.settings, features=features, strata=stratified, extra=extra, slots=slots)
 
 
 def _spooled(source: Source, reader: Reader, folder: str) -> Source:
@@ -288,7 +293,7 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
 
 def _headline(asked: str | None, estimators: tuple[Estimator, ...]) -> str:
     labels = [e.label for e in estimators]
-    return asked or next((key for key in HEADLINES if key in labels), labels[0])
+    return asked if asked in labels else next((key for key in HEADLINES if key in labels), labels[0])
 
 
 def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:

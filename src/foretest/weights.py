@@ -35,6 +35,7 @@ class PointWeights(NamedTuple):
     unsupported: npt.NDArray[np.bool_]
     approximate: npt.NDArray[np.bool_]  # past the bound on trials
     second: Floats  # E_p[h² | x], whatever ranking was shown
+    log_capped: Floats | None = None  # log w̄, a column a metric, where it is more than min(w, cap)
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class Weighting:
 
     #: is h found for rewarded rows only, from draws of the policies?
     pointwise: ClassVar[bool] = False
+    #: does each slot have a weight of its own, so that a row has one for each metric?
+    by_slot: ClassVar[bool] = False
 
     def log_h(self, log_w: Floats) -> Floats:
         raise NotImplementedError(f"{type(self).__name__} has no log_h")
