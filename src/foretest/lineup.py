@@ -82,8 +82,11 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
     if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
         for role in ("treatment", "control"):
             if not getattr(getattr(settings, role), "can_draw", True):
+                what = (
+                    "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
+                )
                 return (
-                    f"the {role} is a logged policy, and the pointwise normaliser prices rankings that were not shown:"
+                    f"the {role} is a logged policy, and {what} that were not shown:"
                     f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
                 )
     if getattr(estimator, "model", None) is not None and not getattr(settings.treatment, "can_draw", True):

@@ -86,11 +86,7 @@ class Reader:
             else:
                 roles.append((log.ranking, "a list of integer or string ids (the items shown)", _is_list_of(_is_key)))
                 roles.append((log.candidates, "a list of integer or string ids (the items)", _is_list_of(_is_key)))
-        if self.slots:
-            roles += [
-                (name, "a list of numbers (the rewards of slots)", _is_list_of(_is_number))
-                for name in (log.slot_rewards or {}).values()
-            ]
+        roles += self._slot_roles if self.slots else []
         roles += [(name, "a list of numbers (scores)", _is_list_of(_is_number)) for name in self._scores]
         for policy in self._policies:
             logged = {name for name, _ in _logged_columns(policy)}
@@ -108,6 +104,11 @@ class Reader:
             roles += [(name, "a number, bool, string or date column (a feature)", _is_feature) for name in log.features]
         return roles
 
+    @property
+    def _slot_roles(self) -> list[tuple[str, str, Callable[[pa.DataType], bool]]]:
+        what = "a list of numbers (what each slot earned)"
+        return [(name, what, _is_list_of(_is_number)) for name in (self.settings.log.slot_rewards or {}).values()]
+
     def for_value_model(self) -> Reader:
         """The part of the log that V(x) is fitted on: rewards, units and features."""
         return replace(self, value_model_only=True)
@@ -117,7 +118,7 @@ class Reader:
         for name, schema in source.schemas():
             if AGGREGATES in (schema.metadata or {}):
                 raise BadInput(f"{name}: holds saved aggregates, expected a log. Aggregates are for foretest run.")
-            wanted = list(self._roles)
+            wanted = [*self._roles, *([] if self.value_model_only else self._slot_roles)]
             extra = (
                 []
                 if self.value_model_only

@@ -137,9 +137,8 @@ class OfflineTest:
         reader = _reader(plan)
         reader.check(source)
         bare = dataclasses.replace(plan, estimators=())
-        aggregates = dispatch.aggregate(
-            source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
-        )
+        every = dataclasses.replace(_reader(bare), slots=bool(self.settings.log.slot_rewards))
+        aggregates = dispatch.aggregate(source, every, bare, threads=threads, progress=stage(progress, "check", source))
         facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
         return Result(__version__, facts, settings, {}, health(aggregates), notes, weight_distribution(aggregates))
 
