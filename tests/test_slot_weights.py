@@ -23,7 +23,7 @@ LOG = SmallLog()
 
 def test_ten_items_in_three_slots_enumerated() -> None:
     """Value and standard error by unit of the three, marginals and prefixes summed over all 720 rankings."""
-    log = SmallLog(rows=60, units=20, m=10, k=3, seed=4)
+    log = SmallLog(rows=40, units=15, m=10, k=3, seed=4)
     result = build_test(KEYS, metrics=("click", "revenue"), interval="delta", buckets=1 << 16).run(log.table())
     for metric, r in (("click", log.click), ("revenue", log.revenue)):
         for key in KEYS:
