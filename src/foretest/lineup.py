@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, Estimator
 from foretest.inference.row_terms import is_bounded
 from foretest.plan import Plan
 from foretest.settings import BOUNDED, VALUE_MODEL, Settings
@@ -51,6 +52,14 @@ def lineup(settings: Settings) -> tuple[Plan, list[str]]:
             f"headline = '{headline}' is not among the estimators that run.{nearest(headline, labels)}"
             f" They are: {', '.join(labels)}."
         )
+    if settings.analysis.decide_on == "band" and chosen:
+        leads = headline_of(headline, chosen)
+        if not any(e.label == leads and e.weighting(settings.analysis).banded for e in chosen):
+            raise BadInput(
+                f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis,'
+                " point-ncis-adaptive and slot-ncis-adaptive have. Name one of them as headline, or decide on the"
+                " interval."
+            )
     plan = Plan(settings, tuple(chosen))
     return plan, notes + _metrics_without_slots(plan)
 
@@ -72,6 +81,12 @@ def _metrics_without_slots(plan: Plan) -> list[str]:
         f"{', '.join(by_slot)} {was} left out for {named}: the log does not say which slot earned it ([log]"
         " slot_rewards)."
     ]
+
+
+def headline_of(asked: str | None, estimators: Sequence[Estimator]) -> str:
+    """The estimator whose verdict is the metric's."""
+    labels = [e.label for e in estimators]
+    return asked if asked in labels else next((key for key in HEADLINES if key in labels), labels[0])
 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:

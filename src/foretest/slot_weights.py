@@ -16,6 +16,7 @@ import numpy.typing as npt
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.kernels import slot_marginals as kernel
+from foretest.kernels.normaliser import SLICE
 from foretest.normaliser import Normaliser
 from foretest.slot_marginals import slot_marginals
 from foretest.weights import PointWeighting, PointWeights
@@ -28,8 +29,23 @@ class SlotPrices(NamedTuple):
     """What the policies say of the shown slots of some displays, one slot after the other."""
 
     log_w: Floats  # log P_t(a_k in slot k)/P_p(a_k in slot k)
-    caps: dict[float, Floats]  # by bound, c̃_k; 0 where there is none
-    masses: dict[float, Floats]  # and q_k there
+    caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
+
+
+class SlotTerms(NamedTuple):
+    """What a weighting makes of every shown slot."""
+
+    log_h: Floats
+    log_capped: Floats  # log w̄_k
+    log_below: Floats  # log w̄_k at a third of the cap
+    slice: Floats  # (q_k − q_k')/q_k', q_k' at a third of the cap
+    q: Floats
+    infeasible: npt.NDArray[np.bool_]
+
+    @classmethod
+    def uncapped(cls, log_w: Floats) -> SlotTerms:
+        nothing = np.zeros(len(log_w))
+        return cls(log_w, log_w, log_w, nothing, nothing + 1.0, np.zeros(len(log_w), np.bool_))
 
 
 def slot_prices(displays: Displays, log_w: Floats, normaliser: Normaliser, bounds: Sequence[float]) -> SlotPrices:
@@ -37,7 +53,7 @@ def slot_prices(displays: Displays, log_w: Floats, normaliser: Normaliser, bound
     slots = displays.slots
     shown, first = int(slots.sum()), np.cumsum(slots) - slots
     found = np.empty(shown)
-    caps, masses = ({bound: np.empty(shown) for bound in bounds} for _ in range(2))
+    caps = {bound: np.empty((3, shown)) for bound in bounds}
     cells = np.cumsum(displays.eligible * slots)
     for rows in np.split(np.arange(len(displays)), np.flatnonzero(np.diff(cells // _CELLS)) + 1):
         if not len(rows):
@@ -55,10 +71,9 @@ def slot_prices(displays: Displays, log_w: Floats, normaliser: Normaliser, bound
             found[here] = np.log(both[0]) - np.log(np.maximum(both[1], _LEAST))
         for bound in bounds:
             kernel.slot_caps(
-                t.values, t.starts, p.values, p.starts, part.eligible, part.slots, bound,
-                caps[bound][here], masses[bound][here],
-            )  # fmt: skip
-    return SlotPrices(found, caps, masses)
+                t.values, t.starts, p.values, p.starts, part.eligible, part.slots, bound, caps[bound][:, here]
+            )
+    return SlotPrices(found, caps)
 
 
 @dataclass(frozen=True)
@@ -66,6 +81,7 @@ class SlotWeighting(PointWeighting):
     """A weight h_k for every slot that earned something."""
 
     by_slot: ClassVar[bool] = True
+    banded: ClassVar[bool] = False
     #: does it need P(item in slot), or only the probabilities of prefixes?
     marginal: ClassVar[bool] = True
 
@@ -79,63 +95,71 @@ class SlotWeighting(PointWeighting):
         earned: Mapping[int, Ragged], metrics: int,
     ) -> PointWeights:  # fmt: skip
         """The weights of rewarded rows, a column a metric; `earned` are the slots' rewards by metric."""
-        log_h, log_capped, q, infeasible = self._slots(log_w, displays, normaliser, prices)
+        terms = self._terms(log_w, displays, normaliser, prices)
         rows = len(displays)
         row = np.repeat(np.arange(rows), displays.slots)
         paid = np.zeros(len(row))
-        weights, capped = (np.full((rows, metrics), -np.inf) for _ in range(2))
+        log_h, log_capped, log_below = (np.full((rows, metrics), -np.inf) for _ in range(3))
+        slices = np.zeros((rows, metrics))
         for m, lists in earned.items():
             r = lists.flat().astype(np.float64)
             paid += r > 0.0
-            weights[:, m] = _mean_by_row(log_h, r, row, rows)
-            capped[:, m] = _mean_by_row(log_capped, r, row, rows)
+            for column, of_slots in (
+                (log_h, terms.log_h),
+                (log_capped, terms.log_capped),
+                (log_below, terms.log_below),
+            ):
+                column[:, m] = _mean_by_row(of_slots, r, row, rows)
+            with np.errstate(divide="ignore"):
+                between = _mean_by_row(terms.log_below + np.log(terms.slice), r, row, rows)
+            some = np.isfinite(log_below[:, m])
+            slices[some, m] = np.exp(between[some] - log_below[some, m])
         count = np.bincount(row, weights=paid, minlength=rows)
-        mass = np.bincount(row, weights=paid * q, minlength=rows)
-        unsupported = np.bincount(row, weights=infeasible & (paid > 0.0), minlength=rows) > 0
-        nothing = np.full(rows, np.nan)
+        mass = np.bincount(row, weights=paid * terms.q, minlength=rows)
+        unsupported = np.bincount(row, weights=terms.infeasible & (paid > 0.0), minlength=rows) > 0
+        q = np.divide(mass, count, out=np.zeros(rows), where=count > 0)
+        nothing = np.full(rows, np.nan)  # a row has no cap of its own, nor E_p[h²|x]
         return PointWeights(
-            weights, nothing, np.divide(mass, count, out=np.zeros(rows), where=count > 0), unsupported,
-            np.zeros(rows, np.bool_), nothing, capped,
-        )  # fmt: skip
+            log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices
+        )
 
-    def _slots(
-        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None
-    ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
-        """Of every shown slot log h_k, log w̄_k, q_k, and is it without support?"""
-        raise NotImplementedError(f"{type(self).__name__} has no _slots")
+    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
+        raise NotImplementedError(f"{type(self).__name__} has no _terms")
 
 
 @dataclass(frozen=True)
 class SlotUncapped(SlotWeighting):
     """h_k = w_k = P_t(a_k in slot k)/P_p(a_k in slot k)."""
 
-    def _slots(
-        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None
-    ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
+    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         assert prices is not None
-        return _uncapped(prices.log_w)
+        return SlotTerms.uncapped(prices.log_w)
 
 
 @dataclass(frozen=True)
 class SlotAdaptive(SlotWeighting):
     """h_k = w̃_k = min(w_k, c̃_k)/q_k ≤ bound, c̃_k(x) the largest cap for which that holds; 1 where there is none."""
 
+    banded: ClassVar[bool] = True
     bound: float
 
     @property
     def bounds(self) -> tuple[float, ...]:
         return (self.bound,)
 
-    def _slots(
-        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None
-    ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
+    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         assert prices is not None
-        q = prices.masses[self.bound]
+        cap, q, below = prices.caps[self.bound]
         infeasible = q <= 0.0
+        mass = np.where(infeasible, 1.0, q)
         with np.errstate(divide="ignore"):
-            log_capped = np.minimum(prices.log_w, np.log(prices.caps[self.bound]))
-            log_h = np.where(infeasible, 0.0, log_capped - np.log(np.where(infeasible, 1.0, q)))
-        return log_h, np.where(infeasible, -np.inf, log_capped), q, infeasible
+            log_cap = np.log(cap)  # −∞ where there is none
+        log_capped = np.minimum(prices.log_w, log_cap)
+        log_h = np.where(infeasible, 0.0, log_capped - np.log(mass))
+        share = np.divide(q - below, below, out=np.zeros(len(q)), where=below > 0.0)
+        return SlotTerms(
+            log_h, log_capped, np.minimum(prices.log_w, log_cap - np.log(SLICE)), np.maximum(share, 0.0), q, infeasible
+        )
 
 
 @dataclass(frozen=True)
@@ -144,9 +168,7 @@ class Prefixes(SlotWeighting):
 
     marginal: ClassVar[bool] = False
 
-    def _slots(
-        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None
-    ) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
+    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         slots, ranking = displays.slots, displays.ranking
         first = np.cumsum(slots) - slots
         answer = np.empty(int(slots.sum()))
@@ -158,11 +180,7 @@ class Prefixes(SlotWeighting):
             answer[first[rows] + k - 1] = normaliser.treatment.log_prob(part, prefix) - normaliser.control.log_prob(
                 part, prefix
             )
-        return _uncapped(answer)
-
-
-def _uncapped(log_w: Floats) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
-    return log_w, log_w, np.ones(len(log_w)), np.zeros(len(log_w), np.bool_)
+        return SlotTerms.uncapped(answer)
 
 
 def _mean_by_row(log_h: Floats, r: Floats, row: npt.NDArray[np.int64], rows: int) -> Floats:

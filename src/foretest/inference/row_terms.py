@@ -9,7 +9,7 @@ from foretest.displays import Floats
 from foretest.errors import BadInput
 from foretest.estimators import CIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.slot_weights import SlotAdaptive
-from foretest.weights import Adaptive, Capped, Weighting
+from foretest.weights import Adaptive, Capped, Weighting, of_metric
 
 
 def is_bounded(estimator: Estimator) -> bool:
@@ -23,14 +23,13 @@ def weight_bound(weighting: Weighting) -> float:
     return weighting.cap if isinstance(weighting, Capped) else weighting.bound
 
 
-def kept_log_h(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
-    """log h of the rewarded rows that were kept."""
+def kept_log_h(aggregates: Aggregates, weighting: Weighting, metric: int = 0) -> Floats:
+    """log h of the rewarded rows that were kept; by slot it is another for each metric."""
     kept = aggregates.rewarded.columns()
     if not kept:
         return np.zeros(0)
     if weighting in aggregates.plan.point_weightings:
-        log_h: Floats = kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"]
-        return log_h if log_h.ndim == 1 else log_h[:, metric]
+        return of_metric(kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"], metric)
     return weighting.log_h(kept["log_w"])
 
 
@@ -38,6 +37,20 @@ def uplift_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> F
     """d = (h − 1) r of the rewarded rows that were kept; any other row's is 0."""
     kept = aggregates.rewarded.columns()
     return np.expm1(kept_log_h(aggregates, weighting, metric)) * kept[f"r:{metric}"] if kept else np.zeros(0)
+
+
+def unsupported_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
+    """t = (h − w̄) r of the rewarded rows that were kept, h the adaptive weight: what the band adds or takes away."""
+    kept = aggregates.rewarded.columns()
+    if not kept:
+        return np.zeros(0)
+    at = aggregates.plan.point_weightings.index(weighting)  # type: ignore[arg-type]
+    if weighting.by_slot:
+        log_capped = of_metric(kept[f"log_capped:{at}"], metric)
+    else:
+        log_capped = np.minimum(kept["log_w"], kept[f"log_cap:{at}"])
+    log_h = of_metric(kept[f"log_h:{at}"], metric)
+    return np.asarray((np.exp(log_h) - np.exp(log_capped)) * kept[f"r:{metric}"])
 
 
 def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 
 from foretest.kernels.jit import inner, jit
 from foretest.kernels.lists import longest
-from foretest.kernels.normaliser import adaptive_cap
+from foretest.kernels.normaliser import SLICE, adaptive_cap, capped_mass
 
 _FIRST = 1e-5  # where the integrals over u begin: what is left out is u²/2 of the marginal, from rank 2 on
 _DONE = 1e-13  # where they end: what is left out, beside the marginal
@@ -221,13 +221,17 @@ def shown_marginals(table, starts, lengths, ranking, r_starts, slots, out):
 
 
 @jit
-def slot_caps(t, t_starts, p, p_starts, lengths, slots, bound, caps, masses):
-    """Of every shown slot the largest c with c/q(c) ≤ bound, q(c) = Σ_j min(P_t(j, k), c·P_p(j, k)), and q there."""
+def slot_caps(t, t_starts, p, p_starts, lengths, slots, bound, out):
+    """Of every shown slot the largest c with c/q(c) ≤ bound, q(c) = Σ_j min(P_t(j, k), c·P_p(j, k)), or 0 where there
+    is none; q there; q at a third of it."""
     at = 0
     for row in range(len(lengths)):
         n = lengths[row]
         for k in range(slots[row]):
             alpha = t[t_starts[row] + k * n : t_starts[row] + (k + 1) * n]
             beta = p[p_starts[row] + k * n : p_starts[row] + (k + 1) * n]
-            caps[at], masses[at] = adaptive_cap(alpha, beta, n, bound)
+            cap, mass = adaptive_cap(alpha, beta, n, bound)
+            out[0, at] = cap
+            out[1, at] = mass
+            out[2, at] = capped_mass(alpha, beta, n, cap / SLICE, False)
             at += 1
