@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from foretest.settings import VALUE_MODEL, Settings
 from foretest.slot_weights import SlotWeighting
 from foretest.value_model import ValueModel
 from foretest.weights import Capped, PointWeighting, Uncapped, Weighting
+
+if TYPE_CHECKING:
+    from foretest.cap_choice import CapChoice
 
 MOST_REWARDED = 1 << 17
 SAMPLED_DISPLAYS = 20_000
@@ -31,6 +35,7 @@ class Plan:
     settings: Settings
     estimators: tuple[Estimator, ...] = ()
     value_model: ValueModel | None = None
+    cap_choice: CapChoice | None = None  # how `cap = "auto"` was settled; the settings then have the number
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -47,7 +52,7 @@ class Plan:
 
     @cached_property
     def health_weighting(self) -> Capped:
-        return Capped(self.settings.analysis.cap, self.settings.analysis.capping)
+        return Capped(self.settings.analysis.cap_number, self.settings.analysis.capping)
 
     @cached_property
     def weightings(self) -> list[Weighting]:
