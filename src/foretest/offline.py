@@ -48,6 +48,7 @@ from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
 from foretest.settings import AUTO, BOUNDED, Analysis, LogColumns, Settings, with_cap
 from foretest.settings_file import read_settings
+from foretest.slot_marginals import counted_notes
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
 from foretest.verdict import are_few, decide, reasons_against
@@ -143,8 +144,9 @@ class OfflineTest:
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             source, plan = self._settled(source, reader, plan, folder, threads, progress)
             bare = dataclasses.replace(plan, estimators=())
+            every = dataclasses.replace(_reader(bare), slots=bool(self.settings.log.slot_rewards))
             aggregates = dispatch.aggregate(
-                source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
+                source, every, bare, threads=threads, progress=stage(progress, "check", source)
             )
         found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
         notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
@@ -196,6 +198,8 @@ class OfflineTest:
         if saved:
             return merge_saved(saved, self.settings)
         plan, notes = lineup(self.settings)
+        if plan.slot_bounds is not None:
+            notes += counted_notes(plan.normaliser)
         reader = _reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
@@ -248,9 +252,10 @@ class OfflineTest:
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
         metrics, found = {}, audit(aggregates)
         for m, name in enumerate(plan.metrics):
-            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
+            chosen = [e for e in plan.estimators if plan.weighs(e, m)]
+            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
             estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
-            headline = headline_of(a.headline, plan.estimators)
+            headline = headline_of(a.headline, chosen)
             path = cap_path(aggregates, m, counts, r_max.get(name), plan.estimators)
             control = _control(aggregates, m, counts)
             metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
@@ -302,7 +307,8 @@ def _reader(plan: Plan) -> Reader:
     features = plan.settings.analysis.value is None and (needs_v or (stratified and by_value))
     models = [getattr(e, "model", None) for e in plan.estimators]
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
-    return Reader(plan.settings, features=features, strata=stratified, extra=extra)
+    slots = any(plan.weighting(e).by_slot for e in plan.estimators)
+    return Reader(plan.settings, features=features, strata=stratified, extra=extra, slots=slots)
 
 
 def _spooled(source: Source, reader: Reader, folder: str) -> Source:
@@ -378,7 +384,7 @@ def _estimate(
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
         _, reasons = reasons_against(**evidence)
-        no_band = no_sensitivity(a.gamma).to_dict() if weighting.pointwise else None
+        no_band = no_sensitivity(a.gamma).to_dict() if weighting.banded else None
         return Estimate(
             None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table,
             sensitivity=no_band,
@@ -424,7 +430,7 @@ def _estimate(
             rel_limits = _limits(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
     plain = betting if few and betting is not None else limits
     verdict, agrees, band = decide(plain, enough, control), None, None
-    if weighting.pointwise:
+    if weighting.banded:
         band = sensitivity(
             aggregates, weighting, metric, plain=plain, verdict=verdict, control=control,
             betting=None if betting is None else r_max,
