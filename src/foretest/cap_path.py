@@ -15,7 +15,7 @@ from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import relative_uplift, uplift
 from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT
+from foretest.plan import BUCKET_SALT, Plan
 from foretest.point_path import ALONG_BOUND, ALONG_CAP, bounds_of, caps_of
 from foretest.result import known
 from foretest.settings import BOUNDED
@@ -32,7 +32,9 @@ _UNKNOWN = np.full(len(CAPS), np.nan)
 _NOTHING = TreatmentMass(_UNKNOWN, _UNKNOWN, None, "log")
 
 
-def cap_path(aggregates: Aggregates, metric: int, counts: Floats | None, r_max: float | None) -> dict[str, Any]:
+def cap_path(
+    aggregates: Aggregates, metric: int, counts: Floats | None, r_max: float | None, shown: Plan | None = None
+) -> dict[str, Any]:
     """Columns over the caps of the path, under max capping; a run at one of these caps gives the same numbers.
 
     Intervals are percentiles of the resamples `counts`, or delta limits where there are none. Of CIS, and relative to
@@ -47,8 +49,10 @@ def cap_path(aggregates: Aggregates, metric: int, counts: Floats | None, r_max: 
     `bias_bound_loose` is r_max·P_t(W > c)/r̄, as the paper prints it. Bands are [lowest, highest] of the longest run of
     caps where noise, bias bound or both are at most `sought`; `satisfies_both` is None where the bound is unknown.
 
-    `point-ncis` and `point-ncis-adaptive`, where they run, have a grid of their own (`caps`, `bounds`).
+    `point-ncis` and `point-ncis-adaptive`, where they run, have a grid of their own (`caps`, `bounds`); `shown` has the
+    estimators that are analysed, where these are fewer than were folded.
     """
+    shown = aggregates.plan if shown is None else shown
     plan, a, rows = aggregates.plan, aggregates.plan.settings.analysis, aggregates.rows
     of_cis, of_ncis, variance = _estimates(aggregates, metric, counts)
     control = float(aggregates.r[metric].sum()) / rows if rows else float("nan")
@@ -76,8 +80,8 @@ def cap_path(aggregates: Aggregates, metric: int, counts: Floats | None, r_max: 
         "caps": _listed(PATH),
         "cis": {name: _listed(column) for name, column in of_cis.items()},
         "ncis": {name: _listed(column) for name, column in of_ncis.items()},
-        "point-ncis": _point_path(aggregates, metric, counts, "caps", ALONG_CAP, caps_of(plan)),
-        "point-ncis-adaptive": _point_path(aggregates, metric, counts, "bounds", ALONG_BOUND, bounds_of(plan)),
+        "point-ncis": _point_path(aggregates, metric, counts, "caps", ALONG_CAP, caps_of(shown)),
+        "point-ncis-adaptive": _point_path(aggregates, metric, counts, "bounds", ALONG_BOUND, bounds_of(shown)),
         "effective_positives": _listed(_effective_positives(aggregates, metric)),
         "variance": _listed(variance),
         "treatment_mass_kept": _listed(1.0 - beyond),

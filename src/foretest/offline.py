@@ -246,7 +246,7 @@ class OfflineTest:
         for m, name in enumerate(plan.metrics):
             estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
             headline = _headline(a.headline, plan.estimators)
-            path = cap_path(aggregates, m, counts, r_max.get(name))
+            path = cap_path(aggregates, m, counts, r_max.get(name), plan)
             control = _control(aggregates, m, counts)
             metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
         facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)

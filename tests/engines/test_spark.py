@@ -134,3 +134,11 @@ def test_batches_of_our_size() -> None:
     assert [c.row for c in chunks] == [0, 70_000, 140_000]
     assert [c.position - (1 << 40) for c in chunks] == [0, 70_000, 140_000]
     assert np.concatenate([c.batch["a"].to_numpy() for c in chunks]).tolist() == list(range(150_000))
+
+
+def test_a_cap_is_chosen_from_the_same_displays(frame: Any) -> None:
+    test = build_test(["cis", "point-ncis"], cap="auto", n_resamples=100)
+    found, wanted = test.run(frame.repartition(3)), test.run(LOG.table())
+    assert found.health["cap"]["criterion"] == pytest.approx(wanted.health["cap"]["criterion"], rel=1e-12)
+    assert found.cap == wanted.cap
+    assert_same(found, wanted)
