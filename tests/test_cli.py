@@ -510,8 +510,8 @@ def test_aggregates_refuse_in_one_line(foretest_command: Command) -> None:
     before = sorted(Path().rglob("*"))
     for args, sentence in {
         ("run", "a.parquet", "--cap", "50"): "a.parquet was made with cap = 100, the settings say 50. Of a folded log"
-        " only confidence_level, interval, n_resamples and headline can change: fold it again with foretest aggregate,"
-        " or leave cap as it was.",
+        " only confidence_level, interval, n_resamples, headline, gamma and decide_on can change: fold it again with"
+        " foretest aggregate, or leave cap as it was.",
         ("run", "a.parquet", "up.parquet", "-c", "test.toml"): "a.parquet holds aggregates and up.parquet is a log:"
         " they cannot be mixed. Fold the log first, with foretest aggregate, then give its aggregates.",
         ("run", "a.parquet", "a.parquet"): "a.parquet: this file is named twice, so its rows would count twice. Leave"

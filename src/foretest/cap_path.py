@@ -3,6 +3,7 @@ the point estimators along their own cap or bound."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,12 @@ import numpy.typing as npt
 
 from foretest.aggregates import Aggregates
 from foretest.displays import Floats
-from foretest.estimators import CIS, NCIS, Estimator, PointNCIS, Sums
+from foretest.estimators import CIS, NCIS, AdaptivePointNCIS, Estimator, PointNCIS, Sums
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import relative_uplift, uplift
 from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT, Plan
+from foretest.plan import BUCKET_SALT
 from foretest.point_path import ALONG_BOUND, ALONG_CAP, bounds_of, caps_of
 from foretest.result import known
 from foretest.settings import BOUNDED
@@ -33,7 +34,7 @@ _NOTHING = TreatmentMass(_UNKNOWN, _UNKNOWN, None, "log")
 
 
 def cap_path(
-    aggregates: Aggregates, metric: int, counts: Floats | None, r_max: float | None, shown: Plan | None = None
+    aggregates: Aggregates, metric: int, counts: Floats | None, r_max: float | None, estimators: Sequence[Estimator]
 ) -> dict[str, Any]:
     """Columns over the caps of the path, under max capping; a run at one of these caps gives the same numbers.
 
@@ -49,10 +50,8 @@ def cap_path(
     `bias_bound_loose` is r_max·P_t(W > c)/r̄, as the paper prints it. Bands are [lowest, highest] of the longest run of
     caps where noise, bias bound or both are at most `sought`; `satisfies_both` is None where the bound is unknown.
 
-    `point-ncis` and `point-ncis-adaptive`, where they run, have a grid of their own (`caps`, `bounds`); `shown` has the
-    estimators that are analysed, where these are fewer than were folded.
+    `point-ncis` and `point-ncis-adaptive`, where among the `estimators`, have a grid of their own (`caps`, `bounds`).
     """
-    shown = aggregates.plan if shown is None else shown
     plan, a, rows = aggregates.plan, aggregates.plan.settings.analysis, aggregates.rows
     of_cis, of_ncis, variance = _estimates(aggregates, metric, counts)
     control = float(aggregates.r[metric].sum()) / rows if rows else float("nan")
@@ -80,8 +79,12 @@ def cap_path(
         "caps": _listed(PATH),
         "cis": {name: _listed(column) for name, column in of_cis.items()},
         "ncis": {name: _listed(column) for name, column in of_ncis.items()},
-        "point-ncis": _point_path(aggregates, metric, counts, "caps", ALONG_CAP, caps_of(shown)),
-        "point-ncis-adaptive": _point_path(aggregates, metric, counts, "bounds", ALONG_BOUND, bounds_of(shown)),
+        "point-ncis": _point_path(aggregates, metric, counts, "caps", ALONG_CAP, caps_of(plan))
+        if any(type(e) is PointNCIS for e in estimators)
+        else None,
+        "point-ncis-adaptive": _point_path(aggregates, metric, counts, "bounds", ALONG_BOUND, bounds_of(plan))
+        if any(type(e) is AdaptivePointNCIS for e in estimators)
+        else None,
         "effective_positives": _listed(_effective_positives(aggregates, metric)),
         "variance": _listed(variance),
         "treatment_mass_kept": _listed(1.0 - beyond),

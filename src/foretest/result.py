@@ -39,6 +39,8 @@ class Estimate:
     predicted_effective_positives: float | None = None
     betting: dict[str, float | None] | None = None  # ci_lower, ci_upper of the effect size, where it was asked for
     lower_bound: float | None = None  # of the treatment's value, at 95 %
+    sensitivity: dict[str, float | None] | None = None  # the band of a point estimator, in units of the effect size
+    robustness: str | None = None  # robust or fragile: does the band agree with the interval?
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Metric:
     headline: str | None
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
+
+    @property
+    def robustness(self) -> str | None:
+        """Of the verdict: the headline's."""
+        return self.estimates[self.headline].robustness if self.headline in self.estimates else None
 
 
 @dataclass(frozen=True)
@@ -119,7 +126,7 @@ class Result:
         rows = []
         for name, metric in self.metrics.items():
             for label, estimate in metric.estimates.items():
-                fields = {k: v for k, v in asdict(estimate).items() if k not in ("strata", "betting")}
+                fields = {k: v for k, v in asdict(estimate).items() if k not in ("strata", "betting", "sensitivity")}
                 rows.append({"metric": name, "estimator": label, "control": metric.control.value, **fields})
         return rows
 
@@ -155,6 +162,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "estimates": estimates,
         "headline": metric.headline,
         "verdict": metric.verdict,
+        "robustness": metric.robustness,
         "cap_path": metric.cap_path,
     }
 

@@ -62,7 +62,7 @@ def test_on_draws_as_one_cap_or_one_bound_at_a_time() -> None:
         q = two_sided_means(log_draws, cap, False)
         np.testing.assert_allclose(of_caps[:, k], np.minimum(log_w, np.log(cap)) - np.log(q), atol=1e-12)
     for k, bound in enumerate(BOUNDS):
-        cap, q = adaptive_caps_of_draws(np.exp(log_draws), bound)
+        cap, q, _ = adaptive_caps_of_draws(np.exp(log_draws), bound)
         some = q > 0.0
         np.testing.assert_allclose(
             of_bounds[some, k], np.minimum(log_w, np.log(cap))[some] - np.log(q[some]), atol=1e-9
