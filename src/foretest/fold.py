@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from foretest.aggregates import Aggregates
 from foretest.audit.context import sampled_context
 from foretest.audit.draws import draw_from_control, drawn_columns, shown_columns
-from foretest.displays import Displays, Floats
+from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput
 from foretest.estimators import DR
 from foretest.kept_rows import Columns, KeptRows
@@ -269,15 +269,18 @@ def priced(aggregates: Aggregates) -> Aggregates:
     sample = aggregates.sample
     kept = sample.columns()
     if kept and sample.displays:
-        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0])}]
+        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0], kept["unit"])}]
     sample.displays = []
     return aggregates
 
 
-def _draws(plan: Plan, displays: Displays) -> Columns:
+def _draws(plan: Plan, displays: Displays, unit: Hashes) -> Columns:
     """What the audit keeps; log w of rankings drawn from both policies, and q(x) at the cap."""
     a, control = plan.settings.analysis, plan.settings.control
     columns = shown_columns(control, displays)
+    if plan.settings.log.unit is None and plan.settings.log.id is None:
+        # equal rows have equal keys, and must not share their draws: they would err together
+        displays = replace(displays, identity=unit, key_columns=None)
     if not getattr(control, "can_draw", True):
         return columns
     half = SAMPLE_DRAWS // 2
