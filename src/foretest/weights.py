@@ -112,7 +112,9 @@ class Pointwise(PointWeighting):
         with np.errstate(divide="ignore"):
             log_h = capped(log_w, self.cap, self.capping) + np.log(inverse)
         q = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=~unsupported)
-        log_cap, second = np.full(len(log_w), np.log(self.cap)), inverse**2 * found.squares
+        with np.errstate(over="ignore"):
+            second = inverse * (inverse * found.squares)  # 1/q² of 1e200 would overflow sooner
+        log_cap = np.full(len(log_w), np.log(self.cap))
         slices = _slices(log_w, log_cap, found, unsupported, self.capping)
         return PointWeights(log_h, log_cap, q, unsupported, found.stuck, second, *slices)
 
@@ -133,7 +135,8 @@ class Adaptive(PointWeighting):
         with np.errstate(divide="ignore"):
             log_cap = np.log(found.cap)
             log_h = np.where(unsupported, 0.0, np.minimum(log_w, log_cap) - np.log(mass))
-        second = np.where(unsupported, 1.0, found.squares / mass**2)
+        second = np.where(unsupported, 1.0, found.squares / mass / mass)  # q² of 1e-200 would vanish
+        second = np.where(second > 0.0, second, self.bound)  # as w̄² may: no more than w̃ itself, whose mean is 1
         slices = _slices(log_w, log_cap, found, unsupported, "max")
         return PointWeights(log_h, log_cap, found.q, unsupported, found.stuck, second, *slices)
 
@@ -144,5 +147,7 @@ def _slices(
     """log w̄ at the cap and at a third of it, and what the slice between them weighs, (q − q')/q'."""
     log_capped = np.where(unsupported, -np.inf, _below(log_w, log_cap, capping))
     some = (found.q_below > 0.0) & ~unsupported
-    share = np.divide(found.q - found.q_below, found.q_below, out=np.full(len(log_w), np.nan), where=some)
+    between = np.where(found.q - found.q_below > 1e-12 * found.q, found.q - found.q_below, 0.0)  # else rounding
+    with np.errstate(over="ignore"):
+        share = np.divide(between, found.q_below, out=np.full(len(log_w), np.nan), where=some)
     return log_capped, _below(log_w, log_cap - np.log(SLICE), capping), share
