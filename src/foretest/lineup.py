@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, HEADLINES, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, AdaptiveSlotNCIS, Estimator
 from foretest.inference.row_terms import is_bounded
 from foretest.plan import Plan
 from foretest.settings import BOUNDED, VALUE_MODEL, Settings
@@ -83,10 +83,11 @@ def _metrics_without_slots(plan: Plan) -> list[str]:
     ]
 
 
-def headline_of(asked: str | None, estimators: Sequence[Estimator]) -> str:
-    """The estimator whose verdict is the metric's."""
+def headline_of(asked: str | None, estimators: Sequence[Estimator], *, by_slot: bool = True) -> str:
+    """The estimator whose verdict is the metric's; `by_slot` False where slots influence each other."""
     labels = [e.label for e in estimators]
-    return asked if asked in labels else next((key for key in HEADLINES if key in labels), labels[0])
+    order = [key for key in HEADLINES if key in labels and (by_slot or key != AdaptiveSlotNCIS.key)]
+    return asked if asked in labels else (order or labels)[0]
 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:

@@ -30,6 +30,7 @@ from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.row_terms import is_bounded
 from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
+from foretest.inference.slot_agreement import slot_agreement, with_reason
 from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import headline_of, lineup
@@ -255,10 +256,14 @@ class OfflineTest:
             chosen = [e for e in plan.estimators if plan.weighs(e, m)]
             estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
             estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
-            headline = headline_of(a.headline, chosen)
+            agreement = slot_agreement(aggregates, chosen, m)
+            estimates = with_reason(estimates, agreement)
+            apart = agreement is not None and agreement.disagree
+            headline = headline_of(a.headline, chosen, by_slot=not apart)
             path = cap_path(aggregates, m, counts, r_max.get(name), plan.estimators)
             control = _control(aggregates, m, counts)
-            metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
+            slots = None if agreement is None else agreement.to_dict()
+            metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path, slots)
         facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*notes, *_ignored(found)]
         weights = weight_distribution(aggregates)
         seen = rows_fingerprint(aggregates.n, aggregates.positives)

@@ -64,6 +64,7 @@ class Metric:
     headline: str | None
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
+    slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
 
     @property
     def robustness(self) -> str | None:
@@ -168,6 +169,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "verdict": metric.verdict,
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
+        **({} if metric.slots is None else {"slots": metric.slots}),
     }
 
 

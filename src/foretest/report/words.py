@@ -166,6 +166,12 @@ def headline_reason(result: Result, metric: Metric) -> str:
         return f"The headline is {label}, as the settings say."
     if len(metric.estimates) == 1:
         return f"The headline is {label}, the only estimator that was run."
+    if metric.slots is not None and metric.slots["disagree"]:
+        slot, point = metric.slots["slot"], metric.slots["point"]
+        return (
+            f"The headline is {label}, not {slot}: slots influence each other here, as {slot} and {point} differ by"
+            " more than noise and what the log does not support explain."
+        )
     return f"The headline is {label}: {_WHY.get(label, 'it is the first that the settings list')}."
 
 
