@@ -70,7 +70,7 @@ def cap_path(
         "interval": "delta" if counts is None else "bootstrap",
         "confidence_level": a.confidence_level,
         "sought": SOUGHT,
-        "cap": a.cap,
+        "cap": a.cap_number,
         "weight_bound": a.weight_bound,
         "r_max": r_max,
         "control": known(control),

@@ -23,7 +23,7 @@ ALONG_CAP, ALONG_BOUND = "path:caps", "path:bounds"  # columns of the rewarded r
 def caps_of(plan: Plan) -> Floats:
     """The caps of the path, the run's own among them; none where `point-ncis` does not run."""
     runs = any(type(e) is PointNCIS for e in plan.estimators)
-    return _with(CAPS, plan.settings.analysis.cap) if runs else np.empty(0)
+    return _with(CAPS, plan.settings.analysis.cap_number) if runs else np.empty(0)
 
 
 def bounds_of(plan: Plan) -> Floats:

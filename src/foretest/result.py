@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
+    from foretest.audit.finding import Audit
+
 SCHEMA = 1
 
 
@@ -62,6 +64,7 @@ class Metric:
     headline: str | None
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
+    slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
 
     @property
     def robustness(self) -> str | None:
@@ -81,6 +84,13 @@ class Result:
     notes: list[str] = field(default_factory=list)
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
+    audit: Audit | None = None  # of an offline test
+
+    @property
+    def cap(self) -> float:
+        """The cap of the run: that of the settings, or the one that `cap = "auto"` chose."""
+        chosen = self.health.get("cap")
+        return float(self.settings["analysis"]["cap"] if chosen is None else chosen["chosen"])
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -92,6 +102,7 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
+                **({} if self.audit is None else {"audit": asdict(self.audit)}),
                 "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,
@@ -158,6 +169,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "verdict": metric.verdict,
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
+        **({} if metric.slots is None else {"slots": metric.slots}),
     }
 
 
