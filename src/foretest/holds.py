@@ -13,10 +13,10 @@ _PARTS = "unsupported recommendations"
 def factor(gamma: float) -> str:
     """A factor Γ.
 
-    >>> factor(1.4), factor(1.0849), factor(12.34), factor(2.0)
-    ('1.4x', '1.08x', '12.3x', '2x')
+    >>> factor(1.4), factor(1.0849), factor(12.34), factor(2.0), factor(0.1649)
+    ('1.4x', '1.08x', '12.3x', '2x', '0.16x')
     """
-    return f"{gamma:.3g}x"
+    return f"{gamma:.2g}x" if gamma < 1.0 else f"{gamma:.3g}x"
 
 
 def holds(estimate: Estimate) -> str | None:
