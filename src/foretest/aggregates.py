@@ -65,6 +65,7 @@ class Aggregates:
     sample: KeptRows
     units: UnitCounts | None  # None: every row is a unit
     sampled: dict[Weighting, bool] = field(default_factory=dict)  # is Σh an estimate, from the sample of displays?
+    treatments: dict[str, Aggregates] = field(default_factory=dict)  # of the same rows, for the further treatments
 
     @property
     def rows(self) -> int:
@@ -119,7 +120,13 @@ class Aggregates:
             sample=KeptRows.total([part.sample for part in parts]),
             units=UnitCounts.total(units) if len(units) == len(parts) else None,
             sampled={w: any(part.sampled.get(w, False) for part in parts) for part in parts for w in part.sampled},
+            treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
         )
+
+    def under(self, plan: Plan) -> Aggregates:
+        """The same sums with this plan, and with those of its further treatments below."""
+        treatments = {name: held.under(plan.further[name]) for name, held in self.treatments.items()}
+        return replace(self, plan=plan, treatments=treatments)
 
     def _recoded(self, codes: dict[str, list[int]]) -> Aggregates:
         """The same sums with other integers for the strata."""

@@ -22,7 +22,7 @@ from foretest.scaled import ScaledSums, add_padded
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
-from foretest.weights import Uncapped, Weighting, log_weights
+from foretest.weights import Uncapped, Weighting, all_log_weights
 
 
 @dataclass
@@ -31,8 +31,10 @@ class Fold:
 
     plan: Plan
     state: dict[str, Any] = field(default_factory=dict)
+    further: dict[str, Fold] = field(default_factory=dict)  # a fold for each treatment after the first
 
     def __post_init__(self) -> None:
+        self.further = {name: type(self)(plan) for name, plan in self.plan.further.items()}
         plan, buckets, metrics = self.plan, self.plan.settings.analysis.buckets, len(self.plan.metrics)
         ties = tuple(f"r:{m}" for m in range(metrics))
         order = ("unit", "key", "log_w", *ties)
@@ -63,8 +65,14 @@ class Fold:
         """Take in one batch."""
         if not len(rows):
             return
+        settings = self.plan.settings
+        weights = all_log_weights(settings.treatments, settings.control, rows.displays)
+        for state, log_w in zip((self, *self.further.values()), weights, strict=True):
+            state.add_weighted(rows, log_w)
+
+    def add_weighted(self, rows: Rows, log_w: Floats) -> None:
+        """Take in one batch, its rankings priced."""
         plan, s, buckets = self.plan, self.state, self.plan.settings.analysis.buckets
-        log_w = log_weights(plan.settings.treatment, plan.settings.control, rows.displays)
         bucket = (derive(rows.unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
         s["n"] += np.bincount(bucket, minlength=buckets)
         rewarded = np.flatnonzero(rows.rewards.any(axis=1))
@@ -99,7 +107,7 @@ class Fold:
         if kept and self.plan.can_draw:
             sample.parts = [{**kept, **self._draws(sample.displays[0])}]
         sample.displays = []
-        return Aggregates(**self.state)
+        return Aggregates(**self.state, treatments={name: state.finish() for name, state in self.further.items()})
 
     def _strata(self, rows: Rows, values: Floats | None) -> dict[str, npt.NDArray[np.int64]]:
         plan, strata = self.plan, self.state["strata"]

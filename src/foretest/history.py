@@ -203,6 +203,11 @@ def _outcome(
 ) -> tuple[dict[str, Any], bool]:
     """A test's results, from the cache where its content is known; was it?"""
     settings = read_settings(entry.settings)
+    if len(settings.treatments) > 1:
+        raise BadInput(
+            f"{entry.settings} names several treatments, and a test of a history has one: give each test settings of"
+            " its own, with one [treatment]."
+        )
     settings = replace(settings, analysis=settings.analysis.replace(**analysis))
     place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():

@@ -53,8 +53,8 @@ class Reader:
         return tuple(dict.fromkeys(name for name, _, _ in self._roles))
 
     @property
-    def _policies(self) -> tuple[Any, Any]:
-        return self.settings.control, self.settings.treatment
+    def _policies(self) -> tuple[Any, ...]:
+        return self.settings.control, *self.settings.treatments.values()
 
     @property
     def _scores(self) -> tuple[str, ...]:
@@ -84,12 +84,14 @@ class Reader:
             else:
                 roles.append((log.ranking, "a list of integer or string ids (the items shown)", _is_list_of(_is_key)))
                 roles.append((log.candidates, "a list of integer or string ids (the items)", _is_list_of(_is_key)))
-        roles += [(name, "a list of numbers (scores)", _is_list_of(_is_number)) for name in self._scores]
+        roles += [
+            (name, f"a list of numbers (scores{self._whose(name)})", _is_list_of(_is_number)) for name in self._scores
+        ]
         for policy in self._policies:
             logged = {name for name, _ in _logged_columns(policy)}
             for name in policy_columns(policy):
                 if name in logged:
-                    roles.append((name, "a number column (a probability)", _is_number))
+                    roles.append((name, f"a number column (a probability{self._whose(name)})", _is_number))
                 elif name not in self._scores:
                     roles.append((name, f"a column ({_why_read(policy)})", _anything))
         roles += [(name, "a column (of the reward model)", _anything) for name in self.extra]
@@ -100,6 +102,13 @@ class Reader:
         if self.features:
             roles += [(name, "a number, bool, string or date column (a feature)", _is_feature) for name in log.features]
         return roles
+
+    def _whose(self, column: str) -> str:
+        """Of several treatments, whose column it is."""
+        control, treatments = self.settings.control, self.settings.treatments
+        if len(treatments) == 1 or column in policy_columns(control):
+            return ""
+        return next((f" of the treatment '{n}'" for n, p in treatments.items() if column in policy_columns(p)), "")
 
     def for_value_model(self) -> Reader:
         """The part of the log that V(x) is fitted on: rewards, units and features."""

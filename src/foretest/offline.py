@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from foretest.aggregates import Aggregates
 from foretest.background import in_background
 from foretest.bias_decomposition import strata_with_bias
 from foretest.cap_path import cap_path
+from foretest.comparison import compare, ranked
 from foretest.displays import Floats
 from foretest.engines import dispatch
 from foretest.errors import BadInput
@@ -37,11 +39,11 @@ from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
 from foretest.provenance import inputs_of, public, rows_fingerprint, versions
-from foretest.result import Control, Estimate, Metric, Result, known
+from foretest.result import Control, Estimate, Metric, Result, Treatment, known
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
-from foretest.settings import BOUNDED, Analysis, LogColumns, Settings
+from foretest.settings import BOUNDED, TREATMENT, Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
@@ -55,7 +57,7 @@ class OfflineTest:
     Parameters
     ----------
     log: which column plays which role.
-    control, treatment: policies; the control is the one that produced the log.
+    control, treatment: policies; the control is the one that produced the log. Several treatments are a dict, by name.
     estimators: keys or objects; by default all that the columns and policies allow.
     analysis: the other keys of the settings file's [analysis] table, by name (cap, confidence_level, seed, …).
 
@@ -77,14 +79,16 @@ class OfflineTest:
         *,
         log: LogColumns,
         control: Policy,
-        treatment: Policy,
+        treatment: Policy | Mapping[str, Policy],
         estimators: Any = None,
         **analysis: Any,
     ) -> None:
+        treatments = named_treatments(treatment)
         self.settings = Settings(
             log=log,
             control=control,
-            treatment=treatment,
+            treatment=next(iter(treatments.values())),
+            treatments=treatments,
             analysis=Analysis().replace(**analysis, **({} if estimators is None else {"estimators": estimators})),
         )
 
@@ -140,7 +144,10 @@ class OfflineTest:
             source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
         )
         facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
-        return Result(__version__, facts, settings, {}, health(aggregates), notes, weight_distribution(aggregates))
+        each = each_treatment(aggregates)
+        several = [Treatment(name, None, {}, health(held)) for name, held in each.items()] if len(each) > 1 else []
+        weights = weight_distribution(aggregates)
+        return Result(__version__, facts, settings, {}, health(aggregates), notes, weights, treatments=several)
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
@@ -206,22 +213,24 @@ class OfflineTest:
         those of the fold; estimators must be among those that were folded."""
         plan, more = self._plan_for(aggregates)
         a, notes = self.settings.analysis, list(dict.fromkeys([*notes, *more]))
-        aggregates = dataclasses.replace(aggregates, plan=dataclasses.replace(aggregates.plan, settings=self.settings))
+        aggregates = aggregates.under(dataclasses.replace(aggregates.plan, settings=self.settings))
         if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
-        metrics = {}
+        each = each_treatment(aggregates)
+        answers = {name: _metrics(held, plan.estimators, counts, r_max) for name, held in each.items()}
+        if len(each) > 1:
+            answers = compare(each, answers, counts, r_max)
+        several = _several(each, answers) if len(each) > 1 else []
+        metrics = next(iter(answers.values()))
         for m, name in enumerate(plan.metrics):
-            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
-            headline = _headline(a.headline, plan.estimators)
             path = cap_path(aggregates, m, counts, r_max.get(name))
-            control = _control(aggregates, m, counts)
-            metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
+            metrics[name] = dataclasses.replace(metrics[name], cap_path=path)
         facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
         weights = weight_distribution(aggregates)
         seen = rows_fingerprint(aggregates.n, aggregates.positives)
         provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
-        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance)
+        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, several)
 
     def _plan_for(self, aggregates: Aggregates) -> tuple[Plan, list[str]]:
         """The estimators to analyse, among those that were folded, and notes on what was left out."""
@@ -289,6 +298,38 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
 def _headline(asked: str | None, estimators: tuple[Estimator, ...]) -> str:
     labels = [e.label for e in estimators]
     return asked or next((key for key in HEADLINES if key in labels), labels[0])
+
+
+def named_treatments(treatment: Any) -> dict[str, Policy]:
+    """One policy, or several by name."""
+    if not isinstance(treatment, Mapping):
+        return {TREATMENT: treatment}
+    if not treatment:
+        raise BadInput("treatment is empty: give a policy, or a dict of name to policy.")
+    return dict(treatment)
+
+
+def each_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
+    """The sums of every treatment, by name, the first first."""
+    first = next(iter(aggregates.plan.settings.treatments))
+    return {first: aggregates, **aggregates.treatments}
+
+
+def _metrics(
+    aggregates: Aggregates, estimators: tuple[Estimator, ...], counts: Floats | None, r_max: Mapping[str, float]
+) -> dict[str, Metric]:
+    """Every metric's answers for one treatment."""
+    headline = _headline(aggregates.plan.settings.analysis.headline, estimators)
+    metrics = {}
+    for m, name in enumerate(aggregates.plan.metrics):
+        estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in estimators}
+        metrics[name] = Metric(_control(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
+    return metrics
+
+
+def _several(each: dict[str, Aggregates], answers: dict[str, dict[str, Metric]]) -> list[Treatment]:
+    order = ranked(answers)
+    return [Treatment(name, order.index(name) + 1, answers[name], health(held)) for name, held in each.items()]
 
 
 def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:
@@ -432,9 +473,13 @@ def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
     analysis["estimators"] = [e.label for e in plan.estimators]
     if settings.analysis.value_log is not None:
         analysis["value_log"] = public(settings.analysis.value_log)
+    treatments = [
+        {**({} if name == TREATMENT else {"name": name}), **policy_settings(policy)}
+        for name, policy in settings.treatments.items()
+    ]
     return {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": policy_settings(settings.control),
-        "treatment": policy_settings(settings.treatment),
+        TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
         "analysis": {k: v for k, v in analysis.items() if v is not None},
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,6 +30,12 @@ class Plan:
     settings: Settings
     estimators: tuple[Estimator, ...] = ()
     value_model: ValueModel | None = None
+
+    @cached_property
+    def further(self) -> dict[str, Plan]:
+        """The plans of the treatments after the first, by name: the same sums of the same rows, for another policy."""
+        each = list(self.settings.each_treatment().items())
+        return {name: replace(self, settings=settings) for name, settings in each[1:]}
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ BOUNDED = ("bernstein", "betting")  # those that need the range of a row
 CAPPINGS = ("max", "zero")
 VALUE_MODEL = "value-model"
 MOST_STRATA = 1000
+TREATMENT = "treatment"  # the name of one alone
 
 
 def _doc(default: Any, text: str) -> Any:
@@ -141,9 +142,10 @@ class Settings:
 
     log: LogColumns
     control: Policy
-    treatment: Policy
+    treatment: Policy  # the first, where there are several
     analysis: Analysis = field(default_factory=Analysis)
     online: Online = field(default_factory=Online)
+    treatments: Mapping[str, Policy] = field(default_factory=dict)  # by name, the first included
 
     def __post_init__(self) -> None:
         if not isinstance(self.log, LogColumns):
@@ -153,6 +155,7 @@ class Settings:
             )
         for role in ("control", "treatment"):
             _check_policy(role, getattr(self, role))
+        self._check_treatments()
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:
@@ -160,6 +163,28 @@ class Settings:
                         f"[analysis] r_max names '{name}', which is no reward.{nearest(name, self.log.rewards)}"
                         f" The rewards are: {', '.join(self.log.rewards)}."
                     )
+
+    def _check_treatments(self) -> None:
+        """One alone is named "treatment", unless it was given a name."""
+        named = dict(self.treatments) or {TREATMENT: self.treatment}
+        for name, policy in named.items():
+            if not isinstance(name, str) or not name.strip():
+                raise BadInput(f"a treatment is named {name!r}: expected text.")
+            _check_policy(f"the treatment '{name}'", policy)
+        if len(named) == 1:
+            named = dict.fromkeys(named, self.treatment)
+        elif next(iter(named.values())) is not self.treatment:
+            raise ValueError("`treatment` is the first of `treatments`")
+        object.__setattr__(self, "treatments", named)
+
+    def each_treatment(self) -> dict[str, Settings]:
+        """The same settings for every treatment alone, by its name."""
+        if len(self.treatments) == 1:
+            return dict.fromkeys(self.treatments, self)
+        return {
+            name: dataclasses.replace(self, treatment=policy, treatments={name: policy})
+            for name, policy in self.treatments.items()
+        }
 
 
 def refuse_unknown(where: str, table: Mapping[str, Any], known: list[str]) -> None:
