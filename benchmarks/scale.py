@@ -1,7 +1,9 @@
 """From a laptop to a cluster: `python benchmarks/scale.py [--folder FOLDER] [--peer PYTHON]`.
 
-Every figure is a ratio of two things measured in this run, in turns, the least of each. Prints a Markdown table and
-writes it into docs/scale.md. `--peer` is a Python that has Open Bandit Pipeline 0.5.7; else its rows are left out.
+Every figure is a ratio of two things measured in this run, in turns, the least of each. Prints Markdown tables and
+writes them into docs/scale.md, with a picture of the growth, and what follows for 10^11 displays
+into docs/cluster.md.
+`--peer` is a Python that has Open Bandit Pipeline 0.5.7; else its rows are left out.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +29,7 @@ FORETEST = str(Path(sys.executable).with_name("foretest"))
 HERE = Path(__file__).parent
 Row = tuple[str, str, str]
 PIECE = 1_000_000  # rows of a file
+RATES: dict[str, float] = {}  # what the cost model is made of, as it is measured
 
 
 def files(folder: Path, millions: int) -> list[str]:
@@ -65,6 +69,9 @@ def full_run(folder: Path, settings: Path) -> list[Row]:
     wall = least(2, lambda: run(five, settings)[1], lambda: run(five, settings, *one_core)[1])
     peaks = [run(files(folder, n), settings, *one_core)[2] for n in (2, 20)]
     ratio = (cpu - start[0]) / floor
+    RATES["scan, µs a row"] = floor / 5.0
+    RATES["run, µs a row"] = (cpu - start[0]) / 5.0
+    RATES["bytes a row"] = sum(Path(path).stat().st_size for path in five) / (5.0 * PIECE)
     return [
         ("full run, 5 M displays, CPU beyond 1 000 rows over a bare scan", f"**{ratio:.2f}**", "≤ 1.5"),
         ("wall time on two cores over one", f"{(wall[0] - start_wall) / (wall[1] - start_wall):.2f}", "≤ 0.6"),
@@ -201,13 +208,16 @@ def run():
 
 floor(), run()
 seen = [(floor(), run()) for _ in range(3)]
-print(min(r for _, r in seen) / min(f for f, _ in seen))
+print(min(f for f, _ in seen), min(r for _, r in seen))
 """
 
 
 def spark(folder: Path, settings: Path) -> list[Row]:
     text = command(sys.executable, "-c", SPARK, str(settings), ",".join(COLUMNS), *files(folder, 4))[3]
-    return [("Spark local[2] over a no-op mapInArrow of the same 4 M rows, wall", f"{float(text):.2f}", "≤ 1.4")]
+    floor, full = (float(word) for word in text.split()[-2:])
+    RATES["Spark, µs a row"] = 2.0 * full / 4.0
+    RATES["no-op, µs a row"] = 2.0 * floor / 4.0
+    return [("Spark local[2] over a no-op mapInArrow of the same 4 M rows, wall", f"{full / floor:.2f}", "≤ 1.4")]
 
 
 def peer(python: str | None) -> list[Row]:
@@ -235,29 +245,76 @@ def peer(python: str | None) -> list[Row]:
 
 
 def growth(folder: Path, settings: Path) -> str:
-    """CPU seconds beyond start-up, by rows; ns a row of the kernels by M and K."""
-    from foretest.kernels.plackett_luce import log_prob
-
+    """CPU seconds of whole runs beyond start-up: by rows, by M and by K. Draws the first as a picture."""
     start = min(run([str(folder / "log-1000.parquet")], settings, "--threads", "1")[0] for _ in range(3))
+
+    def beyond(paths: list[str]) -> float:
+        return min(run(paths, settings, "--threads", "1")[0] for _ in range(2)) - start
+
+    by_rows = [(millions, beyond(files(folder, millions))) for millions in (1, 2, 4, 8, 16)]
     lines = ["| rows | CPU s beyond start-up | µs a row |", "| ---: | ---: | ---: |"]
-    for millions in (1, 2, 4, 8, 16):
-        cpu = run(files(folder, millions), settings, "--threads", "1")[0] - start
-        lines.append(f"| {millions} M | {cpu:.1f} | {cpu / millions:.2f} |")
-    g = np.random.default_rng(0)
-    lines += ["", "| M | K | log-probability, ns a row | ns a row over M + K |", "| ---: | ---: | ---: | ---: |"]
-    for m, k in [(10, 4), (100, 4), (1000, 4), (100, 1), (100, 5), (100, 10), (100, 20)]:
-        rows = 2_000_000 // m
-        scores = g.normal(size=(rows, m)).ravel()
-        shown = np.argsort(g.random((rows, m)), axis=1)[:, :k].astype(np.int32).ravel()
-        args = (scores, np.arange(rows) * m, np.full(rows, m), shown, np.arange(rows) * k, np.full(rows, k), 1.0)
-        log_prob(*args)
-        seen = []
-        for _ in range(5):
-            begin = time.process_time()
-            log_prob(*args)
-            seen.append(time.process_time() - begin)
-        each = min(seen) / rows * 1e9
-        lines.append(f"| {m} | {k} | {each:.0f} | {each / (m + k):.1f} |")
+    lines += [f"| {n} M | {cpu:.1f} | {cpu / n:.2f} |" for n, cpu in by_rows]
+    lines += ["", "| M | K | run, µs a row | over M + K, ns |", "| ---: | ---: | ---: | ---: |"]
+    shapes = [(10, 4), (100, 4), (1000, 4), (100, 1), (100, 5), (100, 10), (100, 15), (100, 20)]
+    by_shape = []
+    for items, slots in shapes:
+        rows = 30_000_000 // (items + 100)
+        log = folder / f"shape-{items}-{slots}.parquet"
+        if not log.exists():
+            write_log(log, rows, seed=7, items=items, slots=slots)
+        each = beyond([str(log)]) / rows * 1e6
+        by_shape.append((items, slots, each))
+        lines.append(f"| {items} | {slots} | {each:.2f} | {each / (items + slots) * 1e3:.0f} |")
+    (DOCS / "figures" / "growth.svg").write_text(_picture(by_rows, by_shape), encoding="utf-8")
+    return "\n".join(lines)
+
+
+def _picture(by_rows: list[tuple[int, float]], by_shape: list[tuple[int, int, float]]) -> str:
+    """Time against rows, and against M + K, on axes that begin at 0: a straight line is linear growth."""
+    from foretest.report.pictures import svg
+    from foretest.report.theme import LIGHT
+
+    def panel(values: list[dict[str, Any]], x: str, y: str) -> dict[str, Any]:
+        return {
+            "width": 260, "height": 200, "data": {"values": values},
+            "mark": {"type": "line", "point": True},
+            "encoding": {"x": {"field": x, "type": "quantitative"}, "y": {"field": y, "type": "quantitative"}},
+        }  # fmt: skip
+
+    spec = {
+        "description": "CPU time of a run grows linearly with rows, and with M + K",
+        "hconcat": [
+            panel([{"million rows": n, "CPU seconds": cpu} for n, cpu in by_rows], "million rows", "CPU seconds"),
+            panel(
+                [{"M + K": m + k, "µs a row": each} for m, k, each in by_shape if k == K or m == 100],
+                "M + K",
+                "µs a row",
+            ),
+        ],
+        "config": LIGHT,
+    }
+    return svg(spec) + "\n"
+
+
+def cost_model() -> str:
+    """What the measured rates come to at 10^8 .. 10^11 displays."""
+    one, scanned, in_spark = RATES["run, µs a row"], RATES["scan, µs a row"], RATES["Spark, µs a row"]
+    lines = [
+        f"Measured: {one:.2f} µs of one core a display for a full run from local Parquet (of which {scanned:.2f} a bare"
+        f" scan), {in_spark:.2f} µs in Spark (of which {RATES['no-op, µs a row']:.2f} Spark"
+        f" itself), {RATES['bytes a row']:.0f} bytes a display, compressed.",
+        "",
+        "| displays | compressed | core-hours, local Parquet | core-hours, Spark | on 200 Spark cores |",
+        "| ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for power in (8, 9, 10, 11):
+        rows = 10.0**power
+        size = rows * RATES["bytes a row"]
+        text = f"{size / 1e12:.1f} TB" if size >= 1e12 else f"{size / 1e9:.0f} GB"
+        local, spark_hours = rows * one / 3.6e9, rows * in_spark / 3.6e9
+        minutes = 60.0 * spark_hours / 200.0
+        wall = f"{minutes:.0f} min" if minutes >= 1 else f"{60 * minutes:.0f} s"
+        lines.append(f"| 10^{power} | {text} | {local:.1f} | {spark_hours:.1f} | {wall} |")
     return "\n".join(lines)
 
 
@@ -293,6 +350,7 @@ def main() -> None:
     ])  # fmt: skip
     print(text)
     into_page(DOCS / "scale.md", "scale", text)
+    into_page(DOCS / "cluster.md", "cost", cost_model())
 
 
 if __name__ == "__main__":

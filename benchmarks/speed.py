@@ -48,15 +48,15 @@ print(time.process_time() - start)
 """
 
 
-def write_log(path: Path, rows: int, seed: int = 0) -> None:
+def write_log(path: Path, rows: int, seed: int = 0, items: int = M, slots: int = K) -> None:
     """Displays whose treatment moves every score a little: weights beyond the cap in a share of rows."""
     writer = None
     for begin in range(0, rows, CHUNK):
         g = np.random.default_rng([seed, begin])
         n = min(CHUNK, rows - begin)
-        control = g.normal(size=(n, M)).astype(np.float32)
-        treatment = (control + g.normal(scale=0.8, size=(n, M))).astype(np.float32)
-        shown = np.argsort(-(control + g.gumbel(size=(n, M))), axis=1)[:, :K].astype(np.int16)
+        control = g.normal(size=(n, items)).astype(np.float32)
+        treatment = (control + g.normal(scale=0.8, size=(n, items))).astype(np.float32)
+        shown = np.argsort(-(control + g.gumbel(size=(n, items))), axis=1)[:, :slots].astype(np.int16)
 
         def lists(values: np.ndarray) -> pa.Array:
             ends = np.arange(0, values.size + 1, values.shape[1], dtype=np.int32)

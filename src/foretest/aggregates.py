@@ -52,7 +52,7 @@ class Aggregates:
     r2: Floats  # Σ r² by metric
     positives: Floats  # rows with a reward, by metric
     h: dict[Weighting, ScaledSums]  # h, h2, h:<strata>, hv:<estimator>:<metric>
-    hr: dict[tuple[Weighting, int], ScaledSums]  # hr, hr2, hrr, hr:<strata>, by metric
+    hr: dict[tuple[Weighting, int], ScaledSums]  # hr, hr2, hrr, hr:<strata>; pointwise t, slice, slice_expected
     v: dict[tuple[str, int], Floats]  # Σ E_t r̂ by bucket, of each DR estimator and metric
     strata: dict[str, Strata]
     strata_n: dict[str, Floats]  # rows by stratum × bucket

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 Outcome = TypeVar("Outcome")
@@ -18,6 +17,8 @@ def in_background(work: Callable[[], Outcome]) -> Outcome:
     >>> in_background(lambda: 6 * 7)
     42
     """
+    from concurrent.futures import ThreadPoolExecutor
+
     pool = ThreadPoolExecutor(1, THREADS)
     try:
         return pool.submit(work).result()

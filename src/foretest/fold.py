@@ -22,7 +22,7 @@ from foretest.scaled import ScaledSums, add_padded
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
-from foretest.weights import Uncapped, Weighting, all_log_weights
+from foretest.weights import PointWeights, Uncapped, Weighting, all_log_weights
 
 
 @dataclass
@@ -161,6 +161,26 @@ class Fold:
             if weighting in plan.stratified:
                 sums.add(f"hr:{table}", self._by_cell(codes[table][rewarded[some]], at, hr, table))
 
+    def _add_unsupported(
+        self, weighting: Weighting, point: PointWeights, rewards: Floats, bucket: npt.NDArray[np.int64]
+    ) -> None:
+        """What the sensitivity band needs: Σ t = Σ (h − w̄) r and both sides of the slice test, with w̄' and q' at a
+        third of the cap: Σ (w̄ − w̄') r and Σ (q − q')/q'·w̄' r."""
+        sliced = np.isfinite(point.slice)
+        for m in range(len(self.plan.metrics)):
+            some = np.flatnonzero(rewards[:, m])
+            r, sums = rewards[some, m], self.state["hr"][weighting, m]
+            h, capped, below = (
+                np.exp(log[some] - sums.log_unit) for log in (point.log_h, point.log_capped, point.log_below)
+            )
+            terms = {
+                "t": (h - capped) * r,
+                "slice": np.where(sliced[some], (capped - below) * r, 0.0),
+                "slice_expected": np.where(sliced[some], point.slice[some] * below * r, 0.0),
+            }
+            for name, term in terms.items():
+                sums.add(name, np.bincount(bucket[some], weights=term, minlength=len(self.state["n"])))
+
     def _add_models(self, rows: Rows, log_w: Floats, bucket: npt.NDArray[np.int64], values: Floats | None) -> None:
         """DR's control variate: Σ w·r̂(a, x) and Σ E_t r̂."""
         for estimator in self.plan.estimators:
@@ -214,6 +234,7 @@ class Fold:
             s["unsupported"][weighting] += int(point.unsupported.sum())
             s["approximate"][weighting] += int(point.approximate.sum())
             self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
+            self._add_unsupported(weighting, point, rewards, bucket[rewarded])
             columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
             columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
         keep = s["rewarded"].below(columns["unit"])

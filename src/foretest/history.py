@@ -29,7 +29,7 @@ from foretest.settings_file import read_settings
 from foretest.sources import LogFiles, open_source
 
 SCHEMA = 1
-_CACHE = "history-2"  # what is kept of a test; another layout has another name
+_CACHE = "history-3"  # what is kept of a test; another layout has another name
 
 Progress = Callable[[str, int | None, int], None]
 

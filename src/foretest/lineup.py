@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, Estimator
 from foretest.inference.row_terms import is_bounded
 from foretest.plan import Plan
 from foretest.settings import BOUNDED, VALUE_MODEL, Settings
@@ -40,7 +41,20 @@ def lineup(settings: Settings) -> tuple[Plan, list[str]]:
             f"headline = '{headline}' is not among the estimators that run.{nearest(headline, labels)}"
             f" They are: {', '.join(labels)}."
         )
+    if settings.analysis.decide_on == "band" and chosen:
+        leads = headline_of(headline, chosen)
+        if not any(e.label == leads and e.weighting(settings.analysis).pointwise for e in chosen):
+            raise BadInput(
+                f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis and'
+                " point-ncis-adaptive have. Name one of them as headline, or decide on the interval."
+            )
     return Plan(settings, tuple(chosen)), notes
+
+
+def headline_of(asked: str | None, estimators: Sequence[Estimator]) -> str:
+    """The estimator whose verdict is the metric's."""
+    labels = [e.label for e in estimators]
+    return asked or next((key for key in HEADLINES if key in labels), labels[0])
 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:

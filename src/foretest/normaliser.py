@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import permutations
 from math import perm
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +38,17 @@ FIRST, REST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = range(8
 Mask = npt.NDArray[np.bool_]
 
 
+class Masses(NamedTuple):
+    """What is known of the displays' weights at a cap c."""
+
+    cap: Floats  # c; 0 where there is none
+    inverse: Floats  # an estimate of 1/q, 0 where q = 0
+    q: Floats  # q at c and, from the same rankings, at c/3: their means are right, not those of their inverses
+    q_below: Floats
+    squares: Floats  # E_p[w̄²]
+    stuck: Mask  # past the bound on trials
+
+
 @dataclass(frozen=True)
 class Normaliser:
     """How 1/q(x) is found for a pair of policies.
@@ -52,67 +63,94 @@ class Normaliser:
     seed: int = 0
 
     def inverse(self, displays: Displays, cap: float, *, zero: bool) -> tuple[Floats, Mask, Mask]:
-        """An estimate of 1/q(x) at one cap (0 where q = 0), the rows with q = 0, the rows past the bound on trials.
+        """An estimate of 1/q(x) at one cap (0 where q = 0), the rows with q = 0, the rows past the bound on trials."""
+        found = self.at_cap(displays, cap, zero=zero)
+        return found.inverse, found.inverse == 0.0, found.stuck
+
+    def adaptive(self, displays: Displays, bound: float) -> tuple[Floats, Floats, Floats]:
+        """For each display the largest c̃ with c̃/q_c̃ ≤ bound, q there, and E_p[w̄²]; 0 where there is none."""
+        found = self.at_adaptive_cap(displays, bound)
+        return found.cap, found.q, found.squares
+
+    def at_cap(self, displays: Displays, cap: float, *, zero: bool) -> Masses:
+        """Everything at one cap.
 
         Midzuno-Sen and Lahiri need z > 0 for every ranking of the treatment, or E = (1 − P(z=0)^S)/q: under zero
         capping, and where the control may give probability 0, trials are counted instead.
         """
         n = len(displays)
-        answer = np.ones(n)
+        answer, q, below, squares = np.ones(n), np.ones(n), np.ones(n), np.empty(n)
         stuck = np.zeros(n, np.bool_)
         left = np.arange(n)
         if self.method in ("auto", "exact"):
-            left = np.flatnonzero(~self._certified(displays, cap, zero))
+            certified = np.flatnonzero(self._certified(displays, cap, zero))
+            squares[certified], cut = self._at_little_cost(displays.take(certified), cap, zero)
+            below[certified] -= cut
+            left = np.setdiff1d(left, certified, assume_unique=True)
             exact = left if self.method == "exact" else left[self._is_cheap(displays.take(left))]
             if len(exact):
-                _, q, _ = self._exactly(displays.take(exact), cap=cap, zero=zero)
-                answer[exact] = _reciprocal(q)
+                _, q[exact], squares[exact], below[exact] = self._exactly(displays.take(exact), cap=cap, zero=zero)
+                answer[exact] = _reciprocal(q[exact])
             left = np.setdiff1d(left, exact, assume_unique=True)
         if len(left):
             part = displays.take(left)
+            squares[left], _ = self._at_little_cost(part, cap, zero)
             if self.method == "two-sided":
-                answer[left] = _reciprocal(self.two_sided_mass(part, cap, zero=zero))
-            elif zero or not getattr(self.control, "full_support", False):
-                answer[left], stuck[left] = self._trials(part, cap, zero)
-            elif self.method == "lahiri":
-                answer[left], stuck[left] = self._lahiri(part, cap)
+                stuck[left] = True
             else:
-                answer[left], stuck[left] = self._midzuno_sen(part, cap)
+                rest = self._both(part, REST, 1, max(1, self._set_size - 1), cap, zero)
+                q[left], below[left] = (z.mean(axis=1) for z in rest)
+                if zero or not getattr(self.control, "full_support", False):
+                    answer[left], stuck[left] = self._trials(part, cap, zero)
+                elif self.method == "lahiri":
+                    answer[left], stuck[left] = self._lahiri(part, cap)
+                else:
+                    answer[left], stuck[left] = self._midzuno_sen(part, cap, rest[0])
             late = np.flatnonzero(stuck)
             if len(late):
-                answer[late] = _reciprocal(self.two_sided_mass(displays.take(late), cap, zero=zero))
-        return answer, answer == 0.0, stuck
+                log_w = np.hstack(self.two_sided_draws(displays.take(late), self.draws))
+                q[late], below[late] = (kernel.two_sided_means(log_w, c, zero) for c in (cap, cap / kernel.SLICE))
+                answer[late] = _reciprocal(q[late])
+            stuck &= self.method != "two-sided"
+        return Masses(np.full(n, cap), answer, q, below, squares, stuck)
 
-    def adaptive(self, displays: Displays, bound: float) -> tuple[Floats, Floats, Floats]:
-        """For each display the largest c̃ with c̃/q_c̃ ≤ bound, q there, and E_p[w̄²]; 0 where there is none."""
+    def at_adaptive_cap(self, displays: Displays, bound: float) -> Masses:
+        """Everything at the largest c̃ with c̃/q_c̃ ≤ bound; 0 where there is none."""
         n = len(displays)
-        cap, q, squares = np.full(n, bound), np.ones(n), np.empty(n)
+        cap, q, below, squares = np.full(n, bound), np.ones(n), np.ones(n), np.empty(n)
         left = np.arange(n)
         if self.method != "two-sided":
-            certified = self._certified(displays, bound, False)
-            squares[certified] = self.capped_squares(displays.take(np.flatnonzero(certified)), bound)
-            left = np.flatnonzero(~certified)
+            certified = np.flatnonzero(self._certified(displays, bound, False))
+            squares[certified], cut = self._at_little_cost(displays.take(certified), bound, False)
+            below[certified] -= cut
+            left = np.setdiff1d(left, certified, assume_unique=True)
             exact = left if self.method == "exact" else left[self._is_cheap(displays.take(left))]
             if len(exact):
-                cap[exact], q[exact], squares[exact] = self._exactly(displays.take(exact), bound=bound)
+                cap[exact], q[exact], squares[exact], below[exact] = self._exactly(displays.take(exact), bound=bound)
             left = np.setdiff1d(left, exact, assume_unique=True)
         if len(left):
             w = self._two_sided_weights(displays.take(left), self.draws)
-            cap[left], q[left] = kernel.adaptive_caps_of_draws(w, bound)
+            cap[left], q[left], below[left] = kernel.adaptive_caps_of_draws(w, bound)
             squares[left] = kernel.squares_of_draws(w, cap[left], False)
-        return cap, q, squares
+        return Masses(cap, _reciprocal(q), q, below, squares, np.zeros(n, np.bool_))
 
     def capped_squares(self, displays: Displays, cap: float, *, zero: bool = False) -> Floats:
         """E_p[w̄²], for what is averaged over many displays: exact where that takes little, else from a few draws."""
-        squares = np.empty(len(displays))
+        return self._at_little_cost(displays, cap, zero)[0]
+
+    def _at_little_cost(self, displays: Displays, cap: float, zero: bool) -> tuple[Floats, Floats]:
+        """E_p[w̄²] at the cap, and 1 − q at a third of it: exact where that takes little, else from a few draws."""
+        squares, cut = np.empty(len(displays)), np.empty(len(displays))
         few = self._is_cheap(displays, FEW_RANKINGS)
         if few.any():
-            _, _, squares[few] = self._exactly(displays.take(np.flatnonzero(few)), cap=cap, zero=zero)
+            _, _, squares[few], below = self._exactly(displays.take(np.flatnonzero(few)), cap=cap, zero=zero)
+            cut[few] = np.maximum(0.0, 1.0 - below)
         left = np.flatnonzero(~few)
         if len(left):
             w = self._two_sided_weights(displays.take(left), min(FEW_DRAWS, self.draws))
             squares[left] = kernel.squares_of_draws(w, np.full(len(left), cap), zero)
-        return squares
+            cut[left] = kernel.cut_of_draws(w, cap / kernel.SLICE, zero)
+        return squares, cut
 
     def mass(self, displays: Displays, cap: float, *, zero: bool, log_w: Floats) -> Floats:
         """q(x): exact where cheap, else from the two-sided draws `log_w`, at most 1."""
@@ -120,7 +158,7 @@ class Normaliser:
         left = np.flatnonzero(~self._certified(displays, cap, zero))
         exact = left[self._is_cheap(displays.take(left))]
         if len(exact):
-            _, q[exact], _ = self._exactly(displays.take(exact), cap=cap, zero=zero)
+            _, q[exact], _, _ = self._exactly(displays.take(exact), cap=cap, zero=zero)
         left = np.setdiff1d(left, exact, assume_unique=True)
         q[left] = np.minimum(kernel.two_sided_means(log_w[left], cap, zero), 1.0)
         return q
@@ -172,16 +210,26 @@ class Normaliser:
         """Values in [0, 1] with mean q: z = w̄/w of rankings from the treatment."""
         if self._fused:
             return self._fused_draws(displays, stream, first, count, True, kernel.Z, cap, zero)
-        log_w = self.draw(displays, stream, first, count, from_treatment=True)
-        return np.asarray(
-            np.where(log_w < np.log(cap), 1.0, 0.0) if zero else np.exp(np.minimum(0.0, np.log(cap) - log_w))
-        )
+        return _kept(self.draw(displays, stream, first, count, from_treatment=True), cap, zero)
 
-    def _midzuno_sen(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
-        """Draw a_1 until u < z_1, then a_2..a_S; S/Σz_i has mean 1/q exactly (the paper's text inverts a ratio)."""
+    def _both(
+        self, displays: Displays, stream: int, first: int, count: int, cap: float, zero: bool
+    ) -> tuple[Floats, Floats]:
+        """z of the same rankings at the cap, and at a third of it."""
+        if self._fused:
+            z = self._fused_draws(displays, stream, first, count, True, kernel.BOTH, cap, zero)
+            return z[:, :count], z[:, count:]
+        log_w = self.draw(displays, stream, first, count, from_treatment=True)
+        return _kept(log_w, cap, zero), _kept(log_w, cap / kernel.SLICE, zero)
+
+    def _midzuno_sen(self, displays: Displays, cap: float, rest: Floats) -> tuple[Floats, Mask]:
+        """Draw a_1 until u < z_1, then a_2..a_S; S/Σz_i has mean 1/q exactly (the paper's text inverts a ratio).
+
+        `rest` is z of a_2..a_S.
+        """
         first, stuck = self._first_accepted(displays, cap)
-        rest = self._z(displays, REST, 1, self._set_size - 1, cap).sum(axis=1)
-        return self._set_size / np.where(stuck, 1.0, first + rest), stuck
+        total = first + rest[:, : self._set_size - 1].sum(axis=1)
+        return self._set_size / np.where(stuck, 1.0, total), stuck
 
     @property
     def _set_size(self) -> int:
@@ -262,8 +310,9 @@ class Normaliser:
 
     def _exactly(
         self, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan
-    ) -> tuple[Floats, Floats, Floats]:
-        """q at `cap`, or the adaptive cap for `bound` and q there, over all rankings; last E_p[w̄²] at that cap."""
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Over all rankings: q at `cap`, or the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q
+        at a third of it."""
         most = max(perm(int(m), int(k)) for m, k in zip(displays.eligible, displays.slots, strict=True))
         if getattr(self.treatment, "deterministic", False):
             return self._deterministic(displays, cap, zero, bound)
@@ -277,26 +326,28 @@ class Normaliser:
                 t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
                 1.0 / self.treatment.temperature, 1.0 / self.control.temperature, most, cap, zero, bound,
             )  # fmt: skip
-        answers = np.empty((3, len(displays)))
+        answers = np.empty((4, len(displays)))
         for i in range(len(displays)):
             rankings = np.array(list(permutations(range(displays.eligible[i]), int(displays.slots[i]))), np.int32)
             part = displays.take(np.full(len(rankings), i))
             answers[:, i] = self._over(part, Ragged.of(rankings), cap, zero, bound)
-        return answers[0], answers[1], answers[2]
+        return answers[0], answers[1], answers[2], answers[3]
 
-    def _deterministic(self, displays: Displays, cap: float, zero: bool, bound: float) -> tuple[Floats, Floats, Floats]:
+    def _deterministic(
+        self, displays: Displays, cap: float, zero: bool, bound: float
+    ) -> tuple[Floats, Floats, Floats, Floats]:
         """The treatment's only ranking: α = (1, 0), β = (π_p(a), 1 − π_p(a))."""
         width = int(displays.eligible.max(initial=0)) + 1
         rankings = self.treatment.sample(displays, np.full((len(displays), width), 0.5))
         p = np.exp(self.control.log_prob(displays, rankings))
-        answers = np.empty((3, len(displays)))
+        answers = np.empty((4, len(displays)))
         for i in range(len(displays)):
             answers[:, i] = _solve(np.array([1.0, 0.0]), np.array([p[i], 1.0 - p[i]]), cap, zero, bound)
-        return answers[0], answers[1], answers[2]
+        return answers[0], answers[1], answers[2], answers[3]
 
     def _over(
         self, displays: Displays, rankings: Ragged, cap: float, zero: bool, bound: float
-    ) -> tuple[float, float, float]:
+    ) -> tuple[float, float, float, float]:
         alpha = np.exp(self.treatment.log_prob(displays, rankings))
         beta = np.exp(self.control.log_prob(displays, rankings))
         return _solve(alpha, beta, cap, zero, bound)
@@ -319,13 +370,20 @@ class Normaliser:
         )  # fmt: skip
 
 
-def _solve(alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float) -> tuple[float, float, float]:
+def _kept(log_w: Floats, cap: float, zero: bool) -> Floats:
+    """z = w̄/w."""
+    log_cap = np.log(cap)
+    return np.asarray(np.where(log_w < log_cap, 1.0, 0.0) if zero else np.exp(np.minimum(0.0, log_cap - log_w)))
+
+
+def _solve(alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float) -> tuple[float, float, float, float]:
     if np.isnan(bound):
         found, q = 0.0, float(kernel.capped_mass(alpha, beta, len(alpha), cap, zero))
     else:
         found, q = kernel.adaptive_cap(alpha, beta, len(alpha), bound)
     at = cap if np.isnan(bound) else found
-    return found, q, float(kernel.capped_squares(alpha, beta, len(alpha), at, zero))
+    squares = float(kernel.capped_squares(alpha, beta, len(alpha), at, zero))
+    return found, q, squares, float(kernel.capped_mass(alpha, beta, len(alpha), at / kernel.SLICE, zero))
 
 
 def _reciprocal(q: Floats) -> Floats:

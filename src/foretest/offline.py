@@ -20,7 +20,7 @@ from foretest.comparison import compare, ranked
 from foretest.displays import Floats
 from foretest.engines import dispatch
 from foretest.errors import BadInput
-from foretest.estimators import HEADLINES, Estimator, Sums
+from foretest.estimators import Estimator, Sums
 from foretest.health import effective_positives, health, predicted_effective_positives
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
@@ -28,9 +28,10 @@ from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.row_terms import is_bounded
+from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
 from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
-from foretest.lineup import lineup
+from foretest.lineup import headline_of, lineup
 from foretest.log import Reader, is_text_key
 from foretest.packed.reading import fold_packed
 from foretest.packed.writing import pack
@@ -295,11 +296,6 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
             )
 
 
-def _headline(asked: str | None, estimators: tuple[Estimator, ...]) -> str:
-    labels = [e.label for e in estimators]
-    return asked or next((key for key in HEADLINES if key in labels), labels[0])
-
-
 def named_treatments(treatment: Any) -> dict[str, Policy]:
     """One policy, or several by name."""
     if not isinstance(treatment, Mapping):
@@ -319,7 +315,7 @@ def _metrics(
     aggregates: Aggregates, estimators: tuple[Estimator, ...], counts: Floats | None, r_max: Mapping[str, float]
 ) -> dict[str, Metric]:
     """Every metric's answers for one treatment."""
-    headline = _headline(aggregates.plan.settings.analysis.headline, estimators)
+    headline = headline_of(aggregates.plan.settings.analysis.headline, estimators)
     metrics = {}
     for m, name in enumerate(aggregates.plan.metrics):
         estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in estimators}
@@ -382,9 +378,11 @@ def _estimate(
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
         _, reasons = reasons_against(**evidence)
+        no_band = no_sensitivity(a.gamma).to_dict() if weighting.pointwise else None
         return Estimate(
-            None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table
-        )
+            None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table,
+            sensitivity=no_band,
+        )  # fmt: skip
 
     sums = bucket_sums(aggregates, estimator, metric)
 
@@ -424,6 +422,18 @@ def _estimate(
         if control:
             rel_error = std_error(sums.influence(relative), rows, units)
             rel_limits = _limits(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
+    plain = betting if few and betting is not None else limits
+    verdict, agrees, band = decide(plain, enough, control), None, None
+    if weighting.pointwise:
+        band = sensitivity(
+            aggregates, weighting, metric, plain=plain, verdict=verdict, control=control,
+            betting=None if betting is None else r_max,
+        )  # fmt: skip
+        on_band = decide(band.interval, enough, control)
+        agrees = robustness(verdict, on_band)
+        if a.decide_on == "band" and on_band != verdict:
+            reasons.append(f"decided on the sensitivity band: the interval alone says {verdict}")
+            verdict = on_band
     return Estimate(
         treatment=known(treatment),
         std_error=known(error),
@@ -433,7 +443,7 @@ def _estimate(
         rel_effect_size=known(float(relative(total)[0])) if control else None,
         rel_effect_size_ci_lower=known(rel_limits.lower),
         rel_effect_size_ci_upper=known(rel_limits.upper),
-        verdict=decide(betting if few and betting is not None else limits, enough, control),
+        verdict=verdict,
         reasons=reasons,
         effective_positives=effective,
         unsupported_rows=unsupported,
@@ -441,6 +451,8 @@ def _estimate(
         predicted_effective_positives=predicted,
         betting=None if betting is None else {"ci_lower": known(betting.lower), "ci_upper": known(betting.upper)},
         lower_bound=value_lower_bound(aggregates, metric, r_max),
+        sensitivity=None if band is None else band.to_dict(),
+        robustness=agrees,
     )
 
 

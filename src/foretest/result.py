@@ -52,6 +52,8 @@ class Estimate:
     predicted_effective_positives: float | None = None
     betting: dict[str, float | None] | None = None  # ci_lower, ci_upper of the effect size, where it was asked for
     lower_bound: float | None = None  # of the treatment's value, at 95 %
+    sensitivity: dict[str, float | None] | None = None  # the band of a point estimator, in units of the effect size
+    robustness: str | None = None  # robust or fragile: does the band agree with the interval?
     adjusted: Adjusted | None = None  # of one of several treatments
 
 
@@ -74,6 +76,11 @@ class Metric:
     headline: str | None
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
+
+    @property
+    def robustness(self) -> str | None:
+        """Of the verdict: the headline's."""
+        return self.estimates[self.headline].robustness if self.headline in self.estimates else None
 
     @property
     def verdicts(self) -> tuple[str, ...]:
@@ -148,7 +155,11 @@ class Result:
         for whose, metrics in several or [({}, self.metrics)]:
             for name, metric in metrics.items():
                 for label, estimate in metric.estimates.items():
-                    fields = {k: v for k, v in _estimate_dict(estimate).items() if k not in ("strata", "betting")}
+                    fields = {
+                        k: v
+                        for k, v in _estimate_dict(estimate).items()
+                        if k not in ("strata", "betting", "sensitivity")
+                    }
                     first = {**whose, "metric": name, "estimator": label, "control": metric.control.value}
                     rows.append({**first, **fields})
         return rows
@@ -192,6 +203,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "estimates": {label: _estimate_dict(estimate) for label, estimate in metric.estimates.items()},
         "headline": metric.headline,
         "verdict": metric.verdict,
+        "robustness": metric.robustness,
         "cap_path": metric.cap_path,
     }
 

@@ -19,6 +19,7 @@ NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
 INTERVALS = ("bootstrap", "delta", "bernstein", "betting")
 BOUNDED = ("bernstein", "betting")  # those that need the range of a row
 CAPPINGS = ("max", "zero")
+DECIDE_ON = ("interval", "band")
 VALUE_MODEL = "value-model"
 MOST_STRATA = 1000
 TREATMENT = "treatment"  # the name of one alone
@@ -80,6 +81,10 @@ class Analysis:
     value_log: str | None = _doc(None, "a separate log to fit V(x) on")
     folds: int = _doc(2, "folds of the cross-fitted V(x), by unit")
     seed: int = _doc(0, "of draws, resamples and folds")
+    gamma: tuple[float, float] = _doc(
+        (1.15, 1.3), "how many times less and more than supported recommendations unsupported ones may earn"
+    )
+    decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
     r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
 
     def __post_init__(self) -> None:
@@ -98,8 +103,10 @@ class Analysis:
             _integer(name, getattr(self, name), least)
         if self.draws % 2:
             raise BadInput(f"draws = {self.draws}: expected an even number, half for each policy.")
-        for name, options in (("capping", CAPPINGS), ("normaliser", NORMALISERS), ("interval", INTERVALS)):
+        choices = {"capping": CAPPINGS, "normaliser": NORMALISERS, "interval": INTERVALS, "decide_on": DECIDE_ON}
+        for name, options in choices.items():
             choose(name, getattr(self, name), options)
+        object.__setattr__(self, "gamma", _gamma(self.gamma))
         if isinstance(self.value_log, os.PathLike):
             object.__setattr__(self, "value_log", os.fspath(self.value_log))
         for name in ("headline", "value", "value_log"):
@@ -225,6 +232,16 @@ def _check_policy(role: str, policy: Any) -> None:
                 f'{role} = {policy!r} has no {method}: expected a policy, as in PlackettLuce(scores="column"),'
                 " or an object with log_prob(displays, rankings) and sample(displays, uniforms)."
             )
+
+
+def _gamma(value: Any) -> tuple[float, float]:
+    """One number for both ends of the sensitivity band, or a pair."""
+    ends = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if len(ends) not in (1, 2):
+        raise BadInput(f"gamma = {value!r}: expected one number, or two as in [1.15, 1.3].")
+    for end in ends:
+        check_number("gamma", end, at_least=1.0)
+    return float(ends[0]), float(ends[-1])
 
 
 def _names(where: str, value: Any) -> tuple[str, ...]:

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from foretest.displays import Displays, Floats
 from foretest.errors import RowFault
-from foretest.normaliser import Normaliser
+from foretest.kernels.normaliser import SLICE
+from foretest.normaliser import Masses, Normaliser
 from foretest.policies.base import Policy, shown_log_prob
 
 
@@ -38,9 +39,13 @@ def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays:
 
 def capped(log_w: Floats, cap: float, capping: str) -> Floats:
     """log w̄: min(w, c) under max capping; w where w < c, else 0, under zero capping."""
+    return _below(log_w, float(np.log(cap)), capping)
+
+
+def _below(log_w: Floats, log_cap: Floats | float, capping: str) -> Floats:
     if capping == "zero":
-        return np.where(log_w < np.log(cap), log_w, -np.inf)
-    return np.minimum(log_w, np.log(cap))
+        return np.where(log_w < log_cap, log_w, -np.inf)
+    return np.minimum(log_w, log_cap)
 
 
 class PointWeights(NamedTuple):
@@ -52,6 +57,9 @@ class PointWeights(NamedTuple):
     unsupported: npt.NDArray[np.bool_]
     approximate: npt.NDArray[np.bool_]  # past the bound on trials
     second: Floats  # E_p[h² | x], whatever ranking was shown
+    log_capped: Floats  # log w̄; −∞ where the treatment has no support
+    log_below: Floats  # log w̄ at a third of the cap
+    slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
 
 
 @dataclass(frozen=True)
@@ -106,12 +114,14 @@ class Pointwise(PointWeighting):
     capping: str = "max"
 
     def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
-        inverse, unsupported, stuck = normaliser.inverse(displays, self.cap, zero=self.capping == "zero")
+        found = normaliser.at_cap(displays, self.cap, zero=self.capping == "zero")
+        inverse, unsupported = found.inverse, found.inverse == 0.0
         with np.errstate(divide="ignore"):
             log_h = capped(log_w, self.cap, self.capping) + np.log(inverse)
         q = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=~unsupported)
-        second = inverse**2 * normaliser.capped_squares(displays, self.cap, zero=self.capping == "zero")
-        return PointWeights(log_h, np.full(len(log_w), np.log(self.cap)), q, unsupported, stuck, second)
+        log_cap, second = np.full(len(log_w), np.log(self.cap)), inverse**2 * found.squares
+        slices = _slices(log_w, log_cap, found, unsupported, self.capping)
+        return PointWeights(log_h, log_cap, q, unsupported, found.stuck, second, *slices)
 
 
 @dataclass(frozen=True)
@@ -124,11 +134,22 @@ class Adaptive(PointWeighting):
     bound: float
 
     def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
-        cap, q, squares = normaliser.adaptive(displays, self.bound)
-        unsupported = q <= 0.0
-        mass = np.where(unsupported, 1.0, q)
+        found = normaliser.at_adaptive_cap(displays, self.bound)
+        unsupported = found.q <= 0.0
+        mass = np.where(unsupported, 1.0, found.q)
         with np.errstate(divide="ignore"):
-            log_cap = np.log(cap)
+            log_cap = np.log(found.cap)
             log_h = np.where(unsupported, 0.0, np.minimum(log_w, log_cap) - np.log(mass))
-        second = np.where(unsupported, 1.0, squares / mass**2)
-        return PointWeights(log_h, log_cap, q, unsupported, np.zeros(len(log_w), np.bool_), second)
+        second = np.where(unsupported, 1.0, found.squares / mass**2)
+        slices = _slices(log_w, log_cap, found, unsupported, "max")
+        return PointWeights(log_h, log_cap, found.q, unsupported, found.stuck, second, *slices)
+
+
+def _slices(
+    log_w: Floats, log_cap: Floats, found: Masses, unsupported: npt.NDArray[np.bool_], capping: str
+) -> tuple[Floats, Floats, Floats]:
+    """log w̄ at the cap and at a third of it, and what the slice between them weighs, (q − q')/q'."""
+    log_capped = np.where(unsupported, -np.inf, _below(log_w, log_cap, capping))
+    some = (found.q_below > 0.0) & ~unsupported
+    share = np.divide(found.q - found.q_below, found.q_below, out=np.full(len(log_w), np.nan), where=some)
+    return log_capped, _below(log_w, log_cap - np.log(SLICE), capping), share

@@ -168,7 +168,7 @@ def enumerated_by_kernel(
     t: Scores, p: Scores, k: int, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan
 ) -> tuple[float, float]:
     start = np.zeros(1, np.int64)
-    caps, q, _ = enumerate_all(
+    caps, q, _, _ = enumerate_all(
         np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0, 1000, cap, zero, bound
     )
     return caps[0], q[0]
@@ -212,7 +212,7 @@ def test_enumeration_of_rows_of_different_sizes() -> None:
     starts = np.cumsum(lengths) - lengths
     slots = np.array([k for _, _, k in rows])
     t, p = (np.concatenate([row[side] for row in rows]) for side in (0, 1))
-    _, q, _ = enumerate_all(t, starts, p, starts, lengths, slots, 1.0, 1.0, 60, 1.5, False, np.nan)
+    _, q, _, _ = enumerate_all(t, starts, p, starts, lengths, slots, 1.0, 1.0, 60, 1.5, False, np.nan)
     np.testing.assert_allclose(q, [enumerated_by_kernel(*row, cap=1.5)[1] for row in rows], rtol=1e-14)
 
 
@@ -301,7 +301,7 @@ def some_draws() -> np.ndarray:
 def test_caps_of_draws_solve_the_equation_on_the_draws() -> None:
     log_w = some_draws()
     with np.errstate(over="ignore"):
-        cap, q = adaptive_caps_of_draws(np.exp(log_w), 10.0)
+        cap, q, _ = adaptive_caps_of_draws(np.exp(log_w), 10.0)
     for i in range(20):
         alpha, beta = two_sided(log_w[i])
         assert q[i] == pytest.approx(np.minimum(alpha, cap[i] * beta).sum(), rel=1e-12)

@@ -17,6 +17,7 @@ VERDICTS = ("negative", "neutral", "insufficient")
 _KINDS: dict[str, Any] = {
     "estimators": list[str], "cap": float, "weight_bound": float, "draws": int, "confidence_level": float,
     "n_resamples": int, "buckets": int, "strata_base": float, "folds": int, "seed": int, "r_max": float,
+    "gamma": list[float],
 }  # fmt: skip
 
 

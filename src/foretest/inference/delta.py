@@ -23,8 +23,13 @@ def std_error(influence: Floats, rows: float, units: int) -> float:
     return float(largest * np.sqrt(count / (count - 1.0) * (scaled @ scaled)) / rows)
 
 
-def delta_interval(estimate: float, error: float, units: int, level: float) -> Interval:
-    """estimate ± quantile·se: normal quantiles, Student's under 30 units."""
+def quantile(units: int, level: float) -> float:
+    """How many standard errors each way: normal quantiles, Student's under 30 units."""
     tail = 0.5 + level / 2.0
-    quantile = float(stdtrit(units - 1.0, tail)) if 2 <= units < FEW_UNITS else float(ndtri(tail))
-    return Interval(estimate - quantile * error, estimate + quantile * error)
+    return float(stdtrit(units - 1.0, tail)) if 2 <= units < FEW_UNITS else float(ndtri(tail))
+
+
+def delta_interval(estimate: float, error: float, units: int, level: float) -> Interval:
+    """estimate ± quantile·se."""
+    half = quantile(units, level) * error
+    return Interval(estimate - half, estimate + half)

@@ -39,6 +39,16 @@ def uplift_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> F
     return np.expm1(kept_log_h(aggregates, weighting)) * kept[f"r:{metric}"] if kept else np.zeros(0)
 
 
+def unsupported_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
+    """t = (h − w̄) r of the rewarded rows that were kept, h the adaptive weight: what the band adds or takes away."""
+    kept = aggregates.rewarded.columns()
+    if not kept:
+        return np.zeros(0)
+    at = aggregates.plan.point_weightings.index(weighting)  # type: ignore[arg-type]
+    capped = np.exp(np.minimum(kept["log_w"], kept[f"log_cap:{at}"]))
+    return np.asarray((np.exp(kept[f"log_h:{at}"]) - capped) * kept[f"r:{metric}"])
+
+
 def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> float:
     """What CIS may have cut off at the most, r_max·(1 − q̄): its limit lies below the truth, never above."""
     if not isinstance(weighting, Capped):

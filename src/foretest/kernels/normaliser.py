@@ -167,7 +167,16 @@ def _gumbel_ranking(x, n, k, generator, noisy, ranking):
         noisy[best] = -np.inf
 
 
-LOG_W, W, Z = 0, 1, 2  # what `draws` gives
+@inner
+def _kept(log_w, log_cap, zero):
+    """z = w̄/w."""
+    if zero:
+        return 1.0 if log_w < log_cap else 0.0
+    return np.exp(min(0.0, log_cap - log_w))
+
+
+LOG_W, W, Z, BOTH = 0, 1, 2, 3  # what `draws` gives
+SLICE = 3.0  # the slice test looks between c/3 and c
 
 
 @jit
@@ -179,9 +188,10 @@ def draws(
 
     z = w̄/w (rankings from the treatment) has the last slot summed out,
     E_t[z | a_1..a_{K−1}] = Σ_j min(π_t(j|·), c/w_{K−1}·π_p(j|·)), which has q for mean and a smaller variance.
+    BOTH gives z at the cap, then in as many columns more z of the same rankings at a third of it.
     """
     rows = len(lengths)
-    out = np.empty((rows, count))
+    out = np.empty((rows, 2 * count if want == BOTH else count))
     width = longest(lengths)
     deep = longest(slots)
     t = np.empty(width)
@@ -221,10 +231,10 @@ def draws(
                     out[i, d] = log_w
                 elif want == W:
                     out[i, d] = np.exp(log_w)
-                elif zero:
-                    out[i, d] = 1.0 if log_w < log_cap else 0.0
                 else:
-                    out[i, d] = np.exp(min(0.0, log_cap - log_w))
+                    out[i, d] = _kept(log_w, log_cap, zero)
+                    if want == BOTH:
+                        out[i, count + d] = _kept(log_w, log_cap - np.log(SLICE), zero)
             continue
         exp_nonpositive(t, et, n)
         exp_nonpositive(p, ep, n)
@@ -243,7 +253,7 @@ def draws(
             tails_p[d] = 1.0
             above[d] = 1.0
             below[d] = 1.0
-        drawn = np.uint64(k - 1 if want == Z else k)
+        drawn = np.uint64(k - 1 if want >= Z else k)
         for slot in range(drawn):
             _fill_slot(source, n, keep, either, slot, tails, generators, counters, chosen, waiting, many)
             for d in range(many):
@@ -265,6 +275,8 @@ def draws(
                 safe = min(tails_t[d], tails_p[d]) >= _SAFE_SHARE
                 c = cap / (w * tails_p[d])
                 out[i, d] = _last_slot(et, ep, n, chosen, drawn, d, 1.0 / tails_t[d], c, zero, safe)
+                if want == BOTH:
+                    out[i, many + d] = _last_slot(et, ep, n, chosen, drawn, d, 1.0 / tails_t[d], c / SLICE, zero, safe)
     return out
 
 
@@ -308,18 +320,20 @@ def adaptive_cap(alpha, beta, n, bound):
 
 @jit
 def adaptive_caps_of_draws(w, bound):
-    """Row by row, the adaptive cap on two-sided draws: α = 2W/(1+W)/S and β = 2/(1+W)/S."""
+    """Row by row, the adaptive cap on two-sided draws: α = 2W/(1+W)/S and β = 2/(1+W)/S; q there and at a third."""
     rows, count = w.shape
     alpha = np.empty(count)
     beta = np.empty(count)
     cap = np.empty(rows)
     q = np.empty(rows)
+    low = np.empty(rows)
     for i in range(rows):
         for d in range(count):
             beta[d] = 2.0 / (count * (1.0 + w[i, d]))
             alpha[d] = w[i, d] * beta[d] if w[i, d] < 1e300 else 2.0 / count
         cap[i], q[i] = adaptive_cap(alpha, beta, count, bound)
-    return cap, q
+        low[i] = capped_mass(alpha, beta, count, cap[i] / SLICE, False)
+    return cap, q, low
 
 
 @jit
@@ -399,10 +413,11 @@ def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
 @jit
 def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, cap, zero, bound):
     """Over all rankings of each display (`most` at the most): q at `cap` where bound is NaN (first answer 0),
-    else the adaptive cap for `bound` and q there; last E_p[w̄²] at that cap."""
+    else the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q at a third of it."""
     rows = len(lengths)
     caps = np.zeros(rows)
     q = np.empty(rows)
+    low = np.empty(rows)
     squares = np.empty(rows)
     width = longest(lengths)
     depth = longest(slots) + 1
@@ -426,8 +441,10 @@ def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inve
             q[i] = capped_mass(alpha, beta, count, cap, zero)
         else:
             caps[i], q[i] = adaptive_cap(alpha, beta, count, bound)
-        squares[i] = capped_squares(alpha, beta, count, cap if np.isnan(bound) else caps[i], zero)
-    return caps, q, squares
+        at_cap = cap if np.isnan(bound) else caps[i]
+        squares[i] = capped_squares(alpha, beta, count, at_cap, zero)
+        low[i] = capped_mass(alpha, beta, count, at_cap / SLICE, zero)
+    return caps, q, squares, low
 
 
 @jit
@@ -450,6 +467,20 @@ def capped_squares(alpha, beta, n, cap, zero):
         if beta[j] > 0.0 and not (zero and alpha[j] >= cap * beta[j]):
             total += min(alpha[j], cap * beta[j]) ** 2 / beta[j]
     return total
+
+
+@jit
+def cut_of_draws(w, cap, zero):
+    """Row by row, 1 − q on two-sided draws: mean of 2·(W − w̄)/(1+W), with little noise where little is cut."""
+    rows, count = w.shape
+    out = np.empty(rows)
+    for i in range(rows):
+        total = 0.0
+        for d in range(count):
+            if w[i, d] >= cap:
+                total += (1.0 if zero else 1.0 - cap / w[i, d]) / (1.0 + 1.0 / w[i, d])
+        out[i] = 2.0 * total / count
+    return out
 
 
 @jit

@@ -28,7 +28,7 @@ from foretest.value_model import Encoder, ValueModel
 #: Raise it with every change of what a field of `Aggregates` or a column of its kept rows is or means.
 LAYOUT = 2
 #: What may still change once a log is folded; estimators may be fewer.
-FREE = ("confidence_level", "interval", "n_resamples", "headline")
+FREE = ("confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on")
 
 
 class OtherLayout(BadInput):

@@ -1,0 +1,276 @@
+"""What the interval leaves out: how far the part of the treatment that the log does not support may move the uplift.
+
+A capped estimator with normalised weights is exact importance sampling for a surrogate policy π̃ = min(π_t, c π_p)/q, as
+E_p[w̃ | x] = 1. The treatment is π_t = q π̃ + (1 − q) ν, and of ν the log says nothing. Suppose its value is within a
+factor of the supported part's, display by display: R(ν|x) ∈ [R(π̃|x)/Γ_lower, Γ_upper·R(π̃|x)]. Then, with
+d = (w̃ − 1) r and t = (w̃ − w̄) r, the uplift lies in
+
+    [L, U] = [mean(d − (1 − 1/Γ_lower) t), mean(d + (Γ_upper − 1) t)]
+
+Γ = 1 is the estimator itself. As Γ_lower grows L falls to mean((w̄ − 1) r), where ν is worth nothing: CIS.
+
+The interval around it is that of Imbens and Manski (2004), which holds each point of [L, U] with the probability asked
+for, together with the estimator's own. The breakdown Γ* is the Γ (both ways) at which the verdict is lost. The slice
+test asks the log itself: what lies between c/3 and c is supported, and unsupported at c/3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtr, stdtr
+
+from foretest.aggregates import Aggregates
+from foretest.displays import Floats
+from foretest.inference.betting import betting_limits
+from foretest.inference.buckets import Interval
+from foretest.inference.delta import FEW_UNITS, quantile, std_error
+from foretest.inference.row_terms import unsupported_terms, uplift_terms, weight_bound
+from foretest.result import known
+from foretest.weights import Weighting
+
+_LARGEST_GAMMA = 1e9
+
+
+class Bounds(NamedTuple):
+    """L and U, with their standard errors."""
+
+    lower: float
+    upper: float
+    lower_error: float
+    upper_error: float
+
+
+class Sensitivity(NamedTuple):
+    """The band of an estimator, and what it does to a verdict."""
+
+    gamma: tuple[float, float]
+    bounds: Bounds
+    interval: Interval
+    breakdown: float | None
+    slice_gamma: float
+    slice_interval: Interval
+
+    def to_dict(self) -> dict[str, float | None]:
+        """As result.json has it: bounds in units of the effect size."""
+        return {
+            "gamma_lower": self.gamma[0],
+            "gamma_upper": self.gamma[1],
+            "effect_size_lower": known(self.bounds.lower),
+            "effect_size_upper": known(self.bounds.upper),
+            "ci_lower": known(self.interval.lower),
+            "ci_upper": known(self.interval.upper),
+            "breakdown_gamma": self.breakdown,
+            "slice_gamma": known(self.slice_gamma),
+            "slice_gamma_ci_lower": known(self.slice_interval.lower),
+            "slice_gamma_ci_upper": known(self.slice_interval.upper),
+        }
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Sums by bucket of units: rows, d, t, and both sides of the slice test."""
+
+    n: Floats
+    d: Floats
+    t: Floats
+    sliced: Floats
+    expected: Floats
+    units: int
+
+    @classmethod
+    def of(cls, aggregates: Aggregates, weighting: Weighting, metric: int) -> Terms:
+        sums, buckets = aggregates.hr[weighting, metric], len(aggregates.n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            unit = np.exp(sums.log_unit)
+            names = ("hr", "t", "slice", "slice_expected")
+            hr, t, sliced, expected = (sums.get(name, buckets) * unit for name in names)
+        return cls(aggregates.n, hr - aggregates.r[metric], t, sliced, expected, aggregates.n_units)
+
+    @property
+    def rows(self) -> float:
+        return float(self.n.sum())
+
+    def mean(self, sums: Floats) -> float:
+        return float(sums.sum() / self.rows) if self.rows else float("nan")
+
+    def error(self, sums: Floats) -> float:
+        """The standard error of a mean, by unit: Σ_{i∈b} (φ_i − φ̄) is the bucket's sum less its rows' share."""
+        return std_error(sums - self.n * self.mean(sums), self.rows, self.units)
+
+    def bounds(self, gamma: tuple[float, float]) -> Bounds:
+        """L and U at (Γ_lower, Γ_upper); Γ_lower may be infinite."""
+        low, high = self.d - (1.0 - 1.0 / gamma[0]) * self.t, self.d + (gamma[1] - 1.0) * self.t
+        return Bounds(self.mean(low), self.mean(high), self.error(low), self.error(high))
+
+    def breakdown(self, sign: int, level: float, rounding: float = 0.0) -> float | None:
+        """Γ* of a verdict that is positive (sign 1) or negative (−1); None where no Γ undoes it.
+
+        With x = 1 − 1/Γ (positive) or Γ − 1 (negative) the limit in question, away from 0, is
+        f(x) = ±D − x T − z·√(A ∓ 2xB + x²C), with means D of d and T of t, variances A and C and covariance B. f is
+        concave: where it starts above 0 it crosses 0 once or never, at a root of the square of that equation.
+        """
+        mean_d, mean_t = sign * self.mean(self.d) - rounding, self.mean(self.t)
+        z = quantile(self.units, level)
+        a, c = self.error(self.d), self.error(self.t)
+        if not np.isfinite([mean_d, mean_t, a, c]).all():
+            return None
+        if mean_d - z * a <= 0.0:
+            return 1.0
+        scale = max(mean_d, mean_t)  # squares of 1e200 would overflow
+        plus, minus = (self.error(self.d / scale + s * self.t / scale) ** 2 for s in (1.0, -1.0))
+        covariance = sign * (plus - minus) / 4.0
+        mean_d, mean_t, a, c = mean_d / scale, mean_t / scale, a / scale, c / scale
+        roots = _roots(
+            mean_t**2 - (z * c) ** 2,
+            -2.0 * (mean_d * mean_t - z * z * covariance),
+            mean_d**2 - (z * a) ** 2,
+        )
+        # the square also has the roots of the other sign, where ±D − xT is below 0
+        found = [x for x in roots if x > 0.0 and mean_d - x * mean_t >= -1e-12]
+        return _gamma_of(min(found, default=np.inf), sign)
+
+    def slice_gamma(self, level: float) -> tuple[float, Interval]:
+        """Γ̂ = Σ (w̄_c − w̄_c') r / Σ (q_c − q_c')/q_c'·w̄_c' r, c' = c/3, and its delta interval, never below 0."""
+        expected = float(self.expected.sum())
+        if not expected > 0.0:
+            return float("nan"), Interval(float("nan"), float("nan"))
+        found = float(self.sliced.sum()) / expected
+        error = std_error((self.sliced - found * self.expected) / self.mean(self.expected), self.rows, self.units)
+        half = quantile(self.units, level) * error
+        return found, Interval(float(np.maximum(found - half, 0.0)), found + half)
+
+
+def sensitivity(
+    aggregates: Aggregates,
+    weighting: Weighting,
+    metric: int,
+    *,
+    plain: Interval,
+    verdict: str,
+    control: float,
+    betting: float | None = None,
+) -> Sensitivity:
+    """The band around an estimate with the interval `plain`, and what it takes to undo its verdict.
+
+    `betting` is r_max where the limits are to be those of betting, which hold with few rewards.
+    """
+    a = aggregates.plan.settings.analysis
+    gamma, level, rounding = a.gamma, a.confidence_level, 1e-12 * abs(control)
+    terms = Terms.of(aggregates, weighting, metric)
+    bounds = terms.bounds(gamma)
+    sign = {"positive": 1, "negative": -1}.get(verdict)
+    if betting is not None:
+        rows = _RowTerms.of(aggregates, weighting, metric, betting)
+        around = Interval(
+            min(rows.lower(1.0 - 1.0 / gamma[0], level), bounds.lower),
+            max(rows.upper(gamma[1] - 1.0, level), bounds.upper),
+        )
+        broken = None if sign is None else rows.breakdown(sign, level, rounding)
+    else:
+        around = imbens_manski(bounds, terms.units, level)
+        broken = None if sign is None else terms.breakdown(sign, level, rounding)
+    interval = Interval(float(np.minimum(plain.lower, around.lower)), float(np.maximum(plain.upper, around.upper)))
+    return Sensitivity(gamma, bounds, interval, broken, *terms.slice_gamma(level))
+
+
+def no_sensitivity(gamma: tuple[float, float]) -> Sensitivity:
+    """That of an empty log."""
+    nan = float("nan")
+    return Sensitivity(gamma, Bounds(nan, nan, nan, nan), Interval(nan, nan), None, nan, Interval(nan, nan))
+
+
+def robustness(verdict: str, on_band: str) -> str | None:
+    """Does the band say what the interval says? None where neither can say anything."""
+    if "insufficient" in (verdict, on_band):
+        return None
+    return "robust" if verdict == on_band else "fragile"
+
+
+def imbens_manski(bounds: Bounds, units: int, level: float) -> Interval:
+    """[L − Cσ_L, U + Cσ_U] with F(C + (U − L)/max(σ_L, σ_U)) − F(−C) = level  (Imbens and Manski 2004, eq. 7).
+
+    F is the normal distribution, Student's under 30 units. C is the two-sided quantile where U = L, and closes in on
+    the one-sided as the band grows: the truth cannot be beyond both ends.
+
+    >>> limits = imbens_manski(Bounds(0.0, 1.0, 0.1, 0.1), 1000, 0.9)
+    >>> round(limits.lower, 4), round(limits.upper, 4)  # 1.2816, not 1.6449
+    (-0.1282, 1.1282)
+    """
+    lower, upper, lower_error, upper_error = bounds
+    width, error = upper - lower, max(lower_error, upper_error)
+    c = quantile(units, level)
+    if width > 0.0 and np.isfinite(width) and error > 0.0:
+        few = 2 <= units < FEW_UNITS
+        low, high = 0.0, c
+        for _ in range(60):  # halved to rounding
+            c = 0.5 * (low + high)
+            ends = [c + width / error, -c]
+            above, below = stdtr(units - 1.0, ends) if few else ndtr(ends)
+            low, high = (low, c) if above - below >= level else (c, high)
+    return Interval(lower - c * lower_error, upper + c * upper_error)
+
+
+@dataclass(frozen=True)
+class _RowTerms:
+    """d and t of the rewarded rows, whose limits are found by betting."""
+
+    aggregates: Aggregates
+    d: Floats
+    t: Floats
+    bound: float  # of the weights
+    r_max: float
+
+    @classmethod
+    def of(cls, aggregates: Aggregates, weighting: Weighting, metric: int, r_max: float) -> _RowTerms:
+        d, t = (terms(aggregates, weighting, metric) for terms in (uplift_terms, unsupported_terms))
+        return cls(aggregates, d, t, weight_bound(weighting), r_max)
+
+    def lower(self, x: float, level: float) -> float:
+        """The lower limit of mean(d − x t), whose rows are in [−r_max, (b − 1) r_max]."""
+        row_range = -self.r_max, max(self.bound - 1.0, 0.0) * self.r_max
+        return betting_limits(self.aggregates, self.d - x * self.t, row_range, level).lower
+
+    def upper(self, x: float, level: float) -> float:
+        """The upper limit of mean(d + x t), whose rows are in [−r_max, ((1 + x) b − 1) r_max]."""
+        row_range = -self.r_max, ((1.0 + x) * self.bound - 1.0) * self.r_max
+        return betting_limits(self.aggregates, self.d + x * self.t, row_range, level).upper
+
+    def breakdown(self, sign: int, level: float, rounding: float) -> float | None:
+        """Γ* by halving: these limits are not the square root of a quadratic."""
+
+        def holds(x: float) -> bool:
+            return self.lower(x, level) > rounding if sign > 0 else self.upper(x, level) < -rounding
+
+        if not holds(0.0):
+            return 1.0
+        low, high = 0.0, 1.0
+        if not self.t.any() or (sign > 0 and holds(1.0)):
+            return None
+        while sign < 0 and holds(high):
+            low, high = high, 2.0 * high
+            if high > _LARGEST_GAMMA:
+                return None
+        while high - low > 1e-6 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if holds(middle) else (low, middle)
+        return _gamma_of(high, sign)
+
+
+def _gamma_of(x: float, sign: int) -> float | None:
+    """Γ of x = 1 − 1/Γ or x = Γ − 1; None where it is beyond all reason."""
+    gamma = 1.0 + x if sign < 0 else 1.0 / (1.0 - x) if x < 1.0 else np.inf
+    return float(gamma) if gamma <= _LARGEST_GAMMA else None
+
+
+def _roots(a: float, b: float, c: float) -> list[float]:
+    """The real roots of a x² + b x + c, without the subtraction of like numbers."""
+    if a == 0.0:
+        return [-c / b] if b else []
+    inside = b * b - 4.0 * a * c
+    if inside < 0.0:
+        return []
+    half = -0.5 * (b + np.copysign(np.sqrt(inside), b))
+    return [half / a, c / half] if half else [0.0]
