@@ -59,7 +59,7 @@ def _family(
         return dict.fromkeys(aggregates, Adjusted(None, None, "insufficient", None, None, None, None))
     control = float(first.r[metric].sum()) / first.rows
     missing = float("nan")
-    p = [two_sided_p(_number(e.effect_size), _number(e.std_error), units, control) for e in alone.values()]
+    p = [two_sided_p(number(e.effect_size), number(e.std_error), units, control) for e in alone.values()]
     p_adjusted = holm(p)
     strict = 1.0 - (1.0 - a.confidence_level) / len(alone)
 
@@ -80,10 +80,10 @@ def _family(
     answer = {}
     for i, (name, e) in enumerate(alone.items()):
         if a.interval in BOUNDED:
-            verdict = decide(limits[i], e.verdict != "insufficient", control)
-        elif e.betting is not None and e.verdict != "insufficient":  # few rewards: p is not to be trusted
+            verdict = _left(e.verdict, decide(limits[i], True, control), "neutral")
+        elif e.betting is not None:  # few rewards: p is not to be trusted
             said = decide(bounded(aggregates[name], e, betting_interval), True, control)
-            verdict = "insufficient" if said == "neutral" else said
+            verdict = _left(e.verdict, said, "insufficient")
         else:
             verdict = adjusted_verdict(e.verdict, p_adjusted[i], 1.0 - a.confidence_level)
         asked = a.interval not in BOUNDED
@@ -99,8 +99,14 @@ def _family(
     return answer
 
 
-def _number(value: float | None) -> float:
+def number(value: float | None) -> float:
+    """NaN where there is none."""
     return float("nan") if value is None else value
+
+
+def _left(verdict: str, strict: str, otherwise: str) -> str:
+    """The verdict, where it is decided and an interval at a stricter level says the same."""
+    return otherwise if verdict in ("positive", "negative") and strict != verdict else verdict
 
 
 def adjusted_verdict(verdict: str, p_adjusted: float, alpha: float) -> str:

@@ -19,6 +19,7 @@ from foretest.log import Rows
 from foretest.normaliser import MODEL
 from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
 from foretest.scaled import ScaledSums, add_padded
+from foretest.segments import SegmentSums
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
@@ -59,6 +60,7 @@ class Fold:
             "rewarded": KeptRows(MOST_REWARDED, order),
             "sample": KeptRows(SAMPLED_DISPLAYS, order),
             "units": None if plan.row_is_unit else UnitCounts.empty(),
+            "segments": {column: SegmentSums(buckets) for column in plan.segments},
         }
 
     def add(self, rows: Rows) -> None:
@@ -93,7 +95,9 @@ class Fold:
         for weighting in plan.weightings:
             self._add_weights(weighting, weighting.log_h(log_w), rows, rewarded, bucket, codes)
         self._add_models(rows, log_w, bucket, values)
-        self._add_rewarded(rows, rewarded, log_w, bucket, codes)
+        points = self._add_rewarded(rows, rewarded, log_w, bucket, codes)
+        for column, sums in s["segments"].items():
+            sums.add(plan, rows.segments[column], bucket, rows.rewards, rewarded, log_w, points)
         self._add_sample(rows, log_w)
 
     def finish(self) -> Aggregates:
@@ -220,17 +224,18 @@ class Fold:
     def _add_rewarded(
         self, rows: Rows, rewarded: npt.NDArray[np.int64], log_w: Floats,
         bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
-    ) -> None:  # fmt: skip
+    ) -> dict[Weighting, PointWeights]:  # fmt: skip
         plan, s = self.plan, self.state
+        points: dict[Weighting, PointWeights] = {}
         if not len(rewarded):
-            return
+            return points
         displays, rewards = rows.displays.take(rewarded), rows.rewards[rewarded]
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[rewarded], "key": displays.key()}
         columns["log_w"] = log_w[rewarded]
         columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
         columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
         for i, weighting in enumerate(plan.point_weightings):
-            point = weighting.of_rewarded(log_w[rewarded], displays, plan.normaliser)
+            points[weighting] = point = weighting.of_rewarded(log_w[rewarded], displays, plan.normaliser)
             s["unsupported"][weighting] += int(point.unsupported.sum())
             s["approximate"][weighting] += int(point.approximate.sum())
             self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
@@ -239,6 +244,7 @@ class Fold:
             columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
         keep = s["rewarded"].below(columns["unit"])
         s["rewarded"].add({name: column[keep] for name, column in columns.items()}, len(rewarded))
+        return points
 
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
         sample: KeptRows = self.state["sample"]

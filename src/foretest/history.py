@@ -208,7 +208,8 @@ def _outcome(
             f"{entry.settings} names several treatments, and a test of a history has one: give each test settings of"
             " its own, with one [treatment]."
         )
-    settings = replace(settings, analysis=settings.analysis.replace(**analysis))
+    # agreement is about whole tests
+    settings = replace(settings, analysis=settings.analysis.replace(**analysis), log=replace(settings.log, segments=()))
     place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():
         try:

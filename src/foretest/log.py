@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ class Rows:
     value: Floats | None  # the column of V(x)
     features: pa.RecordBatch | None
     names: tuple[str, ...]  # of the metrics
+    segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -101,6 +102,7 @@ class Reader:
             roles.append((analysis.strata, "an integer, string or bool column (strata)", _is_label))
         if self.features:
             roles += [(name, "a number, bool, string or date column (a feature)", _is_feature) for name in log.features]
+        roles += [(name, "an integer, string or bool column (a segment)", _is_label) for name in log.segments]
         return roles
 
     def _whose(self, column: str) -> str:
@@ -151,7 +153,7 @@ class Reader:
         strata = analysis.strata if self.strata and analysis.strata != VALUE_MODEL else None
         features = log.features if self.features or self.value_model_only else ()
         (first, begin), *others = source.schemas()
-        for column in (log.unit, log.id, strata, *features):
+        for column in (log.unit, log.id, strata, *features, *(() if self.value_model_only else log.segments)):
             for name, schema in others if column is not None else ():
                 kind, other = schema.field(column).type, begin.field(column).type
                 if _family(kind) != _family(other):
@@ -198,6 +200,7 @@ class Reader:
             value=value,
             features=_features(batch, log.features) if self.features else None,
             names=log.rewards,
+            segments={name: batch[name] for name in log.segments},
         )
 
     def r_max(self, source: Source) -> dict[str, float]:

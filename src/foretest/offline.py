@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.background import in_background
@@ -24,9 +22,10 @@ from foretest.estimators import Estimator, Sums
 from foretest.health import effective_positives, health, predicted_effective_positives
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
-from foretest.inference.bootstrap import percentile_interval, resample_counts
-from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
-from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.bootstrap import resample_counts
+from foretest.inference.buckets import Interval, bucket_sums, strata_table
+from foretest.inference.delta import std_error
+from foretest.inference.limits import control_of, limits_of
 from foretest.inference.row_terms import is_bounded
 from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
 from foretest.inference.smoothing import value_lower_bound
@@ -40,10 +39,11 @@ from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
 from foretest.provenance import inputs_of, public, rows_fingerprint, versions
-from foretest.result import Control, Estimate, Metric, Result, Treatment, known
+from foretest.result import Estimate, Metric, Result, Segment, Treatment, known
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
+from foretest.segment_table import segment_table
 from foretest.settings import BOUNDED, TREATMENT, Analysis, LogColumns, Settings
 from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
@@ -222,7 +222,9 @@ class OfflineTest:
         answers = {name: _metrics(held, plan.estimators, counts, r_max) for name, held in each.items()}
         if len(each) > 1:
             answers = compare(each, answers, counts, r_max)
-        several = _several(each, answers) if len(each) > 1 else []
+        tables = {name: segment_table(held, plan.estimators, counts) for name, held in each.items()}
+        notes += [note for _, said in tables.values() for note in said if note not in notes]
+        several = _several(each, answers, tables) if len(each) > 1 else []
         metrics = next(iter(answers.values()))
         for m, name in enumerate(plan.metrics):
             path = cap_path(aggregates, m, counts, r_max.get(name))
@@ -231,7 +233,11 @@ class OfflineTest:
         weights = weight_distribution(aggregates)
         seen = rows_fingerprint(aggregates.n, aggregates.positives)
         provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
-        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, several)
+        [(segments, _), *_] = tables.values()
+        return Result(
+            __version__, facts, settings, metrics, health(aggregates), list(dict.fromkeys(notes)), weights, provenance,
+            several, segments,
+        )  # fmt: skip
 
     def _plan_for(self, aggregates: Aggregates) -> tuple[Plan, list[str]]:
         """The estimators to analyse, among those that were folded, and notes on what was left out."""
@@ -319,45 +325,20 @@ def _metrics(
     metrics = {}
     for m, name in enumerate(aggregates.plan.metrics):
         estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in estimators}
-        metrics[name] = Metric(_control(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
+        metrics[name] = Metric(control_of(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
     return metrics
 
 
-def _several(each: dict[str, Aggregates], answers: dict[str, dict[str, Metric]]) -> list[Treatment]:
+def _several(
+    each: dict[str, Aggregates],
+    answers: dict[str, dict[str, Metric]],
+    tables: dict[str, tuple[list[Segment], list[str]]],
+) -> list[Treatment]:
     order = ranked(answers)
-    return [Treatment(name, order.index(name) + 1, answers[name], health(held)) for name, held in each.items()]
-
-
-def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:
-    """The mean reward and its interval."""
-    rows = aggregates.rows
-    zero = np.zeros(len(aggregates.n))
-    sums = BucketSums(
-        {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0
-    )
-    if rows == 0:
-        return Control(None, None, None, None)
-    value = float(mean_reward(sums.total())[0])
-    error = std_error(sums.influence(mean_reward), rows, aggregates.n_units)
-    resampled = None if counts is None else sums.resampled(counts)
-    limits = _limits(resampled, mean_reward, value, error, aggregates)
-    return Control(value, known(error), known(limits.lower), known(limits.upper))
-
-
-def _limits(
-    resampled: Sums | None, statistic: Any, value: float, error: float, aggregates: Aggregates, relative: bool = False
-) -> Interval:
-    """Percentile limits of the resamples, or delta limits where there are none.
-
-    Resamples without rows are left out; relative limits also leave out those without reward.
-    """
-    level = aggregates.plan.settings.analysis.confidence_level
-    if aggregates.n_units < 2:  # resamples of one unit do not differ
-        return Interval(float("nan"), float("nan"))
-    if resampled is None:
-        return delta_interval(value, error, aggregates.n_units, level)
-    exists = resampled.r > 0 if relative else resampled.rows > 0
-    return percentile_interval(np.where(exists, statistic(resampled), np.nan), level)
+    return [
+        Treatment(name, order.index(name) + 1, answers[name], health(held), tables[name][0])
+        for name, held in each.items()
+    ]
 
 
 def _estimate(
@@ -417,11 +398,11 @@ def _estimate(
         rel_limits = Interval(limits.lower / control, limits.upper / control) if control else nothing
     else:
         resampled = None if counts is None else sums.resampled(counts)
-        limits = _limits(resampled, absolute, delta, error, aggregates)
+        limits = limits_of(resampled, absolute, delta, error, aggregates)
         rel_limits = nothing
         if control:
             rel_error = std_error(sums.influence(relative), rows, units)
-            rel_limits = _limits(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
+            rel_limits = limits_of(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
     plain = betting if few and betting is not None else limits
     verdict, agrees, band = decide(plain, enough, control), None, None
     if weighting.pointwise:

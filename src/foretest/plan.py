@@ -38,6 +38,11 @@ class Plan:
         return {name: replace(self, settings=settings) for name, settings in each[1:]}
 
     @property
+    def segments(self) -> tuple[str, ...]:
+        """Columns whose values have sums of their own; without estimators there is nothing to tell of them."""
+        return self.settings.log.segments if self.estimators else ()
+
+    @property
     def metrics(self) -> tuple[str, ...]:
         return self.settings.log.rewards
 

@@ -98,6 +98,19 @@ class Treatment:
     rank: int | None  # by the first metric's headline, from 1; None for a check
     metrics: dict[str, Metric]
     health: dict[str, Any]
+    segments: list[Segment] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The rows with one value of a column, or with any of those that are not shown apart."""
+
+    column: str
+    value: str
+    rows: int
+    metrics: dict[str, Metric]
+    rest: bool  # all values that are not shown apart
+    values: int | None  # how many those are; None where that is not known
 
 
 @dataclass(frozen=True)
@@ -113,6 +126,7 @@ class Result:
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
     treatments: list[Treatment] = field(default_factory=list)  # all of them, where there are several
+    segments: list[Segment] = field(default_factory=list)  # of the (first) treatment, where a column is named
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -128,6 +142,7 @@ class Result:
                 "notes": self.notes,
                 "provenance": self.provenance,
                 **({"treatments": [_treatment_dict(t) for t in self.treatments]} if self.treatments else {}),
+                **_segments_dict(self.segments),
             }
         )
         return document
@@ -194,7 +209,19 @@ def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
 
 def _treatment_dict(treatment: Treatment) -> dict[str, Any]:
     metrics = {name: _metric_dict(replace(metric, cap_path=None)) for name, metric in treatment.metrics.items()}
-    return {"name": treatment.name, "rank": treatment.rank, "metrics": metrics, "health": treatment.health}
+    first = {"name": treatment.name, "rank": treatment.rank, "metrics": metrics, "health": treatment.health}
+    return {**first, **_segments_dict(treatment.segments)}
+
+
+def _segments_dict(segments: list[Segment]) -> dict[str, Any]:
+    if not segments:
+        return {}
+    return {
+        "segments": [
+            {**vars(segment), "metrics": {name: _metric_dict(metric) for name, metric in segment.metrics.items()}}
+            for segment in segments
+        ]
+    }
 
 
 def _metric_dict(metric: Metric) -> dict[str, Any]:

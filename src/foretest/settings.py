@@ -44,9 +44,10 @@ class LogColumns:
     id: str | None = None
     date: str | None = None
     features: tuple[str, ...] = ()
+    segments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("rewards", "features"):
+        for name in ("rewards", "features", "segments"):
             object.__setattr__(self, name, _names(f"[log] {name}", getattr(self, name)))
         for name in ("unit", "ranking", "candidates", "id", "date"):
             value = getattr(self, name)
@@ -56,6 +57,8 @@ class LogColumns:
             raise BadInput("[log] rewards is empty: name at least one reward column.")
         if len(set(self.rewards)) < len(self.rewards):
             raise BadInput(f"[log] rewards names a column twice: {', '.join(self.rewards)}.")
+        if len(set(self.segments)) < len(self.segments):
+            raise BadInput(f"[log] segments names a column twice: {', '.join(self.segments)}.")
         if self.candidates is not None and self.ranking is None:
             raise BadInput("[log] candidates is given without ranking: name the column of the shown items too.")
 

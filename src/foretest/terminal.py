@@ -67,6 +67,8 @@ def result_table(result: Result, truth: dict[str, float] | None = None) -> Group
         parts += [Text(), *treatments_table(result)]
     for name, metric in result.metrics.items():
         parts += [Text(), *_metric(name, metric, result, (truth or {}).get(name))]
+    for column in dict.fromkeys(segment.column for segment in result.segments):
+        parts += [Text(), *segments_table(column, result)]
     if result.notes:
         parts += [Text(), *(Text(f"Note: {note}", style="dim") for note in result.notes)]
     return Group(*parts)
@@ -220,6 +222,35 @@ def treatments_table(result: Result) -> list[Any]:
         parts += [Text(f"{name}, {headline}", style="bold"), table]
     first = next(iter(result.treatments)).name
     return [*parts, Text(f"  health above, and the tables below, are of the first treatment, {first}", style="dim")]
+
+
+def segments_table(column: str, result: Result) -> list[Any]:
+    """The headline's uplift by value of a column, a table a metric; verdicts are Holm's over the values."""
+    level = result.settings["analysis"]["confidence_level"]
+    segments = [segment for segment in result.segments if segment.column == column]
+    parts: list[Any] = []
+    for name in result.metrics:
+        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+        table.add_column(column, overflow="fold", max_width=24)
+        table.add_column("displays", justify="right", no_wrap=True)
+        table.add_column("uplift", justify="right", no_wrap=True)
+        table.add_column(f"{percent(level)} interval".replace(".0", ""), justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+        for segment in segments:
+            metric = segment.metrics[name]
+            e = metric.estimates[metric.headline or ""]
+            verdict = e.verdict if e.adjusted is None else e.adjusted.verdict_adjusted
+            table.add_row(
+                Text(segment.value),
+                f"{segment.rows:,}",
+                percent(e.rel_effect_size, sign=True),
+                span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
+                Text(verdict, style=_STYLES[verdict]),
+            )
+        headline = segments[0].metrics[name].headline
+        whose = f", of the treatment {result.treatments[0].name}" if result.treatments else ""
+        parts += [Text.assemble((f"{name} by {column}", "bold"), f", {headline}{whose}"), table]
+    return [*parts, Text(f"  verdicts are adjusted for {plural(len(segments), 'segment')} (Holm)", style="dim")]
 
 
 def chance(p: float | None) -> str:

@@ -140,6 +140,8 @@ def why_all_rows(logs: list[PackedLog], plan: Plan) -> str | None:
     full = [e.label for e in plan.estimators if type(e) not in _LINEAR]
     if full:
         return f"{', '.join(full)} need{'s' if len(full) == 1 else ''} them"
+    if plan.segments:
+        return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:
         return "with neither unit nor id, rows of several packed logs are told apart by their numbers"
     for log in logs:
