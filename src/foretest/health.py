@@ -36,6 +36,8 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
                                 for m, name in enumerate(plan.metrics)},
         "support": None,
     }  # fmt: skip
+    if plan.cap_choice is not None:
+        report["cap"] = plan.cap_choice.to_dict()
     if aggregates.sampled.get(plan.health_weighting):
         report["approximate"] = True
     kept = aggregates.sample.columns()
@@ -80,4 +82,5 @@ def _support(kept: dict[str, Any]) -> dict[str, Any]:
         "share_q_below_half": float((q < 0.5).mean()),
         "share_q_below_tenth": float((q < 0.1).mean()),
         "treatment_mass_unshowable": float(impossible.mean()),
+        "share_deterministic": float(kept["certain"].mean()) if "certain" in kept else None,
     }

@@ -15,6 +15,7 @@ from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.agreement import DECISIONS, Pairs, figures
 from foretest.arms import Arms
+from foretest.audit.finding import FAIL
 from foretest.displays import Floats
 from foretest.errors import BadInput
 from foretest.inference.buckets import bucket_sums
@@ -38,7 +39,7 @@ Progress = Callable[[str, int | None, int], None]
 class Agreement:
     """The outcome of a history: every test offline and online, and for each metric the table of agreement."""
 
-    tests: list[dict[str, Any]]  # name, and by metric online, offline and their noise
+    tests: list[dict[str, Any]]  # name, audit, and by metric online, offline and their noise
     failures: list[dict[str, str]]  # tests that could not be read, and why
     tables: dict[str, dict[str, dict[str, float | None]]]  # metric, estimator, figure
     reused: int = 0  # tests whose result was there already
@@ -66,6 +67,11 @@ class Agreement:
             }
         )
         return document
+
+    @property
+    def failed_audits(self) -> list[str]:
+        """The tests whose log the propensity audit fails."""
+        return [test["name"] for test in self.tests if (test.get("audit") or {}).get("outcome") == FAIL]
 
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
@@ -195,7 +201,7 @@ def _width(estimate: dict[str, Any]) -> float | None:
 
 def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
     part = test["metrics"].get(metric, {"online": None, "offline": {}, "noise": {}})
-    return {"name": test["name"], **part}
+    return {"name": test["name"], "audit": test.get("audit"), **part}
 
 
 def _outcome(
@@ -213,17 +219,19 @@ def _outcome(
     place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():
         try:
-            return {"name": entry.name, "metrics": json.loads(place.read_text(encoding="utf-8"))["metrics"]}, True
+            known = json.loads(place.read_text(encoding="utf-8"))
+            return {"name": entry.name, "metrics": known["metrics"], "audit": known["audit"]}, True
         except (ValueError, KeyError):
             pass  # cut short by a full disk or a kill: found again below
-    metrics = _both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads)
+    found = _both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads)
+    outcome = {"name": entry.name, **finite(found)}
     if place is not None:
-        write_whole(place, json.dumps(finite({"name": entry.name, "metrics": metrics}), allow_nan=False))
-    return {"name": entry.name, "metrics": finite(metrics)}, False
+        write_whole(place, json.dumps(outcome, allow_nan=False))
+    return outcome, False
 
 
 def _both(offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int | None) -> dict[str, Any]:
-    """Offline from the control's log, online from both, and the noise they share."""
+    """Offline from the control's log, online from both, the noise they share, and the audit of that log."""
     aggregates, notes, r_max = offline.aggregate(str(entry.control), threads=threads)
     before = offline.analyse(aggregates, notes, r_max)
     arms = online.arms(str(entry.control), str(entry.treatment), threads=threads)
@@ -240,7 +248,7 @@ def _both(offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int |
             "offline": {label: asdict(estimate) for label, estimate in before.metrics[name].estimates.items()},
             "noise": _noise(aggregates, arms, m, counts),
         }
-    return found
+    return {"metrics": found, "audit": None if before.audit is None else before.audit.outcomes()}
 
 
 def _noise(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[Floats, Floats]) -> dict[str, Any]:

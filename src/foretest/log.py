@@ -32,6 +32,7 @@ class Rows:
     value: Floats | None  # the column of V(x)
     features: pa.RecordBatch | None
     names: tuple[str, ...]  # of the metrics
+    context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
     segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
 
     def __len__(self) -> int:
@@ -60,6 +61,13 @@ class Reader:
     @property
     def _scores(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for p in self._policies for name in getattr(p, "score_columns", ())))
+
+    @property
+    def _audited(self) -> tuple[str, ...]:
+        """The columns that the audit looks at beside those of the policies, where it can draw rankings."""
+        log, can_draw = self.settings.log, [getattr(p, "can_draw", True) for p in self._policies]
+        features = log.features if all(can_draw) else ()
+        return (*features, log.candidates) if log.candidates is not None and can_draw[0] else features
 
     @property
     def _unpriced(self) -> set[str]:
@@ -100,8 +108,9 @@ class Reader:
             roles.append((analysis.value, "a number column (V(x))", _is_number))
         if self.strata and analysis.strata != VALUE_MODEL:
             roles.append((analysis.strata, "an integer, string or bool column (strata)", _is_label))
-        if self.features:
-            roles += [(name, "a number, bool, string or date column (a feature)", _is_feature) for name in log.features]
+        for name in log.features:
+            if self.features or name in self._audited:
+                roles.append((name, "a number, bool, string or date column (a feature)", _is_feature))
         roles += [(name, "an integer, string or bool column (a segment)", _is_label) for name in log.segments]
         return roles
 
@@ -151,7 +160,7 @@ class Reader:
         """Keys, strata and features mean the same in every file: 1 and "1" are two."""
         log, analysis = self.settings.log, self.settings.analysis
         strata = analysis.strata if self.strata and analysis.strata != VALUE_MODEL else None
-        features = log.features if self.features or self.value_model_only else ()
+        features = [f for f in log.features if self.features or self.value_model_only or f in self._audited]
         (first, begin), *others = source.schemas()
         for column in (log.unit, log.id, strata, *features, *(() if self.value_model_only else log.segments)):
             for name, schema in others if column is not None else ():
@@ -178,15 +187,15 @@ class Reader:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
         log, batch = self.settings.log, chunk.batch
         rewards = np.column_stack([self._reward(batch, name) for name in log.rewards])
-        identity = None if log.id is None else _hash_keys(log.id, batch[log.id])
+        identity = None if log.id is None else hash_keys(log.id, batch[log.id])
         if log.unit is not None:
-            unit = _hash_keys(log.unit, batch[log.unit])
+            unit = hash_keys(log.unit, batch[log.unit])
         else:
             unit = hash_integers(chunk.positions()) if identity is None else identity
         if self.value_model_only:
             nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
             displays = Displays({}, nothing, nothing.lengths, unit)
-            return Rows(displays, rewards, unit, None, None, _features(batch, log.features), log.rewards)
+            return Rows(displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards)
         value = None
         if self.settings.analysis.value is not None:
             value = _finite(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")
@@ -198,8 +207,9 @@ class Reader:
             if self.strata and self.settings.analysis.strata != VALUE_MODEL
             else None,
             value=value,
-            features=_features(batch, log.features) if self.features else None,
+            features=features_of(batch, log.features) if self.features else None,
             names=log.rewards,
+            context=batch.select(list(dict.fromkeys(self._audited))) if self._audited else None,
             segments={name: batch[name] for name in log.segments},
         )
 
@@ -364,7 +374,7 @@ def _family(kind: pa.DataType) -> str:
     return "time" if pa.types.is_temporal(kind) else "number"
 
 
-def _features(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
+def features_of(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
     """Context features of every Arrow form as text or float64, times in microseconds."""
     arrays = []
     for array in (plain(batch[name]) for name in names):
@@ -460,13 +470,13 @@ def _same_lengths(lists: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.NDA
     return eligible
 
 
-def _hash_keys(name: str, array: pa.Array) -> Hashes:
+def hash_keys(name: str, array: pa.Array) -> Hashes:
     """XXH64 of each key: integers as int64, strings as UTF-8."""
     _refuse_nulls(name, array)
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        return _hash_keys(name, plain(array))
+        return hash_keys(name, plain(array))
     if pa.types.is_dictionary(array.type):
-        return np.asarray(_hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
+        return np.asarray(hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
     if pa.types.is_integer(array.type):
         values = array.to_numpy(zero_copy_only=False)
         # a uint64 beyond int64 keeps its bits: no two keys become one

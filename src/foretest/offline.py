@@ -11,8 +11,11 @@ from typing import Any
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
+from foretest.audit import FAIL, Audit, audit
+from foretest.audit.finding import AUDIT_FAILED
 from foretest.background import in_background
 from foretest.bias_decomposition import strata_with_bias
+from foretest.cap_choice import choose_cap
 from foretest.cap_path import cap_path
 from foretest.comparison import compare, ranked
 from foretest.displays import Floats
@@ -40,11 +43,12 @@ from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
 from foretest.provenance import inputs_of, public, rows_fingerprint, versions
 from foretest.result import Estimate, Metric, Result, Segment, Treatment, known
+from foretest.sample_pass import SampleFold
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
 from foretest.segment_table import segment_table
-from foretest.settings import BOUNDED, TREATMENT, Analysis, LogColumns, Settings
+from foretest.settings import AUTO, BOUNDED, TREATMENT, Analysis, LogColumns, Settings, with_cap
 from foretest.settings_file import read_settings
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
@@ -140,15 +144,19 @@ class OfflineTest:
         plan, notes = lineup(self.settings)
         reader = _reader(plan)
         reader.check(source)
-        bare = dataclasses.replace(plan, estimators=())
-        aggregates = dispatch.aggregate(
-            source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
+        with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+            source, plan = self._settled(source, reader, plan, folder, threads, progress)
+            bare = dataclasses.replace(plan, estimators=())
+            aggregates = dispatch.aggregate(
+                source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
+            )
+        found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
+        notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
+        each = each_treatment(aggregates) if aggregates.treatments else {}
+        several = [Treatment(name, None, {}, health(held), audit(held)) for name, held in each.items()]
+        return Result(
+            __version__, facts, settings, {}, health(aggregates), notes, weights, audit=found, treatments=several
         )
-        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
-        each = each_treatment(aggregates)
-        several = [Treatment(name, None, {}, health(held)) for name, held in each.items()] if len(each) > 1 else []
-        weights = weight_distribution(aggregates)
-        return Result(__version__, facts, settings, {}, health(aggregates), notes, weights, treatments=several)
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
@@ -180,7 +188,14 @@ class OfflineTest:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
         for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
         source = open_source(log)
-        pack(source, self.settings, Path(out), progress=stage(progress, "pack", source))
+        with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+            settings = self.settings
+            if settings.analysis.cap == AUTO:
+                plan = lineup(settings)[0]
+                if not source.repeatable:
+                    source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
+                settings = self._settled(source, _reader(plan), plan, folder, None, progress)[1].settings
+            pack(source, settings, Path(out), progress=stage(progress, "pack", source))
 
     def _aggregate(
         self, source: Source, parts: Path | None, threads: int | None, batch_rows: int, progress: Progress | None
@@ -194,11 +209,12 @@ class OfflineTest:
         r_max = reader.r_max(source)
         if plan.settings.analysis.interval in BOUNDED:
             _require_r_max(plan, r_max)
-        packed, said = fold_packed(source, reader, plan, threads, batch_rows, progress)
-        notes += said
-        if packed is not None:
-            return packed, notes, r_max
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+            source, plan = self._settled(source, reader, plan, folder, threads, progress)
+            packed, said = fold_packed(source, reader, plan, threads, batch_rows, progress)
+            notes += said
+            if packed is not None:
+                return packed, notes, r_max
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
                     source = _spooled(source, reader, folder)
@@ -209,39 +225,59 @@ class OfflineTest:
             )
         return aggregates, notes, r_max
 
+    def _settled(
+        self, source: Source, reader: Reader, plan: Plan, folder: str, threads: int | None, progress: Progress | None
+    ) -> tuple[Source, Plan]:
+        """The source and the plan with a number for the cap, where it is `auto`: a pass of its own chooses it.
+
+        A stream is spooled, as it is read twice.
+        """
+        if self.settings.analysis.cap != AUTO:
+            return source, plan
+        if not source.repeatable:
+            source = _spooled(source, reader, folder)
+        bare = dataclasses.replace(plan, estimators=())
+        done = stage(progress, "cap", source)
+        sample = dispatch.aggregate(source, _reader(bare), bare, threads=threads, progress=done, kind=SampleFold)
+        choice = choose_cap(sample)
+        return source, dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
+
     def analyse(self, aggregates: Aggregates, notes: list[str], r_max: dict[str, float]) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
-        plan, more = self._plan_for(aggregates)
-        a, notes = self.settings.analysis, list(dict.fromkeys([*notes, *more]))
-        aggregates = aggregates.under(dataclasses.replace(aggregates.plan, settings=self.settings))
+        used = self.settings
+        if used.analysis.cap == AUTO:  # the fold has the number
+            used = with_cap(used, aggregates.plan.settings.analysis.cap_number)
+        plan, more = self._plan_for(aggregates, used)
+        a, notes = used.analysis, list(dict.fromkeys([*_said(aggregates.plan), *notes, *more]))
+        aggregates = aggregates.under(dataclasses.replace(aggregates.plan, settings=used))
         if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
         each = each_treatment(aggregates)
-        answers = {name: _metrics(held, plan.estimators, counts, r_max) for name, held in each.items()}
+        audits = {name: audit(held) for name, held in each.items()}
+        answers = {name: _metrics(held, plan.estimators, counts, r_max, audits[name]) for name, held in each.items()}
         if len(each) > 1:
             answers = compare(each, answers, counts, r_max)
         tables = {name: segment_table(held, plan.estimators, counts) for name, held in each.items()}
-        notes += [note for _, said in tables.values() for note in said if note not in notes]
-        several = _several(each, answers, tables) if len(each) > 1 else []
-        metrics = next(iter(answers.values()))
+        notes = list(dict.fromkeys([*notes, *(note for _, said in tables.values() for note in said)]))
+        segments = {name: [_audited_segment(s, audits[name]) for s in table] for name, (table, _) in tables.items()}
+        several = _several(each, answers, audits, segments) if len(each) > 1 else []
+        (metrics, *_), (found, *_), (first, *_) = answers.values(), audits.values(), segments.values()
         for m, name in enumerate(plan.metrics):
-            path = cap_path(aggregates, m, counts, r_max.get(name))
+            path = cap_path(aggregates, m, counts, r_max.get(name), plan.estimators)
             metrics[name] = dataclasses.replace(metrics[name], cap_path=path)
-        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
+        facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*notes, *_ignored(found)]
         weights = weight_distribution(aggregates)
         seen = rows_fingerprint(aggregates.n, aggregates.positives)
         provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
-        [(segments, _), *_] = tables.values()
         return Result(
-            __version__, facts, settings, metrics, health(aggregates), list(dict.fromkeys(notes)), weights, provenance,
-            several, segments,
-        )  # fmt: skip
+            __version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, found, several, first
+        )
 
-    def _plan_for(self, aggregates: Aggregates) -> tuple[Plan, list[str]]:
+    def _plan_for(self, aggregates: Aggregates, settings: Settings) -> tuple[Plan, list[str]]:
         """The estimators to analyse, among those that were folded, and notes on what was left out."""
-        plan, notes = lineup(self.settings)
+        plan, notes = lineup(settings)
         folded = {e.label: e for e in aggregates.plan.estimators}
         chosen = []
         for estimator in plan.estimators:
@@ -267,6 +303,11 @@ class OfflineTest:
         done = stage(progress, "value model", source)
 
         return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed)
+
+
+def _said(plan: Plan) -> list[str]:
+    """How the cap was chosen, in words."""
+    return [] if plan.cap_choice is None else [plan.cap_choice.sentence()]
 
 
 def _reader(plan: Plan) -> Reader:
@@ -318,13 +359,18 @@ def each_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
 
 
 def _metrics(
-    aggregates: Aggregates, estimators: tuple[Estimator, ...], counts: Floats | None, r_max: Mapping[str, float]
+    aggregates: Aggregates,
+    estimators: tuple[Estimator, ...],
+    counts: Floats | None,
+    r_max: Mapping[str, float],
+    found: Audit,
 ) -> dict[str, Metric]:
-    """Every metric's answers for one treatment."""
+    """Every metric's answers for one treatment, as far as the audit lets them stand."""
     headline = headline_of(aggregates.plan.settings.analysis.headline, estimators)
     metrics = {}
     for m, name in enumerate(aggregates.plan.metrics):
         estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in estimators}
+        estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
         metrics[name] = Metric(control_of(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
     return metrics
 
@@ -332,11 +378,12 @@ def _metrics(
 def _several(
     each: dict[str, Aggregates],
     answers: dict[str, dict[str, Metric]],
-    tables: dict[str, tuple[list[Segment], list[str]]],
+    audits: dict[str, Audit],
+    segments: dict[str, list[Segment]],
 ) -> list[Treatment]:
     order = ranked(answers)
     return [
-        Treatment(name, order.index(name) + 1, answers[name], health(held), tables[name][0])
+        Treatment(name, order.index(name) + 1, answers[name], health(held), audits[name], segments[name])
         for name, held in each.items()
     ]
 
@@ -435,6 +482,37 @@ def _estimate(
         sensitivity=None if band is None else band.to_dict(),
         robustness=agrees,
     )
+
+
+def _audited(estimate: Estimate, found: Audit) -> Estimate:
+    """A log that fails its audit carries no verdict, whatever its numbers say."""
+    if found.outcome != FAIL or found.ignored:
+        return estimate
+    reason = f"{AUDIT_FAILED} ({', '.join(found.named(FAIL))}): these numbers cannot be relied on"
+    left = estimate.adjusted
+    return dataclasses.replace(
+        estimate,
+        verdict="insufficient",
+        reasons=[reason, *estimate.reasons],
+        robustness=None,
+        adjusted=None if left is None else dataclasses.replace(left, verdict_adjusted="insufficient"),
+    )
+
+
+def _audited_segment(segment: Segment, found: Audit) -> Segment:
+    metrics = {}
+    for name, metric in segment.metrics.items():
+        estimates = {label: _audited(estimate, found) for label, estimate in metric.estimates.items()}
+        verdict = estimates[metric.headline or ""].verdict
+        metrics[name] = dataclasses.replace(metric, estimates=estimates, verdict=verdict)
+    return dataclasses.replace(segment, metrics=metrics)
+
+
+def _ignored(found: Audit) -> list[str]:
+    if not found.ignored:
+        return []
+    failed = ", ".join(found.named(FAIL))
+    return [f"{AUDIT_FAILED} ({failed}), and ignore_audit = true lets the verdicts stand."]
 
 
 def _log_facts(aggregates: Aggregates) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from foretest.normaliser import Normaliser
 from foretest.settings import VALUE_MODEL, Settings
 from foretest.value_model import ValueModel
 from foretest.weights import Capped, PointWeighting, Uncapped, Weighting
+
+if TYPE_CHECKING:
+    from foretest.cap_choice import CapChoice
 
 MOST_REWARDED = 1 << 17
 SAMPLED_DISPLAYS = 20_000
@@ -30,6 +34,7 @@ class Plan:
     settings: Settings
     estimators: tuple[Estimator, ...] = ()
     value_model: ValueModel | None = None
+    cap_choice: CapChoice | None = None  # how `cap = "auto"` was settled; the settings then have the number
 
     @cached_property
     def further(self) -> dict[str, Plan]:
@@ -57,7 +62,7 @@ class Plan:
 
     @cached_property
     def health_weighting(self) -> Capped:
-        return Capped(self.settings.analysis.cap, self.settings.analysis.capping)
+        return Capped(self.settings.analysis.cap_number, self.settings.analysis.capping)
 
     @cached_property
     def weightings(self) -> list[Weighting]:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
+    from foretest.audit.finding import Audit
+
 SCHEMA = 1
 
 
@@ -98,6 +100,7 @@ class Treatment:
     rank: int | None  # by the first metric's headline, from 1; None for a check
     metrics: dict[str, Metric]
     health: dict[str, Any]
+    audit: Audit
     segments: list[Segment] = field(default_factory=list)
 
 
@@ -125,8 +128,16 @@ class Result:
     notes: list[str] = field(default_factory=list)
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
+    audit: Audit | None = None  # of an offline test
+
     treatments: list[Treatment] = field(default_factory=list)  # all of them, where there are several
     segments: list[Segment] = field(default_factory=list)  # of the (first) treatment, where a column is named
+
+    @property
+    def cap(self) -> float:
+        """The cap of the run: that of the settings, or the one that `cap = "auto"` chose."""
+        chosen = self.health.get("cap")
+        return float(self.settings["analysis"]["cap"] if chosen is None else chosen["chosen"])
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -138,6 +149,7 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
+                **({} if self.audit is None else {"audit": asdict(self.audit)}),
                 "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,
@@ -158,7 +170,7 @@ class Result:
         return html_text(result_page(self), path)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…` and `cap-estimates-…`."""
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…`, `cap-estimates-…`, `bound-…`."""
         from foretest.report.figures import result_figures
 
         return result_figures(self.to_dict())
@@ -210,7 +222,7 @@ def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
 def _treatment_dict(treatment: Treatment) -> dict[str, Any]:
     metrics = {name: _metric_dict(replace(metric, cap_path=None)) for name, metric in treatment.metrics.items()}
     first = {"name": treatment.name, "rank": treatment.rank, "metrics": metrics, "health": treatment.health}
-    return {**first, **_segments_dict(treatment.segments)}
+    return {**first, "audit": asdict(treatment.audit), **_segments_dict(treatment.segments)}
 
 
 def _segments_dict(segments: list[Segment]) -> dict[str, Any]:

@@ -21,6 +21,8 @@ BOUNDED = ("bernstein", "betting")  # those that need the range of a row
 CAPPINGS = ("max", "zero")
 DECIDE_ON = ("interval", "band")
 VALUE_MODEL = "value-model"
+AUTO = "auto"
+DEFAULT_CAP = 100.0
 MOST_STRATA = 1000
 TREATMENT = "treatment"  # the name of one alone
 
@@ -68,7 +70,7 @@ class Analysis:
     """How the log is analysed: the keys of the settings file's [analysis] table."""
 
     estimators: tuple[Any, ...] | None = _doc(None, "estimators to run; default: all that columns and policies allow")
-    cap: float = _doc(100.0, "the cap c on importance weights")
+    cap: float | str = _doc(DEFAULT_CAP, "the cap c on importance weights; auto: chosen from weights alone")
     capping: str = _doc("max", "max: min(w, c); zero: w if w < c else 0")
     weight_bound: float = _doc(20.0, "the adaptive cap's bound on every normalised weight")
     headline: str | None = _doc(None, "the estimator whose verdict is the metric's")
@@ -89,6 +91,7 @@ class Analysis:
     )
     decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
     r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
+    ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
 
     def __post_init__(self) -> None:
         if self.estimators is not None:
@@ -98,7 +101,12 @@ class Analysis:
             if not self.estimators:
                 raise BadInput("estimators is empty: leave the key out to run all that are possible.")
             _check_estimators(self.estimators)
-        check_number("cap", self.cap, above=0.0)
+        if self.cap != AUTO:
+            if isinstance(self.cap, str):
+                raise BadInput(f'cap = {self.cap!r}: expected a number above 0, or "{AUTO}".')
+            check_number("cap", self.cap, above=0.0)
+        elif self.capping == "zero":
+            raise BadInput('cap = "auto" needs capping = "max": its rule is for min(w, c). Give cap a number.')
         check_number("weight_bound", self.weight_bound, at_least=1.0)
         check_number("strata_base", self.strata_base, above=1.0)
         check_number("confidence_level", self.confidence_level, above=0.0, below=1.0)
@@ -115,6 +123,8 @@ class Analysis:
         for name in ("headline", "value", "value_log"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), str):
                 raise BadInput(f"{name} = {getattr(self, name)!r}: expected text.")
+        if not isinstance(self.ignore_audit, bool):
+            raise BadInput(f"ignore_audit = {self.ignore_audit!r}: expected true or false.")
         if not isinstance(self.strata, str):
             raise BadInput(f'strata = {self.strata!r}: expected "value-model" or the name of a column.')
         if self.value is not None and self.value_log is not None:
@@ -124,6 +134,11 @@ class Analysis:
                 check_number(f"r_max of '{metric}'", bound, above=0.0)
         elif self.r_max is not None:
             check_number("r_max", self.r_max, above=0.0)
+
+    @property
+    def cap_number(self) -> float:
+        """The cap; of `auto`, which the number takes the place of before a log is folded, the default."""
+        return DEFAULT_CAP if isinstance(self.cap, str) else self.cap
 
     def replace(self, **changes: Any) -> Analysis:
         """A copy with other values; an unknown name is refused."""
@@ -195,6 +210,11 @@ class Settings:
             name: dataclasses.replace(self, treatment=policy, treatments={name: policy})
             for name, policy in self.treatments.items()
         }
+
+
+def with_cap(settings: Settings, cap: float) -> Settings:
+    """The same settings with a number for the cap."""
+    return dataclasses.replace(settings, analysis=settings.analysis.replace(cap=cap))
 
 
 def refuse_unknown(where: str, table: Mapping[str, Any], known: list[str]) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foretest.cli.options import AUDIT
 from foretest.errors import BadInput
 
 if TYPE_CHECKING:
@@ -48,7 +49,12 @@ def deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str], 
         print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{said_figures(out) if figures else ''}")
     asked = [result.metrics, *(t.metrics for t in result.treatments)]
     met = any(said in wanted for metrics in asked for metric in metrics.values() for said in metric.verdicts)
-    return 3 if met else 0
+    return 3 if met or audit_met(result, wanted) else 0
+
+
+def audit_met(result: Result, wanted: list[str]) -> bool:
+    """Does the audit fail, and is that one of the conditions of --fail-on?"""
+    return AUDIT in wanted and result.audit is not None and result.audit.outcome == "fail"
 
 
 def write(result: Result, out: Path, truth: dict[str, float] | None = None) -> None:

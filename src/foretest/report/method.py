@@ -40,6 +40,8 @@ _REFERENCES: dict[str, list[Link]] = {
 def methods(result: Result) -> list[dict[str, str]]:
     """What was done, in order: a title, the key of a formula, a line."""
     analysis = result.settings["analysis"]
+    if "cap" in analysis:
+        analysis = {**analysis, "cap": result.cap}
     kinds = result.provenance.get("estimators", {})
     labels = list(next(iter(result.metrics.values())).estimates)
     steps = []

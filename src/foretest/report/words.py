@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.audit.finding import AUDIT_FAILED
 from foretest.report.digits import count, level, num, pct
 from foretest.result import Estimate, Metric, Result
 from foretest.verdict import FEWEST_POSITIVES
@@ -59,6 +60,8 @@ def sentence(name: str, metric: Metric, confidence: float, *, online: bool = Fal
 
 def _lack(name: str, estimate: Estimate) -> str:
     """Why there is no answer, in the words of the metric."""
+    if estimate.reasons and estimate.reasons[0].startswith(AUDIT_FAILED):
+        return estimate.reasons[0]
     effective = estimate.effective_positives
     few = f"at least {FEWEST_POSITIVES:.0f}"
     if effective is not None and effective < FEWEST_POSITIVES and any("effective" in r for r in estimate.reasons):
@@ -101,7 +104,7 @@ def rests_on(result: Result) -> str:
 def assumption(result: Result) -> str | None:
     """What the interval leaves out, with the size of it."""
     support, mean = result.health.get("support"), result.health["treatment_mass_kept"]
-    cap = result.settings["analysis"]["cap"]
+    cap = result.cap
     covered = "The interval covers the noise of the log, not this assumption."
     if support is not None:
         cut = max(0.0, 1.0 - support["mean_q"])
