@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from io import StringIO
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
+
+from foretest.holds import is_fragile, judged
 
 if TYPE_CHECKING:
     from foretest.audit.finding import Audit
@@ -327,13 +330,24 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
             number(e.treatment),
             percent(e.rel_effect_size, sign=True),
             span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
-            Text(e.verdict, style=_STYLES[e.verdict]),
+            Text(e.verdict + (" ~" if is_fragile(e) else ""), style=_STYLES[e.verdict]),
         )
     if truth is not None:
         table.add_row(
             "", Text("the truth", style="cyan"), "", percent(truth, sign=True), "", Text("simulated", style="cyan")
         )
-    return [head, table, *_detectable(name, result), *_reasons(metric.estimates)]
+    return [head, table, *_detectable(name, result), *_robustness(metric), *_reasons(metric.estimates)]
+
+
+def _robustness(metric: Metric) -> list[Text]:
+    """What undoes the headline's verdict, and what the mark means where another estimator has it."""
+    fragile = [label for label, e in metric.estimates.items() if is_fragile(e)]
+    headline = metric.estimates.get(metric.headline or "")
+    said = None if headline is None else judged(headline)
+    lines = [] if said is None else wrap(said, 78)
+    if fragile and fragile != [metric.headline]:
+        lines.append("~ fragile: the sensitivity band does not exclude 0")
+    return [Text(f"  {line}", style="dim") for line in lines]
 
 
 def _online_head(result: Result) -> Group:
