@@ -64,6 +64,7 @@ class Metric:
     headline: str | None
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
+    slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
 
     @property
     def robustness(self) -> str | None:
@@ -84,6 +85,12 @@ class Result:
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
     audit: Audit | None = None  # of an offline test
+
+    @property
+    def cap(self) -> float:
+        """The cap of the run: that of the settings, or the one that `cap = "auto"` chose."""
+        chosen = self.health.get("cap")
+        return float(self.settings["analysis"]["cap"] if chosen is None else chosen["chosen"])
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -114,7 +121,7 @@ class Result:
         return html_text(result_page(self), path)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…` and `cap-estimates-…`."""
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…`, `cap-estimates-…`, `bound-…`."""
         from foretest.report.figures import result_figures
 
         return result_figures(self.to_dict())
@@ -162,6 +169,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "verdict": metric.verdict,
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
+        **({} if metric.slots is None else {"slots": metric.slots}),
     }
 
 

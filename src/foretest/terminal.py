@@ -150,7 +150,7 @@ def _title(result: Result) -> Text:
 
 
 def _health(result: Result) -> Table:
-    h, a = result.health, result.settings["analysis"]
+    h = result.health
     rows = result.log["rows"] or 1
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
@@ -163,7 +163,7 @@ def _health(result: Result) -> Table:
     if result.audit is not None:
         line(*_audit_line(result.audit))
     size = h["effective_sample_size"]
-    line("effective sample size", number(size), f"{percent((size or 0.0) / rows)} of rows, at cap {a['cap']:g}")
+    line("effective sample size", number(size), f"{percent((size or 0.0) / rows)} of rows, at cap {result.cap:g}")
     for name, count in h["effective_positives"].items():
         line(f"effective {name}", number(count), "of capped weight x reward")
     line("treatment mass kept", percent(h["treatment_mass_kept"]), "mean capped weight; 100 % when nothing is cut")

@@ -108,7 +108,7 @@ def _items(kept: Columns, plan: Plan) -> Finding:
 
 def _moment(kept: Columns, plan: Plan) -> Finding:
     a, first = plan.settings.analysis, first_of_units(kept["unit"])
-    return moments.capped_moment(kept["log_w"][first], kept["draws_control"][first], a.cap, a.capping)
+    return moments.capped_moment(kept["log_w"][first], kept["draws_control"][first], a.cap_number, a.capping)
 
 
 def _balance(kept: Columns, plan: Plan) -> Finding:
@@ -116,7 +116,7 @@ def _balance(kept: Columns, plan: Plan) -> Finding:
     names = [kind + name for name in plan.settings.log.features for kind in (NUMBER, TEXT)]
     features = features_that_vary({name: kept[name][first] for name in names if name in kept})
     drawn = kept["draws_control"][first], kept["draws_treatment"][first]
-    return moments.balance(features, kept["log_w"][first], *drawn, min(a.cap, a.weight_bound))
+    return moments.balance(features, kept["log_w"][first], *drawn, min(a.cap_number, a.weight_bound))
 
 
 def _repeats(kept: Columns, plan: Plan) -> Finding:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -16,9 +16,9 @@ VERDICTS = ("negative", "neutral", "insufficient")
 AUDIT = "audit"
 
 _KINDS: dict[str, Any] = {
-    "estimators": list[str], "cap": float, "weight_bound": float, "draws": int, "confidence_level": float,
-    "n_resamples": int, "buckets": int, "strata_base": float, "folds": int, "seed": int, "r_max": float,
-    "gamma": list[float], "ignore_audit": bool,
+    "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float, "draws": int,
+    "confidence_level": float, "n_resamples": int, "buckets": int, "strata_base": float, "folds": int,
+    "seed": int, "r_max": float, "gamma": list[float], "ignore_audit": bool,
 }  # fmt: skip
 
 

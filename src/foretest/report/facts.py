@@ -16,11 +16,11 @@ _SOME_POSITIVES = 100.0  # over it, misses above the upper limit are 6 to 7 % at
 
 def offline_facts(result: Result) -> list[Fact]:
     """Of an offline test; metrics beyond the first stand in the details."""
-    log, health, analysis = result.log, result.health, result.settings["analysis"]
+    log, health = result.log, result.health
     name = next(iter(result.metrics))
     metric = result.metrics[name]
     effective = {m: v.estimates[v.headline or ""].effective_positives or 0.0 for m, v in result.metrics.items()}
-    positives, cap, kept = log["positives"], analysis["cap"], health["treatment_mass_kept"]
+    positives, cap, kept = log["positives"], result.cap, health["treatment_mass_kept"]
     unsupported = health["unsupported_rows"]
     return [
         *_audit(result),

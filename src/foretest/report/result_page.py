@@ -8,7 +8,7 @@ from typing import Any
 from foretest.report.audit_list import alarm, checklist
 from foretest.report.bars import bars
 from foretest.report.blocks import Chart, Words, chart_of
-from foretest.report.charts.cap import cap_chart, cap_estimates_chart
+from foretest.report.charts.cap import cap_charts
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.charts.weights import weights_chart
 from foretest.report.digits import level, num, pct
@@ -160,7 +160,7 @@ def _parts(
             "name": name,
             "forest": chart_of(forest),
             "estimators": estimator_rows(result, metric),
-            "cap": [] if path is None else [chart_of(cap_estimates_chart(path)), chart_of(cap_chart(path))],
+            "cap": [] if path is None else [chart_of(chart) for chart in cap_charts(path)],
             "strata": strata_rows(metric, strata),
         })  # fmt: skip
     return parts

@@ -104,7 +104,7 @@ def rests_on(result: Result) -> str:
 def assumption(result: Result) -> str | None:
     """What the interval leaves out, with the size of it."""
     support, mean = result.health.get("support"), result.health["treatment_mass_kept"]
-    cap = result.settings["analysis"]["cap"]
+    cap = result.cap
     covered = "The interval covers the noise of the log, not this assumption."
     if support is not None:
         cut = max(0.0, 1.0 - support["mean_q"])
@@ -137,10 +137,18 @@ ESTIMATORS: dict[str, tuple[str, str]] = {
                    " display, at one cap for all."),
     "point-ncis-adaptive": ("Pointwise, adaptive cap", "as point-ncis, with a cap for each display, so that no weight"
                             " exceeds the bound."),
+    "iips": ("Slot by slot", "weights what each slot earned by how much likelier the treatment puts that item there."
+             " Right where slots do not influence each other; weights have no bound."),
+    "rips": ("Slot by slot, from the top", "weights what each slot earned by how much likelier the treatment was to"
+             " show the items down to it. Weights have no bound."),
+    "slot-ncis-adaptive": ("Slot by slot, adaptive cap", "as iips, with a cap for each slot of each display, so that no"
+                           " weight exceeds the bound; what was cut off is taken to earn like what is left there."),
     "online": ("Online", "the difference of the two arms."),
 }  # fmt: skip
 
 _WHY = {
+    "slot-ncis-adaptive": "the log says which slot earned the reward, and weights of single items, bounded as those of"
+    " point-ncis-adaptive, leave less to chance than those of whole rankings",
     "point-ncis-adaptive": "its weights are bounded and it models what was cut off display by display, and in simulated"
     " histories of A/B tests it agreed best with the online results",
     "piece-ncis": "it models what was cut off stratum by stratum, and no estimator that does so display by display was"
@@ -158,6 +166,12 @@ def headline_reason(result: Result, metric: Metric) -> str:
         return f"The headline is {label}, as the settings say."
     if len(metric.estimates) == 1:
         return f"The headline is {label}, the only estimator that was run."
+    if metric.slots is not None and metric.slots["disagree"]:
+        slot, point = metric.slots["slot"], metric.slots["point"]
+        return (
+            f"The headline is {label}, not {slot}: slots influence each other here, as {slot} and {point} differ by"
+            " more than noise and what the log does not support explain."
+        )
     return f"The headline is {label}: {_WHY.get(label, 'it is the first that the settings list')}."
 
 
