@@ -9,7 +9,7 @@ from foretest.kernels.jit import jit
 
 @jit
 def exchange_moments(shown, drawn):
-    """Of each row, e_0 = shown, e_1..e_S = drawn, ē the mean of all: e_0 − ē, and the means of (e − ē)² and (e − ē)³."""
+    """Of each row, e_0 = shown, e_1..e_S = drawn, ē the mean of all: e_0 − ē, the means of (e − ē)² and of (e − ē)³."""
     rows, count = drawn.shape
     apart, second, third = np.empty(rows), np.empty(rows), np.empty(rows)
     for i in range(rows):
