@@ -209,7 +209,13 @@ def _outcome(
 ) -> tuple[dict[str, Any], bool]:
     """A test's results, from the cache where its content is known; was it?"""
     settings = read_settings(entry.settings)
-    settings = replace(settings, analysis=settings.analysis.replace(**analysis))
+    if len(settings.treatments) > 1:
+        raise BadInput(
+            f"{entry.settings} names several treatments, and a test of a history has one: give each test settings of"
+            " its own, with one [treatment]."
+        )
+    # agreement is about whole tests
+    settings = replace(settings, analysis=settings.analysis.replace(**analysis), log=replace(settings.log, segments=()))
     place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():
         try:

@@ -411,7 +411,7 @@ def _narrow(settings: Settings) -> Settings:
     """Only what this test reads: rewards, date, and the unit or else the id."""
     log, policy = settings.log, Logged(prob=_NO_POLICY["prob"])
     columns = LogColumns(log.rewards, unit=log.unit, id=None if log.unit is not None else log.id, date=log.date)
-    return dataclasses.replace(settings, log=columns, control=policy, treatment=policy)
+    return dataclasses.replace(settings, log=columns, control=policy, treatment=policy, treatments={})
 
 
 def _with_analysis(settings: Settings, **changes: Any) -> Settings:

@@ -47,7 +47,9 @@ def deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str], 
     show(result, as_json)
     if out is not None and not as_json:
         print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{said_figures(out) if figures else ''}")
-    return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) or audit_met(result, wanted) else 0
+    asked = [result.metrics, *(t.metrics for t in result.treatments)]
+    met = any(said in wanted for metrics in asked for metric in metrics.values() for said in metric.verdicts)
+    return 3 if met or audit_met(result, wanted) else 0
 
 
 def audit_met(result: Result, wanted: list[str]) -> bool:

@@ -138,7 +138,9 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     cap = 100.0
     """
     tables = []
-    for name, table in settings.items():
+    several = [(f"[{name}]", table) for name, held in settings.items() if isinstance(held, list) for table in held]
+    alone = [(name, table) for name, table in settings.items() if not isinstance(table, list)]
+    for name, table in [*alone, *several]:
         if table:
             lines = [f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items() if value is not None]
             tables.append("\n".join([f"[{name}]", *lines]) + "\n")
