@@ -78,6 +78,7 @@ class Metric:
     headline: str | None
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
+    role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
 
     @property
     def robustness(self) -> str | None:
@@ -244,6 +245,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "verdict": metric.verdict,
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
+        **(metric.role or {}),
     }
 
 
