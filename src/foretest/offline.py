@@ -44,6 +44,7 @@ from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
 from foretest.provenance import inputs_of, public, rows_fingerprint, versions
 from foretest.result import Estimate, Metric, Result, Segment, Treatment, known
+from foretest.roles import MetricRole, roles_dict, with_roles
 from foretest.sample_pass import SampleFold
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
@@ -66,6 +67,7 @@ class OfflineTest:
     log: which column plays which role.
     control, treatment: policies; the control is the one that produced the log. Several treatments are a dict, by name.
     estimators: keys or objects; by default all that the columns and policies allow.
+    metrics: what a metric is for, by name: `MetricRole` objects, or the keys of a [metrics.NAME] table.
     analysis: the other keys of the settings file's [analysis] table, by name (cap, confidence_level, seed, …).
 
     >>> from foretest import Logged
@@ -88,6 +90,7 @@ class OfflineTest:
         control: Policy,
         treatment: Policy | Mapping[str, Policy],
         estimators: Any = None,
+        metrics: Mapping[str, Any] | None = None,
         **analysis: Any,
     ) -> None:
         treatments = named_treatments(treatment)
@@ -96,6 +99,7 @@ class OfflineTest:
             control=control,
             treatment=next(iter(treatments.values())),
             treatments=treatments,
+            metrics=metrics or {},
             analysis=Analysis().replace(**analysis, **({} if estimators is None else {"estimators": estimators})),
         )
 
@@ -264,9 +268,14 @@ class OfflineTest:
         answers = {name: _metrics(held, plan.estimators, counts, r_max, audits[name]) for name, held in each.items()}
         if len(each) > 1:
             answers = compare(each, answers, counts, r_max)
+        roles = self.settings.metrics
+        answers = {name: with_roles(held, roles) for name, held in answers.items()}
         tables = {name: segment_table(held, plan.estimators, counts) for name, held in each.items()}
         notes = list(dict.fromkeys([*notes, *(note for _, said in tables.values() for note in said)]))
-        segments = {name: [_audited_segment(s, audits[name]) for s in table] for name, (table, _) in tables.items()}
+        segments = {
+            name: [_audited_segment(segment, audits[name], roles) for segment in table]
+            for name, (table, _) in tables.items()
+        }
         several = _several(each, answers, audits, segments) if len(each) > 1 else []
         (metrics, *_), (found, *_), (first, *_) = answers.values(), audits.values(), segments.values()
         for m, name in enumerate(plan.metrics):
@@ -511,13 +520,13 @@ def _audited(estimate: Estimate, found: Audit) -> Estimate:
     )
 
 
-def _audited_segment(segment: Segment, found: Audit) -> Segment:
+def _audited_segment(segment: Segment, found: Audit, roles: Mapping[str, MetricRole]) -> Segment:
     metrics = {}
     for name, metric in segment.metrics.items():
         estimates = {label: _audited(estimate, found) for label, estimate in metric.estimates.items()}
         verdict = estimates[metric.headline or ""].verdict
         metrics[name] = dataclasses.replace(metric, estimates=estimates, verdict=verdict)
-    return dataclasses.replace(segment, metrics=metrics)
+    return dataclasses.replace(segment, metrics=with_roles(metrics, roles))
 
 
 def _ignored(found: Audit) -> list[str]:
@@ -564,5 +573,6 @@ def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": policy_settings(settings.control),
         TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
+        **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
         "analysis": {k: v for k, v in analysis.items() if v is not None},
     }

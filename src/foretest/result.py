@@ -79,6 +79,7 @@ class Metric:
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
     slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
+    role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
 
     @property
     def robustness(self) -> str | None:
@@ -246,6 +247,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
         **({} if metric.slots is None else {"slots": metric.slots}),
+        **(metric.role or {}),
     }
 
 

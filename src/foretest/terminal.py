@@ -195,8 +195,11 @@ def _health(result: Result) -> Table:
 
 def treatments_table(result: Result) -> list[Any]:
     """All treatments, ranked, a table a metric: the headline's uplift, intervals that hold at once, Holm's verdicts."""
+    from foretest.comparison import goal
+
     level = result.settings["analysis"]["confidence_level"]
     order = sorted(result.treatments, key=lambda t: t.rank or 0)
+    ranked_by = goal(result.metrics)
     parts: list[Any] = []
     for name in result.metrics:
         table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
@@ -224,7 +227,7 @@ def treatments_table(result: Result) -> list[Any]:
         parts += [
             Text()
             if parts
-            else Text.assemble((f"{len(order)} treatments", "bold"), f", ranked by their uplift in {name}")
+            else Text.assemble((f"{len(order)} treatments", "bold"), f", ranked by their uplift in {ranked_by}")
         ]
         parts += [Text(f"{name}, {headline}", style="bold"), table]
     first = next(iter(result.treatments)).name
@@ -310,10 +313,26 @@ def p_value(p: float) -> str:
     return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
 
 
+def _role(metric: Metric) -> list[Text]:
+    """What the verdict means to the metric's role."""
+    if metric.role is None:
+        return []
+    way = "higher is better" if metric.role["direction"] == "increase" else "lower is better"
+    lines = [Text(f"  {way}: {metric.role['outcome']}", style="dim")]
+    if "guardrail" in metric.role:
+        word = metric.role["guardrail"]
+        style = {"pass": "green", "fail": "bold red"}.get(word, "yellow")
+        margin = percent(metric.role["margin"])
+        lines.append(Text.assemble("  guardrail: ", (word, style), f" (it may get worse by less than {margin})"))
+    return lines
+
+
 def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> list[Any]:
     c, level = metric.control, result.settings["analysis"]["confidence_level"]
     head = Text.assemble(
-        (name, "bold"), f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display"
+        (name, "bold"),
+        "" if metric.role is None else f" ({metric.role['role']})",
+        f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
     )
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", width=1)
@@ -336,7 +355,7 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
         table.add_row(
             "", Text("the truth", style="cyan"), "", percent(truth, sign=True), "", Text("simulated", style="cyan")
         )
-    return [head, table, *_detectable(name, result), *_robustness(metric), *_reasons(metric.estimates)]
+    return [head, table, *_role(metric), *_detectable(name, result), *_robustness(metric), *_reasons(metric.estimates)]
 
 
 def _robustness(metric: Metric) -> list[Text]:
