@@ -132,9 +132,8 @@ class Calibration:
             for was in {found[label].weight_bound for found in self.metrics.values() if label in found} - {bound}:
                 apart.append(("analysis.weight_bound", was, bound))
         if apart:
-            said = "; ".join(
-                f"{key} was {_said(was)} and is {_said(now)} here" for key, was, now in dict.fromkeys(apart)
-            )
+            lines = [f"{key} was {_said(was)} and is {_said(now)} here" for key, was, now in apart]
+            said = "; ".join(dict.fromkeys(lines))
             raise BadInput(
                 f"{self.name}: made with other settings: {said}. Run foretest history with these settings, or leave"
                 " the calibration out."
