@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,11 @@ from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.agreement import DECISIONS, Pairs, figures
 from foretest.arms import Arms
+from foretest.calibration import CALIBRATED
+from foretest.calibration_file import Calibration
 from foretest.displays import Floats
 from foretest.errors import BadInput
+from foretest.history_calibration import calibrate, unsupported_record
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import relative_uplift
 from foretest.lineup import lineup
@@ -25,11 +29,12 @@ from foretest.offline import OfflineTest, settings_dict
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
 from foretest.provenance import files_of, files_read, public, versions
 from foretest.result import finite, html_text, json_text, write_whole
+from foretest.settings import Settings
 from foretest.settings_file import read_settings
 from foretest.sources import LogFiles, open_source
 
 SCHEMA = 1
-_CACHE = "history-3"  # what is kept of a test; another layout has another name
+_CACHE = "history-4"  # what is kept of a test; another layout has another name
 
 Progress = Callable[[str, int | None, int], None]
 
@@ -45,6 +50,8 @@ class Agreement:
     confidence_level: float | None = None  # of the intervals, where all tests have one
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by the name of the settings file
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
+    calibration: Calibration | None = None  # what the tests say of unsupported parts
+    calibration_details: dict[str, dict[str, Any]] = field(default_factory=dict)  # by metric and estimator
 
     def to_dict(self) -> dict[str, Any]:
         """The content of agreement.json; the top level is the first metric's."""
@@ -56,8 +63,13 @@ class Agreement:
                 "confidence_level": self.confidence_level,
                 "tests": [_entry_of(test, first) for test in self.tests],
                 "table": self.tables[first] if first is not None else {},
+                "calibration": self.calibration_details.get(first or "", {}),
                 "metrics": {
-                    name: {"tests": [_entry_of(test, name) for test in self.tests], "table": table}
+                    name: {
+                        "tests": [_entry_of(test, name) for test in self.tests],
+                        "table": table,
+                        "calibration": self.calibration_details.get(name, {}),
+                    }
                     for name, table in self.tables.items()
                 },
                 "failures": [{name: public(text) for name, text in failure.items()} for failure in self.failures],
@@ -130,10 +142,16 @@ def run_history(
     levels = {read_settings(entry.settings).analysis.confidence_level for entry in listed.tests}
     level = levels.pop() if len(levels) == 1 else None
     worked = [entry for entry in listed.tests if entry.name in {test["name"] for test in tests}]
+    tests, calibration, details = calibrate(tests, [_settings_with(entry, analysis or {}) for entry in worked])
     return Agreement(
         tests, failures, agreement_tables(tests, listed), reused, level, _settings_of(worked),
-        _provenance(worked, manifest),
+        _provenance(worked, manifest), calibration, details,
     )  # fmt: skip
+
+
+def _settings_with(entry: Entry, analysis: Mapping[str, Any]) -> Settings:
+    settings = read_settings(entry.settings)
+    return replace(settings, analysis=settings.analysis.replace(**analysis))
 
 
 def _settings_of(entries: list[Entry]) -> dict[str, dict[str, Any]]:
@@ -194,30 +212,39 @@ def _width(estimate: dict[str, Any]) -> float | None:
 
 
 def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
-    part = test["metrics"].get(metric, {"online": None, "offline": {}, "noise": {}})
-    return {"name": test["name"], **part}
+    part = test["metrics"].get(metric, {"online": None, "offline": {}, "noise": {}, "unsupported": {}})
+    return {"name": test["name"], "date": test["date"], **part}
 
 
 def _outcome(
     entry: Entry, analysis: Mapping[str, Any], cache: Path | None, threads: int | None
 ) -> tuple[dict[str, Any], bool]:
     """A test's results, from the cache where its content is known; was it?"""
-    settings = read_settings(entry.settings)
-    settings = replace(settings, analysis=settings.analysis.replace(**analysis))
+    settings = _settings_with(entry, analysis)
     place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():
         try:
-            return {"name": entry.name, "metrics": json.loads(place.read_text(encoding="utf-8"))["metrics"]}, True
+            kept = json.loads(place.read_text(encoding="utf-8"))
+            return _dated(entry, kept["metrics"], kept["days"]), True
         except (ValueError, KeyError):
             pass  # cut short by a full disk or a kill: found again below
-    metrics = _both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads)
+    metrics, days = _both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads)
     if place is not None:
-        write_whole(place, json.dumps(finite({"name": entry.name, "metrics": metrics}), allow_nan=False))
-    return {"name": entry.name, "metrics": finite(metrics)}, False
+        kept = finite({"name": entry.name, "metrics": metrics, "days": days})
+        write_whole(place, json.dumps(kept, allow_nan=False))
+    return _dated(entry, finite(metrics), days), False
 
 
-def _both(offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int | None) -> dict[str, Any]:
-    """Offline from the control's log, online from both, and the noise they share."""
+def _dated(entry: Entry, metrics: dict[str, Any], days: list[str]) -> dict[str, Any]:
+    """A test with the day it began, as the manifest says or the logs show, and the last day of its logs."""
+    first, last = (days[0], days[-1]) if days else (None, None)
+    return {"name": entry.name, "date": entry.date or first, "last_date": last, "metrics": metrics}
+
+
+def _both(
+    offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int | None
+) -> tuple[dict[str, Any], list[str]]:
+    """Offline from the control's log, online from both, and the noise they share; the first and the last day."""
     aggregates, notes, r_max = offline.aggregate(str(entry.control), threads=threads)
     before = offline.analyse(aggregates, notes, r_max)
     arms = online.arms(str(entry.control), str(entry.treatment), threads=threads)
@@ -233,8 +260,27 @@ def _both(offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int |
             "online": asdict(after.metrics[name].estimates[KEY]),
             "offline": {label: asdict(estimate) for label, estimate in before.metrics[name].estimates.items()},
             "noise": _noise(aggregates, arms, m, counts),
+            "unsupported": _unsupported(aggregates, arms, m, counts),
         }
-    return found
+    days = sorted({day for arm in arms for day in arm.rows_by_day if _is_day(day)})
+    return found, [days[0], days[-1]] if days else []
+
+
+def _is_day(label: str) -> bool:
+    try:
+        return bool(date.fromisoformat(label))
+    except ValueError:
+        return False
+
+
+def _unsupported(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[Floats, Floats]) -> dict[str, Any]:
+    """What the calibration needs of each estimator that has one."""
+    _, after = replicates(arms, metric, *counts)
+    return {
+        estimator.label: unsupported_record(aggregates, estimator, metric, counts[0], after)
+        for estimator in aggregates.plan.estimators
+        if estimator.label in CALIBRATED
+    }
 
 
 def _noise(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[Floats, Floats]) -> dict[str, Any]:

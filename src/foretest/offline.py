@@ -14,6 +14,8 @@ from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.background import in_background
 from foretest.bias_decomposition import strata_with_bias
+from foretest.calibrated import refuse_unfit, with_calibrated
+from foretest.calibration_file import Calibration
 from foretest.cap_path import cap_path
 from foretest.displays import Floats
 from foretest.engines import dispatch
@@ -120,12 +122,17 @@ class OfflineTest:
         threads: int | None = None,
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
+        calibration: Calibration | str | Path | None = None,
     ) -> Result:
         """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
-        from saved aggregates of this test, which are recognised by what they hold."""
+        from saved aggregates of this test, which are recognised by what they hold. With a `calibration` (or the file
+        that `foretest history` wrote) the calibrated estimates stand beside the plain ones."""
+        if calibration is not None:
+            calibration = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
+            refuse_unfit(calibration, lineup(self.settings)[0])
         source = open_source(log)
         aggregates, notes, r_max = self._aggregate(source, None, threads, batch_rows, progress)
-        result = self.analyse(aggregates, notes, r_max)
+        result = self.analyse(aggregates, notes, r_max, calibration)
         # saved aggregates have their value model: its log may be gone
         value_log = None if saved_files(source) else self.settings.analysis.value_log
         return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=value_log))
@@ -202,7 +209,13 @@ class OfflineTest:
             )
         return aggregates, notes, r_max
 
-    def analyse(self, aggregates: Aggregates, notes: list[str], r_max: dict[str, float]) -> Result:
+    def analyse(
+        self,
+        aggregates: Aggregates,
+        notes: list[str],
+        r_max: dict[str, float],
+        calibration: Calibration | None = None,
+    ) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
         plan, more = self._plan_for(aggregates)
@@ -214,6 +227,9 @@ class OfflineTest:
         metrics = {}
         for m, name in enumerate(plan.metrics):
             estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
+            if calibration is not None:
+                estimates, said = with_calibrated(estimates, aggregates, plan.estimators, m, calibration)
+                notes += said
             headline = headline_of(a.headline, plan.estimators)
             path = cap_path(aggregates, m, counts, r_max.get(name))
             control = _control(aggregates, m, counts)

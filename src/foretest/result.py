@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas
 
 SCHEMA = 1
+NESTED = ("strata", "betting", "sensitivity", "calibration")  # of an estimate, what a flat row leaves out
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Estimate:
     lower_bound: float | None = None  # of the treatment's value, at 95 %
     sensitivity: dict[str, float | None] | None = None  # the band of a point estimator, in units of the effect size
     robustness: str | None = None  # robust or fragile: does the band agree with the interval?
+    calibration: dict[str, Any] | None = None  # of a calibrated estimate: Γ0, its interval, τ², tests, T
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class Result:
         rows = []
         for name, metric in self.metrics.items():
             for label, estimate in metric.estimates.items():
-                fields = {k: v for k, v in asdict(estimate).items() if k not in ("strata", "betting", "sensitivity")}
+                fields = {k: v for k, v in asdict(estimate).items() if k not in NESTED}
                 rows.append({"metric": name, "estimator": label, "control": metric.control.value, **fields})
         return rows
 
@@ -147,7 +149,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
     estimates = {}
     for label, estimate in metric.estimates.items():
         fields = asdict(estimate)
-        for name in ("strata", "betting"):
+        for name in ("strata", "betting", "calibration"):
             if fields[name] is None:
                 del fields[name]
         estimates[label] = fields

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from foretest.cli.application import app
 from foretest.cli.options import (
     AsJson,
+    CalibrationFile,
     Engine,
     FailOn,
     Figures,
@@ -42,6 +43,7 @@ def run(
     json: AsJson = False,
     figures: Figures = False,
     fail_on: FailOn = "",
+    calibration: CalibrationFile = None,
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
@@ -57,7 +59,7 @@ def run(
     refuse_figures(figures, out)
     test = configured_test("run", source, config, analysis)
     with progress_bar() as progress:
-        result = test.run(source, threads=threads, progress=progress)
+        result = test.run(source, threads=threads, progress=progress, calibration=calibration)
     return deliver(result, out, json, wanted, figures)
 
 

@@ -62,6 +62,10 @@ FailOn = Annotated[
         " negative, neutral, insufficient."
     ),
 ]
+CalibrationFile = Annotated[
+    Path | None,
+    Parameter(help="calibration.json of foretest history: the calibrated estimates are given beside the plain ones."),
+]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
 Figures = Annotated[
     bool,
