@@ -39,7 +39,7 @@ from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
-from foretest.provenance import inputs_of, public, rows_fingerprint, versions
+from foretest.provenance import files_read, inputs_of, public, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
@@ -127,15 +127,19 @@ class OfflineTest:
         """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
         from saved aggregates of this test, which are recognised by what they hold. With a `calibration` (or the file
         that `foretest history` wrote) the calibrated estimates stand beside the plain ones."""
+        file = Path(calibration) if isinstance(calibration, str | Path) else None
+        calibration = Calibration.read(calibration) if isinstance(calibration, str | Path) else calibration
         if calibration is not None:
-            calibration = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
             refuse_unfit(calibration, lineup(self.settings)[0])
         source = open_source(log)
         aggregates, notes, r_max = self._aggregate(source, None, threads, batch_rows, progress)
         result = self.analyse(aggregates, notes, r_max, calibration)
         # saved aggregates have their value model: its log may be gone
         value_log = None if saved_files(source) else self.settings.analysis.value_log
-        return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=value_log))
+        inputs = inputs_of(log=log, value_log=value_log)
+        if file is not None:
+            inputs = {"inputs": inputs.get("inputs", {}) | {"calibration": files_read([file])}}
+        return dataclasses.replace(result, provenance=result.provenance | inputs)
 
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
