@@ -20,6 +20,7 @@ from foretest.calibration import CALIBRATED
 from foretest.calibration_file import Calibration
 from foretest.displays import Floats
 from foretest.errors import BadInput
+from foretest.estimators import HEADLINES
 from foretest.history_calibration import calibrate, unsupported_record
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import relative_uplift
@@ -28,6 +29,7 @@ from foretest.manifest import Entry, Manifest, read_manifest
 from foretest.offline import OfflineTest, settings_dict
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
 from foretest.provenance import files_of, files_read, public, versions
+from foretest.recommendation import recommend
 from foretest.result import finite, html_text, json_text, write_whole
 from foretest.settings import Settings
 from foretest.settings_file import read_settings
@@ -64,11 +66,13 @@ class Agreement:
                 "tests": [_entry_of(test, first) for test in self.tests],
                 "table": self.tables[first] if first is not None else {},
                 "calibration": self.calibration_details.get(first or "", {}),
+                "recommendation": self.recommendation(first),
                 "metrics": {
                     name: {
                         "tests": [_entry_of(test, name) for test in self.tests],
                         "table": table,
                         "calibration": self.calibration_details.get(name, {}),
+                        "recommendation": self.recommendation(name),
                     }
                     for name, table in self.tables.items()
                 },
@@ -78,6 +82,12 @@ class Agreement:
             }
         )
         return document
+
+    def recommendation(self, metric: str | None) -> dict[str, Any] | None:
+        """Which estimator, and which bound on its weights, came closest to online."""
+        parts = [test["metrics"][metric] for test in self.tests if metric in test["metrics"]]
+        headline = next((key for key in HEADLINES if key in self.tables.get(metric or "", {})), None)
+        return recommend(parts, headline)
 
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
@@ -212,7 +222,7 @@ def _width(estimate: dict[str, Any]) -> float | None:
 
 
 def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
-    part = test["metrics"].get(metric, {"online": None, "offline": {}, "noise": {}, "unsupported": {}})
+    part = test["metrics"].get(metric, {"online": None, "offline": {}, "noise": {}, "unsupported": {}, "bounds": None})
     return {"name": test["name"], "date": test["date"], **part}
 
 
@@ -261,9 +271,18 @@ def _both(
             "offline": {label: asdict(estimate) for label, estimate in before.metrics[name].estimates.items()},
             "noise": _noise(aggregates, arms, m, counts),
             "unsupported": _unsupported(aggregates, arms, m, counts),
+            "bounds": _along_bounds(before.metrics[name].cap_path),
         }
     days = sorted({day for arm in arms for day in arm.rows_by_day if _is_day(day)})
     return found, [days[0], days[-1]] if days else []
+
+
+def _along_bounds(path: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Offline uplifts along the bound on the adaptive weights, where the result has them."""
+    found = (path or {}).get("point-ncis-adaptive")
+    if path is None or found is None:
+        return None
+    return {"weight_bound": path["weight_bound"], **{name: found[name] for name in ("bounds", "rel_effect_size")}}
 
 
 def _is_day(label: str) -> bool:
