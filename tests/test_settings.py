@@ -32,6 +32,7 @@ DEFAULTS = {
     "folds": 2,
     "seed": 0,
     "r_max": None,
+    "ignore_audit": False,
 }
 
 

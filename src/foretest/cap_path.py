@@ -1,7 +1,9 @@
-"""Figure 2 as data: CIS and NCIS at every cap from 1 to 1e25, and how small an uplift noise and bias let CIS show."""
+"""Figure 2 as data: CIS and NCIS at every cap from 1 to 1e25, and how small an uplift noise and bias let CIS show;
+the point estimators along their own cap or bound."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,10 +11,13 @@ import numpy.typing as npt
 
 from foretest.aggregates import Aggregates
 from foretest.displays import Floats
-from foretest.estimators import CIS, NCIS, Estimator, Sums
+from foretest.estimators import CIS, NCIS, AdaptivePointNCIS, Estimator, PointNCIS, Sums
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import relative_uplift, uplift
+from foretest.kernels.random import derive
+from foretest.plan import BUCKET_SALT
+from foretest.point_path import ALONG_BOUND, ALONG_CAP, bounds_of, caps_of
 from foretest.result import known
 from foretest.settings import BOUNDED
 from foretest.weight_bins import BINS, CAPS, LOWEST, STEPS
@@ -28,7 +33,9 @@ _UNKNOWN = np.full(len(CAPS), np.nan)
 _NOTHING = TreatmentMass(_UNKNOWN, _UNKNOWN, None, "log")
 
 
-def cap_path(aggregates: Aggregates, metric: int, counts: Floats | None, r_max: float | None) -> dict[str, Any]:
+def cap_path(
+    aggregates: Aggregates, metric: int, counts: Floats | None, r_max: float | None, estimators: Sequence[Estimator]
+) -> dict[str, Any]:
     """Columns over the caps of the path, under max capping; a run at one of these caps gives the same numbers.
 
     Intervals are percentiles of the resamples `counts`, or delta limits where there are none. Of CIS, and relative to
@@ -42,6 +49,8 @@ def cap_path(aggregates: Aggregates, metric: int, counts: Floats | None, r_max: 
 
     `bias_bound_loose` is r_max·P_t(W > c)/r̄, as the paper prints it. Bands are [lowest, highest] of the longest run of
     caps where noise, bias bound or both are at most `sought`; `satisfies_both` is None where the bound is unknown.
+
+    `point-ncis` and `point-ncis-adaptive`, where among the `estimators`, have a grid of their own (`caps`, `bounds`).
     """
     plan, a, rows = aggregates.plan, aggregates.plan.settings.analysis, aggregates.rows
     of_cis, of_ncis, variance = _estimates(aggregates, metric, counts)
@@ -61,7 +70,8 @@ def cap_path(aggregates: Aggregates, metric: int, counts: Floats | None, r_max: 
         "interval": "delta" if counts is None else "bootstrap",
         "confidence_level": a.confidence_level,
         "sought": SOUGHT,
-        "cap": a.cap,
+        "cap": a.cap_number,
+        "weight_bound": a.weight_bound,
         "r_max": r_max,
         "control": known(control),
         "source": mass.source,
@@ -69,6 +79,12 @@ def cap_path(aggregates: Aggregates, metric: int, counts: Floats | None, r_max: 
         "caps": _listed(PATH),
         "cis": {name: _listed(column) for name, column in of_cis.items()},
         "ncis": {name: _listed(column) for name, column in of_ncis.items()},
+        "point-ncis": _point_path(aggregates, metric, counts, "caps", ALONG_CAP, caps_of(plan))
+        if any(type(e) is PointNCIS for e in estimators)
+        else None,
+        "point-ncis-adaptive": _point_path(aggregates, metric, counts, "bounds", ALONG_BOUND, bounds_of(plan))
+        if any(type(e) is AdaptivePointNCIS for e in estimators)
+        else None,
         "effective_positives": _listed(_effective_positives(aggregates, metric)),
         "variance": _listed(variance),
         "treatment_mass_kept": _listed(1.0 - beyond),
@@ -103,6 +119,60 @@ def _estimates(aggregates: Aggregates, metric: int, counts: Floats | None) -> tu
         for estimator in (CIS(), NCIS())
     )
     return of_cis, of_ncis, np.square(_errors(CIS().value, sums, units))[every]
+
+
+def _point_path(
+    aggregates: Aggregates, metric: int, counts: Floats | None, grid_name: str, column: str, grid: Floats
+) -> dict[str, Any] | None:
+    """The columns of a point estimator over its grid, from the rewarded rows: Σ h r by bucket of units at every place.
+
+    Of more than 2^17 rewarded rows the smallest by unit hash are kept: they are then taken for the whole log, which
+    has rows in proportion, so that the path has their noise. None where the estimator does not run.
+    """
+    if not len(grid):
+        return None
+    kept, buckets, rows = aggregates.rewarded.columns(), len(aggregates.n), aggregates.rows
+    nothing = {name: _listed(np.full(len(grid), np.nan)) for name in _FIELDS}
+    told = {grid_name: _listed(grid), "rewarded_rows": len(aggregates.rewarded), "notes": _kept_notes(aggregates)}
+    if not rows or not kept:
+        return {**told, **nothing, "effective_positives": _listed(np.full(len(grid), np.nan))}
+    r = kept[f"r:{metric}"]
+    with np.errstate(over="ignore"):
+        hr = np.exp(kept[column].astype(np.float64)) * r[:, None]
+    bucket = (derive(kept["unit"], BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
+
+    def by_bucket(amounts: Floats) -> Floats:
+        return np.asarray(np.bincount(bucket, weights=amounts, minlength=buckets), np.float64)
+
+    n, rewards = aggregates.n, aggregates.r[metric]
+    if not aggregates.rewarded.complete and rewards.sum() > 0.0:
+        n, rewards = n * (r.sum() / rewards.sum()), by_bucket(r)
+    zero = np.zeros((buckets, 1))
+    held = np.stack([by_bucket(hr[:, k]) for k in range(len(grid))], axis=1)
+    arrays = {"rows": n[:, None], "r": rewards[:, None], "n": n[:, None], "h": zero, "hr": held, "hv": zero, "v": zero}
+    sums = BucketSums(arrays, 1.0)
+    resampled = None if counts is None else sums.resampled(counts)
+    level = aggregates.plan.settings.analysis.confidence_level
+    columns = _columns(PointNCIS(), sums, resampled, aggregates.n_units, level)
+    squares = np.square(hr).sum(axis=0)
+    effective = np.divide(hr.sum(axis=0) ** 2, squares, out=np.full(len(grid), np.nan), where=squares > 0.0)
+    return {
+        **told,
+        **{name: _listed(values) for name, values in columns.items()},
+        "effective_positives": _listed(effective),
+    }
+
+
+_FIELDS = ("treatment", "std_error", *(
+    f"{name}{part}" for name in ("effect_size", "rel_effect_size") for part in ("", "_ci_lower", "_ci_upper")
+))  # fmt: skip
+
+
+def _kept_notes(aggregates: Aggregates) -> list[str]:
+    kept = aggregates.rewarded
+    if kept.complete:
+        return []
+    return [f"from {len(kept):,} of {kept.seen:,} rewarded rows, those of the smallest unit hashes: a wider interval"]
 
 
 def _columns(estimator: Estimator, sums: BucketSums, resampled: Sums | None, units: int, level: float) -> Columns:

@@ -16,6 +16,7 @@ from foretest._version import __version__
 from foretest.aggregates import Aggregates
 from foretest.agreement import DECISIONS, Pairs, figures
 from foretest.arms import Arms
+from foretest.audit.finding import FAIL
 from foretest.calibration import CALIBRATED
 from foretest.calibration_file import Calibration
 from foretest.displays import Floats
@@ -36,7 +37,7 @@ from foretest.settings_file import read_settings
 from foretest.sources import LogFiles, open_source
 
 SCHEMA = 1
-_CACHE = "history-4"  # what is kept of a test; another layout has another name
+_CACHE = "history-5"  # what is kept of a test; another layout has another name
 
 Progress = Callable[[str, int | None, int], None]
 
@@ -45,7 +46,7 @@ Progress = Callable[[str, int | None, int], None]
 class Agreement:
     """The outcome of a history: every test offline and online, and for each metric the table of agreement."""
 
-    tests: list[dict[str, Any]]  # name, and by metric online, offline and their noise
+    tests: list[dict[str, Any]]  # name, audit, and by metric online, offline and their noise
     failures: list[dict[str, str]]  # tests that could not be read, and why
     tables: dict[str, dict[str, dict[str, float | None]]]  # metric, estimator, figure
     reused: int = 0  # tests whose result was there already
@@ -88,6 +89,11 @@ class Agreement:
         parts = [test["metrics"][metric] for test in self.tests if metric in test["metrics"]]
         headline = next((key for key in HEADLINES if key in self.tables.get(metric or "", {})), None)
         return recommend(parts, headline)
+
+    @property
+    def failed_audits(self) -> list[str]:
+        """The tests whose log the propensity audit fails."""
+        return [test["name"] for test in self.tests if (test.get("audit") or {}).get("outcome") == FAIL]
 
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
@@ -222,8 +228,9 @@ def _width(estimate: dict[str, Any]) -> float | None:
 
 
 def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
-    part = test["metrics"].get(metric, {"online": None, "offline": {}, "noise": {}, "unsupported": {}, "bounds": None})
-    return {"name": test["name"], "date": test["date"], **part}
+    nothing: dict[str, Any] = {"online": None, "offline": {}, "noise": {}, "unsupported": {}, "bounds": None}
+    part = test["metrics"].get(metric, nothing)
+    return {"name": test["name"], "date": test["date"], "audit": test.get("audit"), **part}
 
 
 def _outcome(
@@ -234,27 +241,25 @@ def _outcome(
     place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():
         try:
-            kept = json.loads(place.read_text(encoding="utf-8"))
-            return _dated(entry, kept["metrics"], kept["days"]), True
+            known = json.loads(place.read_text(encoding="utf-8"))
+            return _dated(entry, {name: known[name] for name in ("metrics", "audit", "days")}), True
         except (ValueError, KeyError):
             pass  # cut short by a full disk or a kill: found again below
-    metrics, days = _both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads)
+    found = finite(_both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads))
     if place is not None:
-        kept = finite({"name": entry.name, "metrics": metrics, "days": days})
-        write_whole(place, json.dumps(kept, allow_nan=False))
-    return _dated(entry, finite(metrics), days), False
+        write_whole(place, json.dumps({"name": entry.name, **found}, allow_nan=False))
+    return _dated(entry, found), False
 
 
-def _dated(entry: Entry, metrics: dict[str, Any], days: list[str]) -> dict[str, Any]:
+def _dated(entry: Entry, found: dict[str, Any]) -> dict[str, Any]:
     """A test with the day it began, as the manifest says or the logs show, and the last day of its logs."""
-    first, last = (days[0], days[-1]) if days else (None, None)
-    return {"name": entry.name, "date": entry.date or first, "last_date": last, "metrics": metrics}
+    first, last = (found["days"][0], found["days"][-1]) if found["days"] else (None, None)
+    dates = {"date": entry.date or first, "last_date": last}
+    return {"name": entry.name, **dates, "metrics": found["metrics"], "audit": found["audit"]}
 
 
-def _both(
-    offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int | None
-) -> tuple[dict[str, Any], list[str]]:
-    """Offline from the control's log, online from both, and the noise they share; the first and the last day."""
+def _both(offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int | None) -> dict[str, Any]:
+    """Offline from the control's log, online from both, the noise they share, the audit of that log, and the days."""
     aggregates, notes, r_max = offline.aggregate(str(entry.control), threads=threads)
     before = offline.analyse(aggregates, notes, r_max)
     arms = online.arms(str(entry.control), str(entry.treatment), threads=threads)
@@ -274,7 +279,8 @@ def _both(
             "bounds": _along_bounds(before.metrics[name].cap_path),
         }
     days = sorted({day for arm in arms for day in arm.rows_by_day if _is_day(day)})
-    return found, [days[0], days[-1]] if days else []
+    audited = None if before.audit is None else before.audit.outcomes()
+    return {"metrics": found, "audit": audited, "days": [days[0], days[-1]] if days else []}
 
 
 def _along_bounds(path: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -298,7 +304,7 @@ def _unsupported(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[
     return {
         estimator.label: unsupported_record(aggregates, estimator, metric, counts[0], after)
         for estimator in aggregates.plan.estimators
-        if estimator.label in CALIBRATED
+        if estimator.label in CALIBRATED and aggregates.plan.weighs(estimator, metric)
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foretest.aggregates import Aggregates
+from foretest.audit.finding import AUDIT_FAILED
 from foretest.calibrated import Unsupported, bound_of, calibrated_estimate, evidence_of
 from foretest.calibration import CALIBRATED, Fit, History
 from foretest.calibration_file import Calibration, Learned, common_settings
@@ -112,8 +113,9 @@ def _add_left_out(part: dict[str, Any], label: str, fit: Fit) -> None:
         if fit.known
         else "no other test has an unsupported part to learn from"
     )
-    evidence = record["enough"], list(record["reasons"])
     plain = Estimate(**part["offline"][label])
+    failed = [reason for reason in plain.reasons if reason.startswith(AUDIT_FAILED)]  # then no verdict stands
+    evidence = record["enough"] and not failed, [*failed, *record["reasons"]]
     found = calibrated_estimate(plain, term, fit, record["confidence_level"], evidence, why)
     noise, gamma = part["noise"][label], fit.gamma if fit.known else 1.0
     part["offline"][CALIBRATED[label]] = finite(asdict(found))

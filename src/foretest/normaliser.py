@@ -7,7 +7,8 @@ kernels take the place of `draw` and of the enumeration, and are tested equal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from itertools import permutations
 from math import perm
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from foretest.displays import Displays, Floats
 from foretest.errors import BadInput
 from foretest.kernels import normaliser as kernel
 from foretest.kernels import plackett_luce
+from foretest.kernels import point_path as path_kernel
 from foretest.kernels.random import uniforms
 from foretest.policies import PlackettLuce
 
@@ -61,6 +63,11 @@ class Normaliser:
     method: str = "auto"
     draws: int = 256
     seed: int = 0
+    batch: BatchDraws | None = field(default=None, compare=False, repr=False)
+
+    def for_batch(self, displays: Displays) -> Normaliser:
+        """The same for one batch of displays, whose two-sided draws are made once, whoever asks for them."""
+        return replace(self, batch=BatchDraws(displays))
 
     def inverse(self, displays: Displays, cap: float, *, zero: bool) -> tuple[Floats, Mask, Mask]:
         """An estimate of 1/q(x) at one cap (0 where q = 0), the rows with q = 0, the rows past the bound on trials."""
@@ -84,7 +91,7 @@ class Normaliser:
         left = np.arange(n)
         if self.method in ("auto", "exact"):
             certified = np.flatnonzero(self._certified(displays, cap, zero))
-            squares[certified], cut = self._at_little_cost(displays.take(certified), cap, zero)
+            squares[certified], cut = self._at_little_cost(displays, certified, cap, zero)
             below[certified] -= cut
             left = np.setdiff1d(left, certified, assume_unique=True)
             exact = left if self.method == "exact" else left[self._is_cheap(displays.take(left))]
@@ -94,7 +101,7 @@ class Normaliser:
             left = np.setdiff1d(left, exact, assume_unique=True)
         if len(left):
             part = displays.take(left)
-            squares[left], _ = self._at_little_cost(part, cap, zero)
+            squares[left], _ = self._at_little_cost(displays, left, cap, zero)
             if self.method == "two-sided":
                 stuck[left] = True
             else:
@@ -121,7 +128,7 @@ class Normaliser:
         left = np.arange(n)
         if self.method != "two-sided":
             certified = np.flatnonzero(self._certified(displays, bound, False))
-            squares[certified], cut = self._at_little_cost(displays.take(certified), bound, False)
+            squares[certified], cut = self._at_little_cost(displays, certified, bound, False)
             below[certified] -= cut
             left = np.setdiff1d(left, certified, assume_unique=True)
             exact = left if self.method == "exact" else left[self._is_cheap(displays.take(left))]
@@ -129,27 +136,56 @@ class Normaliser:
                 cap[exact], q[exact], squares[exact], below[exact] = self._exactly(displays.take(exact), bound=bound)
             left = np.setdiff1d(left, exact, assume_unique=True)
         if len(left):
-            w = self._two_sided_weights(displays.take(left), self.draws)
+            w = self._weights_of(displays, left)
             cap[left], q[left], below[left] = kernel.adaptive_caps_of_draws(w, bound)
             squares[left] = kernel.squares_of_draws(w, cap[left], False)
         return Masses(cap, _reciprocal(q), q, below, squares, np.zeros(n, np.bool_))
 
+    def path(self, displays: Displays, log_w: Floats, caps: Floats, bounds: Floats) -> tuple[Floats, Floats]:
+        """log h of the shown rankings at each cap (h = w̄/q, max capping) and at each bound (h = w̃), one row a display.
+
+        Over all rankings where these are few, else on one set of two-sided draws, those of `adaptive`.
+        """
+        of_caps, of_bounds = np.empty((len(displays), len(caps))), np.empty((len(displays), len(bounds)))
+        most = self._log_most(displays) if self.method != "two-sided" else np.full(len(displays), np.inf)
+        few = self._is_cheap(displays, FEW_RANKINGS) & (self.method != "two-sided")
+        rows = np.flatnonzero(few)
+        if len(rows):
+            of_caps[rows], of_bounds[rows] = self._path_exactly(
+                displays.take(rows), log_w[rows], most[rows], caps, bounds
+            )
+        # no ranking weighs more than the least cap and bound: no draw is needed
+        least = np.log(min(caps.min(initial=np.inf), bounds.min(initial=np.inf)))
+        for rows, needed in ((~few & (most <= least), False), (~few & (most > least), True)):
+            rows = np.flatnonzero(rows)
+            if len(rows):
+                w = self._weights_of(displays, rows) if needed else np.ones((len(rows), 1))
+                of_caps[rows], of_bounds[rows] = path_kernel.path_of_draws(w, log_w[rows], most[rows], caps, bounds)
+        return of_caps, of_bounds
+
     def capped_squares(self, displays: Displays, cap: float, *, zero: bool = False) -> Floats:
         """E_p[w̄²], for what is averaged over many displays: exact where that takes little, else from a few draws."""
-        return self._at_little_cost(displays, cap, zero)[0]
+        return self._at_little_cost(displays, np.arange(len(displays)), cap, zero)[0]
 
-    def _at_little_cost(self, displays: Displays, cap: float, zero: bool) -> tuple[Floats, Floats]:
-        """E_p[w̄²] at the cap, and 1 − q at a third of it: exact where that takes little, else from a few draws."""
-        squares, cut = np.empty(len(displays)), np.empty(len(displays))
-        few = self._is_cheap(displays, FEW_RANKINGS)
+    def _at_little_cost(
+        self, displays: Displays, rows: npt.NDArray[np.int64], cap: float, zero: bool
+    ) -> tuple[Floats, Floats]:
+        """E_p[w̄²] at the cap, and 1 − q at a third of it, of some rows: exact where that takes little, else from the
+        batch's draws, or a few where there is no batch."""
+        squares, cut = np.empty(len(rows)), np.empty(len(rows))
+        few = self._is_cheap(displays.take(rows), FEW_RANKINGS)
         if few.any():
-            _, _, squares[few], below = self._exactly(displays.take(np.flatnonzero(few)), cap=cap, zero=zero)
+            _, _, squares[few], below = self._exactly(displays.take(rows[few]), cap=cap, zero=zero)
             cut[few] = np.maximum(0.0, 1.0 - below)
-        left = np.flatnonzero(~few)
-        if len(left):
-            w = self._two_sided_weights(displays.take(left), min(FEW_DRAWS, self.draws))
-            squares[left] = kernel.squares_of_draws(w, np.full(len(left), cap), zero)
-            cut[left] = kernel.cut_of_draws(w, cap / kernel.SLICE, zero)
+        if not few.all():
+            many = rows[~few]
+            w = (
+                self._two_sided_weights(displays.take(many), min(FEW_DRAWS, self.draws))
+                if self.batch is None
+                else self._weights_of(displays, many)
+            )
+            squares[~few] = kernel.squares_of_draws(w, np.full(len(many), cap), zero)
+            cut[~few] = kernel.cut_of_draws(w, cap / kernel.SLICE, zero)
         return squares, cut
 
     def mass(self, displays: Displays, cap: float, *, zero: bool, log_w: Floats) -> Floats:
@@ -173,6 +209,12 @@ class Normaliser:
             self.draw(displays, FROM_TREATMENT, 0, count // 2, from_treatment=True),
             self.draw(displays, FROM_CONTROL, 0, count // 2, from_treatment=False),
         )
+
+    def _weights_of(self, displays: Displays, rows: npt.NDArray[np.int64]) -> Floats:
+        """w of two-sided draws of some rows, as many as the settings say."""
+        if self.batch is None or self.batch.displays is not displays:
+            return self._two_sided_weights(displays.take(rows), self.draws)
+        return self.batch.of(rows, lambda part: self._two_sided_weights(part, self.draws))
 
     def _two_sided_weights(self, displays: Displays, count: int) -> Floats:
         """w of `count` rankings, half from each policy."""
@@ -293,13 +335,19 @@ class Normaliser:
         """Rows where no ranking's weight can reach the cap, so that q = 1."""
         if not self._fused:
             return np.zeros(len(displays), np.bool_)
-        t, p = displays[self.treatment.scores], displays[self.control.scores]
-        bound = plackett_luce.log_weight_bound(
-            t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
-            1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
-        )  # fmt: skip
+        bound = self._log_most(displays)
         # the bound is exact for equal policies: a hair of rounding must not hide that
         return np.asarray(bound < np.log(cap) - 1e-12 if zero else bound <= np.log(cap) + 1e-12)
+
+    def _log_most(self, displays: Displays) -> Floats:
+        """No ranking of a display has a larger log w; infinite where none is known."""
+        if not self._fused:
+            return np.full(len(displays), np.inf)
+        t, p = displays[self.treatment.scores], displays[self.control.scores]
+        return np.asarray(plackett_luce.log_weight_bound(
+            t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
+            1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
+        ))  # fmt: skip
 
     def _is_cheap(self, displays: Displays, most: int = CHEAP_RANKINGS) -> Mask:
         if getattr(self.treatment, "deterministic", False):
@@ -352,6 +400,36 @@ class Normaliser:
         beta = np.exp(self.control.log_prob(displays, rankings))
         return _solve(alpha, beta, cap, zero, bound)
 
+    def _path_exactly(
+        self, displays: Displays, log_w: Floats, most: Floats, caps: Floats, bounds: Floats
+    ) -> tuple[Floats, Floats]:
+        """`path` over all rankings."""
+        if self._fused:
+            rankings = max(perm(int(m), int(k)) for m, k in zip(displays.eligible, displays.slots, strict=True))
+            t, p = displays[self.treatment.scores], displays[self.control.scores]
+            return path_kernel.path_of_all(  # type: ignore[no-any-return]
+                t.values, t.starts, p.values, p.starts, t.lengths, displays.slots, 1.0 / self.treatment.temperature,
+                1.0 / self.control.temperature, rankings, log_w, most, caps, bounds,
+            )  # fmt: skip
+        found = [
+            path_kernel.path_of_rankings(*masses, log_w[i], caps, bounds)
+            for i, masses in enumerate(self._all_masses(displays))
+        ]
+        return np.stack([pair[0] for pair in found]), np.stack([pair[1] for pair in found])
+
+    def _all_masses(self, displays: Displays) -> Iterator[tuple[Floats, Floats]]:
+        """π_t and π_p of all rankings of each display."""
+        if getattr(self.treatment, "deterministic", False):
+            width = int(displays.eligible.max(initial=0)) + 1
+            rankings = self.treatment.sample(displays, np.full((len(displays), width), 0.5))
+            for p in np.exp(self.control.log_prob(displays, rankings)):
+                yield np.array([1.0, 0.0]), np.array([p, 1.0 - p])
+            return
+        for i in range(len(displays)):
+            every = np.array(list(permutations(range(displays.eligible[i]), int(displays.slots[i]))), np.int32)
+            part, rankings = displays.take(np.full(len(every), i)), Ragged.of(every)
+            yield np.exp(self.treatment.log_prob(part, rankings)), np.exp(self.control.log_prob(part, rankings))
+
     # -- two Plackett-Luce policies -----------------------------------------------------------------------------
 
     @property
@@ -368,6 +446,28 @@ class Normaliser:
             1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
             displays.key(), self.seed, stream, first, count, from_treatment, want, cap, zero,
         )  # fmt: skip
+
+
+class BatchDraws:
+    """w of two-sided draws of one batch of displays, found when first asked for."""
+
+    def __init__(self, displays: Displays) -> None:
+        self.displays = displays
+        self._held: Floats | None = None
+        self._known = np.zeros(len(displays), np.bool_)
+
+    def of(self, rows: npt.NDArray[np.int64], draw: Callable[[Displays], Floats]) -> Floats:
+        missing = rows[~self._known[rows]]
+        if len(missing) == len(self.displays):  # all at once: no copy
+            self._held = draw(self.displays)
+        elif len(missing):
+            found = draw(self.displays.take(missing))
+            if self._held is None:
+                self._held = np.empty((len(self.displays), found.shape[1]))
+            self._held[missing] = found
+        self._known[missing] = True
+        assert self._held is not None
+        return self._held if len(rows) == len(self.displays) else self._held[rows]
 
 
 def _kept(log_w: Floats, cap: float, zero: bool) -> Floats:

@@ -12,10 +12,13 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
+from foretest.audit import FAIL, Audit, audit
+from foretest.audit.finding import AUDIT_FAILED
 from foretest.background import in_background
 from foretest.bias_decomposition import strata_with_bias
 from foretest.calibrated import refuse_unfit, with_calibrated
 from foretest.calibration_file import Calibration
+from foretest.cap_choice import choose_cap
 from foretest.cap_path import cap_path
 from foretest.displays import Floats
 from foretest.engines import dispatch
@@ -41,11 +44,13 @@ from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
 from foretest.provenance import files_read, inputs_of, public, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
+from foretest.sample_pass import SampleFold
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
-from foretest.settings import BOUNDED, Analysis, LogColumns, Settings
+from foretest.settings import AUTO, BOUNDED, Analysis, LogColumns, Settings, with_cap
 from foretest.settings_file import read_settings
+from foretest.slot_marginals import counted_notes
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
 from foretest.verdict import are_few, decide, reasons_against
@@ -147,12 +152,16 @@ class OfflineTest:
         plan, notes = lineup(self.settings)
         reader = _reader(plan)
         reader.check(source)
-        bare = dataclasses.replace(plan, estimators=())
-        aggregates = dispatch.aggregate(
-            source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
-        )
-        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
-        return Result(__version__, facts, settings, {}, health(aggregates), notes, weight_distribution(aggregates))
+        with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+            source, plan = self._settled(source, reader, plan, folder, threads, progress)
+            bare = dataclasses.replace(plan, estimators=())
+            every = dataclasses.replace(_reader(bare), slots=bool(self.settings.log.slot_rewards))
+            aggregates = dispatch.aggregate(
+                source, every, bare, threads=threads, progress=stage(progress, "check", source)
+            )
+        found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
+        notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
+        return Result(__version__, facts, settings, {}, health(aggregates), notes, weights, audit=found)
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
@@ -184,7 +193,14 @@ class OfflineTest:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
         for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
         source = open_source(log)
-        pack(source, self.settings, Path(out), progress=stage(progress, "pack", source))
+        with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+            settings = self.settings
+            if settings.analysis.cap == AUTO:
+                plan = lineup(settings)[0]
+                if not source.repeatable:
+                    source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
+                settings = self._settled(source, _reader(plan), plan, folder, None, progress)[1].settings
+            pack(source, settings, Path(out), progress=stage(progress, "pack", source))
 
     def _aggregate(
         self, source: Source, parts: Path | None, threads: int | None, batch_rows: int, progress: Progress | None
@@ -193,16 +209,19 @@ class OfflineTest:
         if saved:
             return merge_saved(saved, self.settings)
         plan, notes = lineup(self.settings)
+        if plan.slot_bounds is not None:
+            notes += counted_notes(plan.normaliser)
         reader = _reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
         if plan.settings.analysis.interval in BOUNDED:
             _require_r_max(plan, r_max)
-        packed, said = fold_packed(source, reader, plan, threads, batch_rows, progress)
-        notes += said
-        if packed is not None:
-            return packed, notes, r_max
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+            source, plan = self._settled(source, reader, plan, folder, threads, progress)
+            packed, said = fold_packed(source, reader, plan, threads, batch_rows, progress)
+            notes += said
+            if packed is not None:
+                return packed, notes, r_max
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
                     source = _spooled(source, reader, folder)
@@ -213,6 +232,23 @@ class OfflineTest:
             )
         return aggregates, notes, r_max
 
+    def _settled(
+        self, source: Source, reader: Reader, plan: Plan, folder: str, threads: int | None, progress: Progress | None
+    ) -> tuple[Source, Plan]:
+        """The source and the plan with a number for the cap, where it is `auto`: a pass of its own chooses it.
+
+        A stream is spooled, as it is read twice.
+        """
+        if self.settings.analysis.cap != AUTO:
+            return source, plan
+        if not source.repeatable:
+            source = _spooled(source, reader, folder)
+        bare = dataclasses.replace(plan, estimators=())
+        done = stage(progress, "cap", source)
+        sample = dispatch.aggregate(source, _reader(bare), bare, threads=threads, progress=done, kind=SampleFold)
+        choice = choose_cap(sample)
+        return source, dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
+
     def analyse(
         self,
         aggregates: Aggregates,
@@ -222,31 +258,36 @@ class OfflineTest:
     ) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
-        plan, more = self._plan_for(aggregates)
-        a, notes = self.settings.analysis, list(dict.fromkeys([*notes, *more]))
-        aggregates = dataclasses.replace(aggregates, plan=dataclasses.replace(aggregates.plan, settings=self.settings))
+        used = self.settings
+        if used.analysis.cap == AUTO:  # the fold has the number
+            used = with_cap(used, aggregates.plan.settings.analysis.cap_number)
+        plan, more = self._plan_for(aggregates, used)
+        a, notes = used.analysis, list(dict.fromkeys([*_said(aggregates.plan), *notes, *more]))
+        aggregates = dataclasses.replace(aggregates, plan=dataclasses.replace(aggregates.plan, settings=used))
         if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
-        metrics = {}
+        metrics, found = {}, audit(aggregates)
         for m, name in enumerate(plan.metrics):
-            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in plan.estimators}
+            chosen = [e for e in plan.estimators if plan.weighs(e, m)]
+            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
             if calibration is not None:
                 estimates, said = with_calibrated(estimates, aggregates, plan.estimators, m, calibration)
                 notes += said
-            headline = headline_of(a.headline, plan.estimators)
-            path = cap_path(aggregates, m, counts, r_max.get(name))
+            estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
+            headline = headline_of(a.headline, chosen)
+            path = cap_path(aggregates, m, counts, r_max.get(name), plan.estimators)
             control = _control(aggregates, m, counts)
             metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
-        facts, settings = _log_facts(aggregates), settings_dict(self.settings, plan)
+        facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*notes, *_ignored(found)]
         weights = weight_distribution(aggregates)
         seen = rows_fingerprint(aggregates.n, aggregates.positives)
         provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
-        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance)
+        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, found)
 
-    def _plan_for(self, aggregates: Aggregates) -> tuple[Plan, list[str]]:
+    def _plan_for(self, aggregates: Aggregates, settings: Settings) -> tuple[Plan, list[str]]:
         """The estimators to analyse, among those that were folded, and notes on what was left out."""
-        plan, notes = lineup(self.settings)
+        plan, notes = lineup(settings)
         folded = {e.label: e for e in aggregates.plan.estimators}
         chosen = []
         for estimator in plan.estimators:
@@ -274,6 +315,11 @@ class OfflineTest:
         return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed)
 
 
+def _said(plan: Plan) -> list[str]:
+    """How the cap was chosen, in words."""
+    return [] if plan.cap_choice is None else [plan.cap_choice.sentence()]
+
+
 def _reader(plan: Plan) -> Reader:
     needs_v = any(e.uses_value and getattr(e, "model", None) is None for e in plan.estimators)
     stratified = any(e.stratified for e in plan.estimators)
@@ -281,7 +327,8 @@ def _reader(plan: Plan) -> Reader:
     features = plan.settings.analysis.value is None and (needs_v or (stratified and by_value))
     models = [getattr(e, "model", None) for e in plan.estimators]
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
-    return Reader(plan.settings, features=features, strata=stratified, extra=extra)
+    slots = any(plan.weighting(e).by_slot for e in plan.estimators)
+    return Reader(plan.settings, features=features, strata=stratified, extra=extra, slots=slots)
 
 
 def _spooled(source: Source, reader: Reader, folder: str) -> Source:
@@ -357,7 +404,7 @@ def _estimate(
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
         _, reasons = reasons_against(**evidence)
-        no_band = no_sensitivity(a.gamma).to_dict() if weighting.pointwise else None
+        no_band = no_sensitivity(a.gamma).to_dict() if weighting.banded else None
         return Estimate(
             None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table,
             sensitivity=no_band,
@@ -403,7 +450,7 @@ def _estimate(
             rel_limits = _limits(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
     plain = betting if few and betting is not None else limits
     verdict, agrees, band = decide(plain, enough, control), None, None
-    if weighting.pointwise:
+    if weighting.banded:
         band = sensitivity(
             aggregates, weighting, metric, plain=plain, verdict=verdict, control=control,
             betting=None if betting is None else r_max,
@@ -433,6 +480,21 @@ def _estimate(
         sensitivity=None if band is None else band.to_dict(),
         robustness=agrees,
     )
+
+
+def _audited(estimate: Estimate, found: Audit) -> Estimate:
+    """A log that fails its audit carries no verdict, whatever its numbers say."""
+    if found.outcome != FAIL or found.ignored:
+        return estimate
+    reason = f"{AUDIT_FAILED} ({', '.join(found.named(FAIL))}): these numbers cannot be relied on"
+    return dataclasses.replace(estimate, verdict="insufficient", reasons=[reason, *estimate.reasons], robustness=None)
+
+
+def _ignored(found: Audit) -> list[str]:
+    if not found.ignored:
+        return []
+    failed = ", ".join(found.named(FAIL))
+    return [f"{AUDIT_FAILED} ({failed}), and ignore_audit = true lets the verdicts stand."]
 
 
 def _log_facts(aggregates: Aggregates) -> dict[str, Any]:

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas
 
+    from foretest.audit.finding import Audit
+
 SCHEMA = 1
 NESTED = ("strata", "betting", "sensitivity", "calibration")  # of an estimate, what a flat row leaves out
 
@@ -83,6 +85,13 @@ class Result:
     notes: list[str] = field(default_factory=list)
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
+    audit: Audit | None = None  # of an offline test
+
+    @property
+    def cap(self) -> float:
+        """The cap of the run: that of the settings, or the one that `cap = "auto"` chose."""
+        chosen = self.health.get("cap")
+        return float(self.settings["analysis"]["cap"] if chosen is None else chosen["chosen"])
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
@@ -94,6 +103,7 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 "health": self.health,
+                **({} if self.audit is None else {"audit": asdict(self.audit)}),
                 "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,
@@ -112,7 +122,7 @@ class Result:
         return html_text(result_page(self), path)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…` and `cap-estimates-…`."""
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…`, `cap-estimates-…`, `bound-…`."""
         from foretest.report.figures import result_figures
 
         return result_figures(self.to_dict())

@@ -21,6 +21,8 @@ BOUNDED = ("bernstein", "betting")  # those that need the range of a row
 CAPPINGS = ("max", "zero")
 DECIDE_ON = ("interval", "band")
 VALUE_MODEL = "value-model"
+AUTO = "auto"
+DEFAULT_CAP = 100.0
 MOST_STRATA = 1000
 
 
@@ -43,6 +45,7 @@ class LogColumns:
     id: str | None = None
     date: str | None = None
     features: tuple[str, ...] = ()
+    slot_rewards: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("rewards", "features"):
@@ -57,6 +60,23 @@ class LogColumns:
             raise BadInput(f"[log] rewards names a column twice: {', '.join(self.rewards)}.")
         if self.candidates is not None and self.ranking is None:
             raise BadInput("[log] candidates is given without ranking: name the column of the shown items too.")
+        if self.slot_rewards is not None:
+            self._check_slots(self.slot_rewards)
+
+    def _check_slots(self, slot_rewards: Any) -> None:
+        if not isinstance(slot_rewards, Mapping) or not all(isinstance(v, str) for v in slot_rewards.values()):
+            raise BadInput(
+                f"[log] slot_rewards = {slot_rewards!r}: expected a list column for each metric, as in"
+                f' {{{self.rewards[0]} = "slot_{self.rewards[0]}"}}.'
+            )
+        for name in slot_rewards:
+            if name not in self.rewards:
+                raise BadInput(
+                    f"[log] slot_rewards names '{name}', which is no reward.{nearest(str(name), self.rewards)}"
+                    f" The rewards are: {', '.join(self.rewards)}."
+                )
+        if self.ranking is None:
+            raise BadInput("[log] slot_rewards is given without ranking: name the column of the shown items too.")
 
 
 @dataclass(frozen=True)
@@ -64,7 +84,7 @@ class Analysis:
     """How the log is analysed: the keys of the settings file's [analysis] table."""
 
     estimators: tuple[Any, ...] | None = _doc(None, "estimators to run; default: all that columns and policies allow")
-    cap: float = _doc(100.0, "the cap c on importance weights")
+    cap: float | str = _doc(DEFAULT_CAP, "the cap c on importance weights; auto: chosen from weights alone")
     capping: str = _doc("max", "max: min(w, c); zero: w if w < c else 0")
     weight_bound: float = _doc(20.0, "the adaptive cap's bound on every normalised weight")
     headline: str | None = _doc(None, "the estimator whose verdict is the metric's")
@@ -85,6 +105,7 @@ class Analysis:
     )
     decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
     r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
+    ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
 
     def __post_init__(self) -> None:
         if self.estimators is not None:
@@ -94,7 +115,12 @@ class Analysis:
             if not self.estimators:
                 raise BadInput("estimators is empty: leave the key out to run all that are possible.")
             _check_estimators(self.estimators)
-        check_number("cap", self.cap, above=0.0)
+        if self.cap != AUTO:
+            if isinstance(self.cap, str):
+                raise BadInput(f'cap = {self.cap!r}: expected a number above 0, or "{AUTO}".')
+            check_number("cap", self.cap, above=0.0)
+        elif self.capping == "zero":
+            raise BadInput('cap = "auto" needs capping = "max": its rule is for min(w, c). Give cap a number.')
         check_number("weight_bound", self.weight_bound, at_least=1.0)
         check_number("strata_base", self.strata_base, above=1.0)
         check_number("confidence_level", self.confidence_level, above=0.0, below=1.0)
@@ -111,6 +137,8 @@ class Analysis:
         for name in ("headline", "value", "value_log"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), str):
                 raise BadInput(f"{name} = {getattr(self, name)!r}: expected text.")
+        if not isinstance(self.ignore_audit, bool):
+            raise BadInput(f"ignore_audit = {self.ignore_audit!r}: expected true or false.")
         if not isinstance(self.strata, str):
             raise BadInput(f'strata = {self.strata!r}: expected "value-model" or the name of a column.')
         if self.value is not None and self.value_log is not None:
@@ -120,6 +148,11 @@ class Analysis:
                 check_number(f"r_max of '{metric}'", bound, above=0.0)
         elif self.r_max is not None:
             check_number("r_max", self.r_max, above=0.0)
+
+    @property
+    def cap_number(self) -> float:
+        """The cap; of `auto`, which the number takes the place of before a log is folded, the default."""
+        return DEFAULT_CAP if isinstance(self.cap, str) else self.cap
 
     def replace(self, **changes: Any) -> Analysis:
         """A copy with other values; an unknown name is refused."""
@@ -167,6 +200,11 @@ class Settings:
                         f"[analysis] r_max names '{name}', which is no reward.{nearest(name, self.log.rewards)}"
                         f" The rewards are: {', '.join(self.log.rewards)}."
                     )
+
+
+def with_cap(settings: Settings, cap: float) -> Settings:
+    """The same settings with a number for the cap."""
+    return dataclasses.replace(settings, analysis=settings.analysis.replace(cap=cap))
 
 
 def refuse_unknown(where: str, table: Mapping[str, Any], known: list[str]) -> None:

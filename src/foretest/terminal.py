@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 if TYPE_CHECKING:
+    from foretest.audit.finding import Audit
     from foretest.history import Agreement
     from foretest.result import Estimate, Metric, Result
 
@@ -62,7 +63,7 @@ def span(lower: float | None, upper: float | None) -> str:
 def result_table(result: Result, truth: dict[str, float] | None = None) -> Group:
     """Health above, then a table a metric, then notes; `truth` is the known relative uplift of simulated metrics."""
     online = "sample_ratio" in result.health
-    parts: list[Any] = [_online_head(result)] if online else [_title(result), _health(result)]
+    parts: list[Any] = [_online_head(result)] if online else [_title(result), _health(result), *_findings(result)]
     for name, metric in result.metrics.items():
         parts += [Text(), *_metric(name, metric, result, (truth or {}).get(name))]
     if result.notes:
@@ -99,6 +100,7 @@ def agreement_table(agreement: Agreement) -> Group:
             table.add_row("", *(Text(span, style="dim") for span in spans))
         parts += [Text(), table]
         parts += [Text(line, style="dim") for line in _below_the_table(rows)]
+    parts += [Text(f"propensity audit FAILED: {name}", style="bold red") for name in agreement.failed_audits]
     parts += [Text(f"failed: {f['name']}: {f['error']}", style="red") for f in agreement.failures]
     return Group(*parts)
 
@@ -148,18 +150,20 @@ def _title(result: Result) -> Text:
 
 
 def _health(result: Result) -> Table:
-    h, a = result.health, result.settings["analysis"]
+    h = result.health
     rows = result.log["rows"] or 1
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     table.add_column(style="dim")
 
-    def line(name: str, value: str, note: str = "") -> None:
+    def line(name: str, value: str | Text, note: str = "") -> None:
         table.add_row(name, value, note)
 
+    if result.audit is not None:
+        line(*_audit_line(result.audit))
     size = h["effective_sample_size"]
-    line("effective sample size", number(size), f"{percent((size or 0.0) / rows)} of rows, at cap {a['cap']:g}")
+    line("effective sample size", number(size), f"{percent((size or 0.0) / rows)} of rows, at cap {result.cap:g}")
     for name, count in h["effective_positives"].items():
         line(f"effective {name}", number(count), "of capped weight x reward")
     line("treatment mass kept", percent(h["treatment_mass_kept"]), "mean capped weight; 100 % when nothing is cut")
@@ -180,6 +184,47 @@ def _health(result: Result) -> Table:
             "of the treatment, on what the control cannot show",
         )
     return table
+
+
+_AUDIT_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not made": "dim"}
+_AUDIT_WORDS = {"pass": "passed", "warn": "warns", "fail": "FAILED", "not made": "not made"}
+
+
+def _audit_line(audit: Audit) -> tuple[str, Text, str]:
+    """The audit in a line: its outcome, and how much of it could be made."""
+    made = sum(finding.outcome != "not made" for finding in audit.findings)
+    note = f"{made} of {len(audit.findings)} tests could be made"
+    if audit.ignored:
+        note += "; ignore_audit = true lets verdicts stand"
+    return "propensity audit", Text(_AUDIT_WORDS[audit.outcome], style=_AUDIT_STYLES[audit.outcome]), note
+
+
+def _findings(result: Result) -> list[Any]:
+    """What the audit found wrong, and of the first what to do; of a check, which has no metrics, all of it."""
+    if result.audit is None:
+        return []
+    check, found = not result.metrics, result.audit.findings
+    shown = [f for f in found if check or f.outcome in ("warn", "fail")]
+    first = next((f for outcome in ("fail", "warn") for f in found if f.outcome == outcome), None)
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    for no_wrap in (True, True, False):
+        table.add_column(no_wrap=no_wrap)
+    for finding in shown:
+        words = Text(finding.meaning.removeprefix("not made: "), style="dim" if finding.outcome == "not made" else "")
+        if finding.p_value is not None:
+            words.append(f"; {p_value(finding.p_value)}")
+        if finding.remedy is not None and (check or finding is first):
+            words.append(f". {finding.remedy}", style="dim")
+        table.add_row(Text(finding.outcome, style=_AUDIT_STYLES[finding.outcome]), finding.name, words)
+    return [Text(), table] if shown else []
+
+
+def p_value(p: float) -> str:
+    """
+    >>> p_value(0.0312), p_value(3e-9)
+    ('p = 0.031', 'p < 0.0001')
+    """
+    return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
 
 
 def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> list[Any]:
@@ -228,8 +273,7 @@ def _online_head(result: Result) -> Group:
     else:
         observed = " : ".join(f"{100.0 * share:.1f}" for share in check["observed"])
         expected = " : ".join(f"{100.0 * share:g}" for share in check["expected"])
-        chance = f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
-        said = Text(f"{observed} % of units, designed {expected} ({chance}) ")
+        said = Text(f"{observed} % of units, designed {expected} ({p_value(p)}) ")
         said.append(*(("MISMATCH", "bold red") if check["alert"] else ("as designed", "green")))
     table.add_row("sample ratio", said)
     return Group(Text("Foretest online A/B test", style="bold"), table)

@@ -29,9 +29,9 @@ def weight_distribution(aggregates: Aggregates) -> dict[str, Any] | None:
         return None
     kept = aggregates.sample.columns()
     found = _of_draws(kept["draws_treatment"]) if "draws_treatment" in kept else _of_log(aggregates)
-    a = aggregates.plan.settings.analysis
-    above = _draws_above(kept["draws_treatment"], a.cap) if found["source"] == "draws" else _log_above(aggregates)
-    return {**found, "cap": a.cap, "share_above_cap": above, "notes": _notes(found)}
+    cap = aggregates.plan.settings.analysis.cap_number
+    above = _draws_above(kept["draws_treatment"], cap) if found["source"] == "draws" else _log_above(aggregates)
+    return {**found, "cap": cap, "share_above_cap": above, "notes": _notes(found)}
 
 
 class TreatmentMass(NamedTuple):

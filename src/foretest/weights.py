@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,7 @@ def _below(log_w: Floats, log_cap: Floats | float, capping: str) -> Floats:
 
 
 class PointWeights(NamedTuple):
-    """What a pointwise weighting says of rewarded rows."""
+    """What a pointwise weighting says of rewarded rows; by slot, logarithms and `slice` have a column a metric."""
 
     log_h: Floats
     log_cap: Floats  # the row's own cap
@@ -45,6 +45,11 @@ class PointWeights(NamedTuple):
     slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
 
 
+def of_metric(column: npt.NDArray[Any], metric: int) -> npt.NDArray[Any]:
+    """What a point weighting says for one metric: the same for all, unless weights are by slot."""
+    return column if column.ndim == 1 else column[:, metric]
+
+
 @dataclass(frozen=True)
 class Weighting:
     """A row's weight h in an estimator, as a function of its importance weight w.
@@ -55,6 +60,10 @@ class Weighting:
 
     #: is h found for rewarded rows only, from draws of the policies?
     pointwise: ClassVar[bool] = False
+    #: does it cut off a known part of the treatment, so that there is a sensitivity band?
+    banded: ClassVar[bool] = False
+    #: does each slot have a weight of its own, so that a row has one for each metric?
+    by_slot: ClassVar[bool] = False
 
     def log_h(self, log_w: Floats) -> Floats:
         raise NotImplementedError(f"{type(self).__name__} has no log_h")
@@ -84,6 +93,7 @@ class PointWeighting(Weighting):
     """h needs q(x): found for rewarded rows alone."""
 
     pointwise: ClassVar[bool] = True
+    banded: ClassVar[bool] = True
 
     def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
         raise NotImplementedError(f"{type(self).__name__} has no of_rewarded")

@@ -286,10 +286,13 @@ def test_the_settings_must_agree(tmp_path: Path) -> None:
     a = saved(build_test(["cis"]), LOG.table(), tmp_path / "a.parquet")
     said = refused(a, test=build_test(["cis"], cap=50.0))
     assert said == (
-        f"{a} was made with cap = 2, the settings say 50. Of a folded log only confidence_level, interval, n_resamples"
-        " and headline can change: fold it again with foretest aggregate, or leave cap as it was."
+        f"{a} was made with cap = 2, the settings say 50. Of a folded log only confidence_level, interval, n_resamples,"
+        " headline, gamma, decide_on and ignore_audit can change: fold it again with foretest aggregate, or leave cap"
+        " as it was."
     )
-    assert set(FREE) == {"confidence_level", "interval", "n_resamples", "headline"}
+    assert set(FREE) == {
+        "confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on", "ignore_audit",
+    }  # fmt: skip
     assert 'made with [log] unit = "user", the settings name none' in refused(a, test=build_test(["cis"], unit=None))
 
 

@@ -10,10 +10,13 @@ from cyclopts import Parameter
 
 from foretest.cli.application import app
 from foretest.cli.options import (
+    AUDIT,
+    VERDICTS,
     AsJson,
     CalibrationFile,
     Engine,
-    FailOn,
+    FailOnAll,
+    FailOnAudit,
     Figures,
     Logs,
     MaybeSettingsFile,
@@ -25,7 +28,7 @@ from foretest.cli.options import (
     refuse_threads,
     verdicts,
 )
-from foretest.cli.output import deliver, print_json, refuse_figures, refuse_place, show
+from foretest.cli.output import audit_met, deliver, print_json, refuse_figures, refuse_place, show
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings import Analysis
@@ -42,7 +45,7 @@ def run(
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
     figures: Figures = False,
-    fail_on: FailOn = "",
+    fail_on: FailOnAll = "",
     calibration: CalibrationFile = None,
     threads: Threads = None,
     analysis: Overrides = None,
@@ -52,7 +55,7 @@ def run(
     Takes saved aggregates too, which know their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    wanted = verdicts(fail_on)
+    wanted = verdicts(fail_on, (*VERDICTS, AUDIT))
     source = log_or_sql("run", log, sql, engine)
     refuse_threads(threads)
     refuse_place(out)
@@ -72,13 +75,15 @@ def check(
     sql: SqlText = None,
     engine: Engine = "local",
     json: AsJson = False,
+    fail_on: FailOnAudit = "",
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """Schema and health only: can this log carry the question?
+    """Schema, health and propensity audit only: can this log carry the question?
 
-    Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
+    Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml --fail-on audit
     """
+    wanted = verdicts(fail_on, (AUDIT,))
     source = log_or_sql("check", log, sql, engine)
     refuse_threads(threads)
     test = configured_test("check", source, config, analysis)
@@ -86,13 +91,11 @@ def check(
         result = test.check(source, threads=threads, progress=progress)
     if json:
         document = result.to_dict()
-        print_json(
-            {key: document[key] for key in ("foretest", "schema", "log", "settings", "health", "weights", "notes")}
-        )
-        return 0
-    show(result, False)
-    print("\nEvery row is readable, and the columns fit the settings.")
-    return 0
+        print_json({key: value for key, value in document.items() if key not in ("metrics", "provenance")})
+    else:
+        show(result, False)
+        print("\nEvery row is readable, and the columns fit the settings.")
+    return 3 if audit_met(result, wanted) else 0
 
 
 def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:

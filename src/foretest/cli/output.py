@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from foretest.cli.options import AUDIT
 from foretest.errors import BadInput
 
 if TYPE_CHECKING:
@@ -46,7 +47,12 @@ def deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str], 
     show(result, as_json)
     if out is not None and not as_json:
         print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{said_figures(out) if figures else ''}")
-    return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) else 0
+    return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) or audit_met(result, wanted) else 0
+
+
+def audit_met(result: Result, wanted: list[str]) -> bool:
+    """Does the audit fail, and is that one of the conditions of --fail-on?"""
+    return AUDIT in wanted and result.audit is not None and result.audit.outcome == "fail"
 
 
 def write(result: Result, out: Path, truth: dict[str, float] | None = None) -> None:

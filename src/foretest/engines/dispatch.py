@@ -11,6 +11,7 @@ from foretest.engines.local import Progress
 from foretest.engines.spark import SparkFrame
 from foretest.engines.spark import aggregate as aggregate_in_spark
 from foretest.engines.spark import value_model_rows as rows_from_spark
+from foretest.fold import Fold
 from foretest.log import Reader
 from foretest.plan import Plan
 from foretest.sources import BATCH_ROWS, Source
@@ -24,11 +25,12 @@ def aggregate(
     threads: int | None = None,
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
+    kind: type[Fold] = Fold,
 ) -> Aggregates:
-    """Fold a log, where its rows are."""
+    """Fold a log, where its rows are; `kind` is what is kept of them."""
     if isinstance(source, SparkFrame):
-        return aggregate_in_spark(source, reader, plan)
-    return local.aggregate(source, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress)
+        return aggregate_in_spark(source, reader, plan, kind)
+    return local.aggregate(source, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress, kind=kind)
 
 
 def value_model_rows(

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from foretest.aggregates import Aggregates
 from foretest.background import THREADS, in_background
 from foretest.errors import BadInput, RowFault
-from foretest.fold import Fold
+from foretest.fold import Fold, priced
 from foretest.log import Reader, Rows
 from foretest.plan import Plan
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
@@ -44,11 +45,26 @@ def aggregate(
     threads: int | None = None,
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
+    kind: type[Fold] = Fold,
 ) -> Aggregates:
     """Fold a log into the sums of an offline test."""
-    return fold_in_threads(
-        source, reader, lambda: Fold(plan), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
+    parts = fold_in_threads(
+        source, reader, lambda: _Part(kind(plan)), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
     )
+    return priced(parts)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one thread folds: the sample of displays is priced when all are added up, not by each of them."""
+
+    fold: Fold
+
+    def add(self, rows: Rows) -> None:
+        self.fold.add(rows)
+
+    def finish(self) -> Aggregates:
+        return self.fold.unpriced()
 
 
 def fold_in_threads(

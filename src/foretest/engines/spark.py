@@ -72,11 +72,11 @@ def read(paths: Sequence[str], sql: str | None) -> DataFrame:
         raise BadInput(f"Spark cannot read {', '.join(paths) or 'the query'}: {str(error).splitlines()[0]}") from None
 
 
-def aggregate(source: SparkFrame, reader: Reader, plan: Plan) -> Aggregates:
+def aggregate(source: SparkFrame, reader: Reader, plan: Plan, kind: type[Fold] = Fold) -> Aggregates:
     """Fold a DataFrame into the sums of an offline test."""
 
     def fold(chunks: Iterator[Chunk]) -> pa.RecordBatch | None:
-        state = Fold(plan)
+        state = kind(plan)
         for chunk in chunks:
             try:
                 state.add(reader.read(chunk))
@@ -88,7 +88,7 @@ def aggregate(source: SparkFrame, reader: Reader, plan: Plan) -> Aggregates:
         return to_batch(Aggregates.total([from_batch(state, plan) for state in states]))
 
     found = _summarise(source.frame, reader.columns, fold, merge)
-    return Fold(plan).finish() if found is None else from_batch(found, plan)
+    return kind(plan).finish() if found is None else from_batch(found, plan)
 
 
 def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[tuple[pa.RecordBatch, Any, Any]]:

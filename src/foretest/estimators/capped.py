@@ -31,7 +31,7 @@ class CIS(Estimator):
             choose("capping", self.capping, CAPPINGS)
 
     def weighting(self, analysis: Analysis) -> Weighting:
-        return Capped(self.cap or analysis.cap, self.capping or analysis.capping)
+        return Capped(self.cap or analysis.cap_number, self.capping or analysis.capping)
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
         return sums.unit * ratio(sums.hr, sums.n)

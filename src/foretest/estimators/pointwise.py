@@ -22,4 +22,4 @@ class PointNCIS(CIS):
     key: ClassVar[str] = "point-ncis"
 
     def weighting(self, analysis: Analysis) -> Weighting:
-        return Pointwise(self.cap or analysis.cap, self.capping or analysis.capping)
+        return Pointwise(self.cap or analysis.cap_number, self.capping or analysis.capping)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from foretest.report.charts.cap import cap_chart, cap_estimates_chart
+from foretest.report.charts.cap import bound_chart, cap_chart, cap_estimates_chart
 from foretest.report.charts.correlation import correlation_chart
 from foretest.report.charts.decisions import decisions_chart
 from foretest.report.charts.weights import weights_chart
@@ -22,6 +22,8 @@ def result_figures(document: dict[str, Any]) -> Figures:
         if metric.get("cap_path") is not None:
             _add(figures, f"cap-{name}", cap_chart(metric["cap_path"]))
             _add(figures, f"cap-estimates-{name}", cap_estimates_chart(metric["cap_path"]))
+            if metric["cap_path"].get("point-ncis-adaptive") is not None:
+                _add(figures, f"bound-{name}", bound_chart(metric["cap_path"]))
     return figures
 
 

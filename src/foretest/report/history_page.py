@@ -56,7 +56,7 @@ def _page(document: dict[str, Any], files: Sequence[Download], part: int) -> str
     first = parts[0]
     context = {
         "sentence": first["sentence"],
-        "remarks": [{"kind": "quiet", "text": text} for text in _remarks(first, document)],
+        "remarks": [*_audits(first), *({"kind": "quiet", "text": text} for text in _remarks(first, document))],
         "facts": first["facts"],
         "parts": parts,
         "metrics_left_out": len(document["metrics"]) - len(parts),
@@ -110,6 +110,7 @@ def _part(name: str, metric: dict[str, Any], confidence_level: float | None, mos
         "labels": labels,
         "left_out": len(tests) - len(drawn),
         "ceiling": _ceiling(table[headline]),
+        "failed_audits": [t["name"] for t in tests if (t.get("audit") or {}).get("outcome") == "fail"],
         "data": _data(drawn, labels, confidence_level),
     }
 
@@ -152,6 +153,16 @@ def _remarks(part: dict[str, Any], document: dict[str, Any]) -> list[str]:
     if document["failures"]:
         said.append(f"{plural(len(document['failures']), 'test')} could not be read, for the reasons below.")
     return said
+
+
+def _audits(part: dict[str, Any]) -> list[dict[str, str]]:
+    """In red words, the tests whose log was not drawn from its control."""
+    failed = part["failed_audits"]
+    if not failed:
+        return []
+    names = ", ".join(failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
+    said = f"The propensity audit fails the control's log of {plural(len(failed), 'test')}: {names}."
+    return [{"kind": "alarm", "text": f"{said} Offline verdicts there are insufficient, unless ignore_audit is set."}]
 
 
 _TILES = {

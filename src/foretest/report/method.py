@@ -24,6 +24,10 @@ _REFERENCES: dict[str, list[Link]] = {
                 "https://arxiv.org/abs/1103.4601")],
     "cis": [Link("Bottou et al.: Counterfactual Reasoning and Learning Systems (2013)",
                  "https://arxiv.org/abs/1209.2355")],
+    "iips": [Link("Li et al.: Offline Evaluation of Ranking Policies with Click Models (KDD 2018)",
+                  "https://doi.org/10.1145/3219819.3220028")],
+    "rips": [Link("McInerney et al.: Counterfactual Evaluation of Slate Recommendations with Sequential Reward"
+                  " Interactions (KDD 2020)", "https://doi.org/10.1145/3394486.3403229")],
     "bootstrap": [Link("Efron: Bootstrap Methods: Another Look at the Jackknife (1979)",
                        "https://doi.org/10.1214/aos/1176344552")],
     "delta": [Link("Deng, Knoblich, Lu: Applying the Delta Method in Metric Analytics (2018)",
@@ -40,6 +44,8 @@ _REFERENCES: dict[str, list[Link]] = {
 def methods(result: Result) -> list[dict[str, str]]:
     """What was done, in order: a title, the key of a formula, a line."""
     analysis = result.settings["analysis"]
+    if "cap" in analysis:
+        analysis = {**analysis, "cap": result.cap}
     kinds = result.provenance.get("estimators", {})
     labels = list(next(iter(result.metrics.values())).estimates)
     steps = []
@@ -76,6 +82,13 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
     if key == "point-ncis-adaptive":
         bound = f"b = {analysis['weight_bound']:g}"
         return f"Each display has the largest cap that keeps the weight at or below {bound} ({_draws(analysis)})."
+    if key == "slot-ncis-adaptive":
+        bound = f"b = {analysis['weight_bound']:g}"
+        return f"Each slot of each display has the largest cap that keeps its weight at or below {bound}."
+    if key == "iips":
+        return "P(a in k) is the probability that the item sits in slot k, whatever the others show. No cap."
+    if key == "rips":
+        return "The probability of a prefix is that of the items down to slot k, in order. No cap."
     return "w is how much likelier the treatment was to show what was shown. No cap."
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from foretest.report.audit_list import alarm, checklist
 from foretest.report.bars import bars
 from foretest.report.blocks import Chart, Words, chart_of
-from foretest.report.charts.cap import cap_chart, cap_estimates_chart
+from foretest.report.charts.cap import cap_charts
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.charts.weights import weights_chart
 from foretest.report.digits import level, num, pct
@@ -53,6 +54,8 @@ def _page(
         "sentence": said,
         "hero": _hero(metric),
         "warning": _warning(result),
+        "alarm": alarm(result),
+        "audit": checklist(result),
         "more": _more(result, online=online),
         "remarks": _remarks(result, truth, online=online),
         "guide": guide(online=online),
@@ -76,15 +79,17 @@ def _page(
         ),
     }
     kind = "online A/B test" if online else "offline A/B test"
-    places = _places(online, bool(weights) or any(p["cap"] for p in parts), any(p["strata"] for p in parts))
+    cap = bool(weights) or any(p["cap"] for p in parts)
+    places = _places(online, result.audit is not None, cap, any(p["strata"] for p in parts))
     return fill("result.html", kind, f"{said} – Foretest", places, context, files, part=part)
 
 
-def _places(online: bool, cap: bool, strata: bool) -> list[tuple[str, str]]:
+def _places(online: bool, audit: bool, cap: bool, strata: bool) -> list[tuple[str, str]]:
     """What the navigation names."""
     if online:
         return [("health", "Health"), ("metrics", "Metrics"), ("arms", "Arms")]
-    places = [("health", "Health"), ("metrics", "Metrics"), ("estimators", "Estimators")]
+    places = [("health", "Health"), *[("audit", "Audit")] * audit, ("metrics", "Metrics")]
+    places.append(("estimators", "Estimators"))
     return places + [("cap", "Cap")] * cap + [("strata", "Strata")] * strata
 
 
@@ -112,6 +117,8 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
     estimate = metric.estimates[metric.headline or ""]
     if estimate.verdict == "insufficient":
         cure = "more log, a treatment closer to the control, or an estimator with bounded weights"
+        if alarm(result) is not None:
+            cure = "a control that is described as it served, and a log that holds what it showed; see the audit"
         remarks.append(("", "The numbers below are given as they are; no decision should rest on them. What helps:"
                         f" {'a longer test' if online else cure}."))  # fmt: skip
     said = sentence(*next(iter(result.metrics.items())), 0.0, online=online)
@@ -153,7 +160,7 @@ def _parts(
             "name": name,
             "forest": chart_of(forest),
             "estimators": estimator_rows(result, metric),
-            "cap": [] if path is None else [chart_of(cap_estimates_chart(path)), chart_of(cap_chart(path))],
+            "cap": [] if path is None else [chart_of(chart) for chart in cap_charts(path)],
             "strata": strata_rows(metric, strata),
         })  # fmt: skip
     return parts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.audit.finding import AUDIT_FAILED
 from foretest.report.digits import count, level, num, pct
 from foretest.result import Estimate, Metric, Result
 from foretest.verdict import FEWEST_POSITIVES
@@ -59,6 +60,8 @@ def sentence(name: str, metric: Metric, confidence: float, *, online: bool = Fal
 
 def _lack(name: str, estimate: Estimate) -> str:
     """Why there is no answer, in the words of the metric."""
+    if estimate.reasons and estimate.reasons[0].startswith(AUDIT_FAILED):
+        return estimate.reasons[0]
     effective = estimate.effective_positives
     few = f"at least {FEWEST_POSITIVES:.0f}"
     if effective is not None and effective < FEWEST_POSITIVES and any("effective" in r for r in estimate.reasons):
@@ -101,7 +104,7 @@ def rests_on(result: Result) -> str:
 def assumption(result: Result) -> str | None:
     """What the interval leaves out, with the size of it."""
     support, mean = result.health.get("support"), result.health["treatment_mass_kept"]
-    cap = result.settings["analysis"]["cap"]
+    cap = result.cap
     covered = "The interval covers the noise of the log, not this assumption."
     if support is not None:
         cut = max(0.0, 1.0 - support["mean_q"])
@@ -134,10 +137,18 @@ ESTIMATORS: dict[str, tuple[str, str]] = {
                    " display, at one cap for all."),
     "point-ncis-adaptive": ("Pointwise, adaptive cap", "as point-ncis, with a cap for each display, so that no weight"
                             " exceeds the bound."),
+    "iips": ("Slot by slot", "weights what each slot earned by how much likelier the treatment puts that item there."
+             " Right where slots do not influence each other; weights have no bound."),
+    "rips": ("Slot by slot, from the top", "weights what each slot earned by how much likelier the treatment was to"
+             " show the items down to it. Weights have no bound."),
+    "slot-ncis-adaptive": ("Slot by slot, adaptive cap", "as iips, with a cap for each slot of each display, so that no"
+                           " weight exceeds the bound; what was cut off is taken to earn like what is left there."),
     "online": ("Online", "the difference of the two arms."),
 }  # fmt: skip
 
 _WHY = {
+    "slot-ncis-adaptive": "the log says which slot earned the reward, and weights of single items, bounded as those of"
+    " point-ncis-adaptive, leave less to chance than those of whole rankings",
     "point-ncis-adaptive": "its weights are bounded and it models what was cut off display by display, and in simulated"
     " histories of A/B tests it agreed best with the online results",
     "piece-ncis": "it models what was cut off stratum by stratum, and no estimator that does so display by display was"

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from foretest._version import __version__
+from foretest.cap_choice import CapChoice
 from foretest.errors import BadInput
 from foretest.estimators import ESTIMATORS, Estimator
 from foretest.kernels import hashing
@@ -22,13 +23,13 @@ from foretest.lineup import lineup
 from foretest.plan import Plan
 from foretest.policies.base import Policy, policy_columns, policy_settings
 from foretest.provenance import fingerprint
-from foretest.settings import Analysis, LogColumns, Settings
+from foretest.settings import AUTO, Analysis, LogColumns, Settings, with_cap
 from foretest.value_model import Encoder, ValueModel
 
 #: Raise it with every change of what a field of `Aggregates` or a column of its kept rows is or means.
 LAYOUT = 2
 #: What may still change once a log is folded; estimators may be fewer.
-FREE = ("confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on")
+FREE = ("confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on", "ignore_audit")
 
 
 class OtherLayout(BadInput):
@@ -49,6 +50,7 @@ class Recipe:
     r_max: dict[str, float]
     notes: list[str] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)  # path, rows and content of each file
+    cap_choice: dict[str, Any] | None = None  # how the cap was chosen, where it was; the settings have the number
     layout: int = LAYOUT
     hash: str = hashing.NAME
     foretest: str = __version__
@@ -70,6 +72,7 @@ class Recipe:
             r_max=dict(r_max or {}),
             notes=list(notes),
             inputs=list(inputs),
+            cap_choice=None if plan.cap_choice is None else plan.cap_choice.to_dict(),
         )
 
     @property
@@ -111,6 +114,7 @@ class Recipe:
 
     def plan(self, name: str, settings: Settings) -> Plan:
         """The plan these aggregates were folded under, with a test's objects where it has them."""
+        settings = self._with_its_cap(settings)
         mine = {e.label: e for e in lineup(settings)[0].estimators}
         estimators = []
         for told in self.estimators:
@@ -126,7 +130,14 @@ class Recipe:
                     " estimators that the log was folded with."
                 )
         model = None if self.value_model is None else ValueModel((), Encoder((), ()), self.value_model)
-        return Plan(settings, tuple(estimators), model)
+        choice = None if self.cap_choice is None else CapChoice.from_dict(self.cap_choice)
+        return Plan(settings, tuple(estimators), model, choice)
+
+    def _with_its_cap(self, settings: Settings) -> Settings:
+        """A test that leaves the cap to be chosen takes the one that was chosen for these aggregates."""
+        if settings.analysis.cap != AUTO or self.cap_choice is None:
+            return settings
+        return with_cap(settings, self.settings["analysis"]["cap"])
 
     def refuse_other(self, name: str, other: Recipe, other_name: str) -> None:
         """Refuse to add up what was made with other settings, by the first that differs."""
@@ -135,7 +146,7 @@ class Recipe:
             key, mine, theirs = difference
             raise BadInput(
                 f"{name} was made {_with(key, mine)}, {other_name} {_with(key, theirs)}: their sums do not add up."
-                " Fold one of the logs again with foretest aggregate."
+                f" Fold one of the logs again with foretest aggregate{self._one_cap(key, other)}."
             )
         mine, theirs = ([e["label"] for e in r.estimators] for r in (self, other))
         if mine != theirs:
@@ -153,9 +164,19 @@ class Recipe:
                 " log that it is fitted on (value_log)."
             )
 
+    def _one_cap(self, key: str, other: Recipe) -> str:
+        """What to do about caps that were chosen for each log apart."""
+        if key != "cap" or (self.cap_choice is None and other.cap_choice is None):
+            return ""
+        return f': cap = "auto" chooses for each log apart, so give all of them one, as in cap = {other._cap}'
+
+    @property
+    def _cap(self) -> str:
+        return _value(self.settings["analysis"]["cap"])
+
     def refuse_settings(self, name: str, settings: Settings) -> None:
         """Refuse a test whose settings are others than those of the fold, but for what may change."""
-        difference = _difference(self.settings, tables_of(settings))
+        difference = _difference(self.settings, tables_of(self._with_its_cap(settings)))
         if difference is not None:
             key, mine, theirs = difference
             said = f"the settings say {_value(theirs)}" if theirs is not None else "the settings name none"

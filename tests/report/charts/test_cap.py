@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from foretest.report.charts.cap import cap_chart, cap_estimates_chart
+from foretest.report.charts.cap import bound_chart, cap_chart, cap_charts, cap_estimates_chart
 from foretest.terminal import percent
 from tests.report.support import HOSTILE, Drawing, assert_sound
 from tests.support import SmallLog, build_test
@@ -117,3 +117,47 @@ def test_a_hostile_metric_is_text(chart: Any) -> None:
     drawing = Drawing(spec)
     assert any(word.startswith("a.b[c] </script>") for word in drawing.words())
     assert "<img" not in drawing.text
+
+
+def points_of(table: Any = None, **analysis: Any) -> dict[str, Any]:
+    test = build_test(["cis", "point-ncis", "point-ncis-adaptive"], interval="delta", **analysis)
+    found: dict[str, Any] = test.run(LOG.table() if table is None else table).to_dict()["metrics"]["click"]["cap_path"]
+    return found
+
+
+def test_point_ncis_is_a_third_line_against_the_cap() -> None:
+    path = points_of(cap=10.0)
+    spec = cap_estimates_chart(path)
+    assert_sound(spec)
+    drawing = Drawing(spec)
+    assert drawing.marks("estimates") == 3
+    assert "PointNCIS" in drawing.words()
+    [strips] = [layer for layer in spec["layer"] if layer.get("name") == "strips"]
+    at = path["point-ncis"]["caps"].index(10.0)
+    assert percent(path["point-ncis"]["rel_effect_size"][at], sign=True) in strips["data"]["values"][4].values()
+    first, last = (path["point-ncis"]["rel_effect_size"][k] for k in (0, -1))
+    said = (
+        f"PointNCIS goes from {percent(first, sign=True)} at a cap of 1 to {percent(last, sign=True)} at a cap of 1e6."
+    )
+    assert said in spec["description"]
+
+
+def test_the_bound_has_a_chart_of_its_own() -> None:
+    path = points_of(weight_bound=7.0)
+    spec = bound_chart(path)
+    assert_sound(spec)
+    drawing = Drawing(spec)
+    assert {"bound 7", "bound on the weights", "click"} <= set(drawing.words())
+    assert drawing.width() <= 720
+    adaptive = path["point-ncis-adaptive"]
+    k = adaptive["bounds"].index(7.0)
+    assert f"At a bound of 7: {percent(adaptive['rel_effect_size'][k], sign=True)} (" in spec["description"]
+    assert [len(chart["layer"]) > 0 for chart in cap_charts(path)] == [True] * 3
+    assert len(cap_charts(path_of())) == 2
+
+
+def test_a_log_without_reward_has_empty_point_charts() -> None:
+    path = points_of(LOG.table(click=np.zeros(LOG.rows)))
+    for spec in cap_charts(path):
+        assert_sound(spec)
+    assert "There is no reward" in bound_chart(path)["description"]

@@ -26,6 +26,8 @@ CURVES = {
     "smallest uplift it could show": ("sensitivity", Sign(GREY, [2, 3], "circle")),
 }
 ESTIMATORS = {"CIS": ("cis", Sign(VERMILION, [8, 4], "circle")), "NCIS": ("ncis", Sign(BLUE, [1, 0], "circle"))}
+POINT = "PointNCIS"  # on a grid of caps of its own, where it runs
+_LIMITS = ("", "_ci_lower", "_ci_upper")
 _STEP = 0.25  # decades between caps
 _LABEL = 0.3  # the share of the axis that a label takes
 
@@ -68,24 +70,31 @@ def cap_chart(cap_path: dict[str, Any]) -> Spec:
     )  # fmt: skip
 
 
+def cap_charts(cap_path: dict[str, Any]) -> list[Spec]:
+    """All of a metric's charts against a cap or a bound, in reading order."""
+    bound = [bound_chart(cap_path)] if cap_path.get("point-ncis-adaptive") else []
+    return [cap_estimates_chart(cap_path), *bound, cap_chart(cap_path)]
+
+
 def cap_estimates_chart(cap_path: dict[str, Any]) -> Spec:
-    """From a metric's `cap_path`: relative uplift of CIS and NCIS with intervals."""
+    """From a metric's `cap_path`: relative uplift of CIS and NCIS with intervals, and of PointNCIS where it runs."""
     caps = [log10(cap) for cap in cap_path["caps"]]
     largest = cap_path["max_log10_weight"]
     end = min(caps[-1], max(3.0, log10(cap_path["cap"]) + 1.0, 0.0 if largest is None else ceil(largest + 0.5)))
     x, labels = powers_of_ten("cap", "cap on the weights", 0.0, end)
+    named = ESTIMATORS | ({POINT: ("point-ncis", Sign(GREEN, [2, 3], "circle"))} if cap_path.get("point-ncis") else {})
     rows = [
         {"cap": cap, "estimator": name, "value": value, "lower": lower, "upper": upper}
-        for name, (field, _) in ESTIMATORS.items()
+        for name, (field, _) in named.items()
         for cap, value, lower, upper in zip(
-            caps,
-            *(cap_path[field][f"rel_effect_size{part}"] for part in ("", "_ci_lower", "_ci_upper")),
+            [log10(own) for own in cap_path[field]["caps"]] if name == POINT else caps,
+            *(cap_path[field][f"rel_effect_size{part}"] for part in _LIMITS),
             strict=True,
         )
         if value is not None and cap <= end
     ]
     y = {"axis": percent_axis("uplift over the control", sign=True), "scale": {"zero": True, "nice": True}}
-    signs = _signs("estimator", ESTIMATORS)
+    signs = _signs("estimator", named)
     spread = {
         "name": "intervals",
         "data": {"values": [row for row in rows if row["lower"] is not None]},
@@ -111,6 +120,8 @@ def cap_estimates_chart(cap_path: dict[str, Any]) -> Spec:
         tooltips[name] = [percent(value, sign=True) for value in columns["rel_effect_size"]]
         limits = zip(columns["rel_effect_size_ci_lower"], columns["rel_effect_size_ci_upper"], strict=True)
         tooltips[f"{name}, {_level(cap_path)} interval"] = [span(*pair) for pair in limits]
+    if POINT in named:
+        tooltips |= _at_its_caps(cap_path, caps)
     numbers = _estimate_sentences(cap_path)
     return frame(
         "Uplift against the cap",
@@ -121,6 +132,57 @@ def cap_estimates_chart(cap_path: dict[str, Any]) -> Spec:
         layer=[*_too_few(cap_path, caps, x, end), spread, zero, lines, *_this_cap(cap_path, x),
                _hover(caps, tooltips, x), *labels, corner(cap_path["metric"])],
     )  # fmt: skip
+
+
+def bound_chart(cap_path: dict[str, Any]) -> Spec:
+    """From a metric's `cap_path`: relative uplift of the adaptive PointNCIS against the bound on its weights."""
+    path = cap_path["point-ncis-adaptive"]
+    columns = [path[f"rel_effect_size{part}"] for part in _LIMITS]
+    rows = [
+        {"bound": bound, "value": value, "lower": lower, "upper": upper, "words": power(bound),
+         "said": percent(value, sign=True), "interval": span(lower, upper), "effective": number(effective)}
+        for bound, effective, value, lower, upper in zip(
+            path["bounds"], path["effective_positives"], *columns, strict=True
+        )
+        if value is not None
+    ]  # fmt: skip
+    x = quantitative(
+        "bound",
+        scale={"type": "log", "nice": False},
+        axis={"title": "bound on the weights", "values": [2, 5, 10, 20, 50, 100, 200, 500, 1000], "grid": False},
+    )
+    y = {"axis": percent_axis("uplift over the control", sign=True), "scale": {"zero": True, "nice": True}}
+    tooltip = [said("words", "bound"), said("said", "uplift"), said("interval", f"{_level(cap_path)} interval"),
+               said("effective", "effective positives")]  # fmt: skip
+    zero = {"data": {"values": [{"value": 0.0}]}, "mark": {"type": "rule", "style": "guide"},
+            "encoding": {"y": quantitative("value", **y)}}  # fmt: skip
+    spread = {
+        "name": "intervals",
+        "data": {"values": [row for row in rows if row["lower"] is not None]},
+        "mark": {"type": "area", "opacity": 0.16, "color": BLUE},
+        "encoding": {"x": x, "y": quantitative("lower", **y), "y2": {"field": "upper"}},
+    }
+    line = {
+        "name": "estimates",
+        "data": {"values": rows},
+        "mark": {"type": "line", "strokeWidth": 2.5, "color": BLUE, "point": {"color": BLUE, "size": 60}},
+        "encoding": {"x": x, "y": quantitative("value", **y), "tooltip": tooltip},
+    }
+    numbers = _bound_sentences(cap_path)
+    return frame(
+        "Uplift against the bound on the weights",
+        numbers,
+        " ".join(
+            [
+                f"Estimates of point-ncis-adaptive at bounds from {power(path['bounds'][0])} to"
+                f" {power(path['bounds'][-1])}, for the metric {cap_path['metric']}.",
+                *numbers,
+            ]
+        ),
+        width=WIDTH,
+        height=HEIGHT - 60,
+        layer=[spread, zero, line, *_this_bound(cap_path, x), corner(cap_path["metric"])],
+    )
 
 
 # -- layers ------------------------------------------------------------------------------------------------------------
@@ -208,6 +270,16 @@ def _this_cap(cap_path: dict[str, Any], x: Spec) -> list[Spec]:
     if not x["scale"]["domain"][0] <= cap <= x["scale"]["domain"][1]:
         return []
     data = {"values": [{"cap": cap, "label": f"cap {power(cap_path['cap'])}"}]}
+    words = {"type": "text", "align": "left", "baseline": "top", "dx": 5, "dy": 2, "y": 0, "style": "guide-text"}
+    return [
+        {"data": data, "mark": {"type": "rule", "style": "guide", "strokeDash": [3, 3]}, "encoding": {"x": x}},
+        {"data": data, "mark": words, "encoding": {"x": x, "text": {"field": "label"}}},
+    ]
+
+
+def _this_bound(cap_path: dict[str, Any], x: Spec) -> list[Spec]:
+    bound = cap_path["weight_bound"]
+    data = {"values": [{"bound": bound, "label": f"bound {power(bound)}"}]}
     words = {"type": "text", "align": "left", "baseline": "top", "dx": 5, "dy": 2, "y": 0, "style": "guide-text"}
     return [
         {"data": data, "mark": {"type": "rule", "style": "guide", "strokeDash": [3, 3]}, "encoding": {"x": x}},
@@ -312,12 +384,50 @@ def _estimate_sentences(cap_path: dict[str, Any]) -> list[str]:
     k = _nearest(cap_path)
     said_of = []
     for name, (field, _) in ESTIMATORS.items():
-        value, lower, upper = (cap_path[field][f"rel_effect_size{part}"][k] for part in ("", "_ci_lower", "_ci_upper"))
+        value, lower, upper = (cap_path[field][f"rel_effect_size{part}"][k] for part in _LIMITS)
         if value is not None:
             said_of.append(f"{name} {percent(value, sign=True)} ({span(lower, upper)})")
     if not said_of:
         return ["There is no reward, so there is no uplift to show."]
-    return [f"At a cap of {power(cap_path['caps'][k])}: {', '.join(said_of)}; {_level(cap_path)} intervals."]
+    sentences = [f"At a cap of {power(cap_path['caps'][k])}: {', '.join(said_of)}; {_level(cap_path)} intervals."]
+    path = cap_path.get("point-ncis")
+    return sentences + ([] if path is None else [*_ends(path, POINT, "caps", "a cap"), *_remarks(path)])
+
+
+def _bound_sentences(cap_path: dict[str, Any]) -> list[str]:
+    path = cap_path["point-ncis-adaptive"]
+    if all(value is None for value in path["rel_effect_size"]):
+        return ["There is no reward, so there is no uplift to show."]
+    k = path["bounds"].index(min(path["bounds"], key=lambda bound: abs(log10(bound / cap_path["weight_bound"]))))
+    value, lower, upper = (path[f"rel_effect_size{part}"][k] for part in _LIMITS)
+    at = f"At a bound of {power(path['bounds'][k])}: {percent(value, sign=True)} ({span(lower, upper)};"
+    return [f"{at} {_level(cap_path)} interval).", *_ends(path, "The estimate", "bounds", "a bound"), *_remarks(path)]
+
+
+def _ends(path: dict[str, Any], name: str, grid: str, a_place: str) -> list[str]:
+    """How far an estimate moves along its grid."""
+    first, last = path["rel_effect_size"][0], path["rel_effect_size"][-1]
+    if first is None or last is None:
+        return []
+    low, high = power(path[grid][0]), power(path[grid][-1])
+    return [f"{name} goes from {percent(first, sign=True)} at {a_place} of {low} to {percent(last, sign=True)} at"
+            f" {a_place} of {high}."]  # fmt: skip
+
+
+def _remarks(path: dict[str, Any]) -> list[str]:
+    return [f"{note[0].upper()}{note[1:]}." for note in path["notes"]]
+
+
+def _at_its_caps(cap_path: dict[str, Any], caps: list[float]) -> dict[str, list[str]]:
+    """What tooltips say of PointNCIS: something at its own caps, which are every other of the path."""
+    path = cap_path["point-ncis"]
+    columns = zip(*(path[f"rel_effect_size{part}"] for part in _LIMITS), strict=True)
+    known = {round(log10(cap), 6): numbers for cap, numbers in zip(path["caps"], columns, strict=True)}
+    found = [known.get(round(cap, 6)) for cap in caps]
+    return {
+        POINT: ["-" if one is None else percent(one[0], sign=True) for one in found],
+        f"{POINT}, {_level(cap_path)} interval": ["-" if one is None else span(*one[1:]) for one in found],
+    }
 
 
 def _end(cap_path: dict[str, Any], caps: list[float]) -> float:

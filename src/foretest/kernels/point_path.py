@@ -1,0 +1,132 @@
+"""The weight of a row by PointNCIS at many caps, and by its adaptive form at many bounds, from one set of rankings.
+
+A set is given by α and β of each ranking, which stand for π_t and π_p: enumerated, or 2W/(1+W)/S and 2/(1+W)/S of
+two-sided draws. Both grids run upwards.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.jit import fast, jit
+from foretest.kernels.lists import longest
+from foretest.kernels.normaliser import _enumerate_row
+from foretest.kernels.plackett_luce import load_row
+
+
+@fast
+def _capped_mass(alpha, beta, n, cap):
+    """q(c) = Σ min(α, c·β)."""
+    q = 0.0
+    for j in range(n):
+        a = alpha[j]
+        b = cap * beta[j]
+        q += a if a < b else b
+    return q
+
+
+@fast
+def _below_and_above(alpha, beta, n, cap):
+    """A = Σ_{α≤cβ} α and B = Σ_{α>cβ} β."""
+    a = 0.0
+    b = 0.0
+    for j in range(n):
+        below = alpha[j] <= cap * beta[j]
+        a += alpha[j] if below else 0.0
+        b += 0.0 if below else beta[j]
+    return a, b
+
+
+@jit
+def _row(alpha, beta, n, log_w, log_most, caps, bounds, of_caps, of_bounds):
+    """log h of one row along both grids. No ranking weighs more than exp(log_most): beyond it q = 1."""
+    for k in range(len(caps)):
+        log_cap = np.log(caps[k])
+        q = 1.0
+        if log_most > log_cap + 1e-12:
+            q = _capped_mass(alpha, beta, n, caps[k])
+        of_caps[k] = min(log_w, log_cap) - np.log(q) if q > 0.0 else -np.inf
+    total = 0.0
+    reach = 0.0
+    for j in range(n):
+        total += alpha[j]
+        if alpha[j] > 0.0:
+            reach += beta[j]
+    c = np.inf
+    for back in range(len(bounds)):
+        k = len(bounds) - 1 - back
+        bound = bounds[k]
+        if log_most <= np.log(bound) + 1e-12:
+            of_bounds[k] = log_w
+            continue
+        if reach < (1.0 - 1e-12) / bound:
+            of_bounds[k] = 0.0
+            continue
+        # Newton's steps from the right, as for one bound: the root for a larger bound lies to the right of this one
+        c = min(c, bound * total)
+        for _ in range(200):
+            a, b = _below_and_above(alpha, beta, n, c)
+            slope = 1.0 / bound - b
+            if slope <= 0.0 or a <= 0.0:
+                break
+            following = a / slope
+            if following >= c * (1.0 - 1e-15):
+                break
+            c = following
+        q = _capped_mass(alpha, beta, n, c)
+        of_bounds[k] = min(log_w, np.log(c)) - np.log(q) if q > 0.0 else 0.0
+
+
+@jit
+def path_of_draws(w, log_w, log_most, caps, bounds):
+    """Row by row, log h at every cap and at every bound, on two-sided draws."""
+    rows, count = w.shape
+    of_caps = np.empty((rows, len(caps)))
+    of_bounds = np.empty((rows, len(bounds)))
+    alpha = np.empty(count)
+    beta = np.empty(count)
+    for i in range(rows):
+        for d in range(count):
+            beta[d] = 2.0 / (count * (1.0 + w[i, d]))
+            alpha[d] = w[i, d] * beta[d] if w[i, d] < 1e300 else 2.0 / count
+        _row(alpha, beta, count, log_w[i], log_most[i], caps, bounds, of_caps[i], of_bounds[i])
+    return of_caps, of_bounds
+
+
+@jit
+def path_of_rankings(alpha, beta, log_w, caps, bounds):
+    """The same of one row, over all of its rankings."""
+    of_caps = np.empty(len(caps))
+    of_bounds = np.empty(len(bounds))
+    _row(alpha, beta, len(alpha), log_w, np.inf, caps, bounds, of_caps, of_bounds)
+    return of_caps, of_bounds
+
+
+@jit
+def path_of_all(
+    t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, log_w, log_most, caps, bounds
+):  # fmt: skip
+    """The same of every row, over all rankings (`most` at the most) of two Plackett-Luce policies."""
+    rows = len(lengths)
+    of_caps = np.empty((rows, len(caps)))
+    of_bounds = np.empty((rows, len(bounds)))
+    width = longest(lengths)
+    depth = longest(slots) + 1
+    t = np.empty(width)
+    p = np.empty(width)
+    et = np.empty(width)
+    ep = np.empty(width)
+    taken = np.zeros(width, np.bool_)
+    chosen = np.zeros(depth, np.int64)
+    at = np.zeros(depth, np.int64)
+    pt = np.empty(depth)
+    pp = np.empty(depth)
+    alpha = np.empty(most)
+    beta = np.empty(most)
+    for i in range(rows):
+        n = lengths[i]
+        load_row(t_values, t_starts[i], n, t_inverse, t)
+        load_row(p_values, p_starts[i], n, p_inverse, p)
+        count = _enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
+        _row(alpha, beta, count, log_w[i], log_most[i], caps, bounds, of_caps[i], of_bounds[i])
+    return of_caps, of_bounds

@@ -1,0 +1,53 @@
+"""A pass that only counts and keeps a sample of displays: what must be known of a log before its fold, or beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays import Displays, Floats
+from foretest.fold import Fold
+from foretest.kept_rows import KeptRows
+from foretest.kernels.random import derive
+from foretest.log import Rows
+from foretest.plan import BUCKET_SALT
+from foretest.weights import log_weights
+
+DISPLAYS = 4096
+DRAWS = 128  # of each, half from each policy
+
+
+@dataclass
+class SampleFold(Fold):
+    """Rows, rewards, units, and displays of the smallest unit hashes with draws from both policies.
+
+    Weights are found for the displays that are kept, so that a pass costs little more than reading the log. It is no
+    matter which rows are bad elsewhere: the fold that follows tells.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.state["sample"] = KeptRows(DISPLAYS, self.state["sample"].order)
+
+    def add(self, rows: Rows) -> None:
+        if not len(rows):
+            return
+        s, policies, buckets = self.state, self.plan.settings, self.plan.settings.analysis.buckets
+        s["n"] += np.bincount((derive(rows.unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64), minlength=buckets)
+        # Σ r is all that is asked of rewards: the first bucket has it
+        s["r"][:, 0] += rows.rewards.sum(axis=0)
+        s["r2"] += np.square(rows.rewards).sum(axis=0)
+        s["positives"] += np.count_nonzero(rows.rewards, axis=0)
+        keep = s["sample"].below(rows.unit)
+        part = rows.displays.take(keep)
+        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep]}
+        columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(keep) else np.empty(0)
+        columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
+        s["sample"].add(columns, len(rows), part)
+
+    def _draws(self, displays: Displays) -> dict[str, Floats]:
+        treatment, control = self.plan.normaliser.two_sided_draws(displays, DRAWS)
+        return {"draws_treatment": treatment, "draws_control": control}
