@@ -111,8 +111,8 @@ class Agreement:
         return agreement_html(self)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Vega-Lite specifications by name: `correlation`, and for each estimator `decisions-…`; those of metrics other
-        than the first end in the metric's name."""
+        """Vega-Lite specifications by name: `correlation`, for each estimator `decisions-…`, and for each that is
+        calibrated `calibration-…` and `gamma-…`; those of metrics other than the first end in the metric's name."""
         from foretest.report.figures import agreement_figures
 
         return agreement_figures(self.to_dict())

@@ -111,12 +111,34 @@ def sentence(told: Mapping[str, Any]) -> str:
     bounds = told["weight_bounds"]
     if bounds is not None:
         at = 100.0 * bounds["rmse"][bounds["bounds"].index(bounds["weight_bound"])]
-        said += f" Of the bounds on its weights {bounds['weight_bound']:g} did best ({at:.1f} points"
+        said += f" Of the bounds of point-ncis-adaptive {bounds['weight_bound']:g} did best ({at:.1f} points"
         if bounds["used"] in bounds["bounds"] and bounds["used"] != bounds["weight_bound"]:
             used = 100.0 * bounds["rmse"][bounds["bounds"].index(bounds["used"])]
             said += f"; {bounds['used']:g}, as used, {used:.1f}{'' if bounds['clear'] else ': the lead may be chance'}"
         said += ")."
     return said
+
+
+def learned_sentence(label: str, calibration: Mapping[str, Any]) -> str:
+    """What the fit says, and whether it is used."""
+    gamma, count = calibration["gamma"], calibration["tests"]
+    tests = f"{count:,} test{'' if count == 1 else 's'}"
+    if gamma is None:
+        return f"{label}: {calibration['reason']}."
+    between = ""
+    if calibration["gamma_ci_lower"] is not None:
+        between = f", 95 % interval {calibration['gamma_ci_lower']:.2f} to {calibration['gamma_ci_upper']:.2f}"
+    spread = calibration["tau2"] ** 0.5
+    said = (
+        f"{label}, by {tests}: what the log does not support was worth {gamma:.2f} times what it does (Γ0{between}),"
+        f" and varies by {spread:.2f} (τ) from test to test."
+    )
+    use = (
+        f"foretest run --calibration calibration.json gives {calibration['estimator']} beside {label}."
+        if calibration["used"]
+        else f"Not used: {calibration['reason']}."
+    )
+    return f"{said} {use}"
 
 
 def _is_clear(gain: Floats) -> bool:
