@@ -75,7 +75,8 @@ def _page(document: dict[str, Any], files: Sequence[Download], part: int) -> str
     }
     learned = any(part["calibration"]["estimators"] for part in parts)
     places = [("table", "Agreement"), ("boxes", "Boxes"), ("correlation", "Correlation"),
-              *[("calibration", "Calibration")] * learned, ("tests", "Tests"), ("ceiling", "Noise ceiling")]  # fmt: skip
+              *[("calibration", "Calibration")] * learned, ("tests", "Tests"),
+              ("ceiling", "Noise ceiling")]  # fmt: skip
     data = {f"tests-{number}": part["data"] for number, part in enumerate(parts)}
     title = f"{first['sentence']} – Foretest"
     return fill("history.html", "offline against online", title, places, context, files, data, part)
