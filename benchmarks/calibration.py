@@ -1,11 +1,11 @@
 """What does calibrating on one's own A/B tests bring? Leave-one-out on simulated histories, with a known truth.
 
 For every seed a history is simulated and run (`foretest.simulate.write_history`, `foretest.history.run_history`, only
-the estimators in question); its logs (1.8 GB) are removed as soon as they are read. Then histories in which there is
+the estimators in question); its logs (0.5 GB) are removed as soon as they are read. Then histories in which there is
 nothing to learn, Γ = 1 by construction: tests drawn from the model, with the unsupported terms, noise and true uplifts
 of the simulated histories.
 
-    python benchmarks/calibration.py [--seeds 0 1 2 3 4] [--rows 150000] [--folder FOLDER]
+    python benchmarks/calibration.py [--seeds 0 1 2 3 4] [--rows 40000] [--folder FOLDER]
 
 prints the tables and writes them into docs/calibration.md, between two comments. With --folder what was found of each
 seed is kept there, and found again by the next run.
@@ -36,7 +36,7 @@ from foretest.simulate import WORLDS, write_history
 Floats = npt.NDArray[np.float64]
 
 SEEDS = (0, 1, 2, 3, 4)
-TESTS, ROWS = 39, 150_000
+TESTS, ROWS = 39, 40_000
 NOTHING = 100  # histories with nothing to learn
 FIGURES = (("correlation", 1.0), ("precision", 1.0), ("fnr", 1.0), ("rmse", 100.0), ("bias", 100.0), ("coverage", 1.0))
 
@@ -181,7 +181,7 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS), help="default: 0 1 2 3 4, as documented")
-    parser.add_argument("--rows", type=int, default=ROWS, help="displays an arm; default: 150000, as documented")
+    parser.add_argument("--rows", type=int, default=ROWS, help="displays an arm; default: 40000, as documented")
     parser.add_argument("--folder", type=Path, help="where what was found is kept; default: nowhere")
     options = parser.parse_args()
     seeds = tuple(options.seeds)
