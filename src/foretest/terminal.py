@@ -107,6 +107,7 @@ def agreement_table(agreement: Agreement) -> Group:
             table.add_row("", *(Text(span, style="dim") for span in spans))
         parts += [Text(), table]
         parts += [Text(line, style="dim") for line in _below_the_table(rows)]
+        parts += [Text(line) for line in _learned(agreement, metric)]
     parts += [Text(f"propensity audit FAILED: {name}", style="bold red") for name in agreement.failed_audits]
     parts += [Text(f"failed: {f['name']}: {f['error']}", style="red") for f in agreement.failures]
     return Group(*parts)
@@ -125,6 +126,15 @@ def _below_the_table(rows: dict[str, dict[str, float | None]]) -> list[str]:
             said = percent(row["bias"], sign=True), percent(row["rmse"]), percent(row["coverage"])
             lines.append(f"  {label}: {', '.join(said)}")
     return lines
+
+
+def _learned(agreement: Agreement, metric: str) -> list[str]:
+    """What the tests say of unsupported parts, and which estimator came closest."""
+    from foretest.recommendation import learned_sentence, sentence
+
+    lines = [learned_sentence(label, found) for label, found in agreement.calibration_details.get(metric, {}).items()]
+    told = agreement.recommendation(metric)
+    return lines + ([] if told is None else [sentence(told)])
 
 
 def _figure(value: float | None) -> str:
