@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from foretest.calibration import CALIBRATED
 from foretest.report.blocks import Link
 from foretest.report.words import ESTIMATORS
 from foretest.result import Result
@@ -55,7 +56,8 @@ def methods(result: Result) -> list[dict[str, str]]:
         key = kinds.get(label, {}).get("key", label)
         if key in ESTIMATORS and key != "online":
             title = f"{label}: {ESTIMATORS[key][0].lower()}"
-            steps.append({"title": title, "formula": key, "line": _line(key, analysis)})
+            formula = "" if key in CALIBRATED.values() else key
+            steps.append({"title": title, "formula": formula, "line": _line(key, analysis)})
         elif key != "online":
             steps.append({"title": label, "formula": "", "line": "Your own estimator."})
     online = "sample_ratio" in result.health
@@ -93,6 +95,13 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
         return "P(a in k) is the probability that the item sits in slot k, whatever the others show. No cap."
     if key == "rips":
         return "The probability of a prefix is that of the items down to slot k, in order. No cap."
+    if key in CALIBRATED.values():
+        plain = next(label for label, calibrated in CALIBRATED.items() if calibrated == key)
+        return (
+            f"The relative uplift of {plain} plus (Γ0 − 1)·T: T is the mean of (w̃ − w̄)·r, what the cap leaves"
+            " unsupported, over the control's value; Γ0 is what past A/B tests say it is worth, against what is"
+            " supported. Normal limits, with the spread and the uncertainty of Γ0 in them."
+        )
     return "w is how much likelier the treatment was to show what was shown. No cap."
 
 
@@ -152,7 +161,9 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     cap = 100.0
     """
     tables = []
-    for name, table in settings.items():
+    several = [(f"[{name}]", table) for name, held in settings.items() if isinstance(held, list) for table in held]
+    alone = [(name, table) for name, table in settings.items() if not isinstance(table, list)]
+    for name, table in [*alone, *several]:
         if table:
             lines = [f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items() if value is not None]
             tables.append("\n".join([f"[{name}]", *lines]) + "\n")

@@ -164,6 +164,10 @@ ESTIMATORS: dict[str, tuple[str, str]] = {
              " show the items down to it. Weights have no bound."),
     "slot-ncis-adaptive": ("Slot by slot, adaptive cap", "as iips, with a cap for each slot of each display, so that no"
                            " weight exceeds the bound; what was cut off is taken to earn like what is left there."),
+    "point-ncis-calibrated": ("Pointwise, calibrated", "as point-ncis-adaptive, with what was cut off worth as much, by"
+                              " past A/B tests, as it was there."),
+    "slot-ncis-calibrated": ("Slot by slot, calibrated", "as slot-ncis-adaptive, with what was cut off worth as much,"
+                             " by past A/B tests, as it was there."),
     "online": ("Online", "the difference of the two arms."),
 }  # fmt: skip
 
