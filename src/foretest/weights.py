@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays import Displays, Floats
+from foretest.errors import RowFault
 from foretest.kernels.normaliser import SLICE
 from foretest.normaliser import Masses, Normaliser
 from foretest.policies.base import Policy, shown_log_prob
@@ -18,6 +20,21 @@ def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Float
     """log w of the shown rankings; π_t(a) = 0 is legal (w = 0), π_p(a) = 0 is impossible data."""
     log_t = shown_log_prob(treatment, displays, is_control=False)
     return log_t - shown_log_prob(control, displays, is_control=True)
+
+
+def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays: Displays) -> list[Floats]:
+    """The same for several treatments; the control's ranking is priced once."""
+    if len(treatments) == 1:
+        return [log_weights(policy, control, displays) for policy in treatments.values()]
+    priced = []
+    for name, policy in treatments.items():
+        try:
+            priced.append(shown_log_prob(policy, displays, is_control=False))
+        except RowFault as fault:
+            what = f"{fault.what} (the treatment '{name}')"
+            raise RowFault(fault.kind, fault.column, fault.rows, what, fault.remedy) from None
+    log_p = shown_log_prob(control, displays, is_control=True)
+    return [log_t - log_p for log_t in priced]
 
 
 def capped(log_w: Floats, cap: float, capping: str) -> Floats:
