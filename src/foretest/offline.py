@@ -136,13 +136,13 @@ class OfflineTest:
         """Schema and health only: every row is read and checked, nothing is estimated."""
         source = open_source(log)
         plan, notes = lineup(self.settings)
-        reader = _reader(plan)
+        reader = offline_reader(plan)
         reader.check(source)
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             source, plan = self._settled(source, reader, plan, folder, threads, progress)
             bare = dataclasses.replace(plan, estimators=())
             aggregates = dispatch.aggregate(
-                source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
+                source, offline_reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
             )
         facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*_said(plan), *notes]
         return Result(__version__, facts, settings, {}, health(aggregates), notes, weight_distribution(aggregates))
@@ -183,7 +183,7 @@ class OfflineTest:
                 plan = lineup(settings)[0]
                 if not source.repeatable:
                     source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
-                settings = self._settled(source, _reader(plan), plan, folder, None, progress)[1].settings
+                settings = self._settled(source, offline_reader(plan), plan, folder, None, progress)[1].settings
             pack(source, settings, Path(out), progress=stage(progress, "pack", source))
 
     def _aggregate(
@@ -193,7 +193,7 @@ class OfflineTest:
         if saved:
             return merge_saved(saved, self.settings)
         plan, notes = lineup(self.settings)
-        reader = _reader(plan)
+        reader = offline_reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
         if plan.settings.analysis.interval in BOUNDED:
@@ -227,7 +227,7 @@ class OfflineTest:
             source = _spooled(source, reader, folder)
         bare = dataclasses.replace(plan, estimators=())
         done = stage(progress, "cap", source)
-        sample = dispatch.aggregate(source, _reader(bare), bare, threads=threads, progress=done, kind=SampleFold)
+        sample = dispatch.aggregate(source, offline_reader(bare), bare, threads=threads, progress=done, kind=SampleFold)
         choice = choose_cap(sample)
         return source, dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
 
@@ -291,7 +291,7 @@ def _said(plan: Plan) -> list[str]:
     return [] if plan.cap_choice is None else [plan.cap_choice.sentence()]
 
 
-def _reader(plan: Plan) -> Reader:
+def offline_reader(plan: Plan) -> Reader:
     needs_v = any(e.uses_value and getattr(e, "model", None) is None for e in plan.estimators)
     stratified = any(e.stratified for e in plan.estimators)
     by_value = plan.settings.analysis.strata == "value-model"
