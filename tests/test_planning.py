@@ -124,7 +124,7 @@ def test_a_log_without_days_a_stream_and_aggregates(outlook: dict[str, Any], tmp
     found = plan_log(plain, LOG.table()).to_dict()
     assert found["log"]["days"] is None
     assert found["metrics"]["click"]["smallest_uplift"] == outlook["metrics"]["click"]["smallest_uplift"]
-    assert "x  the log, of other users" in " ".join(str(Outlook(found)).split()).replace("x the", "x  the")
+    assert " x  the log, of other users" in str(Outlook(found))
     whole = table()
     stream = pa.RecordBatchReader.from_batches(whole.schema, whole.to_batches(max_chunksize=700))
     again = plan_log(dated(), stream).to_dict()
@@ -142,7 +142,7 @@ def test_a_log_without_days_a_stream_and_aggregates(outlook: dict[str, Any], tmp
 
 
 def test_days_are_those_of_the_column() -> None:
-    stamps = np.datetime64("2026-03-01T22:00") + np.arange(LOG.rows) * np.timedelta64(1, "h")
+    stamps = np.datetime64("2026-03-01T22:00:00", "s") + np.arange(LOG.rows) * np.timedelta64(3600, "s")
     found = plan_log(dated(), LOG.table(day=stamps)).to_dict()
     assert found["log"]["days"] == len(np.unique(stamps.astype("datetime64[D]")))
 
