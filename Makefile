@@ -38,7 +38,7 @@ java:
 		exit 1; \
 	fi
 
-# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md and lower-bounds.md
+# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md, lower-bounds.md and audit.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/history_time.py
@@ -48,6 +48,9 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/interval_coverage.py
 	$(BIN)/python benchmarks/small_samples.py
 	$(BIN)/python benchmarks/lower_bounds.py
+	$(BIN)/python benchmarks/band_coverage.py
+	$(BIN)/python benchmarks/null_verdicts.py
+	$(BIN)/python benchmarks/audit_power.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -29,7 +29,7 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest import aggregates as aggregates_module
+from foretest import fold as fold_module
 from foretest import offline as offline_module
 from foretest.aggregates import Aggregates
 from foretest.result import Estimate
@@ -379,12 +379,12 @@ def fixed_costs_spared() -> Iterator[None]:
 
     The health report prices 16 displays, not 20 000, and the resamples, the same for every log, are drawn once.
     """
-    usual = aggregates_module.SAMPLED_DISPLAYS, offline_module.resample_counts
-    aggregates_module.SAMPLED_DISPLAYS, offline_module.resample_counts = 16, _resample_counts
+    usual = fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts
+    fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts = 16, _resample_counts
     try:
         yield
     finally:
-        aggregates_module.SAMPLED_DISPLAYS, offline_module.resample_counts = usual
+        fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts = usual
 
 
 class Coverage(NamedTuple):

@@ -339,10 +339,12 @@ MISTAKES: dict[tuple[str, ...], str] = {
     " names its files itself, as in FROM 'log.parquet'.",
     ("run", "up.parquet"): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
     ("run", "up.parquet", "-c"): "-c needs a value. See foretest run --help.",
-    (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into float. See foretest run --help.',
+    (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
+    " See foretest run --help.",
     (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown verdict. Did you mean 'negative'? Known: negative,"
-    " neutral, insufficient.",
-    (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown verdict. Known: negative, neutral, insufficient.",
+    " neutral, insufficient, audit.",
+    (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown verdict. Known: negative, neutral, insufficient,"
+    " audit.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
     " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive.",
@@ -510,8 +512,8 @@ def test_aggregates_refuse_in_one_line(foretest_command: Command) -> None:
     before = sorted(Path().rglob("*"))
     for args, sentence in {
         ("run", "a.parquet", "--cap", "50"): "a.parquet was made with cap = 100, the settings say 50. Of a folded log"
-        " only confidence_level, interval, n_resamples, headline, gamma and decide_on can change: fold it again with"
-        " foretest aggregate, or leave cap as it was.",
+        " only confidence_level, interval, n_resamples, headline, gamma, decide_on and ignore_audit can change: fold it"
+        " again with foretest aggregate, or leave cap as it was.",
         ("run", "a.parquet", "up.parquet", "-c", "test.toml"): "a.parquet holds aggregates and up.parquet is a log:"
         " they cannot be mixed. Fold the log first, with foretest aggregate, then give its aggregates.",
         ("run", "a.parquet", "a.parquet"): "a.parquet: this file is named twice, so its rows would count twice. Leave"

@@ -14,11 +14,26 @@ if TYPE_CHECKING:
     from foretest.arrow_lists import Ragged
     from foretest.displays import Displays
     from foretest.errors import BadInput
-    from foretest.estimators import CIS, DR, IS, NCIS, NIS, AdaptivePointNCIS, Estimator, PieceNCIS, PointNCIS, Sums
+    from foretest.estimators import (
+        CIS,
+        DR,
+        IIPS,
+        IS,
+        NCIS,
+        NIS,
+        RIPS,
+        AdaptivePointNCIS,
+        AdaptiveSlotNCIS,
+        Estimator,
+        PieceNCIS,
+        PointNCIS,
+        Sums,
+    )  # fmt: skip
     from foretest.offline import OfflineTest
     from foretest.online import OnlineTest
     from foretest.policies import EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone
     from foretest.result import Result
+    from foretest.roles import MetricRole
     from foretest.settings import Analysis, LogColumns, Settings
     from foretest.sources import Sql
     from foretest.weights import Capped, Uncapped, Weighting
@@ -30,10 +45,13 @@ _HOME = {
     "estimators": [
         "CIS",
         "DR",
+        "IIPS",
         "IS",
         "NCIS",
         "NIS",
+        "RIPS",
         "AdaptivePointNCIS",
+        "AdaptiveSlotNCIS",
         "Estimator",
         "PieceNCIS",
         "PointNCIS",
@@ -43,6 +61,7 @@ _HOME = {
     "online": ["OnlineTest"],
     "policies": ["EpsilonGreedy", "Logged", "Mallows", "Mixture", "PlackettLuce", "Policy", "Thurstone"],
     "result": ["Result"],
+    "roles": ["MetricRole"],
     "settings": ["Analysis", "LogColumns", "Settings"],
     "sources": ["Sql"],
     "weights": ["Capped", "Uncapped", "Weighting"],
@@ -52,10 +71,13 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "CIS",
     "DR",
+    "IIPS",
     "IS",
     "NCIS",
     "NIS",
+    "RIPS",
     "AdaptivePointNCIS",
+    "AdaptiveSlotNCIS",
     "Analysis",
     "BadInput",
     "Capped",
@@ -65,6 +87,7 @@ __all__ = [
     "LogColumns",
     "Logged",
     "Mallows",
+    "MetricRole",
     "Mixture",
     "OfflineTest",
     "OnlineTest",

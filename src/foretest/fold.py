@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregates import Aggregates
-from foretest.displays import Displays, Floats
+from foretest.audit.context import sampled_context
+from foretest.audit.draws import draw_from_control, drawn_columns, shown_columns
+from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput
 from foretest.estimators import DR
-from foretest.kept_rows import KeptRows
+from foretest.kept_rows import Columns, KeptRows
 from foretest.kernels.random import derive
 from foretest.log import Rows
-from foretest.normaliser import MODEL
+from foretest.normaliser import FROM_TREATMENT, MODEL
 from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
 from foretest.point_path import path_columns
 from foretest.scaled import ScaledSums, add_padded
+from foretest.segments import SegmentSums
+from foretest.slot_weights import SlotWeighting, slot_prices
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
-from foretest.weights import PointWeights, Uncapped, Weighting, log_weights
+from foretest.weights import PointWeights, Uncapped, Weighting, all_log_weights, of_metric
 
 
 @dataclass
@@ -32,8 +36,10 @@ class Fold:
 
     plan: Plan
     state: dict[str, Any] = field(default_factory=dict)
+    further: dict[str, Fold] = field(default_factory=dict)  # a fold for each treatment after the first
 
     def __post_init__(self) -> None:
+        self.further = {name: type(self)(plan) for name, plan in self.plan.further.items()}
         plan, buckets, metrics = self.plan, self.plan.settings.analysis.buckets, len(self.plan.metrics)
         ties = tuple(f"r:{m}" for m in range(metrics))
         order = ("unit", "key", "log_w", *ties)
@@ -58,14 +64,21 @@ class Fold:
             "rewarded": KeptRows(MOST_REWARDED, order),
             "sample": KeptRows(SAMPLED_DISPLAYS, order),
             "units": None if plan.row_is_unit else UnitCounts.empty(),
+            "segments": {column: SegmentSums(buckets) for column in plan.segments},
         }
 
     def add(self, rows: Rows) -> None:
         """Take in one batch."""
         if not len(rows):
             return
+        settings = self.plan.settings
+        weights = all_log_weights(settings.treatments, settings.control, rows.displays)
+        for state, log_w in zip((self, *self.further.values()), weights, strict=True):
+            state.add_weighted(rows, log_w)
+
+    def add_weighted(self, rows: Rows, log_w: Floats) -> None:
+        """Take in one batch, its rankings priced."""
         plan, s, buckets = self.plan, self.state, self.plan.settings.analysis.buckets
-        log_w = log_weights(plan.settings.treatment, plan.settings.control, rows.displays)
         bucket = (derive(rows.unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
         s["n"] += np.bincount(bucket, minlength=buckets)
         rewarded = np.flatnonzero(rows.rewards.any(axis=1))
@@ -86,21 +99,23 @@ class Fold:
         for weighting in plan.weightings:
             self._add_weights(weighting, weighting.log_h(log_w), rows, rewarded, bucket, codes)
         self._add_models(rows, log_w, bucket, values)
-        self._add_rewarded(rows, rewarded, log_w, bucket, codes)
+        points = self._add_rewarded(rows, rewarded, log_w, bucket, codes)
+        for column, sums in s["segments"].items():
+            sums.add(plan, rows.segments[column], bucket, rows.rewards, rewarded, log_w, points)
         self._add_sample(rows, log_w)
 
     def finish(self) -> Aggregates:
         """The aggregates of all batches, with the sampled displays priced."""
+        return priced(self.unpriced())
+
+    def unpriced(self) -> Aggregates:
+        """The same with the sampled displays themselves: parts of a log add up first, and are priced once."""
         sample: KeptRows = self.state["sample"]
         # keys break ties among the last rows: found here for those still held, not for all that passed
         sample.parts = [
             {**part, "key": displays.key()} for part, displays in zip(sample.parts, sample.displays, strict=True)
         ]
-        kept = sample.columns()
-        if kept and self.plan.can_draw:
-            sample.parts = [{**kept, **self._draws(sample.displays[0])}]
-        sample.displays = []
-        return Aggregates(**self.state)
+        return Aggregates(**self.state, treatments={name: state.unpriced() for name, state in self.further.items()})
 
     def _strata(self, rows: Rows, values: Floats | None) -> dict[str, npt.NDArray[np.int64]]:
         plan, strata = self.plan, self.state["strata"]
@@ -146,7 +161,7 @@ class Fold:
             some = np.flatnonzero(rewards[:, m])
             r, at = rewards[some, m], bucket[rewarded[some]]
             sums = self.state["hr"][weighting, m]
-            hr = sums.scaled(log_h[some]) * r
+            hr = sums.scaled(of_metric(log_h, m)[some]) * r
             sums.add("hr", np.bincount(at, weights=hr, minlength=buckets))
             sums.add("hr2", np.square(hr).sum())
             sums.add("hrr", (hr * r).sum())
@@ -164,12 +179,14 @@ class Fold:
             some = np.flatnonzero(rewards[:, m])
             r, sums = rewards[some, m], self.state["hr"][weighting, m]
             h, capped, below = (
-                np.exp(log[some] - sums.log_unit) for log in (point.log_h, point.log_capped, point.log_below)
+                np.exp(of_metric(log, m)[some] - sums.log_unit)
+                for log in (point.log_h, point.log_capped, point.log_below)
             )
+            known = of_metric(sliced, m)[some]
             terms = {
                 "t": (h - capped) * r,
-                "slice": np.where(sliced[some], (capped - below) * r, 0.0),
-                "slice_expected": np.where(sliced[some], point.slice[some] * below * r, 0.0),
+                "slice": np.where(known, (capped - below) * r, 0.0),
+                "slice_expected": np.where(known, of_metric(point.slice, m)[some] * below * r, 0.0),
             }
             for name, term in terms.items():
                 sums.add(name, np.bincount(bucket[some], weights=term, minlength=len(self.state["n"])))
@@ -213,45 +230,85 @@ class Fold:
     def _add_rewarded(
         self, rows: Rows, rewarded: npt.NDArray[np.int64], log_w: Floats,
         bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
-    ) -> None:  # fmt: skip
+    ) -> dict[Weighting, PointWeights]:  # fmt: skip
         plan, s = self.plan, self.state
+        points: dict[Weighting, PointWeights] = {}
         if not len(rewarded):
-            return
+            return points
         displays, rewards = rows.displays.take(rewarded), rows.rewards[rewarded]
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[rewarded], "key": displays.key()}
         columns["log_w"] = log_w[rewarded]
         columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
         columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
+        earned = {m: lists.take(rewarded) for m, lists in rows.slots.items()}
+        bounds = plan.slot_bounds
         normaliser = plan.normaliser.for_batch(displays)
+        prices = None if bounds is None else slot_prices(displays, log_w[rewarded], normaliser, bounds)
         for i, weighting in enumerate(plan.point_weightings):
-            point = weighting.of_rewarded(log_w[rewarded], displays, normaliser)
+            if isinstance(weighting, SlotWeighting):
+                point = weighting.of_slots(log_w[rewarded], displays, normaliser, prices, earned, len(plan.metrics))
+            else:
+                point = weighting.of_rewarded(log_w[rewarded], displays, normaliser)
+            points[weighting] = point
             s["unsupported"][weighting] += int(point.unsupported.sum())
             s["approximate"][weighting] += int(point.approximate.sum())
             self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
-            self._add_unsupported(weighting, point, rewards, bucket[rewarded])
+            if weighting.banded:
+                self._add_unsupported(weighting, point, rewards, bucket[rewarded])
             columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
             columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
+            if weighting.by_slot:
+                columns[f"log_capped:{i}"] = point.log_capped
         keep = s["rewarded"].below(columns["unit"])
         kept = {name: column[keep] for name, column in columns.items()}
         if len(keep) < len(rewarded):
             displays = displays.take(keep)
         kept |= path_columns(plan, normaliser, kept["log_w"], displays)
         s["rewarded"].add(kept, len(rewarded))
+        return points
 
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
         sample: KeptRows = self.state["sample"]
         keep = sample.below(rows.unit)
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep], "log_w": log_w[keep]}
         columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
-        sample.add(columns, len(rows), rows.displays.take(keep))
+        displays = rows.displays.take(keep)
+        if rows.context is not None:
+            context, displays = sampled_context(rows.context, keep, displays, self.plan.settings.log)
+            columns |= context
+        sample.add(columns, len(rows), displays)
 
-    def _draws(self, displays: Displays) -> dict[str, Floats]:
-        """log w of rankings drawn from both policies, and q(x) at the cap."""
-        plan, a = self.plan, self.plan.settings.analysis
-        treatment, control = plan.normaliser.two_sided_draws(displays, SAMPLE_DRAWS)
-        both = np.hstack([treatment, control])
-        q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
-        return {"draws_treatment": treatment, "draws_control": control, "q": q}
+
+def priced(aggregates: Aggregates) -> Aggregates:
+    """Aggregates whose sample of displays is priced, and no longer holds the displays."""
+    for further in aggregates.treatments.values():
+        priced(further)
+    sample = aggregates.sample
+    kept = sample.columns()
+    if kept and sample.displays:
+        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0], kept["unit"])}]
+    sample.displays = []
+    return aggregates
+
+
+def _draws(plan: Plan, displays: Displays, unit: Hashes) -> Columns:
+    """What the audit keeps; log w of rankings drawn from both policies, and q(x) at the cap."""
+    a, control = plan.settings.analysis, plan.settings.control
+    columns = shown_columns(control, displays)
+    if plan.settings.log.unit is None and plan.settings.log.id is None:
+        # equal rows have equal keys, and must not share their draws: they would err together
+        displays = replace(displays, identity=unit, key_columns=None)
+    if not getattr(control, "can_draw", True):
+        return columns
+    half = SAMPLE_DRAWS // 2
+    drawn = draw_from_control(plan.normaliser, displays, half, weigh=plan.can_draw)
+    columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
+    if drawn.log_w is None:
+        return columns
+    treatment = plan.normaliser.draw(displays, FROM_TREATMENT, 0, half, from_treatment=True)
+    both = np.hstack([treatment, drawn.log_w])
+    q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
+    return {**columns, "draws_treatment": treatment, "draws_control": drawn.log_w, "q": q}
 
 
 def fold(batches: Iterable[Rows], plan: Plan) -> Aggregates:

@@ -62,7 +62,9 @@ class KeptRows:
         if not self.parts:
             return {}
         if len(self.parts) > 1 or len(self) > self.limit or not self._sorted():
-            table = {name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}
+            # a feature that is text in one log and a number in another is no column of both
+            names = [name for name in self.parts[0] if all(name in part for part in self.parts)]
+            table = {name: np.concatenate([part[name] for part in self.parts]) for name in names}
             rank = self._in_order(table)[: self.limit]
             self.parts = [{name: column[rank] for name, column in table.items()}]
             if self.displays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from foretest.arrow_lists import Ragged, common_codes, integers, is_list, is_text, numbers, plain, split_lists
 from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput, RowFault, nearest
-from foretest.kernels.checks import positions_in, ranking_faults
+from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
 from foretest.kernels.hashing import hash_integers, hash_strings
 from foretest.policies.base import policy_columns, refuse_not_finite
 from foretest.settings import VALUE_MODEL, Settings
@@ -32,6 +32,9 @@ class Rows:
     value: Floats | None  # the column of V(x)
     features: pa.RecordBatch | None
     names: tuple[str, ...]  # of the metrics
+    slots: dict[int, Ragged] = field(default_factory=dict)  # what each slot earned, by metric
+    context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
+    segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -45,6 +48,7 @@ class Reader:
     features: bool = False  # are the context features needed (a value model)?
     strata: bool = False  # is the strata column needed?
     extra: tuple[str, ...] = ()  # columns that a reward model reads
+    slots: bool = False  # are the rewards of slots needed?
     value_model_only: bool = False  # rewards, units and features, and nothing of the policies
 
     @property
@@ -53,12 +57,19 @@ class Reader:
         return tuple(dict.fromkeys(name for name, _, _ in self._roles))
 
     @property
-    def _policies(self) -> tuple[Any, Any]:
-        return self.settings.control, self.settings.treatment
+    def _policies(self) -> tuple[Any, ...]:
+        return self.settings.control, *self.settings.treatments.values()
 
     @property
     def _scores(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for p in self._policies for name in getattr(p, "score_columns", ())))
+
+    @property
+    def _audited(self) -> tuple[str, ...]:
+        """The columns that the audit looks at beside those of the policies, where it can draw rankings."""
+        log, can_draw = self.settings.log, [getattr(p, "can_draw", True) for p in self._policies]
+        features = log.features if all(can_draw) else ()
+        return (*features, log.candidates) if log.candidates is not None and can_draw[0] else features
 
     @property
     def _unpriced(self) -> set[str]:
@@ -84,12 +95,15 @@ class Reader:
             else:
                 roles.append((log.ranking, "a list of integer or string ids (the items shown)", _is_list_of(_is_key)))
                 roles.append((log.candidates, "a list of integer or string ids (the items)", _is_list_of(_is_key)))
-        roles += [(name, "a list of numbers (scores)", _is_list_of(_is_number)) for name in self._scores]
+        roles += self._slot_roles if self.slots else []
+        roles += [
+            (name, f"a list of numbers (scores{self._whose(name)})", _is_list_of(_is_number)) for name in self._scores
+        ]
         for policy in self._policies:
             logged = {name for name, _ in _logged_columns(policy)}
             for name in policy_columns(policy):
                 if name in logged:
-                    roles.append((name, "a number column (a probability)", _is_number))
+                    roles.append((name, f"a number column (a probability{self._whose(name)})", _is_number))
                 elif name not in self._scores:
                     roles.append((name, f"a column ({_why_read(policy)})", _anything))
         roles += [(name, "a column (of the reward model)", _anything) for name in self.extra]
@@ -97,9 +111,23 @@ class Reader:
             roles.append((analysis.value, "a number column (V(x))", _is_number))
         if self.strata and analysis.strata != VALUE_MODEL:
             roles.append((analysis.strata, "an integer, string or bool column (strata)", _is_label))
-        if self.features:
-            roles += [(name, "a number, bool, string or date column (a feature)", _is_feature) for name in log.features]
+        for name in log.features:
+            if self.features or name in self._audited:
+                roles.append((name, "a number, bool, string or date column (a feature)", _is_feature))
+        roles += [(name, "an integer, string or bool column (a segment)", _is_label) for name in log.segments]
         return roles
+
+    @property
+    def _slot_roles(self) -> list[tuple[str, str, Callable[[pa.DataType], bool]]]:
+        what = "a list of numbers (what each slot earned)"
+        return [(name, what, _is_list_of(_is_number)) for name in (self.settings.log.slot_rewards or {}).values()]
+
+    def _whose(self, column: str) -> str:
+        """Of several treatments, whose column it is."""
+        control, treatments = self.settings.control, self.settings.treatments
+        if len(treatments) == 1 or column in policy_columns(control):
+            return ""
+        return next((f" of the treatment '{n}'" for n, p in treatments.items() if column in policy_columns(p)), "")
 
     def for_value_model(self) -> Reader:
         """The part of the log that V(x) is fitted on: rewards, units and features."""
@@ -110,7 +138,7 @@ class Reader:
         for name, schema in source.schemas():
             if AGGREGATES in (schema.metadata or {}):
                 raise BadInput(f"{name}: holds saved aggregates, expected a log. Aggregates are for foretest run.")
-            wanted = list(self._roles)
+            wanted = [*self._roles, *([] if self.value_model_only else self._slot_roles)]
             extra = (
                 []
                 if self.value_model_only
@@ -140,9 +168,9 @@ class Reader:
         """Keys, strata and features mean the same in every file: 1 and "1" are two."""
         log, analysis = self.settings.log, self.settings.analysis
         strata = analysis.strata if self.strata and analysis.strata != VALUE_MODEL else None
-        features = log.features if self.features or self.value_model_only else ()
+        features = [f for f in log.features if self.features or self.value_model_only or f in self._audited]
         (first, begin), *others = source.schemas()
-        for column in (log.unit, log.id, strata, *features):
+        for column in (log.unit, log.id, strata, *features, *(() if self.value_model_only else log.segments)):
             for name, schema in others if column is not None else ():
                 kind, other = schema.field(column).type, begin.field(column).type
                 if _family(kind) != _family(other):
@@ -167,29 +195,49 @@ class Reader:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
         log, batch = self.settings.log, chunk.batch
         rewards = np.column_stack([self._reward(batch, name) for name in log.rewards])
-        identity = None if log.id is None else _hash_keys(log.id, batch[log.id])
+        identity = None if log.id is None else hash_keys(log.id, batch[log.id])
         if log.unit is not None:
-            unit = _hash_keys(log.unit, batch[log.unit])
+            unit = hash_keys(log.unit, batch[log.unit])
         else:
             unit = hash_integers(chunk.positions()) if identity is None else identity
         if self.value_model_only:
             nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
             displays = Displays({}, nothing, nothing.lengths, unit)
-            return Rows(displays, rewards, unit, None, None, _features(batch, log.features), log.rewards)
+            return Rows(displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards)
         value = None
         if self.settings.analysis.value is not None:
             value = _finite(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")
+        displays = self._displays(batch, identity, unit)
         return Rows(
-            displays=self._displays(batch, identity, unit),
+            displays=displays,
             rewards=rewards,
             unit=unit,
             stratum=batch[self.settings.analysis.strata]
             if self.strata and self.settings.analysis.strata != VALUE_MODEL
             else None,
             value=value,
-            features=_features(batch, log.features) if self.features else None,
+            features=features_of(batch, log.features) if self.features else None,
             names=log.rewards,
+            slots=self._slots(batch, displays.slots, rewards) if self.slots else {},
+            context=batch.select(list(dict.fromkeys(self._audited))) if self._audited else None,
+            segments={name: batch[name] for name in log.segments},
         )
+
+    def _slots(self, batch: pa.RecordBatch, shown: npt.NDArray[np.int64], rewards: Floats) -> dict[int, Ragged]:
+        """What each slot earned, checked in every row: one entry a shown item, 0 or more, in sum the reward."""
+        log = self.settings.log
+        found = {}
+        for metric, name in (log.slot_rewards or {}).items():
+            m = log.rewards.index(metric)
+            lists = _list_of_numbers(name, batch[name])
+            fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])
+            for code in np.unique(fault[fault > 0]).tolist():
+                rows = np.flatnonzero(fault == code)
+                at = int(rows[0])
+                what, remedy = _slot_fault(code, lists[at], int(shown[at]), metric, float(rewards[at, m]))
+                raise RowFault(f"slots-{code}", name, rows, what, remedy)
+            found[m] = lists
+        return found
 
     def r_max(self, source: Source) -> dict[str, float]:
         """The largest possible reward of each metric where it is known: as set, 1 for bool columns."""
@@ -302,6 +350,20 @@ def _ranking_fault(code: int, ranking: list[Any], eligible: int | None) -> str:
     return f"the ranking shows the item {next(i for i in ranking if ranking.count(i) > 1)!r} twice"
 
 
+def _slot_fault(code: int, slots: npt.NDArray[Any], shown: int, metric: str, reward: float) -> tuple[str, str]:
+    """What is wrong with the rewards of a row's slots, by the codes of `slot_faults`, and what to do."""
+    if code == 1:
+        what = f"the list has length {len(slots)}, but the row shows {shown} item{'' if shown == 1 else 's'}"
+        return what, "Give one number for each shown slot, in the ranking's order, 0 where it earned nothing."
+    if code == 2:
+        return "the reward of a slot is NaN or infinite", "Every slot needs a finite number, 0 where it earned nothing."
+    if code == 3:
+        what = f"the reward of a slot is negative ({slots.min():g})"
+        return what, "Rewards must be 0 or more: split gains and losses into two metrics."
+    what = f"the slots sum to {float(slots.astype(np.float64).sum()):g}, but the reward '{metric}' is {reward:g}"
+    return what, "The slots must share out the row's whole reward: mend them, or take slot_rewards out of [log]."
+
+
 def _why_read(policy: Any) -> str:
     """Where a policy's column comes from; of a user's own class, how it is told."""
     name = type(policy).__name__
@@ -352,7 +414,7 @@ def _family(kind: pa.DataType) -> str:
     return "time" if pa.types.is_temporal(kind) else "number"
 
 
-def _features(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
+def features_of(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
     """Context features of every Arrow form as text or float64, times in microseconds."""
     arrays = []
     for array in (plain(batch[name]) for name in names):
@@ -448,13 +510,13 @@ def _same_lengths(lists: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.NDA
     return eligible
 
 
-def _hash_keys(name: str, array: pa.Array) -> Hashes:
+def hash_keys(name: str, array: pa.Array) -> Hashes:
     """XXH64 of each key: integers as int64, strings as UTF-8."""
     _refuse_nulls(name, array)
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        return _hash_keys(name, plain(array))
+        return hash_keys(name, plain(array))
     if pa.types.is_dictionary(array.type):
-        return np.asarray(_hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
+        return np.asarray(hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
     if pa.types.is_integer(array.type):
         values = array.to_numpy(zero_copy_only=False)
         # a uint64 beyond int64 keeps its bits: no two keys become one

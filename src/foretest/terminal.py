@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from io import StringIO
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from foretest.holds import is_fragile, judged
+
 if TYPE_CHECKING:
+    from foretest.audit.finding import Audit
     from foretest.history import Agreement
     from foretest.result import Estimate, Metric, Result
 
@@ -62,9 +66,13 @@ def span(lower: float | None, upper: float | None) -> str:
 def result_table(result: Result, truth: dict[str, float] | None = None) -> Group:
     """Health above, then a table a metric, then notes; `truth` is the known relative uplift of simulated metrics."""
     online = "sample_ratio" in result.health
-    parts: list[Any] = [_online_head(result)] if online else [_title(result), _health(result)]
+    parts: list[Any] = [_online_head(result)] if online else [_title(result), _health(result), *_findings(result)]
+    if len(result.treatments) > 1 and result.metrics:
+        parts += [Text(), *treatments_table(result)]
     for name, metric in result.metrics.items():
         parts += [Text(), *_metric(name, metric, result, (truth or {}).get(name))]
+    for column in dict.fromkeys(segment.column for segment in result.segments):
+        parts += [Text(), *segments_table(column, result)]
     if result.notes:
         parts += [Text(), *(Text(f"Note: {note}", style="dim") for note in result.notes)]
     return Group(*parts)
@@ -99,6 +107,8 @@ def agreement_table(agreement: Agreement) -> Group:
             table.add_row("", *(Text(span, style="dim") for span in spans))
         parts += [Text(), table]
         parts += [Text(line, style="dim") for line in _below_the_table(rows)]
+        parts += [Text(line) for line in _learned(agreement, metric)]
+    parts += [Text(f"propensity audit FAILED: {name}", style="bold red") for name in agreement.failed_audits]
     parts += [Text(f"failed: {f['name']}: {f['error']}", style="red") for f in agreement.failures]
     return Group(*parts)
 
@@ -116,6 +126,15 @@ def _below_the_table(rows: dict[str, dict[str, float | None]]) -> list[str]:
             said = percent(row["bias"], sign=True), percent(row["rmse"]), percent(row["coverage"])
             lines.append(f"  {label}: {', '.join(said)}")
     return lines
+
+
+def _learned(agreement: Agreement, metric: str) -> list[str]:
+    """What the tests say of unsupported parts, and which estimator came closest."""
+    from foretest.recommendation import learned_sentence, sentence
+
+    lines = [learned_sentence(label, found) for label, found in agreement.calibration_details.get(metric, {}).items()]
+    told = agreement.recommendation(metric)
+    return lines + ([] if told is None else [sentence(told)])
 
 
 def _figure(value: float | None) -> str:
@@ -155,9 +174,11 @@ def _health(result: Result) -> Table:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(style="dim")
 
-    def line(name: str, value: str, note: str = "") -> None:
+    def line(name: str, value: str | Text, note: str = "") -> None:
         table.add_row(name, value, note)
 
+    if result.audit is not None:
+        line(*_audit_line(result.audit))
     size = h["effective_sample_size"]
     line("effective sample size", number(size), f"{percent((size or 0.0) / rows)} of rows, at cap {result.cap:g}")
     for name, count in h["effective_positives"].items():
@@ -182,10 +203,146 @@ def _health(result: Result) -> Table:
     return table
 
 
+def treatments_table(result: Result) -> list[Any]:
+    """All treatments, ranked, a table a metric: the headline's uplift, intervals that hold at once, Holm's verdicts."""
+    from foretest.comparison import goal
+
+    level = result.settings["analysis"]["confidence_level"]
+    order = sorted(result.treatments, key=lambda t: t.rank or 0)
+    ranked_by = goal(result.metrics)
+    parts: list[Any] = []
+    for name in result.metrics:
+        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+        table.add_column("", justify="right", no_wrap=True)
+        table.add_column("treatment", overflow="fold")
+        table.add_column("uplift", justify="right", no_wrap=True)
+        table.add_column(f"{percent(level)}, all at once".replace(".0", ""), justify="right", no_wrap=True)
+        table.add_column("p (Holm)", justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+        for t in order:
+            metric = t.metrics[name]
+            e = metric.estimates[metric.headline or ""]
+            a = e.adjusted
+            if a is None:
+                continue
+            table.add_row(
+                f"{t.rank}.",
+                t.name,
+                percent(e.rel_effect_size, sign=True),
+                span(a.rel_simultaneous_ci_lower, a.rel_simultaneous_ci_upper),
+                chance(a.p_adjusted),
+                Text(a.verdict_adjusted, style=_STYLES[a.verdict_adjusted]),
+            )
+        headline = result.metrics[name].headline
+        parts += [
+            Text()
+            if parts
+            else Text.assemble((f"{len(order)} treatments", "bold"), f", ranked by their uplift in {ranked_by}")
+        ]
+        parts += [Text(f"{name}, {headline}", style="bold"), table]
+    first = next(iter(result.treatments)).name
+    return [*parts, Text(f"  health above, and the tables below, are of the first treatment, {first}", style="dim")]
+
+
+def segments_table(column: str, result: Result) -> list[Any]:
+    """The headline's uplift by value of a column, a table a metric; verdicts are Holm's over the values."""
+    level = result.settings["analysis"]["confidence_level"]
+    segments = [segment for segment in result.segments if segment.column == column]
+    parts: list[Any] = []
+    for name in result.metrics:
+        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+        table.add_column(column, overflow="fold", max_width=24)
+        table.add_column("displays", justify="right", no_wrap=True)
+        table.add_column("uplift", justify="right", no_wrap=True)
+        table.add_column(f"{percent(level)} interval".replace(".0", ""), justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+        for segment in segments:
+            metric = segment.metrics[name]
+            e = metric.estimates[metric.headline or ""]
+            verdict = e.verdict if e.adjusted is None else e.adjusted.verdict_adjusted
+            table.add_row(
+                Text(segment.value),
+                f"{segment.rows:,}",
+                percent(e.rel_effect_size, sign=True),
+                span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
+                Text(verdict, style=_STYLES[verdict]),
+            )
+        headline = segments[0].metrics[name].headline
+        whose = f", of the treatment {result.treatments[0].name}" if result.treatments else ""
+        parts += [Text.assemble((f"{name} by {column}", "bold"), f", {headline}{whose}"), table]
+    return [*parts, Text(f"  verdicts are adjusted for {plural(len(segments), 'segment')} (Holm)", style="dim")]
+
+
+def chance(p: float | None) -> str:
+    """A p-value.
+
+    >>> chance(0.0312), chance(0.00001), chance(None), chance(1.0)
+    ('0.031', '<0.001', '-', '1.000')
+    """
+    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+_AUDIT_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not made": "dim"}
+_AUDIT_WORDS = {"pass": "passed", "warn": "warns", "fail": "FAILED", "not made": "not made"}
+
+
+def _audit_line(audit: Audit) -> tuple[str, Text, str]:
+    """The audit in a line: its outcome, and how much of it could be made."""
+    made = sum(finding.outcome != "not made" for finding in audit.findings)
+    note = f"{made} of {len(audit.findings)} tests could be made"
+    if audit.ignored:
+        note += "; ignore_audit = true lets verdicts stand"
+    return "propensity audit", Text(_AUDIT_WORDS[audit.outcome], style=_AUDIT_STYLES[audit.outcome]), note
+
+
+def _findings(result: Result) -> list[Any]:
+    """What the audit found wrong, and of the first what to do; of a check, which has no metrics, all of it."""
+    if result.audit is None:
+        return []
+    check, found = not result.metrics, result.audit.findings
+    shown = [f for f in found if check or f.outcome in ("warn", "fail")]
+    first = next((f for outcome in ("fail", "warn") for f in found if f.outcome == outcome), None)
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    for no_wrap in (True, True, False):
+        table.add_column(no_wrap=no_wrap)
+    for finding in shown:
+        words = Text(finding.meaning.removeprefix("not made: "), style="dim" if finding.outcome == "not made" else "")
+        if finding.p_value is not None:
+            words.append(f"; {p_value(finding.p_value)}")
+        if finding.remedy is not None and (check or finding is first):
+            words.append(f". {finding.remedy}", style="dim")
+        table.add_row(Text(finding.outcome, style=_AUDIT_STYLES[finding.outcome]), finding.name, words)
+    return [Text(), table] if shown else []
+
+
+def p_value(p: float) -> str:
+    """
+    >>> p_value(0.0312), p_value(3e-9)
+    ('p = 0.031', 'p < 0.0001')
+    """
+    return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
+
+
+def _role(metric: Metric) -> list[Text]:
+    """What the verdict means to the metric's role."""
+    if metric.role is None:
+        return []
+    way = "higher is better" if metric.role["direction"] == "increase" else "lower is better"
+    lines = [Text(f"  {way}: {metric.role['outcome']}", style="dim")]
+    if "guardrail" in metric.role:
+        word = metric.role["guardrail"]
+        style = {"pass": "green", "fail": "bold red"}.get(word, "yellow")
+        margin = percent(metric.role["margin"])
+        lines.append(Text.assemble("  guardrail: ", (word, style), f" (it may get worse by less than {margin})"))
+    return lines
+
+
 def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> list[Any]:
     c, level = metric.control, result.settings["analysis"]["confidence_level"]
     head = Text.assemble(
-        (name, "bold"), f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display"
+        (name, "bold"),
+        "" if metric.role is None else f" ({metric.role['role']})",
+        f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
     )
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", width=1)
@@ -202,13 +359,24 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
             number(e.treatment),
             percent(e.rel_effect_size, sign=True),
             span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
-            Text(e.verdict, style=_STYLES[e.verdict]),
+            Text(e.verdict + (" ~" if is_fragile(e) else ""), style=_STYLES[e.verdict]),
         )
     if truth is not None:
         table.add_row(
             "", Text("the truth", style="cyan"), "", percent(truth, sign=True), "", Text("simulated", style="cyan")
         )
-    return [head, table, *_detectable(name, result), *_reasons(metric.estimates)]
+    return [head, table, *_role(metric), *_detectable(name, result), *_robustness(metric), *_reasons(metric.estimates)]
+
+
+def _robustness(metric: Metric) -> list[Text]:
+    """What undoes the headline's verdict, and what the mark means where another estimator has it."""
+    fragile = [label for label, e in metric.estimates.items() if is_fragile(e)]
+    headline = metric.estimates.get(metric.headline or "")
+    said = None if headline is None else judged(headline)
+    lines = [] if said is None else wrap(said, 78)
+    if fragile and fragile != [metric.headline]:
+        lines.append("~ fragile: the sensitivity band does not exclude 0")
+    return [Text(f"  {line}", style="dim") for line in lines]
 
 
 def _online_head(result: Result) -> Group:
@@ -228,8 +396,7 @@ def _online_head(result: Result) -> Group:
     else:
         observed = " : ".join(f"{100.0 * share:.1f}" for share in check["observed"])
         expected = " : ".join(f"{100.0 * share:g}" for share in check["expected"])
-        chance = f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
-        said = Text(f"{observed} % of units, designed {expected} ({chance}) ")
+        said = Text(f"{observed} % of units, designed {expected} ({p_value(p)}) ")
         said.append(*(("MISMATCH", "bold red") if check["alert"] else ("as designed", "green")))
     table.add_row("sample ratio", said)
     return Group(Text("Foretest online A/B test", style="bold"), table)

@@ -509,3 +509,48 @@ def test_killed_and_packed_again(plain: str, tmp_path: Path) -> None:
     test = ft.OfflineTest.from_toml(tmp_path / "test.toml").replace(estimators=["cis", "point-ncis-adaptive"])
     assert_same_result(test.run(str(tmp_path / "logs")), test.run(plain))
     assert_same_result(test.run(packed(test, plain, tmp_path, "logs/packed")), test.run(plain))
+
+
+# -- the audit --------------------------------------------------------------------------------------------------------
+
+
+def audited(features: list[str], temperature: float = 1.0, **analysis: Any) -> ft.OfflineTest:
+    return ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", features=features),
+        control=ft.PlackettLuce("control_scores", temperature), treatment=SCORES["treatment"],
+        estimators=["point-ncis-adaptive"], **{"cap": 2.0, **analysis},
+    )  # fmt: skip
+
+
+def outcomes(result: ft.Result) -> dict[str, str]:
+    assert result.audit is not None
+    return {finding.name: finding.outcome for finding in result.audit.findings}
+
+
+def test_a_broken_log_fails_the_same_audit(log: pa.Table, tmp_path: Path) -> None:
+    pq.write_table(pa.concat_tables([log, log.slice(0, 60)]), tmp_path / "log.parquet")
+    test = audited(["v", "stratum"], temperature=1.6)
+    plain, found = (
+        test.run(path)
+        for path in (str(tmp_path / "log.parquet"), blind(packed(test, str(tmp_path / "log.parquet"), tmp_path)))
+    )
+    assert found.audit == plain.audit
+    assert outcomes(found)["log-likelihood"] == outcomes(found)["repeated rows"] == "fail"
+    assert outcomes(found)["balance"] != "not made"
+    assert found.metrics["click"].verdict == "insufficient"
+
+
+def test_the_audit_at_another_cap_is_that_of_the_log(plain: str, tmp_path: Path) -> None:
+    """The sample holds draws, not their weights at a cap."""
+    folder = blind(packed(audited(["v"]), plain, tmp_path))
+    other = audited(["v"], cap=1.5)
+    assert other.run(folder).audit == other.run(plain).audit
+
+
+def test_features_that_the_sample_lacks_are_named(plain: str, tmp_path: Path) -> None:
+    folder = blind(packed(audited(["v"]), plain, tmp_path))
+    fewer, more = audited([]).run(folder), audited(["v", "stratum"]).run(folder)
+    assert fewer.audit == audited([]).run(plain).audit
+    assert more.audit is not None
+    [balance] = [finding for finding in more.audit.findings if finding.name == "balance"]
+    assert balance.meaning == "not made: the saved sample of displays lacks stratum; pack or fold the log again"

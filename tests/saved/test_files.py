@@ -113,7 +113,7 @@ def test_the_fingerprint_tells_what_must_match(tmp_path: Path) -> None:
         return str(document_of(tmp_path / "a.parquet")["fingerprint"])
 
     same = fingerprint()
-    assert fingerprint(confidence_level=0.5, interval="delta", n_resamples=7, headline="cis") == same
+    assert fingerprint(confidence_level=0.5, interval="delta", n_resamples=7, headline="cis", gamma=2.0) == same
     assert len({same, fingerprint(cap=3.0), fingerprint(buckets=7), fingerprint(unit=None), fingerprint(seed=1)}) == 5
 
 
@@ -287,9 +287,12 @@ def test_the_settings_must_agree(tmp_path: Path) -> None:
     said = refused(a, test=build_test(["cis"], cap=50.0))
     assert said == (
         f"{a} was made with cap = 2, the settings say 50. Of a folded log only confidence_level, interval, n_resamples,"
-        " headline, gamma and decide_on can change: fold it again with foretest aggregate, or leave cap as it was."
+        " headline, gamma, decide_on and ignore_audit can change: fold it again with foretest aggregate, or leave cap"
+        " as it was."
     )
-    assert set(FREE) == {"confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on"}
+    assert set(FREE) == {
+        "confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on", "ignore_audit",
+    }  # fmt: skip
     assert 'made with [log] unit = "user", the settings name none' in refused(a, test=build_test(["cis"], unit=None))
 
 

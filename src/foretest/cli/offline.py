@@ -10,9 +10,14 @@ from cyclopts import Parameter
 
 from foretest.cli.application import app
 from foretest.cli.options import (
+    AUDIT,
+    GUARDRAIL,
+    VERDICTS,
     AsJson,
+    CalibrationFile,
     Engine,
-    FailOn,
+    FailOnAll,
+    FailOnAudit,
     Figures,
     Logs,
     MaybeSettingsFile,
@@ -24,7 +29,7 @@ from foretest.cli.options import (
     refuse_threads,
     verdicts,
 )
-from foretest.cli.output import deliver, print_json, refuse_figures, refuse_place, show
+from foretest.cli.output import audit_met, deliver, print_json, refuse_figures, refuse_place, show
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings import Analysis
@@ -41,7 +46,8 @@ def run(
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
     figures: Figures = False,
-    fail_on: FailOn = "",
+    fail_on: FailOnAll = "",
+    calibration: CalibrationFile = None,
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
@@ -50,14 +56,14 @@ def run(
     Takes saved aggregates too, which know their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    wanted = verdicts(fail_on)
+    wanted = verdicts(fail_on, (*VERDICTS, AUDIT, GUARDRAIL))
     source = log_or_sql("run", log, sql, engine)
     refuse_threads(threads)
     refuse_place(out)
     refuse_figures(figures, out)
     test = configured_test("run", source, config, analysis)
     with progress_bar() as progress:
-        result = test.run(source, threads=threads, progress=progress)
+        result = test.run(source, threads=threads, progress=progress, calibration=calibration)
     return deliver(result, out, json, wanted, figures)
 
 
@@ -70,13 +76,15 @@ def check(
     sql: SqlText = None,
     engine: Engine = "local",
     json: AsJson = False,
+    fail_on: FailOnAudit = "",
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """Schema and health only: can this log carry the question?
+    """Schema, health and propensity audit only: can this log carry the question?
 
-    Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml
+    Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml --fail-on audit
     """
+    wanted = verdicts(fail_on, (AUDIT,))
     source = log_or_sql("check", log, sql, engine)
     refuse_threads(threads)
     test = configured_test("check", source, config, analysis)
@@ -84,13 +92,11 @@ def check(
         result = test.check(source, threads=threads, progress=progress)
     if json:
         document = result.to_dict()
-        print_json(
-            {key: document[key] for key in ("foretest", "schema", "log", "settings", "health", "weights", "notes")}
-        )
-        return 0
-    show(result, False)
-    print("\nEvery row is readable, and the columns fit the settings.")
-    return 0
+        print_json({key: value for key, value in document.items() if key not in ("metrics", "provenance")})
+    else:
+        show(result, False)
+        print("\nEvery row is readable, and the columns fit the settings.")
+    return 3 if audit_met(result, wanted) else 0
 
 
 def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:

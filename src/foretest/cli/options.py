@@ -13,11 +13,13 @@ from foretest.settings import Analysis
 
 ENGINES = ("local", "spark")
 VERDICTS = ("negative", "neutral", "insufficient")
+AUDIT = "audit"
+GUARDRAIL = "guardrail"
 
 _KINDS: dict[str, Any] = {
     "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float, "draws": int,
     "confidence_level": float, "n_resamples": int, "buckets": int, "strata_base": float, "folds": int,
-    "seed": int, "r_max": float, "gamma": list[float],
+    "seed": int, "r_max": float, "gamma": list[float], "ignore_audit": bool,
 }  # fmt: skip
 
 
@@ -59,7 +61,20 @@ FailOn = Annotated[
     str,
     Parameter(
         help="Exit with code 3 if any metric's verdict is one of these, comma-separated:"
-        " negative, neutral, insufficient."
+        " negative, neutral, insufficient; guardrail: if one fails. Where metrics have roles, verdicts are the goals'."
+    ),
+]
+CalibrationFile = Annotated[
+    Path | None,
+    Parameter(help="calibration.json of foretest history: the calibrated estimates are given beside the plain ones."),
+]
+FailOnAudit = Annotated[str, Parameter(help="Exit with code 3 if the propensity audit fails: audit.")]
+FailOnAll = Annotated[
+    str,
+    Parameter(
+        help="Exit with code 3 if any metric's verdict is one of these, comma-separated:"
+        " negative, neutral, insufficient; audit: if the propensity audit fails; guardrail: if one fails. Where metrics"
+        " have roles, verdicts are the goals'."
     ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
@@ -98,12 +113,12 @@ def log_or_sql(command: str, log: list[Path] | None, sql: str | None, engine: st
     return Sql(sql)
 
 
-def verdicts(fail_on: str) -> list[str]:
+def verdicts(fail_on: str, known: tuple[str, ...] = VERDICTS) -> list[str]:
     words = [word.strip() for word in fail_on.split(",") if word.strip()]
     for word in words:
-        if word not in VERDICTS:
-            hint = nearest(word, VERDICTS) if word != "positive" else ""
-            raise BadInput(f"--fail-on {word}: unknown verdict.{hint} Known: {', '.join(VERDICTS)}.")
+        if word not in known:
+            hint = nearest(word, known) if word != "positive" else ""
+            raise BadInput(f"--fail-on {word}: unknown verdict.{hint} Known: {', '.join(known)}.")
     return words
 
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -18,11 +19,11 @@ import numpy.typing as npt
 from foretest.aggregates import Aggregates
 from foretest.background import THREADS, in_background
 from foretest.errors import BadInput, RowFault
-from foretest.fold import Fold
+from foretest.fold import Fold, priced
 from foretest.log import Reader, Rows
 from foretest.plan import Plan
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
-from foretest.weights import log_weights
+from foretest.weights import all_log_weights
 
 Progress = Callable[[int], None]
 Sums = TypeVar("Sums", covariant=True)
@@ -47,9 +48,23 @@ def aggregate(
     kind: type[Fold] = Fold,
 ) -> Aggregates:
     """Fold a log into the sums of an offline test."""
-    return fold_in_threads(
-        source, reader, lambda: kind(plan), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
+    parts = fold_in_threads(
+        source, reader, lambda: _Part(kind(plan)), plan=plan, threads=threads, batch_rows=batch_rows, progress=progress
     )
+    return priced(parts)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one thread folds: the sample of displays is priced when all are added up, not by each of them."""
+
+    fold: Fold
+
+    def add(self, rows: Rows) -> None:
+        self.fold.add(rows)
+
+    def finish(self) -> Aggregates:
+        return self.fold.unpriced()
 
 
 def fold_in_threads(
@@ -181,7 +196,7 @@ def _faults_of(chunk: Chunk, reader: Reader, plan: Plan | None) -> Iterator[tupl
         try:
             rows = reader.read(chunk._replace(batch=chunk.batch.take(left)))
             if plan is not None:
-                log_weights(plan.settings.treatment, plan.settings.control, rows.displays)
+                all_log_weights(plan.settings.treatments, plan.settings.control, rows.displays)
             return
         except RowFault as found:
             if (found.kind, found.column) in known:  # a policy that faults by position, not by row

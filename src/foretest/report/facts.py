@@ -23,6 +23,7 @@ def offline_facts(result: Result) -> list[Fact]:
     positives, cap, kept = log["positives"], result.cap, health["treatment_mass_kept"]
     unsupported = health["unsupported_rows"]
     return [
+        *_audit(result),
         _rows(log),
         _units(log, result.settings["log"].get("unit")),
         Fact("rewarded rows", tally(positives[name]),
@@ -90,6 +91,19 @@ def summary(facts: list[Fact]) -> str:
     if not named:
         return "Nothing here needs attention."
     return f"{'This needs' if len(named) == 1 else 'These need'} attention: {', '.join(named)}."
+
+
+def _audit(result: Result) -> list[Fact]:
+    if result.audit is None:
+        return []
+    said = {"pass": "passed", "warn": "warns", "fail": "failed", "not made": NONE}[result.audit.outcome]
+    made = sum(finding.outcome != "not made" for finding in result.audit.findings)
+    meaning = (
+        "Whether the log looks as if it was drawn from the control that the settings describe: all weights follow from"
+        " that control. A failed audit leaves no verdict. The tests are listed below."
+    )
+    state = {"warn": "watch", "fail": "alert"}.get(result.audit.outcome, "fine")
+    return [Fact("propensity audit", said, meaning, state, f"{made} of {len(result.audit.findings)} tests made")]
 
 
 def _rows(log: dict[str, Any]) -> Fact:

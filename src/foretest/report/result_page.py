@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from foretest.report.audit_list import alarm, checklist
 from foretest.report.bars import bars
 from foretest.report.blocks import Chart, Words, chart_of
 from foretest.report.charts.cap import cap_charts
@@ -16,7 +17,7 @@ from foretest.report.method import methods, references, settings_text
 from foretest.report.origin import origin
 from foretest.report.page import Download, bounded, fill
 from foretest.report.rows import absolute, arm_rows, estimator_rows, metric_rows, relative, strata_rows
-from foretest.report.words import assumption, guide, headline_reason, others, rests_on, sentence, things
+from foretest.report.words import assumption, guide, headline_reason, others, rests_on, sentence, things, trust
 from foretest.result import Metric, Result
 
 METRICS_SHOWN = 200  # rows of the table of metrics
@@ -53,6 +54,8 @@ def _page(
         "sentence": said,
         "hero": _hero(metric),
         "warning": _warning(result),
+        "alarm": alarm(result),
+        "audit": checklist(result),
         "more": _more(result, online=online),
         "remarks": _remarks(result, truth, online=online),
         "guide": guide(online=online),
@@ -76,15 +79,17 @@ def _page(
         ),
     }
     kind = "online A/B test" if online else "offline A/B test"
-    places = _places(online, bool(weights) or any(p["cap"] for p in parts), any(p["strata"] for p in parts))
+    cap = bool(weights) or any(p["cap"] for p in parts)
+    places = _places(online, result.audit is not None, cap, any(p["strata"] for p in parts))
     return fill("result.html", kind, f"{said} – Foretest", places, context, files, part=part)
 
 
-def _places(online: bool, cap: bool, strata: bool) -> list[tuple[str, str]]:
+def _places(online: bool, audit: bool, cap: bool, strata: bool) -> list[tuple[str, str]]:
     """What the navigation names."""
     if online:
         return [("health", "Health"), ("metrics", "Metrics"), ("arms", "Arms")]
-    places = [("health", "Health"), ("metrics", "Metrics"), ("estimators", "Estimators")]
+    places = [("health", "Health"), *[("audit", "Audit")] * audit, ("metrics", "Metrics")]
+    places.append(("estimators", "Estimators"))
     return places + [("cap", "Cap")] * cap + [("strata", "Strata")] * strata
 
 
@@ -108,10 +113,14 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
     remarks.append(("", rests_on(result)))
     if not online and (limits := assumption(result)):
         remarks.append(("quiet", limits))
+    if not online and (trusted := trust(result)):
+        remarks.append(("quiet", trusted))
     metric = next(iter(result.metrics.values()))
     estimate = metric.estimates[metric.headline or ""]
     if estimate.verdict == "insufficient":
         cure = "more log, a treatment closer to the control, or an estimator with bounded weights"
+        if alarm(result) is not None:
+            cure = "a control that is described as it served, and a log that holds what it showed; see the audit"
         remarks.append(("", "The numbers below are given as they are; no decision should rest on them. What helps:"
                         f" {'a longer test' if online else cure}."))  # fmt: skip
     said = sentence(*next(iter(result.metrics.items())), 0.0, online=online)
