@@ -24,7 +24,7 @@ from foretest.displays import Floats
 from foretest.engines import dispatch
 from foretest.errors import BadInput
 from foretest.estimators import Estimator, Sums
-from foretest.health import effective_positives, health, predicted_effective_positives
+from foretest.health import control_is_deterministic, effective_positives, health, predicted_effective_positives
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.bootstrap import resample_counts
@@ -57,7 +57,7 @@ from foretest.settings_file import read_settings
 from foretest.slot_marginals import counted_notes
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
-from foretest.verdict import are_few, decide, reasons_against
+from foretest.verdict import DETERMINISTIC, are_few, decide, reasons_against
 from foretest.weight_distribution import weight_distribution
 
 
@@ -170,6 +170,8 @@ class OfflineTest:
             )
         found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
         notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
+        if control_is_deterministic(aggregates):
+            notes.append(f"{DETERMINISTIC}.")
         each = each_treatment(aggregates) if aggregates.treatments else {}
         several = [Treatment(name, None, {}, health(held), audit(held)) for name, held in each.items()]
         return Result(
@@ -447,6 +449,7 @@ def _estimate(
     evidence: dict[str, Any] = {
         "rows": rows, "units": units, "positives": positives, "effective_positives": effective, "strata": strata,
         "unsupported": unsupported, "rewarded": aggregates.rewarded.seen, "predicted": predicted,
+        "deterministic": bool(control_is_deterministic(aggregates)),
     }  # fmt: skip
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
