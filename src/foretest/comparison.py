@@ -18,6 +18,7 @@ from foretest.inference.delta import std_error
 from foretest.inference.several import holm, normal_quantile, resampled_quantile, two_sided_p
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.result import Adjusted, Estimate, Metric, known
+from foretest.roles import DECREASE, GOAL
 from foretest.settings import BOUNDED
 from foretest.verdict import decide
 
@@ -149,11 +150,17 @@ def _simultaneous(
 
 
 def ranked(metrics: Mapping[str, Metrics]) -> list[str]:
-    """The names of treatments by the headline uplift of the first metric, the largest first, insufficient ones last."""
+    """The names of treatments by the headline uplift of the first goal, the best first, insufficient ones last."""
 
     def place(name: str) -> tuple[bool, float]:
-        metric = next(iter(metrics[name].values()))
+        metric = metrics[name][goal(metrics[name])]
         e = metric.estimates[metric.headline or ""]
-        return e.verdict == "insufficient", -(e.effect_size if e.effect_size is not None else -np.inf)
+        way = -1.0 if metric.role is not None and metric.role["direction"] == DECREASE else 1.0
+        return e.verdict == "insufficient", np.inf if e.effect_size is None else -way * e.effect_size
 
     return sorted(metrics, key=place)
+
+
+def goal(metrics: Mapping[str, Metric]) -> str:
+    """The metric that treatments are ranked by: the first goal, or the first where no roles are given."""
+    return next((name for name, metric in metrics.items() if metric.role is None or metric.role["role"] == GOAL), "")

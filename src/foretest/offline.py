@@ -15,6 +15,8 @@ from foretest.audit import FAIL, Audit, audit
 from foretest.audit.finding import AUDIT_FAILED
 from foretest.background import in_background
 from foretest.bias_decomposition import strata_with_bias
+from foretest.calibrated import refuse_unfit, with_calibrated
+from foretest.calibration_file import Calibration
 from foretest.cap_choice import choose_cap
 from foretest.cap_path import cap_path
 from foretest.comparison import compare, ranked
@@ -42,8 +44,9 @@ from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
-from foretest.provenance import inputs_of, public, rows_fingerprint, versions
+from foretest.provenance import files_read, inputs_of, public, rows_fingerprint, versions
 from foretest.result import Estimate, Metric, Result, Segment, Treatment, known
+from foretest.roles import MetricRole, roles_dict, with_roles
 from foretest.sample_pass import SampleFold
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
@@ -66,6 +69,7 @@ class OfflineTest:
     log: which column plays which role.
     control, treatment: policies; the control is the one that produced the log. Several treatments are a dict, by name.
     estimators: keys or objects; by default all that the columns and policies allow.
+    metrics: what a metric is for, by name: `MetricRole` objects, or the keys of a [metrics.NAME] table.
     analysis: the other keys of the settings file's [analysis] table, by name (cap, confidence_level, seed, …).
 
     >>> from foretest import Logged
@@ -88,6 +92,7 @@ class OfflineTest:
         control: Policy,
         treatment: Policy | Mapping[str, Policy],
         estimators: Any = None,
+        metrics: Mapping[str, Any] | None = None,
         **analysis: Any,
     ) -> None:
         treatments = named_treatments(treatment)
@@ -96,6 +101,7 @@ class OfflineTest:
             control=control,
             treatment=next(iter(treatments.values())),
             treatments=treatments,
+            metrics=metrics or {},
             analysis=Analysis().replace(**analysis, **({} if estimators is None else {"estimators": estimators})),
         )
 
@@ -130,15 +136,24 @@ class OfflineTest:
         threads: int | None = None,
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
+        calibration: Calibration | str | Path | None = None,
     ) -> Result:
         """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
-        from saved aggregates of this test, which are recognised by what they hold."""
+        from saved aggregates of this test, which are recognised by what they hold. With a `calibration` (or the file
+        that `foretest history` wrote) the calibrated estimates stand beside the plain ones."""
+        file = Path(calibration) if isinstance(calibration, str | Path) else None
+        calibration = Calibration.read(calibration) if isinstance(calibration, str | Path) else calibration
+        if calibration is not None:
+            refuse_unfit(calibration, lineup(self.settings)[0])
         source = open_source(log)
         aggregates, notes, r_max = self._aggregate(source, None, threads, batch_rows, progress)
-        result = self.analyse(aggregates, notes, r_max)
+        result = self.analyse(aggregates, notes, r_max, calibration)
         # saved aggregates have their value model: its log may be gone
         value_log = None if saved_files(source) else self.settings.analysis.value_log
-        return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=value_log))
+        inputs = inputs_of(log=log, value_log=value_log)
+        if file is not None:
+            inputs = {"inputs": inputs.get("inputs", {}) | {"calibration": files_read([file])}}
+        return dataclasses.replace(result, provenance=result.provenance | inputs)
 
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
@@ -247,7 +262,13 @@ class OfflineTest:
         choice = choose_cap(sample)
         return source, dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
 
-    def analyse(self, aggregates: Aggregates, notes: list[str], r_max: dict[str, float]) -> Result:
+    def analyse(
+        self,
+        aggregates: Aggregates,
+        notes: list[str],
+        r_max: dict[str, float],
+        calibration: Calibration | None = None,
+    ) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
         used = self.settings
@@ -261,12 +282,20 @@ class OfflineTest:
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
         each = each_treatment(aggregates)
         audits = {name: audit(held) for name, held in each.items()}
-        answers = {name: _metrics(held, plan.estimators, counts, r_max, audits[name]) for name, held in each.items()}
+        answers = {}
+        for name, held in each.items():
+            answers[name], said = _metrics(held, plan.estimators, counts, r_max, audits[name], calibration)
+            notes += said
         if len(each) > 1:
             answers = compare(each, answers, counts, r_max)
+        roles = self.settings.metrics
+        answers = {name: with_roles(held, roles) for name, held in answers.items()}
         tables = {name: segment_table(held, plan.estimators, counts) for name, held in each.items()}
         notes = list(dict.fromkeys([*notes, *(note for _, said in tables.values() for note in said)]))
-        segments = {name: [_audited_segment(s, audits[name]) for s in table] for name, (table, _) in tables.items()}
+        segments = {
+            name: [_audited_segment(segment, audits[name], roles) for segment in table]
+            for name, (table, _) in tables.items()
+        }
         several = _several(each, answers, audits, segments) if len(each) > 1 else []
         (metrics, *_), (found, *_), (first, *_) = answers.values(), audits.values(), segments.values()
         for m, name in enumerate(plan.metrics):
@@ -370,12 +399,16 @@ def _metrics(
     counts: Floats | None,
     r_max: Mapping[str, float],
     found: Audit,
-) -> dict[str, Metric]:
-    """Every metric's answers for one treatment, as far as the audit lets them stand."""
-    plan, metrics = aggregates.plan, {}
+    calibration: Calibration | None,
+) -> tuple[dict[str, Metric], list[str]]:
+    """Every metric's answers for one treatment, as far as the audit lets them stand, and notes."""
+    plan, metrics, notes = aggregates.plan, {}, []
     for m, name in enumerate(plan.metrics):
         chosen = [e for e in estimators if plan.weighs(e, m)]
         estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
+        if calibration is not None:
+            estimates, said = with_calibrated(estimates, aggregates, estimators, m, calibration)
+            notes += said
         estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
         agreement = slot_agreement(aggregates, chosen, m)
         estimates = with_reason(estimates, agreement)
@@ -384,7 +417,7 @@ def _metrics(
         slots = None if agreement is None else agreement.to_dict()
         control = control_of(aggregates, m, counts)
         metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, slots=slots)
-    return metrics
+    return metrics, notes
 
 
 def _several(
@@ -511,13 +544,13 @@ def _audited(estimate: Estimate, found: Audit) -> Estimate:
     )
 
 
-def _audited_segment(segment: Segment, found: Audit) -> Segment:
+def _audited_segment(segment: Segment, found: Audit, roles: Mapping[str, MetricRole]) -> Segment:
     metrics = {}
     for name, metric in segment.metrics.items():
         estimates = {label: _audited(estimate, found) for label, estimate in metric.estimates.items()}
         verdict = estimates[metric.headline or ""].verdict
         metrics[name] = dataclasses.replace(metric, estimates=estimates, verdict=verdict)
-    return dataclasses.replace(segment, metrics=metrics)
+    return dataclasses.replace(segment, metrics=with_roles(metrics, roles))
 
 
 def _ignored(found: Audit) -> list[str]:
@@ -564,5 +597,6 @@ def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": policy_settings(settings.control),
         TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
+        **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
         "analysis": {k: v for k, v in analysis.items() if v is not None},
     }

@@ -14,6 +14,7 @@ from foretest.errors import BadInput, choose, nearest
 
 if TYPE_CHECKING:
     from foretest.policies import Policy
+    from foretest.roles import MetricRole
 
 NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
 INTERVALS = ("bootstrap", "delta", "bernstein", "betting")
@@ -189,6 +190,7 @@ class Settings:
     analysis: Analysis = field(default_factory=Analysis)
     online: Online = field(default_factory=Online)
     treatments: Mapping[str, Policy] = field(default_factory=dict)  # by name, the first included
+    metrics: Mapping[str, MetricRole] = field(default_factory=dict)  # what a metric is for, where it is told
 
     def __post_init__(self) -> None:
         if not isinstance(self.log, LogColumns):
@@ -199,6 +201,10 @@ class Settings:
         for role in ("control", "treatment"):
             _check_policy(role, getattr(self, role))
         self._check_treatments()
+        if self.metrics:
+            from foretest.roles import checked_roles
+
+            object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:

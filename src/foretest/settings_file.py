@@ -44,7 +44,7 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Settings:
     """From the tables of a settings file; paths in them are relative to `folder`."""
-    refuse_unknown("the settings file", tables, ["log", "control", "treatment", "analysis", "online"])
+    refuse_unknown("the settings file", tables, ["log", "control", "treatment", "metrics", "analysis", "online"])
     for name in ("log", "control", "treatment"):
         if name not in tables:
             raise BadInput(f"the table [{name}] is missing: {_PURPOSE[name]}.")
@@ -62,6 +62,7 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
         control=policy_from_table("[control]", tables["control"]),
         treatment=next(iter(treatments.values())),
         treatments=treatments,
+        metrics=tables.get("metrics", {}),
         analysis=_build("[analysis]", Analysis, analysis),
         online=_build("[online]", Online, tables.get("online", {})),
     )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from io import StringIO
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
+
+from foretest.holds import is_fragile, judged
 
 if TYPE_CHECKING:
     from foretest.audit.finding import Audit
@@ -104,6 +107,7 @@ def agreement_table(agreement: Agreement) -> Group:
             table.add_row("", *(Text(span, style="dim") for span in spans))
         parts += [Text(), table]
         parts += [Text(line, style="dim") for line in _below_the_table(rows)]
+        parts += [Text(line) for line in _learned(agreement, metric)]
     parts += [Text(f"propensity audit FAILED: {name}", style="bold red") for name in agreement.failed_audits]
     parts += [Text(f"failed: {f['name']}: {f['error']}", style="red") for f in agreement.failures]
     return Group(*parts)
@@ -122,6 +126,15 @@ def _below_the_table(rows: dict[str, dict[str, float | None]]) -> list[str]:
             said = percent(row["bias"], sign=True), percent(row["rmse"]), percent(row["coverage"])
             lines.append(f"  {label}: {', '.join(said)}")
     return lines
+
+
+def _learned(agreement: Agreement, metric: str) -> list[str]:
+    """What the tests say of unsupported parts, and which estimator came closest."""
+    from foretest.recommendation import learned_sentence, sentence
+
+    lines = [learned_sentence(label, found) for label, found in agreement.calibration_details.get(metric, {}).items()]
+    told = agreement.recommendation(metric)
+    return lines + ([] if told is None else [sentence(told)])
 
 
 def _figure(value: float | None) -> str:
@@ -192,8 +205,11 @@ def _health(result: Result) -> Table:
 
 def treatments_table(result: Result) -> list[Any]:
     """All treatments, ranked, a table a metric: the headline's uplift, intervals that hold at once, Holm's verdicts."""
+    from foretest.comparison import goal
+
     level = result.settings["analysis"]["confidence_level"]
     order = sorted(result.treatments, key=lambda t: t.rank or 0)
+    ranked_by = goal(result.metrics)
     parts: list[Any] = []
     for name in result.metrics:
         table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
@@ -221,7 +237,7 @@ def treatments_table(result: Result) -> list[Any]:
         parts += [
             Text()
             if parts
-            else Text.assemble((f"{len(order)} treatments", "bold"), f", ranked by their uplift in {name}")
+            else Text.assemble((f"{len(order)} treatments", "bold"), f", ranked by their uplift in {ranked_by}")
         ]
         parts += [Text(f"{name}, {headline}", style="bold"), table]
     first = next(iter(result.treatments)).name
@@ -307,10 +323,26 @@ def p_value(p: float) -> str:
     return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
 
 
+def _role(metric: Metric) -> list[Text]:
+    """What the verdict means to the metric's role."""
+    if metric.role is None:
+        return []
+    way = "higher is better" if metric.role["direction"] == "increase" else "lower is better"
+    lines = [Text(f"  {way}: {metric.role['outcome']}", style="dim")]
+    if "guardrail" in metric.role:
+        word = metric.role["guardrail"]
+        style = {"pass": "green", "fail": "bold red"}.get(word, "yellow")
+        margin = percent(metric.role["margin"])
+        lines.append(Text.assemble("  guardrail: ", (word, style), f" (it may get worse by less than {margin})"))
+    return lines
+
+
 def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> list[Any]:
     c, level = metric.control, result.settings["analysis"]["confidence_level"]
     head = Text.assemble(
-        (name, "bold"), f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display"
+        (name, "bold"),
+        "" if metric.role is None else f" ({metric.role['role']})",
+        f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
     )
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", width=1)
@@ -327,13 +359,24 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
             number(e.treatment),
             percent(e.rel_effect_size, sign=True),
             span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
-            Text(e.verdict, style=_STYLES[e.verdict]),
+            Text(e.verdict + (" ~" if is_fragile(e) else ""), style=_STYLES[e.verdict]),
         )
     if truth is not None:
         table.add_row(
             "", Text("the truth", style="cyan"), "", percent(truth, sign=True), "", Text("simulated", style="cyan")
         )
-    return [head, table, *_detectable(name, result), *_reasons(metric.estimates)]
+    return [head, table, *_role(metric), *_detectable(name, result), *_robustness(metric), *_reasons(metric.estimates)]
+
+
+def _robustness(metric: Metric) -> list[Text]:
+    """What undoes the headline's verdict, and what the mark means where another estimator has it."""
+    fragile = [label for label, e in metric.estimates.items() if is_fragile(e)]
+    headline = metric.estimates.get(metric.headline or "")
+    said = None if headline is None else judged(headline)
+    lines = [] if said is None else wrap(said, 78)
+    if fragile and fragile != [metric.headline]:
+        lines.append("~ fragile: the sensitivity band does not exclude 0")
+    return [Text(f"  {line}", style="dim") for line in lines]
 
 
 def _online_head(result: Result) -> Group:

@@ -11,8 +11,10 @@ from cyclopts import Parameter
 from foretest.cli.application import app
 from foretest.cli.options import (
     AUDIT,
+    GUARDRAIL,
     VERDICTS,
     AsJson,
+    CalibrationFile,
     Engine,
     FailOnAll,
     FailOnAudit,
@@ -45,6 +47,7 @@ def run(
     json: AsJson = False,
     figures: Figures = False,
     fail_on: FailOnAll = "",
+    calibration: CalibrationFile = None,
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
@@ -53,14 +56,14 @@ def run(
     Takes saved aggregates too, which know their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    wanted = verdicts(fail_on, (*VERDICTS, AUDIT))
+    wanted = verdicts(fail_on, (*VERDICTS, AUDIT, GUARDRAIL))
     source = log_or_sql("run", log, sql, engine)
     refuse_threads(threads)
     refuse_place(out)
     refuse_figures(figures, out)
     test = configured_test("run", source, config, analysis)
     with progress_bar() as progress:
-        result = test.run(source, threads=threads, progress=progress)
+        result = test.run(source, threads=threads, progress=progress, calibration=calibration)
     return deliver(result, out, json, wanted, figures)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foretest.audit.finding import FAIL, NOT_MADE, PASS, WARN, Audit
+from foretest.report.blocks import typeset
 from foretest.report.digits import chance
 from foretest.result import Result
 
@@ -58,4 +59,4 @@ def _lead(audit: Audit) -> str:
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return typeset(f"{text[:1].upper()}{text[1:]}.")

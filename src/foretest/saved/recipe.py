@@ -23,6 +23,7 @@ from foretest.lineup import lineup
 from foretest.plan import Plan
 from foretest.policies.base import Policy, policy_columns, policy_settings
 from foretest.provenance import fingerprint
+from foretest.roles import roles_dict
 from foretest.settings import AUTO, TREATMENT, Analysis, LogColumns, Settings, with_cap
 from foretest.value_model import Encoder, ValueModel
 
@@ -117,6 +118,7 @@ class Recipe:
             treatment=treatments[self.treatments[0]],
             treatments=treatments,
             analysis=Analysis(**tables["analysis"]),
+            metrics=tables.get("metrics", {}),
         )
 
     def plan(self, name: str, settings: Settings) -> Plan:
@@ -238,6 +240,7 @@ def tables_of(settings: Settings) -> Tables:
             for name, role in _treatment_roles(list(settings.treatments)).items()
         },
         "analysis": analysis,
+        **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
     }
     return {
         name: {key: described(value) for key, value in table.items() if value is not None and value != ()}
@@ -324,6 +327,8 @@ def _flat(tables: Tables) -> dict[str, Any]:
     """Settings by the name a reader knows them by, without what may change."""
     named: dict[str, Any] = {}
     for table, settings in tables.items():
+        if table == "metrics":  # roles are for the reading
+            continue
         for key, value in settings.items():
             if table != "analysis":
                 named[f"[{table}] {key}"] = value
