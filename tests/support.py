@@ -10,6 +10,7 @@ import pyarrow as pa
 
 import foretest as ft
 
+SLOT_KEYS = ("iips", "rips", "slot-ncis-adaptive")
 SCORES = {"control": ft.PlackettLuce(scores="control_scores"), "treatment": ft.PlackettLuce(scores="treatment_scores")}
 
 
@@ -42,6 +43,8 @@ class SmallLog:
         rate = np.clip(self.value * (1.0 + 0.5 * (self.rankings[self.shown, 0] == 0)), 0.0, 0.9)
         self.click = (g.random(rows) < rate).astype(float)
         self.revenue = self.click * np.exp(g.normal(size=rows))
+        # which slot earned it: a click one of them, revenue all, in different shares
+        self.shares = {"click": np.eye(k)[g.integers(0, k, rows)], "revenue": g.dirichlet(np.ones(k), rows)}
 
     @property
     def log_w(self) -> np.ndarray:
@@ -59,10 +62,16 @@ class SmallLog:
             "ranking": pa.array(self.rankings[self.shown].tolist(), pa.list_(pa.int32())),
             "control_scores": pa.array(self.control.tolist(), pa.list_(pa.float64())),
             "treatment_scores": pa.array(self.treatment.tolist(), pa.list_(pa.float64())),
+            "slot_click": self.slots("click", self.click),
+            "slot_revenue": self.slots("revenue", self.revenue),
             **extra,
         }
         table = pa.table(columns)
         return table if order is None else table.take(order)
+
+    def slots(self, metric: str, r: np.ndarray) -> pa.Array:
+        """The list column that shares the rewards `r` out among the slots."""
+        return pa.array((self.shares[metric] * r[:, None]).tolist(), pa.list_(pa.float64()))
 
     # -- weights --------------------------------------------------------------------------------------------------
 
@@ -86,8 +95,37 @@ class SmallLog:
         c = np.exp(low)
         return np.minimum(np.exp(self.log_w), c) / np.minimum(t, c[:, None] * p).sum(axis=1)
 
-    def weights(self, key: str, cap: float, bound: float, capping: str = "max") -> np.ndarray:
+    def marginals(self, log_prob: np.ndarray) -> np.ndarray:
+        """P(item in slot) of every row, summed over all rankings: rows × slots × items."""
+        shows = self.rankings[:, :, None] == np.arange(self.m)
+        return np.einsum("ra,aki->rki", np.exp(log_prob), shows)
+
+    def slot_weights(self, key: str, bound: float) -> np.ndarray:
+        """h_k of every row, rows × slots."""
+        at, shown = np.arange(self.rows), self.rankings[self.shown]
+        if key == "rips":
+
+            def prefixes(log_prob: np.ndarray) -> np.ndarray:
+                same = [(self.rankings[None, :, :k] == shown[:, None, :k]).all(axis=2) for k in range(1, self.k + 1)]
+                return np.stack([(np.exp(log_prob) * s).sum(axis=1) for s in same], axis=1)
+
+            return prefixes(self.log_t) / prefixes(self.log_p)
+        t, p = self.marginals(self.log_t), self.marginals(self.log_p)
+        w = np.stack([t[at, k, shown[:, k]] / p[at, k, shown[:, k]] for k in range(self.k)], axis=1)
+        if key == "iips":
+            return w
+        low, high = np.full(w.shape, -60.0), np.full(w.shape, np.log(bound) + 1e-12)
+        for _ in range(200):
+            c = np.exp((low + high) / 2)
+            fits = c <= bound * np.minimum(t, c[:, :, None] * p).sum(axis=2)
+            low, high = np.where(fits, np.log(c), low), np.where(fits, high, np.log(c))
+        c = np.exp(low)
+        return np.minimum(w, c) / np.minimum(t, c[:, :, None] * p).sum(axis=2)
+
+    def weights(self, key: str, cap: float, bound: float, capping: str = "max", metric: str = "click") -> np.ndarray:
         """h of every row, as the estimator's table has it."""
+        if key in SLOT_KEYS:
+            return (self.slot_weights(key, bound) * self.shares[metric]).sum(axis=1)
         if key in ("is", "nis", "dr"):
             return np.exp(self.log_w)
         if key in ("cis", "ncis", "piece-ncis"):
@@ -122,7 +160,9 @@ class SmallLog:
 def build_test(
     estimators: Any = None, *, metrics: tuple[str, ...] = ("click",), unit: str | None = "user", **analysis: Any
 ) -> ft.OfflineTest:
-    """An offline test of a SmallLog, strata and V(x) from columns."""
+    """An offline test of a SmallLog, strata and V(x) from columns; slots are read where an estimator is by slot."""
     settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", **analysis}
-    columns = ft.LogColumns(rewards=metrics, unit=unit, ranking="ranking", id="id")
+    by_slot = any(getattr(e, "key", e) in SLOT_KEYS for e in estimators or ())
+    slots = {name: f"slot_{name}" for name in metrics} if by_slot else None
+    columns = ft.LogColumns(rewards=metrics, unit=unit, ranking="ranking", id="id", slot_rewards=slots)
     return ft.OfflineTest(log=columns, **SCORES, estimators=estimators, **settings)

@@ -41,6 +41,7 @@ scores = "treatment_scores"
 n_resamples = 50
 """
 REVENUE = SETTINGS.replace('["click"]', '["revenue"]')
+SLOTS = REVENUE.replace("unit =", 'slot_rewards = {revenue = "slots"}\nunit =')
 IDS = SETTINGS.replace('ranking = "ranking"', 'ranking = "shown"\ncandidates = "items"')
 
 
@@ -64,7 +65,8 @@ GREEDY = control('policy = "epsilon-greedy"\nscores = "control_scores"\nepsilon 
 
 HERE = Path("log.parquet")
 NAMES = (
-    "click, revenue, user, ranking, shown, items, names, control_scores, treatment_scores, prob, log_prob, country, v"
+    "click, revenue, user, ranking, shown, items, names, control_scores, treatment_scores, prob, log_prob, country, v,"
+    " slots"
 )
 POSITIONS = (
     "A ranking holds distinct positions into the row's lists, from 0, best slot first; if these are item ids, name the"
@@ -74,7 +76,7 @@ ALL_IDS = "A ranking holds distinct ids of the row's candidates, best slot first
 FILL = "Every row needs one: fill it, or leave the row out."
 FINITE = "Every row needs a finite number: mend it, or leave the row out."
 SCORES = "Scores must be finite: leave an item that may not be shown out of the lists."
-ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive"
+ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive"
 POLICIES = "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, logged, mixture"
 
 
@@ -94,6 +96,7 @@ def columns(rows: int = ROWS) -> dict[str, list[Any]]:
         "log_prob": [-1.0] * rows,
         "country": ["fr", "de"] * (rows // 2),
         "v": [0.1] * rows,
+        "slots": [[0.5 * (i % 3), 0.5 * (i % 3)] for i in range(rows)],
     }
 
 
@@ -164,12 +167,12 @@ BAD_SETTINGS = {
     "unknown key of the log": (
         SETTINGS.replace("unit =", "units ="),
         "[log] has an unknown key 'units'. Did you mean 'unit'? Known: rewards, unit, ranking, candidates, id, date,"
-        " features.",
+        " features, slot_rewards.",
     ),
     "a key in the wrong table": (
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
-        " date, features.",
+        " date, features, slot_rewards.",
     ),
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),
@@ -249,6 +252,31 @@ BAD_SETTINGS = {
         "point-ncis-adaptive cannot run: the control is a logged policy, and the pointwise normaliser prices rankings"
         " that were not shown: it needs the control's scores (a plackett-luce, thurstone, mallows or epsilon-greedy"
         " policy). With these settings these can: is, nis, cis, ncis, piece-ncis.",
+    ),
+    "slots that are no table": (
+        SETTINGS.replace("unit =", 'slot_rewards = "slots"\nunit ='),
+        "[log] slot_rewards = 'slots': expected a list column for each metric, as in {click = \"slot_click\"}.",
+    ),
+    "slots of no reward": (
+        SETTINGS.replace("unit =", 'slot_rewards = {clik = "slots"}\nunit ='),
+        "[log] slot_rewards names 'clik', which is no reward. Did you mean 'click'? The rewards are: click.",
+    ),
+    "by slot without slots": (
+        analysis('estimators = ["cis", "slot-ncis-adaptive"]'),
+        "slot-ncis-adaptive cannot run: it needs to know which slot earned the reward: name the list column that says"
+        ' it, as in [log] slot_rewards = {click = "slot_click"}. With these settings these can: is, nis, cis, ncis,'
+        " point-ncis, point-ncis-adaptive.",
+    ),
+    "by slot for a metric without slots": (
+        analysis('estimators = ["iips", "rips"]', SLOTS.replace('["revenue"]', '["revenue", "click"]')),
+        "iips, rips cannot run for click: the log does not say which slot earned it. Name its list column in [log]"
+        " slot_rewards, or list another estimator.",
+    ),
+    "by slot with a logged control": (
+        analysis('estimators = ["rips"]', LOGGED.replace("unit =", 'slot_rewards = {click = "slots"}\nunit =')),
+        "rips cannot run: the control is a logged policy, and weights by slot price items that were not shown: it needs"
+        " the control's scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy). With these settings"
+        " these can: is, nis, cis, ncis.",
     ),
     "r_max of no reward": (
         analysis("r_max = {clik = 1}"),
@@ -461,6 +489,15 @@ BAD_COLUMNS = {
         SETTINGS.replace("unit =", 'date = "contry"\nunit ='),
         "no column 'contry'. Did you mean 'country'? Expected a column; the log has: " + NAMES,
     ),
+    "missing slots": (
+        SLOTS.replace('"slots"', '"slot"'),
+        "no column 'slot'. Did you mean 'slots'? Expected a list of numbers (what each slot earned); the log has: "
+        + NAMES,
+    ),
+    "slots that are no list": (
+        SLOTS.replace('"slots"', '"v"'),
+        "column 'v' is double, expected a list of numbers (what each slot earned). Convert it, or name another column",
+    ),
     "text as reward": (
         SETTINGS.replace('"click"', '"user"'),
         "column 'user' is string, expected a number or bool column (a reward). Convert it, or name another column",
@@ -522,6 +559,31 @@ def test_column_twice(refuse: Refuse) -> None:
 
 # settings, what stands in the rows at fault, column of the fault, what is wrong, what to do
 BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
+    "slots of another length": (
+        SLOTS, {"slots": [1.0]}, "slots", "the list has length 1, but the row shows 2 items",
+        "Give one number for each shown slot, in the ranking's order, 0 where it earned nothing.",
+    ),
+    "slots of another sum": (
+        SLOTS, {"revenue": 3.0, "slots": [1.0, 0.5]}, "slots", "the slots sum to 1.5, but the reward 'revenue' is 3",
+        "The slots must share out the row's whole reward: mend them, or take slot_rewards out of [log].",
+    ),
+    "slots of a row without reward": (
+        SLOTS, {"revenue": 0.0, "slots": [0.0, 1e-9]}, "slots",
+        "the slots sum to 1e-09, but the reward 'revenue' is 0",
+        "The slots must share out the row's whole reward: mend them, or take slot_rewards out of [log].",
+    ),
+    "negative slots": (
+        SLOTS, {"revenue": 1.0, "slots": [2.0, -1.0]}, "slots", "the reward of a slot is negative (-1)",
+        "Rewards must be 0 or more: split gains and losses into two metrics.",
+    ),
+    "slots with NaN": (
+        SLOTS, {"slots": [NAN, 1.0]}, "slots", "the reward of a slot is NaN or infinite",
+        "Every slot needs a finite number, 0 where it earned nothing.",
+    ),
+    "slots with a null": (
+        SLOTS, {"slots": [None, 1.0]}, "slots", "the list holds a null",
+        "Every entry needs a value: fill it, or leave the row out.",
+    ),
     "null reward": (SETTINGS, {"click": None}, "click", "the value is null", FILL),
     "NaN reward": (REVENUE, {"revenue": NAN}, "revenue", "the reward is NaN", FINITE),
     "infinite reward": (REVENUE, {"revenue": INF}, "revenue", "the reward is infinite", FINITE),

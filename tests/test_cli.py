@@ -339,7 +339,8 @@ MISTAKES: dict[tuple[str, ...], str] = {
     " names its files itself, as in FROM 'log.parquet'.",
     ("run", "up.parquet"): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
     ("run", "up.parquet", "-c"): "-c needs a value. See foretest run --help.",
-    (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into float. See foretest run --help.',
+    (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
+    " See foretest run --help.",
     (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown verdict. Did you mean 'negative'? Known: negative,"
     " neutral, insufficient, audit.",
     (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown verdict. Known: negative, neutral, insufficient,"

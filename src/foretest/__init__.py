@@ -14,7 +14,21 @@ if TYPE_CHECKING:
     from foretest.arrow_lists import Ragged
     from foretest.displays import Displays
     from foretest.errors import BadInput
-    from foretest.estimators import CIS, DR, IS, NCIS, NIS, AdaptivePointNCIS, Estimator, PieceNCIS, PointNCIS, Sums
+    from foretest.estimators import (
+        CIS,
+        DR,
+        IIPS,
+        IS,
+        NCIS,
+        NIS,
+        RIPS,
+        AdaptivePointNCIS,
+        AdaptiveSlotNCIS,
+        Estimator,
+        PieceNCIS,
+        PointNCIS,
+        Sums,
+    )  # fmt: skip
     from foretest.offline import OfflineTest
     from foretest.online import OnlineTest
     from foretest.policies import EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone
@@ -31,10 +45,13 @@ _HOME = {
     "estimators": [
         "CIS",
         "DR",
+        "IIPS",
         "IS",
         "NCIS",
         "NIS",
+        "RIPS",
         "AdaptivePointNCIS",
+        "AdaptiveSlotNCIS",
         "Estimator",
         "PieceNCIS",
         "PointNCIS",
@@ -54,10 +71,13 @@ _MODULE = {name: module for module, names in _HOME.items() for name in names}
 __all__ = [
     "CIS",
     "DR",
+    "IIPS",
     "IS",
     "NCIS",
     "NIS",
+    "RIPS",
     "AdaptivePointNCIS",
+    "AdaptiveSlotNCIS",
     "Analysis",
     "BadInput",
     "Capped",

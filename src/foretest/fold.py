@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from foretest.aggregates import Aggregates
 from foretest.audit.context import sampled_context
 from foretest.audit.draws import draw_from_control, drawn_columns, shown_columns
-from foretest.displays import Displays, Floats
+from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput
 from foretest.estimators import DR
 from foretest.kept_rows import Columns, KeptRows
@@ -23,10 +23,11 @@ from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISP
 from foretest.point_path import path_columns
 from foretest.scaled import ScaledSums, add_padded
 from foretest.segments import SegmentSums
+from foretest.slot_weights import SlotWeighting, slot_prices
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
-from foretest.weights import PointWeights, Uncapped, Weighting, all_log_weights
+from foretest.weights import PointWeights, Uncapped, Weighting, all_log_weights, of_metric
 
 
 @dataclass
@@ -160,7 +161,7 @@ class Fold:
             some = np.flatnonzero(rewards[:, m])
             r, at = rewards[some, m], bucket[rewarded[some]]
             sums = self.state["hr"][weighting, m]
-            hr = sums.scaled(log_h[some]) * r
+            hr = sums.scaled(of_metric(log_h, m)[some]) * r
             sums.add("hr", np.bincount(at, weights=hr, minlength=buckets))
             sums.add("hr2", np.square(hr).sum())
             sums.add("hrr", (hr * r).sum())
@@ -178,12 +179,14 @@ class Fold:
             some = np.flatnonzero(rewards[:, m])
             r, sums = rewards[some, m], self.state["hr"][weighting, m]
             h, capped, below = (
-                np.exp(log[some] - sums.log_unit) for log in (point.log_h, point.log_capped, point.log_below)
+                np.exp(of_metric(log, m)[some] - sums.log_unit)
+                for log in (point.log_h, point.log_capped, point.log_below)
             )
+            known = of_metric(sliced, m)[some]
             terms = {
                 "t": (h - capped) * r,
-                "slice": np.where(sliced[some], (capped - below) * r, 0.0),
-                "slice_expected": np.where(sliced[some], point.slice[some] * below * r, 0.0),
+                "slice": np.where(known, (capped - below) * r, 0.0),
+                "slice_expected": np.where(known, of_metric(point.slice, m)[some] * below * r, 0.0),
             }
             for name, term in terms.items():
                 sums.add(name, np.bincount(bucket[some], weights=term, minlength=len(self.state["n"])))
@@ -237,15 +240,25 @@ class Fold:
         columns["log_w"] = log_w[rewarded]
         columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
         columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
+        earned = {m: lists.take(rewarded) for m, lists in rows.slots.items()}
+        bounds = plan.slot_bounds
         normaliser = plan.normaliser.for_batch(displays)
+        prices = None if bounds is None else slot_prices(displays, log_w[rewarded], normaliser, bounds)
         for i, weighting in enumerate(plan.point_weightings):
-            points[weighting] = point = weighting.of_rewarded(log_w[rewarded], displays, normaliser)
+            if isinstance(weighting, SlotWeighting):
+                point = weighting.of_slots(log_w[rewarded], displays, normaliser, prices, earned, len(plan.metrics))
+            else:
+                point = weighting.of_rewarded(log_w[rewarded], displays, normaliser)
+            points[weighting] = point
             s["unsupported"][weighting] += int(point.unsupported.sum())
             s["approximate"][weighting] += int(point.approximate.sum())
             self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
-            self._add_unsupported(weighting, point, rewards, bucket[rewarded])
+            if weighting.banded:
+                self._add_unsupported(weighting, point, rewards, bucket[rewarded])
             columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
             columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
+            if weighting.by_slot:
+                columns[f"log_capped:{i}"] = point.log_capped
         keep = s["rewarded"].below(columns["unit"])
         kept = {name: column[keep] for name, column in columns.items()}
         if len(keep) < len(rewarded):
@@ -273,15 +286,18 @@ def priced(aggregates: Aggregates) -> Aggregates:
     sample = aggregates.sample
     kept = sample.columns()
     if kept and sample.displays:
-        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0])}]
+        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0], kept["unit"])}]
     sample.displays = []
     return aggregates
 
 
-def _draws(plan: Plan, displays: Displays) -> Columns:
+def _draws(plan: Plan, displays: Displays, unit: Hashes) -> Columns:
     """What the audit keeps; log w of rankings drawn from both policies, and q(x) at the cap."""
     a, control = plan.settings.analysis, plan.settings.control
     columns = shown_columns(control, displays)
+    if plan.settings.log.unit is None and plan.settings.log.id is None:
+        # equal rows have equal keys, and must not share their draws: they would err together
+        displays = replace(displays, identity=unit, key_columns=None)
     if not getattr(control, "can_draw", True):
         return columns
     half = SAMPLE_DRAWS // 2

@@ -53,13 +53,14 @@ def effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> 
 
 
 def predicted_effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> float | None:
-    """n_eff* = [(Σr)²/Σr²]/(mean of E_p[h²|x] over rewarded rows, weighted by r²); None for what is not pointwise.
+    """n_eff* = [(Σr)²/Σr²]/(mean of E_p[h²|x] over rewarded rows, weighted by r²); None for what is not pointwise, and
+    for weights by slot, which have no such mean.
 
     What (Σhr)²/Σ(hr)² would be on average over the rankings that the control might have shown: it sees the heavy rows
     that this log happens not to hold. Of more than 2^17 rewarded rows the mean is over those kept, the smallest by
     hash. Rows without support, of weight 0, are no part of it.
     """
-    if weighting not in aggregates.plan.point_weightings:
+    if weighting not in aggregates.plan.point_weightings or weighting.by_slot:
         return None
     kept, at = aggregates.rewarded.columns(), aggregates.plan.point_weightings.index(weighting)
     if not kept:

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ from foretest.aggregates import Aggregates
 from foretest.agreement import DECISIONS, Pairs, figures
 from foretest.arms import Arms
 from foretest.audit.finding import FAIL
+from foretest.calibration import CALIBRATED
+from foretest.calibration_file import Calibration
 from foretest.displays import Floats
 from foretest.errors import BadInput
+from foretest.estimators import HEADLINES
+from foretest.history_calibration import calibrate, unsupported_record
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import relative_uplift
 from foretest.lineup import lineup
@@ -25,12 +30,14 @@ from foretest.manifest import Entry, Manifest, read_manifest
 from foretest.offline import OfflineTest, settings_dict
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
 from foretest.provenance import files_of, files_read, public, versions
+from foretest.recommendation import recommend
 from foretest.result import finite, html_text, json_text, write_whole
+from foretest.settings import Settings
 from foretest.settings_file import read_settings
 from foretest.sources import LogFiles, open_source
 
 SCHEMA = 1
-_CACHE = "history-3"  # what is kept of a test; another layout has another name
+_CACHE = "history-5"  # what is kept of a test; another layout has another name
 
 Progress = Callable[[str, int | None, int], None]
 
@@ -46,6 +53,8 @@ class Agreement:
     confidence_level: float | None = None  # of the intervals, where all tests have one
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)  # by the name of the settings file
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
+    calibration: Calibration | None = None  # what the tests say of unsupported parts
+    calibration_details: dict[str, dict[str, Any]] = field(default_factory=dict)  # by metric and estimator
 
     def to_dict(self) -> dict[str, Any]:
         """The content of agreement.json; the top level is the first metric's."""
@@ -57,8 +66,15 @@ class Agreement:
                 "confidence_level": self.confidence_level,
                 "tests": [_entry_of(test, first) for test in self.tests],
                 "table": self.tables[first] if first is not None else {},
+                "calibration": self.calibration_details.get(first or "", {}),
+                "recommendation": self.recommendation(first),
                 "metrics": {
-                    name: {"tests": [_entry_of(test, name) for test in self.tests], "table": table}
+                    name: {
+                        "tests": [_entry_of(test, name) for test in self.tests],
+                        "table": table,
+                        "calibration": self.calibration_details.get(name, {}),
+                        "recommendation": self.recommendation(name),
+                    }
                     for name, table in self.tables.items()
                 },
                 "failures": [{name: public(text) for name, text in failure.items()} for failure in self.failures],
@@ -67,6 +83,12 @@ class Agreement:
             }
         )
         return document
+
+    def recommendation(self, metric: str | None) -> dict[str, Any] | None:
+        """Which estimator, and which bound on its weights, came closest to online."""
+        parts = [test["metrics"][metric] for test in self.tests if metric in test["metrics"]]
+        headline = next((key for key in HEADLINES if key in self.tables.get(metric or "", {})), None)
+        return recommend(parts, headline)
 
     @property
     def failed_audits(self) -> list[str]:
@@ -89,8 +111,8 @@ class Agreement:
         return agreement_html(self)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Vega-Lite specifications by name: `correlation`, and for each estimator `decisions-…`; those of metrics other
-        than the first end in the metric's name."""
+        """Vega-Lite specifications by name: `correlation`, for each estimator `decisions-…`, and for each that is
+        calibrated `calibration-…` and `gamma-…`; those of metrics other than the first end in the metric's name."""
         from foretest.report.figures import agreement_figures
 
         return agreement_figures(self.to_dict())
@@ -136,10 +158,22 @@ def run_history(
     levels = {read_settings(entry.settings).analysis.confidence_level for entry in listed.tests}
     level = levels.pop() if len(levels) == 1 else None
     worked = [entry for entry in listed.tests if entry.name in {test["name"] for test in tests}]
+    tests, calibration, details = calibrate(tests, [_settings_with(entry, analysis or {}) for entry in worked])
     return Agreement(
         tests, failures, agreement_tables(tests, listed), reused, level, _settings_of(worked),
-        _provenance(worked, manifest),
+        _provenance(worked, manifest), calibration, details,
     )  # fmt: skip
+
+
+def _settings_with(entry: Entry, analysis: Mapping[str, Any]) -> Settings:
+    """A test's settings, without segments: agreement is about whole tests."""
+    settings = read_settings(entry.settings)
+    if len(settings.treatments) > 1:
+        raise BadInput(
+            f"{entry.settings} names several treatments, and a test of a history has one: give each test settings of"
+            " its own, with one [treatment]."
+        )
+    return replace(settings, analysis=settings.analysis.replace(**analysis), log=replace(settings.log, segments=()))
 
 
 def _settings_of(entries: list[Entry]) -> dict[str, dict[str, Any]]:
@@ -200,38 +234,38 @@ def _width(estimate: dict[str, Any]) -> float | None:
 
 
 def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
-    part = test["metrics"].get(metric, {"online": None, "offline": {}, "noise": {}})
-    return {"name": test["name"], "audit": test.get("audit"), **part}
+    nothing: dict[str, Any] = {"online": None, "offline": {}, "noise": {}, "unsupported": {}, "bounds": None}
+    part = test["metrics"].get(metric, nothing)
+    return {"name": test["name"], "date": test["date"], "audit": test.get("audit"), **part}
 
 
 def _outcome(
     entry: Entry, analysis: Mapping[str, Any], cache: Path | None, threads: int | None
 ) -> tuple[dict[str, Any], bool]:
     """A test's results, from the cache where its content is known; was it?"""
-    settings = read_settings(entry.settings)
-    if len(settings.treatments) > 1:
-        raise BadInput(
-            f"{entry.settings} names several treatments, and a test of a history has one: give each test settings of"
-            " its own, with one [treatment]."
-        )
-    # agreement is about whole tests
-    settings = replace(settings, analysis=settings.analysis.replace(**analysis), log=replace(settings.log, segments=()))
+    settings = _settings_with(entry, analysis)
     place = None if cache is None else cache / f"{_content_key(entry, settings.analysis.value_log, analysis)}.json"
     if place is not None and place.exists():
         try:
             known = json.loads(place.read_text(encoding="utf-8"))
-            return {"name": entry.name, "metrics": known["metrics"], "audit": known["audit"]}, True
+            return _dated(entry, {name: known[name] for name in ("metrics", "audit", "days")}), True
         except (ValueError, KeyError):
             pass  # cut short by a full disk or a kill: found again below
-    found = _both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads)
-    outcome = {"name": entry.name, **finite(found)}
+    found = finite(_both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads))
     if place is not None:
-        write_whole(place, json.dumps(outcome, allow_nan=False))
-    return outcome, False
+        write_whole(place, json.dumps({"name": entry.name, **found}, allow_nan=False))
+    return _dated(entry, found), False
+
+
+def _dated(entry: Entry, found: dict[str, Any]) -> dict[str, Any]:
+    """A test with the day it began, as the manifest says or the logs show, and the last day of its logs."""
+    first, last = (found["days"][0], found["days"][-1]) if found["days"] else (None, None)
+    dates = {"date": entry.date or first, "last_date": last}
+    return {"name": entry.name, **dates, "metrics": found["metrics"], "audit": found["audit"]}
 
 
 def _both(offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int | None) -> dict[str, Any]:
-    """Offline from the control's log, online from both, the noise they share, and the audit of that log."""
+    """Offline from the control's log, online from both, the noise they share, the audit of that log, and the days."""
     aggregates, notes, r_max = offline.aggregate(str(entry.control), threads=threads)
     before = offline.analyse(aggregates, notes, r_max)
     arms = online.arms(str(entry.control), str(entry.treatment), threads=threads)
@@ -247,8 +281,37 @@ def _both(offline: OfflineTest, online: OnlineTest, entry: Entry, threads: int |
             "online": asdict(after.metrics[name].estimates[KEY]),
             "offline": {label: asdict(estimate) for label, estimate in before.metrics[name].estimates.items()},
             "noise": _noise(aggregates, arms, m, counts),
+            "unsupported": _unsupported(aggregates, arms, m, counts),
+            "bounds": _along_bounds(before.metrics[name].cap_path),
         }
-    return {"metrics": found, "audit": None if before.audit is None else before.audit.outcomes()}
+    days = sorted({day for arm in arms for day in arm.rows_by_day if _is_day(day)})
+    audited = None if before.audit is None else before.audit.outcomes()
+    return {"metrics": found, "audit": audited, "days": [days[0], days[-1]] if days else []}
+
+
+def _along_bounds(path: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Offline uplifts along the bound on the adaptive weights, where the result has them."""
+    found = (path or {}).get("point-ncis-adaptive")
+    if path is None or found is None:
+        return None
+    return {"weight_bound": path["weight_bound"], **{name: found[name] for name in ("bounds", "rel_effect_size")}}
+
+
+def _is_day(label: str) -> bool:
+    try:
+        return bool(date.fromisoformat(label))
+    except ValueError:
+        return False
+
+
+def _unsupported(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[Floats, Floats]) -> dict[str, Any]:
+    """What the calibration needs of each estimator that has one."""
+    _, after = replicates(arms, metric, *counts)
+    return {
+        estimator.label: unsupported_record(aggregates, estimator, metric, counts[0], after)
+        for estimator in aggregates.plan.estimators
+        if estimator.label in CALIBRATED and aggregates.plan.weighs(estimator, metric)
+    }
 
 
 def _noise(aggregates: Aggregates, arms: Arms, metric: int, counts: tuple[Floats, Floats]) -> dict[str, Any]:

@@ -6,11 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, HEADLINES, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, AdaptiveSlotNCIS, Estimator
 from foretest.inference.row_terms import is_bounded
 from foretest.plan import Plan
 from foretest.settings import BOUNDED, VALUE_MODEL, Settings
+from foretest.slot_weights import SlotAdaptive, SlotWeighting
 from foretest.weights import Adaptive, Pointwise
+
+_NO_SLOTS = (
+    "it needs to know which slot earned the reward: name the list column that says it, as in"
+    ' [log] slot_rewards = {click = "slot_click"}.'
+)
+# three of one kind, and most logs do not say it: one note
+_SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not say which slot earned the reward."
 
 
 def lineup(settings: Settings) -> tuple[Plan, list[str]]:
@@ -25,6 +33,9 @@ def lineup(settings: Settings) -> tuple[Plan, list[str]]:
             reason = _obstacle_of_any(estimator, settings)
             if reason is None:
                 chosen.append(estimator)
+            elif reason == _NO_SLOTS:
+                if _SLOTS_LEFT_OUT not in notes:
+                    notes.append(_SLOTS_LEFT_OUT)
             else:
                 notes.append(f"{key} was left out: {reason}")
     else:
@@ -43,33 +54,60 @@ def lineup(settings: Settings) -> tuple[Plan, list[str]]:
         )
     if settings.analysis.decide_on == "band" and chosen:
         leads = headline_of(headline, chosen)
-        if not any(e.label == leads and e.weighting(settings.analysis).pointwise for e in chosen):
+        if not any(e.label == leads and e.weighting(settings.analysis).banded for e in chosen):
             raise BadInput(
-                f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis and'
-                " point-ncis-adaptive have. Name one of them as headline, or decide on the interval."
+                f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis,'
+                " point-ncis-adaptive and slot-ncis-adaptive have. Name one of them as headline, or decide on the"
+                " interval."
             )
-    return Plan(settings, tuple(chosen)), notes
+    plan = Plan(settings, tuple(chosen))
+    return plan, notes + _metrics_without_slots(plan)
 
 
-def headline_of(asked: str | None, estimators: Sequence[Estimator]) -> str:
-    """The estimator whose verdict is the metric's."""
+def _metrics_without_slots(plan: Plan) -> list[str]:
+    """A note on metrics that estimators by slot cannot answer for; refused where they have no other."""
+    by_slot = [e.label for e in plan.estimators if plan.weighting(e).by_slot]
+    without = [name for name in plan.metrics if name not in (plan.settings.log.slot_rewards or {})]
+    if not by_slot or not without:
+        return []
+    named = ", ".join(without)
+    if len(by_slot) == len(plan.estimators):
+        raise BadInput(
+            f"{', '.join(by_slot)} cannot run for {named}: the log does not say which slot earned it. Name its list"
+            " column in [log] slot_rewards, or list another estimator."
+        )
+    was = "was" if len(by_slot) == 1 else "were"
+    return [
+        f"{', '.join(by_slot)} {was} left out for {named}: the log does not say which slot earned it ([log]"
+        " slot_rewards)."
+    ]
+
+
+def headline_of(asked: str | None, estimators: Sequence[Estimator], *, by_slot: bool = True) -> str:
+    """The estimator whose verdict is the metric's; `by_slot` False where slots influence each other."""
     labels = [e.label for e in estimators]
-    return asked or next((key for key in HEADLINES if key in labels), labels[0])
+    order = [key for key in HEADLINES if key in labels and (by_slot or key != AdaptiveSlotNCIS.key)]
+    return asked if asked in labels else (order or labels)[0]
 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:
     """Why an estimator cannot run here; None if it can."""
     a, weighting = settings.analysis, estimator.weighting(settings.analysis)
-    if isinstance(weighting, Pointwise | Adaptive):
+    if weighting.by_slot and not settings.log.slot_rewards:
+        return _NO_SLOTS
+    if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
         for role in ("treatment", "control"):
             if not getattr(getattr(settings, role), "can_draw", True):
+                what = (
+                    "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
+                )
                 return (
-                    f"the {role} is a logged policy, and the pointwise normaliser prices rankings that were not shown:"
+                    f"the {role} is a logged policy, and {what} that were not shown:"
                     f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
                 )
     if getattr(estimator, "model", None) is not None and not getattr(settings.treatment, "can_draw", True):
         return "its model's expectation is over draws from the treatment, and a logged policy cannot be drawn from."
-    if isinstance(weighting, Adaptive) and a.capping == "zero":
+    if isinstance(weighting, Adaptive | SlotAdaptive) and a.capping == "zero":
         return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
     zero = isinstance(weighting, Pointwise) and weighting.capping == "zero"
     if zero and a.normaliser in ("midzuno-sen", "lahiri"):
@@ -82,7 +120,7 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
     if a.value_log is not None and not settings.log.features and (estimator.uses_value or estimator.stratified):
         return "value_log needs features to fit V(x) on."
     if a.interval in BOUNDED and not is_bounded(estimator):
-        return f'interval = "{a.interval}" holds for cis and point-ncis-adaptive only.'
+        return f'interval = "{a.interval}" holds for cis, point-ncis-adaptive and slot-ncis-adaptive only.'
     return None
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from foretest.arrow_lists import Ragged, common_codes, integers, is_list, is_text, numbers, plain, split_lists
 from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput, RowFault, nearest
-from foretest.kernels.checks import positions_in, ranking_faults
+from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
 from foretest.kernels.hashing import hash_integers, hash_strings
 from foretest.policies.base import policy_columns, refuse_not_finite
 from foretest.settings import VALUE_MODEL, Settings
@@ -32,6 +32,7 @@ class Rows:
     value: Floats | None  # the column of V(x)
     features: pa.RecordBatch | None
     names: tuple[str, ...]  # of the metrics
+    slots: dict[int, Ragged] = field(default_factory=dict)  # what each slot earned, by metric
     context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
     segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
 
@@ -47,6 +48,7 @@ class Reader:
     features: bool = False  # are the context features needed (a value model)?
     strata: bool = False  # is the strata column needed?
     extra: tuple[str, ...] = ()  # columns that a reward model reads
+    slots: bool = False  # are the rewards of slots needed?
     value_model_only: bool = False  # rewards, units and features, and nothing of the policies
 
     @property
@@ -93,6 +95,7 @@ class Reader:
             else:
                 roles.append((log.ranking, "a list of integer or string ids (the items shown)", _is_list_of(_is_key)))
                 roles.append((log.candidates, "a list of integer or string ids (the items)", _is_list_of(_is_key)))
+        roles += self._slot_roles if self.slots else []
         roles += [
             (name, f"a list of numbers (scores{self._whose(name)})", _is_list_of(_is_number)) for name in self._scores
         ]
@@ -114,6 +117,11 @@ class Reader:
         roles += [(name, "an integer, string or bool column (a segment)", _is_label) for name in log.segments]
         return roles
 
+    @property
+    def _slot_roles(self) -> list[tuple[str, str, Callable[[pa.DataType], bool]]]:
+        what = "a list of numbers (what each slot earned)"
+        return [(name, what, _is_list_of(_is_number)) for name in (self.settings.log.slot_rewards or {}).values()]
+
     def _whose(self, column: str) -> str:
         """Of several treatments, whose column it is."""
         control, treatments = self.settings.control, self.settings.treatments
@@ -130,7 +138,7 @@ class Reader:
         for name, schema in source.schemas():
             if AGGREGATES in (schema.metadata or {}):
                 raise BadInput(f"{name}: holds saved aggregates, expected a log. Aggregates are for foretest run.")
-            wanted = list(self._roles)
+            wanted = [*self._roles, *([] if self.value_model_only else self._slot_roles)]
             extra = (
                 []
                 if self.value_model_only
@@ -199,8 +207,9 @@ class Reader:
         value = None
         if self.settings.analysis.value is not None:
             value = _finite(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")
+        displays = self._displays(batch, identity, unit)
         return Rows(
-            displays=self._displays(batch, identity, unit),
+            displays=displays,
             rewards=rewards,
             unit=unit,
             stratum=batch[self.settings.analysis.strata]
@@ -209,9 +218,26 @@ class Reader:
             value=value,
             features=features_of(batch, log.features) if self.features else None,
             names=log.rewards,
+            slots=self._slots(batch, displays.slots, rewards) if self.slots else {},
             context=batch.select(list(dict.fromkeys(self._audited))) if self._audited else None,
             segments={name: batch[name] for name in log.segments},
         )
+
+    def _slots(self, batch: pa.RecordBatch, shown: npt.NDArray[np.int64], rewards: Floats) -> dict[int, Ragged]:
+        """What each slot earned, checked in every row: one entry a shown item, 0 or more, in sum the reward."""
+        log = self.settings.log
+        found = {}
+        for metric, name in (log.slot_rewards or {}).items():
+            m = log.rewards.index(metric)
+            lists = _list_of_numbers(name, batch[name])
+            fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])
+            for code in np.unique(fault[fault > 0]).tolist():
+                rows = np.flatnonzero(fault == code)
+                at = int(rows[0])
+                what, remedy = _slot_fault(code, lists[at], int(shown[at]), metric, float(rewards[at, m]))
+                raise RowFault(f"slots-{code}", name, rows, what, remedy)
+            found[m] = lists
+        return found
 
     def r_max(self, source: Source) -> dict[str, float]:
         """The largest possible reward of each metric where it is known: as set, 1 for bool columns."""
@@ -322,6 +348,20 @@ def _ranking_fault(code: int, ranking: list[Any], eligible: int | None) -> str:
         place = next(place for place in ranking if place < 0 or place >= eligible)
         return f"the position {place} in the ranking is outside the row's lists of {items}"
     return f"the ranking shows the item {next(i for i in ranking if ranking.count(i) > 1)!r} twice"
+
+
+def _slot_fault(code: int, slots: npt.NDArray[Any], shown: int, metric: str, reward: float) -> tuple[str, str]:
+    """What is wrong with the rewards of a row's slots, by the codes of `slot_faults`, and what to do."""
+    if code == 1:
+        what = f"the list has length {len(slots)}, but the row shows {shown} item{'' if shown == 1 else 's'}"
+        return what, "Give one number for each shown slot, in the ranking's order, 0 where it earned nothing."
+    if code == 2:
+        return "the reward of a slot is NaN or infinite", "Every slot needs a finite number, 0 where it earned nothing."
+    if code == 3:
+        what = f"the reward of a slot is negative ({slots.min():g})"
+        return what, "Rewards must be 0 or more: split gains and losses into two metrics."
+    what = f"the slots sum to {float(slots.astype(np.float64).sum()):g}, but the reward '{metric}' is {reward:g}"
+    return what, "The slots must share out the row's whole reward: mend them, or take slot_rewards out of [log]."
 
 
 def _why_read(policy: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +20,7 @@ class Entry(NamedTuple):
     control: Path
     treatment: Path
     settings: Path
+    date: str | None = None  # the day it began, where the manifest says so
 
 
 class Manifest(NamedTuple):
@@ -53,14 +55,14 @@ def _entry(table: Any, number: int, settings: Any, folder: Path) -> Entry:
         raise BadInput(f"test {number}: expected a table, [[test]].")
     name = table.get("name")
     where = f"test '{name}'" if isinstance(name, str) else f"test {number}"
-    refuse_unknown(where, table, ["name", "control", "treatment", "settings"])
+    refuse_unknown(where, table, ["name", "control", "treatment", "settings", "date"])
     for key in ("name", "control", "treatment"):
         if key not in table:
             raise BadInput(f"{where}: {key} is missing.")
     own = table.get("settings", settings)
     if own is None:
         raise BadInput(f'{where}: no settings file: write settings = "settings.toml" at the top, or in the test.')
-    values = {key: _text(f"{where}: {key}", value) for key, value in table.items() if key != "settings"}
+    values = {key: _text(f"{where}: {key}", value) for key, value in table.items() if key not in ("settings", "date")}
     if values["control"] == values["treatment"]:
         raise BadInput(f"{where}: the log {values['control']} is listed as both arms.")
     return Entry(
@@ -68,7 +70,21 @@ def _entry(table: Any, number: int, settings: Any, folder: Path) -> Entry:
         folder / values["control"],
         folder / values["treatment"],
         folder / _text(f"{where}: settings", own),
+        _date(where, table.get("date")),
     )
+
+
+def _date(where: str, value: Any) -> str | None:
+    """A day, as TOML has it or as text."""
+    if isinstance(value, datetime.datetime):
+        value = value.date()
+    try:
+        day = datetime.date.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        day = value
+    if day is not None and not isinstance(day, datetime.date):
+        raise BadInput(f"{where}: date = {value!r}: expected a day, as in date = 2026-03-02.")
+    return None if day is None else day.isoformat()
 
 
 def _text(where: str, value: Any) -> str:

@@ -15,6 +15,8 @@ from foretest.audit import FAIL, Audit, audit
 from foretest.audit.finding import AUDIT_FAILED
 from foretest.background import in_background
 from foretest.bias_decomposition import strata_with_bias
+from foretest.calibrated import refuse_unfit, with_calibrated
+from foretest.calibration_file import Calibration
 from foretest.cap_choice import choose_cap
 from foretest.cap_path import cap_path
 from foretest.comparison import compare, ranked
@@ -31,6 +33,7 @@ from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of, limits_of
 from foretest.inference.row_terms import is_bounded
 from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
+from foretest.inference.slot_agreement import slot_agreement, with_reason
 from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import headline_of, lineup
@@ -41,7 +44,7 @@ from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
-from foretest.provenance import inputs_of, public, rows_fingerprint, versions
+from foretest.provenance import files_read, inputs_of, public, rows_fingerprint, versions
 from foretest.result import Estimate, Metric, Result, Segment, Treatment, known
 from foretest.roles import MetricRole, roles_dict, with_roles
 from foretest.sample_pass import SampleFold
@@ -51,6 +54,7 @@ from foretest.saved.resume import fold_resumably
 from foretest.segment_table import segment_table
 from foretest.settings import AUTO, BOUNDED, TREATMENT, Analysis, LogColumns, Settings, with_cap
 from foretest.settings_file import read_settings
+from foretest.slot_marginals import counted_notes
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
 from foretest.verdict import are_few, decide, reasons_against
@@ -132,15 +136,24 @@ class OfflineTest:
         threads: int | None = None,
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
+        calibration: Calibration | str | Path | None = None,
     ) -> Result:
         """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
-        from saved aggregates of this test, which are recognised by what they hold."""
+        from saved aggregates of this test, which are recognised by what they hold. With a `calibration` (or the file
+        that `foretest history` wrote) the calibrated estimates stand beside the plain ones."""
+        file = Path(calibration) if isinstance(calibration, str | Path) else None
+        calibration = Calibration.read(calibration) if isinstance(calibration, str | Path) else calibration
+        if calibration is not None:
+            refuse_unfit(calibration, lineup(self.settings)[0])
         source = open_source(log)
         aggregates, notes, r_max = self._aggregate(source, None, threads, batch_rows, progress)
-        result = self.analyse(aggregates, notes, r_max)
+        result = self.analyse(aggregates, notes, r_max, calibration)
         # saved aggregates have their value model: its log may be gone
         value_log = None if saved_files(source) else self.settings.analysis.value_log
-        return dataclasses.replace(result, provenance=result.provenance | inputs_of(log=log, value_log=value_log))
+        inputs = inputs_of(log=log, value_log=value_log)
+        if file is not None:
+            inputs = {"inputs": inputs.get("inputs", {}) | {"calibration": files_read([file])}}
+        return dataclasses.replace(result, provenance=result.provenance | inputs)
 
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
@@ -151,8 +164,9 @@ class OfflineTest:
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             source, plan = self._settled(source, reader, plan, folder, threads, progress)
             bare = dataclasses.replace(plan, estimators=())
+            every = dataclasses.replace(_reader(bare), slots=bool(self.settings.log.slot_rewards))
             aggregates = dispatch.aggregate(
-                source, _reader(bare), bare, threads=threads, progress=stage(progress, "check", source)
+                source, every, bare, threads=threads, progress=stage(progress, "check", source)
             )
         found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
         notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
@@ -208,6 +222,8 @@ class OfflineTest:
         if saved:
             return merge_saved(saved, self.settings)
         plan, notes = lineup(self.settings)
+        if plan.slot_bounds is not None:
+            notes += counted_notes(plan.normaliser)
         reader = _reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
@@ -246,7 +262,13 @@ class OfflineTest:
         choice = choose_cap(sample)
         return source, dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
 
-    def analyse(self, aggregates: Aggregates, notes: list[str], r_max: dict[str, float]) -> Result:
+    def analyse(
+        self,
+        aggregates: Aggregates,
+        notes: list[str],
+        r_max: dict[str, float],
+        calibration: Calibration | None = None,
+    ) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
         used = self.settings
@@ -260,7 +282,10 @@ class OfflineTest:
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
         each = each_treatment(aggregates)
         audits = {name: audit(held) for name, held in each.items()}
-        answers = {name: _metrics(held, plan.estimators, counts, r_max, audits[name]) for name, held in each.items()}
+        answers = {}
+        for name, held in each.items():
+            answers[name], said = _metrics(held, plan.estimators, counts, r_max, audits[name], calibration)
+            notes += said
         if len(each) > 1:
             answers = compare(each, answers, counts, r_max)
         roles = self.settings.metrics
@@ -326,7 +351,8 @@ def _reader(plan: Plan) -> Reader:
     features = plan.settings.analysis.value is None and (needs_v or (stratified and by_value))
     models = [getattr(e, "model", None) for e in plan.estimators]
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
-    return Reader(plan.settings, features=features, strata=stratified, extra=extra)
+    slots = any(plan.weighting(e).by_slot for e in plan.estimators)
+    return Reader(plan.settings, features=features, strata=stratified, extra=extra, slots=slots)
 
 
 def _spooled(source: Source, reader: Reader, folder: str) -> Source:
@@ -373,15 +399,25 @@ def _metrics(
     counts: Floats | None,
     r_max: Mapping[str, float],
     found: Audit,
-) -> dict[str, Metric]:
-    """Every metric's answers for one treatment, as far as the audit lets them stand."""
-    headline = headline_of(aggregates.plan.settings.analysis.headline, estimators)
-    metrics = {}
-    for m, name in enumerate(aggregates.plan.metrics):
-        estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in estimators}
+    calibration: Calibration | None,
+) -> tuple[dict[str, Metric], list[str]]:
+    """Every metric's answers for one treatment, as far as the audit lets them stand, and notes."""
+    plan, metrics, notes = aggregates.plan, {}, []
+    for m, name in enumerate(plan.metrics):
+        chosen = [e for e in estimators if plan.weighs(e, m)]
+        estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
+        if calibration is not None:
+            estimates, said = with_calibrated(estimates, aggregates, estimators, m, calibration)
+            notes += said
         estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
-        metrics[name] = Metric(control_of(aggregates, m, counts), estimates, headline, estimates[headline].verdict)
-    return metrics
+        agreement = slot_agreement(aggregates, chosen, m)
+        estimates = with_reason(estimates, agreement)
+        apart = agreement is not None and agreement.disagree
+        headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
+        slots = None if agreement is None else agreement.to_dict()
+        control = control_of(aggregates, m, counts)
+        metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, slots=slots)
+    return metrics, notes
 
 
 def _several(
@@ -415,7 +451,7 @@ def _estimate(
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:
         _, reasons = reasons_against(**evidence)
-        no_band = no_sensitivity(a.gamma).to_dict() if weighting.pointwise else None
+        no_band = no_sensitivity(a.gamma).to_dict() if weighting.banded else None
         return Estimate(
             None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table,
             sensitivity=no_band,
@@ -461,7 +497,7 @@ def _estimate(
             rel_limits = limits_of(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
     plain = betting if few and betting is not None else limits
     verdict, agrees, band = decide(plain, enough, control), None, None
-    if weighting.pointwise:
+    if weighting.banded:
         band = sensitivity(
             aggregates, weighting, metric, plain=plain, verdict=verdict, control=control,
             betting=None if betting is None else r_max,

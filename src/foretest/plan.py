@@ -13,6 +13,7 @@ from foretest.estimators import Estimator
 from foretest.log import Rows
 from foretest.normaliser import Normaliser
 from foretest.settings import VALUE_MODEL, Settings
+from foretest.slot_weights import SlotWeighting
 from foretest.value_model import ValueModel
 from foretest.weights import Capped, PointWeighting, Uncapped, Weighting
 
@@ -75,6 +76,17 @@ class Plan:
         """Those of rewarded rows."""
         asked = [self.weighting(e) for e in self.estimators]
         return list(dict.fromkeys(w for w in asked if isinstance(w, PointWeighting)))
+
+    @cached_property
+    def slot_bounds(self) -> tuple[float, ...] | None:
+        """The bounds of slots' weights whose caps are asked for; None where no estimator needs P(item in slot)."""
+        asked = [w for w in self.point_weightings if isinstance(w, SlotWeighting) and w.marginal]
+        return tuple(dict.fromkeys(b for w in asked for b in w.bounds)) if asked else None
+
+    def weighs(self, estimator: Estimator, metric: int) -> bool:
+        """Can the estimator answer for this metric? By slot, only where the log says which slot earned it."""
+        by_metric = self.settings.log.slot_rewards or {}
+        return not self.weighting(estimator).by_slot or self.metrics[metric] in by_metric
 
     @cached_property
     def stratified(self) -> list[Weighting]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from foretest.audit.finding import Audit
 
 SCHEMA = 1
+NESTED = ("strata", "betting", "sensitivity", "calibration")  # of an estimate, what a flat row leaves out
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,7 @@ class Estimate:
     sensitivity: dict[str, float | None] | None = None  # the band of a point estimator, in units of the effect size
     robustness: str | None = None  # robust or fragile: does the band agree with the interval?
     adjusted: Adjusted | None = None  # of one of several treatments
+    calibration: dict[str, Any] | None = None  # of a calibrated estimate: Γ0, its interval, τ², tests, T
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ class Metric:
     headline: str | None
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
+    slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
     role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
 
     @property
@@ -183,11 +186,7 @@ class Result:
         for whose, metrics in several or [({}, self.metrics)]:
             for name, metric in metrics.items():
                 for label, estimate in metric.estimates.items():
-                    fields = {
-                        k: v
-                        for k, v in _estimate_dict(estimate).items()
-                        if k not in ("strata", "betting", "sensitivity")
-                    }
+                    fields = {k: v for k, v in _estimate_dict(estimate).items() if k not in NESTED}
                     first = {**whose, "metric": name, "estimator": label, "control": metric.control.value}
                     rows.append({**first, **fields})
         return rows
@@ -214,7 +213,7 @@ class Result:
 def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
     fields = asdict(estimate)
     adjusted = fields.pop("adjusted")
-    for name in ("strata", "betting"):
+    for name in ("strata", "betting", "calibration"):
         if fields[name] is None:
             del fields[name]
     return {**fields, **(adjusted or {})}
@@ -245,6 +244,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "verdict": metric.verdict,
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
+        **({} if metric.slots is None else {"slots": metric.slots}),
         **(metric.role or {}),
     }
 

@@ -143,9 +143,10 @@ class _Part:
         return self.folded.point_weightings.index(weighting)  # type: ignore[arg-type]
 
     def metric(self, metric: int, able: Sequence[Estimator], counts: Floats | None) -> Metric:
-        estimates = {e.label: self._estimate(e, metric, counts) for e in able}
+        chosen = [e for e in able if self.folded.weighs(e, metric)]
+        estimates = {e.label: self._estimate(e, metric, counts) for e in chosen}
         asked = self.folded.settings.analysis.headline
-        headline = headline_of(asked if asked in estimates else None, able)
+        headline = headline_of(asked if asked in estimates else None, chosen)
         control = control_of(self.aggregates, metric, counts)
         return Metric(control, estimates, headline, estimates[headline].verdict)
 

@@ -21,7 +21,7 @@ from foretest.displays import Floats
 from foretest.kernels.hashing import hash_strings
 from foretest.plan import Plan
 from foretest.scaled import ScaledSums
-from foretest.weights import PointWeights, Weighting
+from foretest.weights import PointWeights, Weighting, of_metric
 
 MOST_VALUES = 1000
 NO_VALUE = "(none)"
@@ -71,15 +71,16 @@ class SegmentSums:
         for i, (weighting, point) in enumerate(points.items()):
             self._add_rewards(weighting, point.log_h, code, bucket, rewards)
             self._add(self.sums, f"unsupported:{i}", code, bucket, point.unsupported)
+            second = np.nan_to_num(point.second)  # weights by slot have none
             for m in range(rewards.shape[1]):
-                r = np.where(point.second > 0.0, rewards[:, m], 0.0)
+                r = np.where(second > 0.0, rewards[:, m], 0.0)
                 self._add(self.sums, f"supported:{i}:{m}", code, bucket, r)
-                self._add(self.sums, f"second:{i}:{m}", code, bucket, r * r * point.second)
+                self._add(self.sums, f"second:{i}:{m}", code, bucket, r * r * second)
 
     def _add_rewards(self, weighting: Weighting, log_h: Floats, code: Ints, bucket: Ints, rewards: Floats) -> None:
         for m in range(rewards.shape[1]):
             held = self.hr.setdefault((weighting, m), ScaledSums())
-            hr = held.scaled(log_h) * rewards[:, m]
+            hr = held.scaled(of_metric(log_h, m)) * rewards[:, m]
             self._add(held.arrays, "hr", code, bucket, hr)
             self._add(held.arrays, "hr2", code, bucket, hr * hr)
 

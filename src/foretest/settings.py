@@ -47,6 +47,7 @@ class LogColumns:
     id: str | None = None
     date: str | None = None
     features: tuple[str, ...] = ()
+    slot_rewards: Mapping[str, str] | None = None
     segments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -64,6 +65,23 @@ class LogColumns:
             raise BadInput(f"[log] segments names a column twice: {', '.join(self.segments)}.")
         if self.candidates is not None and self.ranking is None:
             raise BadInput("[log] candidates is given without ranking: name the column of the shown items too.")
+        if self.slot_rewards is not None:
+            self._check_slots(self.slot_rewards)
+
+    def _check_slots(self, slot_rewards: Any) -> None:
+        if not isinstance(slot_rewards, Mapping) or not all(isinstance(v, str) for v in slot_rewards.values()):
+            raise BadInput(
+                f"[log] slot_rewards = {slot_rewards!r}: expected a list column for each metric, as in"
+                f' {{{self.rewards[0]} = "slot_{self.rewards[0]}"}}.'
+            )
+        for name in slot_rewards:
+            if name not in self.rewards:
+                raise BadInput(
+                    f"[log] slot_rewards names '{name}', which is no reward.{nearest(str(name), self.rewards)}"
+                    f" The rewards are: {', '.join(self.rewards)}."
+                )
+        if self.ranking is None:
+            raise BadInput("[log] slot_rewards is given without ranking: name the column of the shown items too.")
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from io import StringIO
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
+
+from foretest.holds import is_fragile, judged
 
 if TYPE_CHECKING:
     from foretest.audit.finding import Audit
@@ -104,6 +107,7 @@ def agreement_table(agreement: Agreement) -> Group:
             table.add_row("", *(Text(span, style="dim") for span in spans))
         parts += [Text(), table]
         parts += [Text(line, style="dim") for line in _below_the_table(rows)]
+        parts += [Text(line) for line in _learned(agreement, metric)]
     parts += [Text(f"propensity audit FAILED: {name}", style="bold red") for name in agreement.failed_audits]
     parts += [Text(f"failed: {f['name']}: {f['error']}", style="red") for f in agreement.failures]
     return Group(*parts)
@@ -122,6 +126,15 @@ def _below_the_table(rows: dict[str, dict[str, float | None]]) -> list[str]:
             said = percent(row["bias"], sign=True), percent(row["rmse"]), percent(row["coverage"])
             lines.append(f"  {label}: {', '.join(said)}")
     return lines
+
+
+def _learned(agreement: Agreement, metric: str) -> list[str]:
+    """What the tests say of unsupported parts, and which estimator came closest."""
+    from foretest.recommendation import learned_sentence, sentence
+
+    lines = [learned_sentence(label, found) for label, found in agreement.calibration_details.get(metric, {}).items()]
+    told = agreement.recommendation(metric)
+    return lines + ([] if told is None else [sentence(told)])
 
 
 def _figure(value: float | None) -> str:
@@ -346,13 +359,24 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
             number(e.treatment),
             percent(e.rel_effect_size, sign=True),
             span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
-            Text(e.verdict, style=_STYLES[e.verdict]),
+            Text(e.verdict + (" ~" if is_fragile(e) else ""), style=_STYLES[e.verdict]),
         )
     if truth is not None:
         table.add_row(
             "", Text("the truth", style="cyan"), "", percent(truth, sign=True), "", Text("simulated", style="cyan")
         )
-    return [head, table, *_role(metric), *_detectable(name, result), *_reasons(metric.estimates)]
+    return [head, table, *_role(metric), *_detectable(name, result), *_robustness(metric), *_reasons(metric.estimates)]
+
+
+def _robustness(metric: Metric) -> list[Text]:
+    """What undoes the headline's verdict, and what the mark means where another estimator has it."""
+    fragile = [label for label, e in metric.estimates.items() if is_fragile(e)]
+    headline = metric.estimates.get(metric.headline or "")
+    said = None if headline is None else judged(headline)
+    lines = [] if said is None else wrap(said, 78)
+    if fragile and fragile != [metric.headline]:
+        lines.append("~ fragile: the sensitivity band does not exclude 0")
+    return [Text(f"  {line}", style="dim") for line in lines]
 
 
 def _online_head(result: Result) -> Group:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ def _below(log_w: Floats, log_cap: Floats | float, capping: str) -> Floats:
 
 
 class PointWeights(NamedTuple):
-    """What a pointwise weighting says of rewarded rows."""
+    """What a pointwise weighting says of rewarded rows; by slot, logarithms and `slice` have a column a metric."""
 
     log_h: Floats
     log_cap: Floats  # the row's own cap
@@ -62,6 +62,11 @@ class PointWeights(NamedTuple):
     slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
 
 
+def of_metric(column: npt.NDArray[Any], metric: int) -> npt.NDArray[Any]:
+    """What a point weighting says for one metric: the same for all, unless weights are by slot."""
+    return column if column.ndim == 1 else column[:, metric]
+
+
 @dataclass(frozen=True)
 class Weighting:
     """A row's weight h in an estimator, as a function of its importance weight w.
@@ -72,6 +77,10 @@ class Weighting:
 
     #: is h found for rewarded rows only, from draws of the policies?
     pointwise: ClassVar[bool] = False
+    #: does it cut off a known part of the treatment, so that there is a sensitivity band?
+    banded: ClassVar[bool] = False
+    #: does each slot have a weight of its own, so that a row has one for each metric?
+    by_slot: ClassVar[bool] = False
 
     def log_h(self, log_w: Floats) -> Floats:
         raise NotImplementedError(f"{type(self).__name__} has no log_h")
@@ -101,6 +110,7 @@ class PointWeighting(Weighting):
     """h needs q(x): found for rewarded rows alone."""
 
     pointwise: ClassVar[bool] = True
+    banded: ClassVar[bool] = True
 
     def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
         raise NotImplementedError(f"{type(self).__name__} has no of_rewarded")
@@ -119,7 +129,9 @@ class Pointwise(PointWeighting):
         with np.errstate(divide="ignore"):
             log_h = capped(log_w, self.cap, self.capping) + np.log(inverse)
         q = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=~unsupported)
-        log_cap, second = np.full(len(log_w), np.log(self.cap)), inverse**2 * found.squares
+        with np.errstate(over="ignore"):
+            second = inverse * (inverse * found.squares)  # 1/q² of 1e200 would overflow sooner
+        log_cap = np.full(len(log_w), np.log(self.cap))
         slices = _slices(log_w, log_cap, found, unsupported, self.capping)
         return PointWeights(log_h, log_cap, q, unsupported, found.stuck, second, *slices)
 
@@ -140,7 +152,8 @@ class Adaptive(PointWeighting):
         with np.errstate(divide="ignore"):
             log_cap = np.log(found.cap)
             log_h = np.where(unsupported, 0.0, np.minimum(log_w, log_cap) - np.log(mass))
-        second = np.where(unsupported, 1.0, found.squares / mass**2)
+        second = np.where(unsupported, 1.0, found.squares / mass / mass)  # q² of 1e-200 would vanish
+        second = np.where(second > 0.0, second, self.bound)  # as w̄² may: no more than w̃ itself, whose mean is 1
         slices = _slices(log_w, log_cap, found, unsupported, "max")
         return PointWeights(log_h, log_cap, found.q, unsupported, found.stuck, second, *slices)
 
@@ -151,5 +164,7 @@ def _slices(
     """log w̄ at the cap and at a third of it, and what the slice between them weighs, (q − q')/q'."""
     log_capped = np.where(unsupported, -np.inf, _below(log_w, log_cap, capping))
     some = (found.q_below > 0.0) & ~unsupported
-    share = np.divide(found.q - found.q_below, found.q_below, out=np.full(len(log_w), np.nan), where=some)
+    between = np.where(found.q - found.q_below > 1e-12 * found.q, found.q - found.q_below, 0.0)  # else rounding
+    with np.errstate(over="ignore"):
+        share = np.divide(between, found.q_below, out=np.full(len(log_w), np.nan), where=some)
     return log_capped, _below(log_w, log_cap - np.log(SLICE), capping), share

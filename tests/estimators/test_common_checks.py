@@ -14,12 +14,13 @@ import foretest as ft
 from foretest.estimators import ESTIMATORS
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import mean_reward, uplift
-from tests.support import SCORES, SmallLog, build_test
+from tests.support import SCORES, SLOT_KEYS, SmallLog, build_test
 
 LOG = SmallLog()
 ALL = list(ESTIMATORS)
 RATIOS = ["nis", "ncis", "piece-ncis"]
 LINEAR = [key for key in ALL if key not in RATIOS]
+SLOTS = list(SLOT_KEYS)
 CAPPED = ["cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
 
 
@@ -53,7 +54,7 @@ def test_a_constant_reward_is_returned(key: str) -> None:
 @pytest.mark.parametrize("interval", ["bootstrap", "delta", "bernstein"])
 @pytest.mark.parametrize("key", ALL)
 def test_rewards_scale(key: str, interval: str) -> None:
-    if interval == "bernstein" and key not in ("cis", "point-ncis-adaptive"):
+    if interval == "bernstein" and key not in ("cis", "point-ncis-adaptive", "slot-ncis-adaptive"):
         with pytest.raises(ft.BadInput, match="bernstein"):
             build_test([key], interval=interval, r_max=1.0).run(LOG.table())
         return
@@ -61,6 +62,7 @@ def test_rewards_scale(key: str, interval: str) -> None:
     table = LOG.table()
     # V(x) is the expected reward, so it scales as the reward does
     larger = table.set_column(0, "click", pa.array(k * LOG.click)).set_column(5, "v", pa.array(k * LOG.value))
+    larger = larger.set_column(9, "slot_click", LOG.slots("click", k * LOG.click))
     bounds = {"r_max": 1.0} if interval == "bernstein" else {}
     one = build_test([key], interval=interval, **bounds).run(table).metrics["click"].estimates[key]
     more = build_test([key], interval=interval, **{n: k * b for n, b in bounds.items()}).run(larger)
@@ -146,7 +148,7 @@ def test_weights_of_any_size(key: str) -> None:
     assert result.health["max_weight"] == pytest.approx(float(max(w)), rel=1e-10)
 
 
-@pytest.mark.parametrize("key", ["point-ncis", "point-ncis-adaptive"])
+@pytest.mark.parametrize("key", ["point-ncis", "point-ncis-adaptive", *SLOTS])
 @pytest.mark.parametrize("normaliser", ["auto", "two-sided"])
 def test_pointwise_weights_of_any_size(key: str, normaliser: str) -> None:
     """Two items, scores up to 690 apart: q and the adaptive cap in closed form."""
@@ -155,11 +157,11 @@ def test_pointwise_weights_of_any_size(key: str, normaliser: str) -> None:
     t, p = g.uniform(-345, 345, n), g.uniform(-345, 345, n)  # score of item 0 over item 1, halved
     shown = (p < 0).astype(int)  # the likely item, else the log could not be
     table = pa.table({
-        "r": np.ones(n), "ranking": pa.array([[int(a)] for a in shown]),
+        "r": np.ones(n), "ranking": pa.array([[int(a)] for a in shown]), "slots": [[1.0]] * n,
         "control_scores": pa.array([[x, -x] for x in p]), "treatment_scores": pa.array([[x, -x] for x in t]),
     })  # fmt: skip
     test = ft.OfflineTest(
-        log=ft.LogColumns(rewards=["r"], ranking="ranking"), **SCORES, estimators=[key],
+        log=ft.LogColumns(rewards=["r"], ranking="ranking", slot_rewards={"r": "slots"}), **SCORES, estimators=[key],
         cap=cap, weight_bound=bound, normaliser=normaliser,
     )  # fmt: skip
 
@@ -173,6 +175,8 @@ def test_pointwise_weights_of_any_size(key: str, normaliser: str) -> None:
         if key == "point-ncis":
             q = sum(min(np.exp(lt[a]), cap * np.exp(lp[a])) for a in (0, 1))
             h.append(min(w, cap) / q)
+        elif key in ("iips", "rips"):
+            h.append(w)
         else:
             low, high = -700.0, np.log(bound)
             for _ in range(300):
@@ -183,7 +187,7 @@ def test_pointwise_weights_of_any_size(key: str, normaliser: str) -> None:
             h.append(min(w, np.exp(low)) / q)
     estimate = test.run(table).metrics["r"].estimates[key]
     assert np.isfinite(numbers(estimate)).all()
-    if normaliser == "auto":
+    if normaliser == "auto" or key in SLOTS:  # those have no draws
         assert estimate.treatment == pytest.approx(np.mean(h), rel=1e-9)
     else:
         assert estimate.treatment > 0.0
@@ -215,6 +219,7 @@ def population() -> tuple[pa.Table, dict[str, float]]:
     v = np.array([1.0, 4.0])
     table = pa.table({
         "r": r[x, a], "ranking": pa.array([[int(i)] for i in a]), "stratum": x, "v": v[x],
+        "slots": pa.array([[float(value)] for value in r[x, a]]),
         "control_scores": pa.array(np.log(p[x]).tolist()), "treatment_scores": pa.array(np.log(t[x]).tolist()),
     })  # fmt: skip
     share = np.array(shares) / sum(shares)
@@ -236,6 +241,10 @@ def population() -> tuple[pa.Table, dict[str, float]]:
         "piece-ncis": float(share @ ((kept * r).sum(axis=1) / q)),
         "point-ncis": float(share @ ((kept * r).sum(axis=1) / q)),
         "point-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),
+        # one slot: its item is the ranking
+        "iips": float(share @ (t * r).sum(axis=1)),
+        "rips": float(share @ (t * r).sum(axis=1)),
+        "slot-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),
     }
     return table, limits
 
@@ -244,11 +253,11 @@ def population() -> tuple[pa.Table, dict[str, float]]:
 def test_the_population_gives_the_limit(key: str) -> None:
     table, limits = population()
     test = ft.OfflineTest(
-        log=ft.LogColumns(rewards=["r"], ranking="ranking"), **SCORES, estimators=[key],
+        log=ft.LogColumns(rewards=["r"], ranking="ranking", slot_rewards={"r": "slots"}), **SCORES, estimators=[key],
         strata="stratum", value="v", cap=2.5, weight_bound=2.2,
     )  # fmt: skip
     value = test.run(table).metrics["r"].estimates[key].treatment
-    assert value == pytest.approx(limits[key], rel=2e-6 if key == "point-ncis-adaptive" else 1e-9)
+    assert value == pytest.approx(limits[key], rel=2e-6 if key.endswith("adaptive") else 1e-9)
 
 
 @pytest.mark.parametrize("normaliser", ["midzuno-sen", "lahiri"])
@@ -298,7 +307,7 @@ def test_influence_is_the_jackknife_over_units(key: str, metric: str) -> None:
 @pytest.mark.parametrize("key", ALL)
 def test_value_and_standard_error_are_the_printed_formulas(key: str, capping: str) -> None:
     """ψ of the paper's estimators in plain NumPy, clustered by unit, where no two units share a bucket."""
-    if key == "point-ncis-adaptive" and capping == "zero":
+    if key.endswith("adaptive") and capping == "zero":
         with pytest.raises(ft.BadInput, match="zero capping"):
             build_test([key], capping=capping).run(LOG.table())
         return
@@ -347,9 +356,13 @@ def apart(count: int, buckets: int = 1024) -> np.ndarray:
 @pytest.mark.parametrize("key", ALL)
 def test_nothing_to_go_on_is_an_answer(key: str) -> None:
     log = SmallLog(rows=50, units=10)
+    none = np.zeros(50)
+    unrewarded = (
+        log.table().set_column(0, "click", pa.array(none)).set_column(9, "slot_click", log.slots("click", none))
+    )
     cases = {
         "the log is empty": log.table().slice(0, 0),
-        "no row has a reward": log.table().set_column(0, "click", pa.array(np.zeros(50))),
+        "no row has a reward": unrewarded,
         "only 1 unit": log.table().set_column(2, "user", pa.array(np.zeros(50, int))),
     }
     for reason, table in cases.items():

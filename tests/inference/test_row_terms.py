@@ -38,7 +38,11 @@ def test_without_rewards_there_are_no_terms() -> None:
 
 
 def test_bounds() -> None:
-    assert [key for key, cls in ESTIMATORS.items() if is_bounded(cls())] == ["cis", "point-ncis-adaptive"]
+    assert [key for key, cls in ESTIMATORS.items() if is_bounded(cls())] == [
+        "cis",
+        "point-ncis-adaptive",
+        "slot-ncis-adaptive",
+    ]
     assert weight_bound(Capped(7.0)) == 7.0
     assert weight_bound(Adaptive(3.0)) == 3.0
     aggregates, _, _ = build_test(["cis", "point-ncis-adaptive"]).aggregate(LOG.table())

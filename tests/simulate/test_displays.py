@@ -17,6 +17,7 @@ from foretest.simulate import (
     draw_displays,
     sample_rankings,
 )
+from foretest.simulate.displays import clicked_slots
 
 PAPER = WORLDS["paper"]
 VARYING = replace(PAPER, min_candidates=5)
@@ -145,3 +146,19 @@ def test_another_treatment_has_noise_of_its_own() -> None:
     count = second[touched].size
     assert second[touched].std() == pytest.approx(0.7, abs=4 * 0.7 / np.sqrt(2 * count))
     assert abs(np.corrcoef(first[touched].ravel(), second[touched].ravel())[0, 1]) < 4 / np.sqrt(count)
+
+
+def test_the_clicked_slot_has_its_share_of_the_rate() -> None:
+    """Two slots, by hand: p = (1, 2^-0.7)/sum, appeals 1 and 2 of other categories, λ = 0.02·Σ p_k exp(.55 u_k)."""
+    one = one_display([0, 1, 2])
+    world = replace(PAPER, candidates=3, min_candidates=3, slots=2, click_floor=0.01, click_ceiling=1.0)
+    count = 40_000
+    many = one.take(np.zeros(count, np.int64))  # type: ignore[arg-type]
+    rankings = np.tile(np.array([1, 2], np.int16), (count, 1))
+    slots = clicked_slots(world, many, rankings, np.random.default_rng(2).random(count))
+    place = np.array([1.0, 2**-0.7]) / (1.0 + 2**-0.7)
+    rate = 0.02 * place * np.exp(0.55 * np.array([1.0, 2.0]))
+    earned = 0.99 * (1.0 - np.exp(-rate.sum() / 0.99))
+    first = (0.01 * place[0] + earned * rate[0] / rate.sum()) / (0.01 + earned)
+    assert set(slots) == {0, 1}
+    assert (slots == 0).mean() == pytest.approx(first, abs=4 * np.sqrt(first * (1 - first) / count))

@@ -165,7 +165,9 @@ def test_manifest_and_settings_name_what_is_there(written: Path) -> None:
     for test in manifest["test"]:
         for arm in ARMS:
             names = set(pq.read_schema(written / test[arm]).names)
-            named = {*roles.rewards, roles.unit, roles.ranking, roles.id, roles.date, *roles.features}
+            assert roles.slot_rewards is not None
+            slots = roles.slot_rewards.values()
+            named = {*roles.rewards, roles.unit, roles.ranking, roles.id, roles.date, *roles.features, *slots}
             assert named | {"control_scores", "treatment_scores"} == names
     compression = pq.read_metadata(written / "test-001" / "control.parquet").row_group(0).column(0).compression
     assert compression == "ZSTD"

@@ -55,6 +55,10 @@ def test_columns_fit_together() -> None:
     assert np.isfinite(pc.list_flatten(log["treatment_scores"]).to_numpy()).all()
     assert pc.equal(pc.greater(log["revenue"], 0), log["click"]).to_numpy().all()
     assert len(log["day"].unique()) == 7
+    for metric in ("click", "revenue"):
+        slots = pc.list_flatten(log[f"slot_{metric}"]).to_numpy().astype(np.float64).reshape(-1, 4)
+        np.testing.assert_array_equal(slots.sum(axis=1), log[metric].to_numpy().astype(np.float64))
+        assert (np.count_nonzero(slots, axis=1) == log["click"].to_numpy()).all()
     users = log["user"].to_numpy()
     assert not set(users[:CHUNK]) & set(users[CHUNK:])
 
@@ -98,7 +102,7 @@ def test_written_folder(tmp_path: Path) -> None:
     settings = tomllib.loads((folder / "settings.toml").read_text(encoding="utf-8"))
     roles = settings["log"]
     named = [roles[role] for role in ("unit", "ranking", "id", "date")] + roles["rewards"] + roles["features"]
-    named += [settings[arm]["scores"] for arm in ("control", "treatment")]
+    named += [settings[arm]["scores"] for arm in ("control", "treatment")] + list(roles["slot_rewards"].values())
     assert set(named) <= set(log.column_names)
     assert roles["rewards"] == ["click"]
 

@@ -115,5 +115,5 @@ def _usage(error: CycloptsError) -> str:
             place = "" if argument.name.startswith("-") else " Put it before the options."
             what = f"{command} needs {' or '.join(argument.names)}: {argument.parameter.help}{place}"
     else:
-        what = " ".join(str(error).split())
+        what = " ".join(str(error).split()).replace("float|Literal[auto]|None", 'a number or "auto"')
     return f"{what} See foretest {command + ' ' if command else ''}--help."

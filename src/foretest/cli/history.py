@@ -13,6 +13,8 @@ from foretest.cli.options import AsJson, Figures, Threads, refuse_threads
 from foretest.cli.output import PAGE, console, print_json, refuse_place, said_figures, with_command, write_figures
 from foretest.progress import progress_bar
 
+CALIBRATION = "calibration.json"
+
 
 @app.command
 def history(
@@ -20,7 +22,10 @@ def history(
     /,
     *,
     out: Annotated[
-        Path, Parameter(name=("--out", "-o"), help="Folder for agreement.json, report.html and the results kept.")
+        Path,
+        Parameter(
+            name=("--out", "-o"), help="Folder for agreement.json, calibration.json, report.html and the results kept."
+        ),
     ],
     json: AsJson = False,
     figures: Figures = False,
@@ -31,7 +36,7 @@ def history(
     Results of tests whose logs and settings have not changed are reused. Example: foretest history tests.toml -o out
     """
     from foretest.history import run_history
-    from foretest.result import write_whole
+    from foretest.result import json_text, write_all
     from foretest.terminal import agreement_table
 
     refuse_threads(threads)
@@ -40,8 +45,12 @@ def history(
         agreement = run_history(manifest, cache=out / "cache", threads=threads, progress=progress)
     agreement = with_command(agreement)
     page = agreement.to_html()
-    agreement.to_json(out / "agreement.json")
-    write_whole(out / PAGE, page)
+    files = {out / "agreement.json": agreement.to_json().encode(), out / PAGE: page.encode()}
+    if agreement.calibration is not None:
+        files[out / CALIBRATION] = json_text(agreement.calibration.to_dict()).encode()
+    write_all(files)
+    if agreement.calibration is None:  # one of an earlier run would not be of these tests
+        (out / CALIBRATION).unlink(missing_ok=True)
     if figures:
         write_figures(agreement, out)
     for failure in agreement.failures:
@@ -51,5 +60,6 @@ def history(
         return 0
     console().print(agreement_table(agreement))
     known = f", {agreement.reused} of {len(agreement.tests)} tests were known already" if agreement.reused else ""
-    print(f"\nWritten: {out / 'agreement.json'}, {out / PAGE}{said_figures(out) if figures else ''}{known}")
+    learned = f", {out / CALIBRATION}" if agreement.calibration is not None else ""
+    print(f"\nWritten: {out / 'agreement.json'}{learned}, {out / PAGE}{said_figures(out) if figures else ''}{known}")
     return 0

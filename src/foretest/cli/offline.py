@@ -14,6 +14,7 @@ from foretest.cli.options import (
     GUARDRAIL,
     VERDICTS,
     AsJson,
+    CalibrationFile,
     Engine,
     FailOnAll,
     FailOnAudit,
@@ -46,6 +47,7 @@ def run(
     json: AsJson = False,
     figures: Figures = False,
     fail_on: FailOnAll = "",
+    calibration: CalibrationFile = None,
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
@@ -61,7 +63,7 @@ def run(
     refuse_figures(figures, out)
     test = configured_test("run", source, config, analysis)
     with progress_bar() as progress:
-        result = test.run(source, threads=threads, progress=progress)
+        result = test.run(source, threads=threads, progress=progress, calibration=calibration)
     return deliver(result, out, json, wanted, figures)
 
 

@@ -64,6 +64,10 @@ FailOn = Annotated[
         " negative, neutral, insufficient; guardrail: if one fails. Where metrics have roles, verdicts are the goals'."
     ),
 ]
+CalibrationFile = Annotated[
+    Path | None,
+    Parameter(help="calibration.json of foretest history: the calibrated estimates are given beside the plain ones."),
+]
 FailOnAudit = Annotated[str, Parameter(help="Exit with code 3 if the propensity audit fails: audit.")]
 FailOnAll = Annotated[
     str,

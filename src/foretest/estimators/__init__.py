@@ -11,23 +11,28 @@ from foretest.estimators.normalised import NIS
 from foretest.estimators.normalised_capped import NCIS
 from foretest.estimators.piecewise import PieceNCIS
 from foretest.estimators.pointwise import PointNCIS
+from foretest.estimators.slots import IIPS, RIPS, AdaptiveSlotNCIS
 
 ESTIMATORS: dict[str, type[Estimator]] = {
-    cls.key: cls for cls in (IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS)
+    cls.key: cls
+    for cls in (IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS)
 }
 
 #: whose verdict is the metric's, where the settings do not say
-HEADLINES = ("point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis")
+HEADLINES = ("slot-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis")
 
 __all__ = [
     "CIS",
     "DR",
     "ESTIMATORS",
     "HEADLINES",
+    "IIPS",
     "IS",
     "NCIS",
     "NIS",
+    "RIPS",
     "AdaptivePointNCIS",
+    "AdaptiveSlotNCIS",
     "Estimator",
     "PieceNCIS",
     "PointNCIS",

@@ -7,36 +7,36 @@ import numpy as np
 from foretest.aggregates import Aggregates
 from foretest.displays import Floats
 from foretest.errors import BadInput
-from foretest.estimators import CIS, AdaptivePointNCIS, Estimator
-from foretest.weights import Adaptive, Capped, Weighting
+from foretest.estimators import CIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
+from foretest.slot_weights import SlotAdaptive
+from foretest.weights import Adaptive, Capped, Weighting, of_metric
 
 
 def is_bounded(estimator: Estimator) -> bool:
     """Linear estimators whose weights have a known bound."""
-    return type(estimator) in (CIS, AdaptivePointNCIS)
+    return type(estimator) in (CIS, AdaptivePointNCIS, AdaptiveSlotNCIS)
 
 
 def weight_bound(weighting: Weighting) -> float:
     """The largest weight that a row of a bounded estimator can have, whatever the log."""
-    assert isinstance(weighting, Capped | Adaptive)
+    assert isinstance(weighting, Capped | Adaptive | SlotAdaptive)
     return weighting.cap if isinstance(weighting, Capped) else weighting.bound
 
 
-def kept_log_h(aggregates: Aggregates, weighting: Weighting) -> Floats:
-    """log h of the rewarded rows that were kept."""
+def kept_log_h(aggregates: Aggregates, weighting: Weighting, metric: int = 0) -> Floats:
+    """log h of the rewarded rows that were kept; by slot it is another for each metric."""
     kept = aggregates.rewarded.columns()
     if not kept:
         return np.zeros(0)
     if weighting in aggregates.plan.point_weightings:
-        log_h: Floats = kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"]
-        return log_h
+        return of_metric(kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"], metric)
     return weighting.log_h(kept["log_w"])
 
 
 def uplift_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
     """d = (h − 1) r of the rewarded rows that were kept; any other row's is 0."""
     kept = aggregates.rewarded.columns()
-    return np.expm1(kept_log_h(aggregates, weighting)) * kept[f"r:{metric}"] if kept else np.zeros(0)
+    return np.expm1(kept_log_h(aggregates, weighting, metric)) * kept[f"r:{metric}"] if kept else np.zeros(0)
 
 
 def unsupported_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
@@ -45,8 +45,12 @@ def unsupported_terms(aggregates: Aggregates, weighting: Weighting, metric: int)
     if not kept:
         return np.zeros(0)
     at = aggregates.plan.point_weightings.index(weighting)  # type: ignore[arg-type]
-    capped = np.exp(np.minimum(kept["log_w"], kept[f"log_cap:{at}"]))
-    return np.asarray((np.exp(kept[f"log_h:{at}"]) - capped) * kept[f"r:{metric}"])
+    if weighting.by_slot:
+        log_capped = of_metric(kept[f"log_capped:{at}"], metric)
+    else:
+        log_capped = np.minimum(kept["log_w"], kept[f"log_cap:{at}"])
+    log_h = of_metric(kept[f"log_h:{at}"], metric)
+    return np.asarray((np.exp(log_h) - np.exp(log_capped)) * kept[f"r:{metric}"])
 
 
 def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> float:

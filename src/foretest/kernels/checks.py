@@ -64,3 +64,29 @@ def positions_in(shown, starts, lengths, items, i_starts, i_lengths):
                 absent[i] = True
             at += 1
     return place, absent, repeated
+
+
+@jit
+def slot_faults(values, starts, lengths, shown, reward):
+    """0 for a good row; 1 another length than the ranking; 2 NaN or infinite; 3 negative; 4 not the reward in sum.
+
+    Sums may be off by rounding, a millionth of the reward: columns of float32 are.
+    """
+    out = np.zeros(len(starts), np.int8)
+    for i in range(len(starts)):
+        if lengths[i] != shown[i]:
+            out[i] = 1
+            continue
+        total = 0.0
+        least = 0.0
+        for slot in range(lengths[i]):
+            value = np.float64(values[starts[i] + slot])
+            total += value
+            least = min(least, value)
+        if not abs(total) < np.inf:
+            out[i] = 2
+        elif least < 0.0:
+            out[i] = 3
+        elif not abs(total - reward[i]) <= 1e-6 * reward[i]:
+            out[i] = 4
+    return out

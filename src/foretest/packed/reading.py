@@ -13,7 +13,7 @@ from foretest.aggregates import Aggregates
 from foretest.displays import Floats
 from foretest.engines import local
 from foretest.errors import BadInput
-from foretest.estimators import CIS, IS, AdaptivePointNCIS, PointNCIS
+from foretest.estimators import CIS, IIPS, IS, RIPS, AdaptivePointNCIS, AdaptiveSlotNCIS, PointNCIS
 from foretest.fold import Fold
 from foretest.kernels.normaliser import two_sided_means
 from foretest.kernels.random import derive
@@ -33,7 +33,7 @@ REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
 _LOG = ("rewards", "unit", "id", "ranking", "candidates")
 _ANALYSIS = ("buckets", "seed")
 # whose values are Σ h·r / n: rows without a reward add nothing but themselves
-_LINEAR = (IS, CIS, PointNCIS, AdaptivePointNCIS)
+_LINEAR = (IS, CIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS)
 
 
 @dataclass(frozen=True)

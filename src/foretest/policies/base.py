@@ -119,6 +119,13 @@ def shown_log_prob(policy: Policy, displays: Displays, *, is_control: bool) -> F
     return answer
 
 
+def marginal_places(displays: Displays) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Where each display's P(item in slot) begins, K lists of M numbers one after the other, and room for all."""
+    lengths = displays.eligible * displays.slots
+    ends = np.cumsum(lengths)
+    return ends - lengths, np.empty(int(lengths.sum()))
+
+
 def policy_columns(policy: Any) -> tuple[str, ...]:
     """The columns a policy declares; of a class that declares none, its string attributes."""
     declared = getattr(policy, "columns", None)

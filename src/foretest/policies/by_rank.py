@@ -8,7 +8,8 @@ import numpy.typing as npt
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.kernels import residual_ranks as kernel
-from foretest.policies.base import ScorePolicy
+from foretest.kernels.slot_marginals import centre_ranks
+from foretest.policies.base import ScorePolicy, marginal_places
 
 
 class ByResidualRank(ScorePolicy):
@@ -43,3 +44,36 @@ class ByResidualRank(ScorePolicy):
         drawn = np.clip(self._rank_at(u, left), 0, left - 1).astype(np.int32)
         kernel.items_at(s.values, s.starts, s.lengths, drawn, slots)
         return Ragged.packed(drawn, slots)
+
+    def slot_marginals(self, displays: Displays) -> Ragged:
+        """P(item in slot), exactly: it depends on the item's place in the sort, and on M and K alone."""
+        s, slots = displays[self.scores], displays.slots
+        starts, out = marginal_places(displays)
+        ranks, first = np.empty(int(s.lengths.sum()), np.int64), np.cumsum(s.lengths) - s.lengths
+        centre_ranks(s.values, s.starts, s.lengths, ranks, first)
+        for m, k in {(int(m), int(k)) for m, k in zip(s.lengths, slots, strict=True)}:
+            rows = np.flatnonzero((s.lengths == m) & (slots == k))
+            place = ranks[first[rows, None] + np.arange(m)]
+            table = self.marginals_by_rank(m, k)
+            out[starts[rows, None] + np.arange(k * m)] = np.moveaxis(table[:, place], 0, 1).reshape(len(rows), k * m)
+        return Ragged(out, starts, displays.eligible * slots)
+
+    def marginals_by_rank(self, eligible: int, slots: int) -> Floats:
+        """P(the item of rank j in the sort sits in slot k), one row a slot.
+
+        Going back from slot k: an item of residual rank j is chosen there, and at each slot before it either keeps its
+        rank (one below it was chosen) or moves up by one.
+        """
+        chosen = [
+            np.exp(self._log_slot(np.arange(left), np.full(left, left)))
+            for left in range(eligible, eligible - slots, -1)
+        ]
+        table = np.empty((slots, eligible))
+        for slot in range(slots):
+            reach = chosen[slot]
+            for earlier in chosen[slot - 1 :: -1] if slot else ():
+                above = np.cumsum(earlier)[:-1]  # P(one above residual rank j + 1 is chosen)
+                below = np.cumsum(earlier[:0:-1])[::-1]  # P(one below residual rank j is chosen)
+                reach = np.append(below * reach, 0.0) + np.insert(above * reach, 0, 0.0)
+            table[slot] = reach
+        return table

@@ -67,6 +67,12 @@ class Mixture(Policy):
         parts = np.stack([np.log(share) + priced(policy) for share, policy in self.components])
         return np.asarray(logsumexp(parts, axis=0))
 
+    def slot_marginals(self, displays: Displays) -> Ragged:
+        """P(item in slot): the mixture of its components', each of which must know its own."""
+        parts = [(share, policy.slot_marginals(displays)) for share, policy in self.components]  # type: ignore[attr-defined]
+        lists = parts[0][1]
+        return Ragged.packed(sum(share * part.flat() for share, part in parts), lists.lengths)
+
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         edges = np.cumsum([share for share, _ in self.components])
         picked = np.minimum(np.searchsorted(edges, uniforms[:, 0], side="right"), len(edges) - 1)

@@ -7,7 +7,8 @@ import numpy as np
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.kernels import plackett_luce as kernel
-from foretest.policies.base import ScorePolicy, positive
+from foretest.kernels import slot_marginals
+from foretest.policies.base import ScorePolicy, marginal_places, positive
 
 
 class PlackettLuce(ScorePolicy):
@@ -48,3 +49,10 @@ class PlackettLuce(ScorePolicy):
         drawn = np.empty(int(slots.sum()), np.int32)
         kernel.sample(s.values, s.starts, s.lengths, slots, 1.0 / self.temperature, uniforms, drawn)
         return Ragged.packed(drawn, slots)
+
+    def slot_marginals(self, displays: Displays) -> Ragged:
+        """P(item in slot), exactly: the race of exponentials."""
+        s, slots = displays[self.scores], displays.slots
+        starts, out = marginal_places(displays)
+        slot_marginals.plackett_luce(s.values, s.starts, s.lengths, slots, 1.0 / self.temperature, out, starts)
+        return Ragged(out, starts, displays.eligible * slots)

@@ -7,8 +7,9 @@ from scipy.special import ndtri
 
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
+from foretest.kernels import slot_marginals
 from foretest.kernels import thurstone as kernel
-from foretest.policies.base import ScorePolicy, positive
+from foretest.policies.base import ScorePolicy, marginal_places, positive
 
 
 class Thurstone(ScorePolicy):
@@ -44,3 +45,10 @@ class Thurstone(ScorePolicy):
         most = int(displays.slots.max(initial=0))
         order = np.argsort(-noisy, axis=1, kind="stable")[:, :most]
         return Ragged.packed(order[np.arange(most) < displays.slots[:, None]].astype(np.int32), displays.slots)
+
+    def slot_marginals(self, displays: Displays) -> Ragged:
+        """P(item in slot), exactly: the race of noisy scores, the highest first."""
+        s, slots = displays[self.scores], displays.slots
+        starts, out = marginal_places(displays)
+        slot_marginals.thurstone(s.values, s.starts, s.lengths, slots, self.sigma, out, starts)
+        return Ragged(out, starts, displays.eligible * slots)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from foretest.report.charts.calibration import calibration_chart, gamma_chart
 from foretest.report.charts.cap import bound_chart, cap_chart, cap_estimates_chart
 from foretest.report.charts.correlation import correlation_chart
 from foretest.report.charts.decisions import decisions_chart
@@ -36,6 +37,9 @@ def agreement_figures(document: dict[str, Any]) -> Figures:
         for label in metric["table"]:
             chart = decisions_chart(metric["tests"], label, document["confidence_level"])
             _add(figures, f"decisions-{label}{ending}", chart)
+        for label, calibration in metric["calibration"].items():
+            _add(figures, f"calibration-{label}{ending}", calibration_chart(calibration, label))
+            _add(figures, f"gamma-{label}{ending}", gamma_chart(calibration, label))
     return figures
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from foretest.agreement import DECISIONS
 from foretest.estimators import HEADLINES
 from foretest.report.blocks import Fact, Words, chart_of
+from foretest.report.calibration_part import calibration_parts
 from foretest.report.charts.correlation import correlation_chart
 from foretest.report.charts.decisions import decisions_chart
 from foretest.report.digits import NONE, level, pct
@@ -48,6 +49,8 @@ def history_page(agreement: Agreement) -> str:
     """The whole page."""
     document = agreement.to_dict()
     files = [Download("agreement.json", document)]
+    if agreement.calibration is not None:
+        files.append(Download("calibration.json", agreement.calibration.to_dict()))
     return bounded(lambda part: _page(document, files, part))
 
 
@@ -70,7 +73,9 @@ def _page(document: dict[str, Any], files: Sequence[Download], part: int) -> str
             [Words(settings_text(s), f"The settings in {name}") for name, s in list(document["settings"].items())[:10]],
         ),
     }
-    places = [("table", "Agreement"), ("boxes", "Boxes"), ("correlation", "Correlation"), ("tests", "Tests"),
+    learned = any(part["calibration"]["estimators"] for part in parts)
+    places = [("table", "Agreement"), ("boxes", "Boxes"), ("correlation", "Correlation"),
+              *[("calibration", "Calibration")] * learned, ("tests", "Tests"),
               ("ceiling", "Noise ceiling")]  # fmt: skip
     data = {f"tests-{number}": part["data"] for number, part in enumerate(parts)}
     title = f"{first['sentence']} – Foretest"
@@ -112,6 +117,7 @@ def _part(name: str, metric: dict[str, Any], confidence_level: float | None, mos
         "ceiling": _ceiling(table[headline]),
         "failed_audits": [t["name"] for t in tests if (t.get("audit") or {}).get("outcome") == "fail"],
         "data": _data(drawn, labels, confidence_level),
+        "calibration": calibration_parts(metric, most),
     }
 
 
@@ -309,5 +315,10 @@ _GUIDE = [
     ("right", "Offline decided as online did."),
     ("false negative", "Offline decided lower than online, negative < neutral < positive: an improvement overlooked."),
     ("false positive", "Offline decided higher than online: a test run in vain."),
+    (
+        "calibrated",
+        "Moved by what the other tests say of the part that the log does not support: judged on tests that had no part"
+        " in the fit.",
+    ),
     ("10 % and 90 % quantiles", "How far a figure might move with other tests of the same kind: tests are resampled."),
 ]

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from foretest.calibration import CALIBRATED
 from foretest.report.blocks import Link
 from foretest.report.words import ESTIMATORS
 from foretest.result import Result
@@ -24,6 +25,10 @@ _REFERENCES: dict[str, list[Link]] = {
                 "https://arxiv.org/abs/1103.4601")],
     "cis": [Link("Bottou et al.: Counterfactual Reasoning and Learning Systems (2013)",
                  "https://arxiv.org/abs/1209.2355")],
+    "iips": [Link("Li et al.: Offline Evaluation of Ranking Policies with Click Models (KDD 2018)",
+                  "https://doi.org/10.1145/3219819.3220028")],
+    "rips": [Link("McInerney et al.: Counterfactual Evaluation of Slate Recommendations with Sequential Reward"
+                  " Interactions (KDD 2020)", "https://doi.org/10.1145/3394486.3403229")],
     "bootstrap": [Link("Efron: Bootstrap Methods: Another Look at the Jackknife (1979)",
                        "https://doi.org/10.1214/aos/1176344552")],
     "delta": [Link("Deng, Knoblich, Lu: Applying the Delta Method in Metric Analytics (2018)",
@@ -32,6 +37,8 @@ _REFERENCES: dict[str, list[Link]] = {
                        "https://arxiv.org/abs/0907.3740")],
     "betting": [Link("Waudby-Smith, Ramdas: Estimating Means of Bounded Random Variables by Betting (2024)",
                      "https://arxiv.org/abs/2010.09686")],
+    "band": [Link("Imbens, Manski: Confidence Intervals for Partially Identified Parameters (2004)",
+                  "https://doi.org/10.1111/j.1468-0262.2004.00555.x")],
     "online": [Link("Fabijan et al.: Diagnosing Sample Ratio Mismatch in Online Controlled Experiments (KDD 2019)",
                     "https://doi.org/10.1145/3292500.3330722")],
 }  # fmt: skip
@@ -49,7 +56,8 @@ def methods(result: Result) -> list[dict[str, str]]:
         key = kinds.get(label, {}).get("key", label)
         if key in ESTIMATORS and key != "online":
             title = f"{label}: {ESTIMATORS[key][0].lower()}"
-            steps.append({"title": title, "formula": key, "line": _line(key, analysis)})
+            formula = "" if key in CALIBRATED.values() else key
+            steps.append({"title": title, "formula": formula, "line": _line(key, analysis)})
         elif key != "online":
             steps.append({"title": label, "formula": "", "line": "Your own estimator."})
     online = "sample_ratio" in result.health
@@ -58,6 +66,8 @@ def methods(result: Result) -> list[dict[str, str]]:
         steps.append({"title": "sample ratio", "formula": "chi-square",
                       "line": "One degree of freedom, on units; an alert at p below 0.001."})  # fmt: skip
     steps.append({"title": "interval", "formula": "", "line": _interval(analysis, online)})
+    if any(e.sensitivity is not None for e in next(iter(result.metrics.values())).estimates.values()):
+        steps.append({"title": "sensitivity band", "formula": "", "line": _band(analysis)})
     steps.append({"title": "verdict", "formula": "", "line": (
         "Positive if the interval of the absolute uplift lies above 0, negative if below, else neutral. Insufficient"
         f" with fewer than {FEWEST_POSITIVES:.0f} effective positives or {FEWEST_UNITS} units, or without support."
@@ -78,6 +88,20 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
     if key == "point-ncis-adaptive":
         bound = f"b = {analysis['weight_bound']:g}"
         return f"Each display has the largest cap that keeps the weight at or below {bound} ({_draws(analysis)})."
+    if key == "slot-ncis-adaptive":
+        bound = f"b = {analysis['weight_bound']:g}"
+        return f"Each slot of each display has the largest cap that keeps its weight at or below {bound}."
+    if key == "iips":
+        return "P(a in k) is the probability that the item sits in slot k, whatever the others show. No cap."
+    if key == "rips":
+        return "The probability of a prefix is that of the items down to slot k, in order. No cap."
+    if key in CALIBRATED.values():
+        plain = next(label for label, calibrated in CALIBRATED.items() if calibrated == key)
+        return (
+            f"The relative uplift of {plain} plus (Γ0 − 1)·T: T is the mean of (w̃ − w̄)·r, what the cap leaves"
+            " unsupported, over the control's value; Γ0 is what past A/B tests say it is worth, against what is"
+            " supported. Normal limits, with the spread and the uncertainty of Γ0 in them."
+        )
     return "w is how much likelier the treatment was to show what was shown. No cap."
 
 
@@ -103,6 +127,15 @@ def _interval(analysis: Mapping[str, Any], online: bool) -> str:
     return f"Empirical Bernstein bound, by unit, with the known range of rewards. {paired}"
 
 
+def _band(analysis: Mapping[str, Any]) -> str:
+    down, up = analysis["gamma"]
+    decided = " The verdict is decided on it." if analysis["decide_on"] == "band" else ""
+    return (
+        f"Of the point estimators: the part of each display's treatment that the cap cuts off earns between 1/{down:g}"
+        f" and {up:g} times what is left of it. Limits after Imbens and Manski, joined with the interval.{decided}"
+    )
+
+
 def references(result: Result) -> list[Link]:
     """Of what was used, the paper first."""
     online = "sample_ratio" in result.health
@@ -111,6 +144,7 @@ def references(result: Result) -> list[Link]:
     used = [kinds.get(label, {}).get("key", label) for label in labels] + [
         result.settings["analysis"]["interval"],
         "delta",
+        *(["band"] if any(e.sensitivity for m in result.metrics.values() for e in m.estimates.values()) else []),
     ]
     found = [link for key in dict.fromkeys(used) for link in _REFERENCES.get(key, [])]
     return found if online else [_PAPER, *found]

@@ -1,7 +1,8 @@
 """Displays of a simulated recommender: what is drawn, what is shown, how likely a click is.
 
 Three functions carry every simulation: `draw_displays` (contexts, and both policies' scores for a given
-change), `sample_rankings` (what an arm shows), `click_probability` (what that is worth).
+change), `sample_rankings` (what an arm shows), `click_probability` (what that is worth); a log also tells
+which slot was clicked, by `clicked_slots`.
 """
 
 from __future__ import annotations
@@ -176,14 +177,39 @@ def click_probability(world: World, displays: Displays, rankings: NDArray[np.int
     floor + (ceiling - floor)·(1 - exp(-λ/(ceiling - floor))), λ = rate·Σ_k p_k·exp(appeal_effect·u_k)/(1 +
     cannibalisation·alike_k).
     """
+    clicks, position = _slots(world, displays, rankings)
+    rate = displays.rate * (clicks @ position)
+    room = world.click_ceiling - world.click_floor
+    probability: NDArray[np.float64] = world.click_floor - room * np.expm1(-rate / room)
+    return probability
+
+
+def clicked_slots(
+    world: World, displays: Displays, rankings: NDArray[np.int16], uniforms: NDArray[np.float64]
+) -> NDArray[np.int64]:
+    """Which slot a click of each display would be on: slot k in proportion to its share of λ.
+
+    The floor, clicks that no ranking changes, is shared out by place alone.
+    """
+    clicks, position = _slots(world, displays, rankings)
+    room = world.click_ceiling - world.click_floor
+    shares = clicks * position
+    total = shares.sum(axis=1, keepdims=True)
+    earned = -room * np.expm1(-displays.rate[:, None] * total / room)
+    edges = np.cumsum(world.click_floor * position + earned * shares / total, axis=1)
+    last: NDArray[np.int64] = (edges[:, :-1] <= uniforms[:, None] * edges[:, -1:]).sum(axis=1)
+    return last
+
+
+def _slots(
+    world: World, displays: Displays, rankings: NDArray[np.int16]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """exp(appeal_effect·u_k)/(1 + cannibalisation·alike_k) of each shown item, and p_k of each slot."""
     rows = np.arange(len(displays))[:, None]
     category = displays.category[rows, rankings]
     # Every item is alike to itself: hence the - 1.
     alike = np.stack([(category == shown[:, None]).sum(axis=1) - 1 for shown in category.T], axis=1)
     position = np.arange(1, rankings.shape[1] + 1) ** -world.position_decay
-    clicks = np.exp(world.appeal_effect * displays.appeal[rows, rankings])
+    clicks: NDArray[np.float64] = np.exp(world.appeal_effect * displays.appeal[rows, rankings])
     clicks /= 1 + world.cannibalisation * alike
-    rate = displays.rate * (clicks @ (position / position.sum()))
-    room = world.click_ceiling - world.click_floor
-    probability: NDArray[np.float64] = world.click_floor - room * np.expm1(-rate / room)
-    return probability
+    return clicks, position / position.sum()

@@ -38,7 +38,7 @@ TRUTH_DISPLAYS = 4 * CHUNK
 TRUTH_DRAWS = 2
 """Rankings of each of them by each policy."""
 
-COLUMNS = pa.schema([field for field in SCHEMA if field.name != "revenue"])
+COLUMNS = pa.schema([field for field in SCHEMA if "revenue" not in field.name])
 """The columns of a history's logs: those of a single log that `settings.toml` names."""
 
 

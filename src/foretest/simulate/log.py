@@ -24,6 +24,7 @@ from foretest.simulate.displays import (
     Displays,
     chunk_generator,
     click_probability,
+    clicked_slots,
     draw_displays,
     sample_rankings,
 )
@@ -35,6 +36,9 @@ Arm = Literal["control", "treatment"]
 
 ARM_STREAMS = {"control": 0, "treatment": 2}
 """The displays of one arm never meet those of the other, nor those of the truth of the same seed."""
+
+SLOT_STREAMS = {"control": 7, "treatment": 8}
+"""The draw of the clicked slot has a generator of its own: no other digit of a log depends on it."""
 
 TREATMENT_IDS = 2**40
 """First user and first display of a treatment's log: no user is in both arms."""
@@ -55,6 +59,8 @@ SCHEMA = pa.schema(
         ("treatment_scores", pa.list_(pa.float32())),
         ("click", pa.bool_()),
         ("revenue", pa.float32()),
+        ("slot_click", pa.list_(pa.bool_())),
+        ("slot_revenue", pa.list_(pa.float32())),
     ]
 )
 """The columns of a simulated log."""
@@ -69,6 +75,7 @@ ranking  = "ranking"
 id       = "display_id"
 date     = "day"
 features = ["group", "recency", "activity"]
+slot_rewards = {click = "slot_click"}
 
 [control]
 policy = "plackett-luce"
@@ -134,7 +141,10 @@ def _chunk(world: World, seed: int, chunk: int, arm: Arm) -> pa.RecordBatch:
     scores = displays.control_scores if arm == "control" else displays.treatment_scores
     rankings = sample_rankings(scores, exponentials, world.slots)
     click = rng.random(CHUNK) < click_probability(world, displays, rankings)
-    revenue = click * _revenue_of_a_click(world, displays, rng)
+    revenue = (click * _revenue_of_a_click(world, displays, rng)).astype(np.float32)
+    uniforms = chunk_generator(seed, SLOT_STREAMS[arm], chunk).random(CHUNK)
+    on = np.arange(world.slots) == clicked_slots(world, displays, rankings, uniforms)[:, None]
+    shown = np.full(CHUNK, world.slots)
     first_day = np.datetime64(world.first_day, "D")
     names = pa.array([group.name for group in world.groups], pa.string())
     first_id = chunk * CHUNK + (0 if arm == "control" else TREATMENT_IDS)
@@ -146,11 +156,13 @@ def _chunk(world: World, seed: int, chunk: int, arm: Arm) -> pa.RecordBatch:
         names.take(pa.array(displays.group)),
         pa.array(displays.recency),
         pa.array(displays.activity),
-        as_lists(rankings, np.full(CHUNK, world.slots)),
+        as_lists(rankings, shown),
         as_lists(displays.control_scores, displays.length),
         as_lists(displays.treatment_scores, displays.length),
         pa.array(click),
-        pa.array(revenue.astype(np.float32)),
+        pa.array(revenue),
+        as_lists(on & click[:, None], shown),
+        as_lists(on * revenue[:, None], shown),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -161,7 +173,9 @@ def _revenue_of_a_click(world: World, displays: Displays, rng: np.random.Generat
     return mean * rng.lognormal(-(world.revenue_sd**2) / 2, world.revenue_sd, len(displays))
 
 
-def as_lists(padded: NDArray[np.int16] | NDArray[np.float32], length: NDArray[np.int64]) -> pa.ListArray:
+def as_lists(
+    padded: NDArray[np.int16] | NDArray[np.float32] | NDArray[np.bool_], length: NDArray[np.int64]
+) -> pa.ListArray:
     """The first `length` values of every row of a padded array, as an Arrow list column."""
     offsets = np.concatenate([[0], np.cumsum(length)]).astype(np.int32)
     values = padded[np.arange(padded.shape[1]) < length[:, None]]

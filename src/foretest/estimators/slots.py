@@ -1,0 +1,65 @@
+"""Estimators by slot, for logs that say which slot earned the reward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy.typing as npt
+
+from foretest.estimators.base import Estimator, Sums, ratio
+from foretest.settings import check_number
+from foretest.slot_weights import Prefixes, SlotAdaptive, SlotUncapped
+from foretest.weights import Weighting
+
+if TYPE_CHECKING:
+    from foretest.settings import Analysis
+
+
+@dataclass(frozen=True, kw_only=True)
+class IIPS(Estimator):
+    """Σ_i Σ_k w_ik r_ik / n, w_ik = P_t(a_ik in slot k)/P_p(a_ik in slot k)  (Li et al. 2018: item-position model).
+
+    Unbiased where what a slot earns depends on its own item and place only; the weights are those of one item, not of
+    a whole ranking, but have no bound.
+    """
+
+    key: ClassVar[str] = "iips"
+
+    def weighting(self, analysis: Analysis) -> Weighting:
+        return SlotUncapped()
+
+    def value(self, sums: Sums) -> npt.NDArray[Any]:
+        return sums.unit * ratio(sums.hr, sums.n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RIPS(IIPS):
+    """Σ_i Σ_k w_ik r_ik / n, w_ik = π_t(a_1..a_k)/π_p(a_1..a_k)  (McInerney et al. 2020: cascade model).
+
+    Unbiased where what a slot earns depends on the items up to it, and not on those after it.
+    """
+
+    key: ClassVar[str] = "rips"
+
+    def weighting(self, analysis: Analysis) -> Weighting:
+        return Prefixes()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveSlotNCIS(IIPS):
+    """Σ_i Σ_k r_ik·min(w_ik, c̃_k)/q_k / n, q_k(x) = Σ_j min(P_t(j in k), c̃_k·P_p(j in k)), exactly.
+
+    IIPS with the adaptive cap of `point-ncis-adaptive` in every slot: c̃_k(x) is the largest cap with
+    c̃_k/q_k ≤ weight_bound. Where there is none the slot has weight 1 and its row counts as unsupported.
+    """
+
+    key: ClassVar[str] = "slot-ncis-adaptive"
+    weight_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.weight_bound is not None:
+            check_number("weight_bound", self.weight_bound, at_least=1.0)
+
+    def weighting(self, analysis: Analysis) -> Weighting:
+        return SlotAdaptive(self.weight_bound or analysis.weight_bound)

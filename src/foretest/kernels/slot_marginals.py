@@ -1,0 +1,237 @@
+"""P(item i at rank k) of a top-K ranking, by a race: item i arrives at a random time, the first K are shown in order.
+
+    P(i at rank k) = ∫ f_i(u)·PB_{k−1}({F_j(u)}, j ≠ i) du
+
+with f, F the density and the distribution of arrival times and PB the Poisson-binomial probability that k − 1 of the
+others have arrived by then. Plackett-Luce is the race of exponentials of rate θ_j = exp(s_j/T); Thurstone's that of
+Gaussian noise, where the highest arrives first. The trapezoid rule converges exponentially on both: the integrands are
+analytic and vanish at both ends.
+
+Nothing is ever subtracted but in one place, which is watched: marginals of 1e-200 have all their digits.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from foretest.kernels.jit import inner, jit
+from foretest.kernels.lists import longest
+from foretest.kernels.normaliser import SLICE, adaptive_cap, capped_mass
+
+_FIRST = 1e-5  # where the integrals over u begin: what is left out is u²/2 of the marginal, from rank 2 on
+_DONE = 1e-13  # where they end: what is left out, beside the marginal
+_LOWEST = -690.0  # of log θ beside the largest: further down it is as good as impossible, but must not be 0
+_FEW = 8  # slots up to which a product of two lists costs no more than a division
+_DIGITS = 1e-11  # relative error that a division may leave
+
+
+@inner
+def _add_item(counts, slots, arrived, waiting):
+    """counts[k] <- P(k have arrived), one item more."""
+    for k in range(slots - 1, 0, -1):
+        counts[k] = counts[k] * waiting + counts[k - 1] * arrived
+    counts[0] *= waiting
+
+
+@inner
+def _divided(counts, slots, arrived, waiting, out):
+    """out <- counts without one item; False where that would lose digits.
+
+    counts_k = waiting·out_k + arrived·out_{k−1}: solved from below, with a bound on the rounding error carried along.
+    """
+    if arrived > 0.5:
+        return False
+    inverse = 1.0 / waiting
+    before = 0.0
+    error = 0.0
+    for k in range(slots):
+        error = (2.3e-16 * counts[k] + arrived * error) * inverse
+        before = (counts[k] - arrived * before) * inverse
+        if not before * _DIGITS >= error:
+            return False
+        out[k] = before
+    return True
+
+
+@jit
+def _add_moment(arrived, waiting, density, n, slots, before, after, without, out):
+    """out[k, i] += density_i·P(k others have arrived), for all items; returns P(fewer than `slots` have arrived).
+
+    P(k others) is the product of the counts of those before i and those after it; for many slots it is found from the
+    counts of all by dividing i out, where that keeps the digits.
+    """
+    before[0, 0] = 1.0
+    for k in range(1, slots):
+        before[0, k] = 0.0
+    for i in range(n):
+        a = arrived[i]
+        w = waiting[i]
+        row = before[i]
+        following = before[i + 1]
+        following[0] = row[0] * w
+        for k in range(1, slots):
+            following[k] = row[k] * w + row[k - 1] * a
+    counts = before[n]
+    after[0] = 1.0
+    for k in range(1, slots):
+        after[k] = 0.0
+    for i in range(n - 1, -1, -1):
+        d = density[i]
+        if d > 0.0:
+            if slots <= _FEW or not _divided(counts, slots, arrived[i], waiting[i], without):
+                row = before[i]
+                for k in range(slots):
+                    total = 0.0
+                    for other in range(k + 1):
+                        total += row[other] * after[k - other]
+                    out[k, i] += d * total
+            else:
+                for k in range(slots):
+                    out[k, i] += d * without[k]
+        _add_item(after, slots, arrived[i], waiting[i])
+    reached = 0.0
+    for k in range(slots):
+        reached += counts[k]
+    return reached
+
+
+@inner
+def _normalise(table, slots, n):
+    """Each slot shows one item: what is left of the quadrature's error goes."""
+    for k in range(slots):
+        total = 0.0
+        for i in range(n):
+            total += table[k, i]
+        if total > 0.0:
+            for i in range(n):
+                table[k, i] /= total
+
+
+@jit
+def _exponential_race(theta, n, slots, arrived, waiting, density, before, after, without, table):
+    """table[k, i] <- P(i at rank k), θ summing to 1; u = e^y, trapezoid on y with step ln(2)/m.
+
+    With such a step every m-th node has twice the time: p ← p(2 − p) and, once that is near 1, 1 − p ← (1 − p)²
+    take the place of all exponentials.
+    """
+    for k in range(slots):
+        for i in range(n):
+            table[k, i] = 0.0
+    if slots > 1:
+        interleaved = math.ceil(math.log(2.0) * math.sqrt(slots + 1.0) / 0.7)
+        for node in range(interleaved):
+            u = _FIRST * 2.0 ** (node / interleaved)
+            for i in range(n):
+                x = theta[i] * u
+                arrived[i] = x * (1.0 - 0.5 * x * (1.0 - x / 3.0))
+                waiting[i] = 1.0 - arrived[i]
+            while True:
+                for i in range(n):
+                    density[i] = theta[i] * u * waiting[i]
+                reached = _add_moment(arrived, waiting, density, n, slots, before, after, without, table)
+                # the K-th arrival has an increasing hazard, so that the rest is less than this
+                if u > 1.0 and u * reached < _DONE:
+                    break
+                u *= 2.0
+                for i in range(n):
+                    if arrived[i] < 0.5:
+                        arrived[i] *= 2.0 - arrived[i]
+                        waiting[i] = 1.0 - arrived[i]
+                    else:
+                        waiting[i] *= waiting[i]
+                        arrived[i] = 1.0 - waiting[i]
+        _normalise(table, slots, n)
+    for i in range(n):  # the first slot is the softmax itself
+        table[0, i] = theta[i]
+
+
+@jit
+def plackett_luce(values, starts, lengths, slots, inverse_temperature, out, out_starts):
+    """out <- for each row the marginals of all its items, slot by slot (K lists of M numbers)."""
+    most, widest = longest(lengths), longest(slots)
+    theta, arrived, waiting, density = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    before, after, without = np.empty((most + 1, widest)), np.empty(widest), np.empty(widest)
+    for row in range(len(starts)):
+        n, k = lengths[row], slots[row]
+        high = -np.inf
+        for i in range(n):
+            high = max(high, np.float64(values[starts[row] + i]))
+        total = 0.0
+        for i in range(n):
+            x = (np.float64(values[starts[row] + i]) - high) * inverse_temperature
+            theta[i] = math.exp(max(x, _LOWEST))
+            total += theta[i]
+        for i in range(n):
+            theta[i] /= total
+        table = out[out_starts[row] : out_starts[row] + k * n].reshape(k, n)
+        _exponential_race(theta, n, k, arrived, waiting, density, before, after, without, table)
+
+
+@jit
+def thurstone(values, starts, lengths, slots, sigma, out, out_starts):
+    """The same for scores with Gaussian noise: time runs down from the highest, trapezoid on the noisy score."""
+    most, widest = longest(lengths), longest(slots)
+    arrived, waiting, density = np.empty(most), np.empty(most), np.empty(most)
+    before, after, without = np.empty((most + 1, widest)), np.empty(widest), np.empty(widest)
+    step = 0.35 / math.sqrt(widest + 1.0)
+    for row in range(len(starts)):
+        n, k = lengths[row], slots[row]
+        low, high = np.inf, -np.inf
+        for i in range(n):
+            score = np.float64(values[starts[row] + i]) / sigma
+            low, high = min(low, score), max(high, score)
+        table = out[out_starts[row] : out_starts[row] + k * n].reshape(k, n)
+        for slot in range(k):
+            for i in range(n):
+                table[slot, i] = 0.0
+        y = high + 9.0
+        while y > low - 9.0:
+            for i in range(n):
+                z = y - np.float64(values[starts[row] + i]) / sigma
+                arrived[i] = 0.5 * math.erfc(z * 0.7071067811865476)
+                waiting[i] = 0.5 * math.erfc(-z * 0.7071067811865476)
+                density[i] = math.exp(-0.5 * z * z)
+            reached = _add_moment(arrived, waiting, density, n, k, before, after, without, table)
+            if reached < 1e-30:
+                break
+            y -= step
+        _normalise(table, k, n)
+
+
+@jit
+def centre_ranks(values, starts, lengths, out, out_starts):
+    """out <- each item's place in the sort by score, from 0; ties: the lower position first."""
+    for row in range(len(starts)):
+        n = lengths[row]
+        order = np.argsort(-values[starts[row] : starts[row] + n].astype(np.float64), kind="mergesort")
+        for rank in range(n):
+            out[out_starts[row] + order[rank]] = rank
+
+
+@jit
+def shown_marginals(table, starts, lengths, ranking, r_starts, slots, out):
+    """out <- P(a_k in slot k) of every shown slot."""
+    at = 0
+    for row in range(len(starts)):
+        for k in range(slots[row]):
+            out[at] = table[starts[row] + k * lengths[row] + ranking[r_starts[row] + k]]
+            at += 1
+
+
+@jit
+def slot_caps(t, t_starts, p, p_starts, lengths, slots, bound, out):
+    """Of every shown slot the largest c with c/q(c) ≤ bound, q(c) = Σ_j min(P_t(j, k), c·P_p(j, k)), or 0 where there
+    is none; q there; q at a third of it."""
+    at = 0
+    for row in range(len(lengths)):
+        n = lengths[row]
+        for k in range(slots[row]):
+            alpha = t[t_starts[row] + k * n : t_starts[row] + (k + 1) * n]
+            beta = p[p_starts[row] + k * n : p_starts[row] + (k + 1) * n]
+            cap, mass = adaptive_cap(alpha, beta, n, bound)
+            out[0, at] = cap
+            out[1, at] = mass
+            out[2, at] = capped_mass(alpha, beta, n, cap / SLICE, False)
+            at += 1
