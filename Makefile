@@ -48,6 +48,8 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/interval_coverage.py
 	$(BIN)/python benchmarks/small_samples.py
 	$(BIN)/python benchmarks/lower_bounds.py
+	$(BIN)/python benchmarks/band_coverage.py
+	$(BIN)/python benchmarks/null_verdicts.py
 	$(BIN)/python benchmarks/audit_power.py
 
 $(VENV)/bin/python:

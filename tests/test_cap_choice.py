@@ -79,7 +79,12 @@ def test_more_rows_choose_a_larger_cap() -> None:
         caps.append(choice.chosen)
     assert caps == sorted(caps)
     assert caps[-1] > 10 * caps[0]
-    assert choose_cap(sample, gamma_upper=3.0).chosen > choose_cap(sample, gamma_upper=1.01).chosen
+
+    def chosen(gamma: float) -> float:
+        settings = auto(gamma=gamma).settings
+        return choose_cap(dataclasses.replace(sample, plan=dataclasses.replace(plan, settings=settings))).chosen
+
+    assert chosen(3.0) > chosen(1.3) > chosen(1.01)
 
 
 def test_the_pass_counts_as_the_fold_does() -> None:

@@ -100,6 +100,31 @@ def test_tests_are_what_they_are_alone(tmp_path: Path) -> None:
     json.loads(agreement.to_json(), parse_constant=lambda word: pytest.fail(word))
 
 
+def test_each_test_tells_its_audit(tmp_path: Path) -> None:
+    """The log of the first test is not of the control that its settings describe; the cache keeps that."""
+    path = write(tmp_path, 2)
+    scores = 'scores = "control_scores"'
+    for i, temperature in enumerate((3.0, 1.0)):
+        log = SmallLog(rows=600, units=300, m=4, seed=i)
+        pq.write_table(log.table(), tmp_path / f"t{i}/control.parquet")
+        settings = SETTINGS.replace(scores, f"{scores}\ntemperature = {temperature}")
+        (tmp_path / f"s{i}.toml").write_text(settings)
+    text = path.read_text()
+    for i in range(2):
+        text = text.replace(f'name = "t{i}"', f'name = "t{i}"\nsettings = "s{i}.toml"')
+    path.write_text(text)
+    for _ in range(2):
+        agreement = run_history(path, cache=tmp_path / "cache")
+        first, second = agreement.to_dict()["tests"]
+        assert first["audit"]["outcome"] == first["audit"]["tests"]["log-likelihood"] == "fail"
+        assert second["audit"]["outcome"] != "fail"
+        assert all(e["verdict"] == "insufficient" for e in first["offline"].values())
+        assert agreement.failed_audits == ["t0"]
+        assert "propensity audit FAILED: t0" in str(agreement)
+        assert "The propensity audit fails the control" in agreement.to_html()
+    assert agreement.reused == 2
+
+
 def test_the_controls_log_is_resampled_once_for_both(tmp_path: Path) -> None:
     """Every replicate from the rows themselves: the same copies of the control's rows on both axes."""
     path = write(tmp_path, 1)

@@ -471,3 +471,75 @@ def test_squares_of_a_deterministic_treatment() -> None:
     assert found[0] / q[0] ** 2 == pytest.approx(1.0 / p, rel=1e-12)
     inverse, _, _ = pair.inverse(rows, 1.5, zero=False)
     assert inverse[0] ** 2 * pair.capped_squares(rows, 1.5)[0] == pytest.approx(1.0 / p, rel=1e-12)
+
+
+# -- q at the cap and at a third of it, for the slice test ------------------------------------------------------------
+
+
+def mass_at(alpha: np.ndarray, beta: np.ndarray, cap: float, zero: bool = False) -> float:
+    return float(alpha[alpha < cap * beta].sum() if zero else np.minimum(alpha, cap * beta).sum())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("zero", [False, True])
+def test_masses_at_both_caps_exactly(kind: str, zero: bool) -> None:
+    """Enumerated, certified at the cap or not."""
+    rows, own = various(), normaliser(kind)
+    for cap in (0.7, 5.0, 100.0):
+        found = own.at_cap(rows, cap, zero=zero)
+        for i in range(len(rows)):
+            weights = probabilities(rows, i, own)
+            assert found.q[i] == pytest.approx(mass_at(*weights, cap, zero), rel=1e-10)
+            assert found.q_below[i] == pytest.approx(mass_at(*weights, cap / 3.0, zero), rel=1e-10)
+            assert found.squares[i] == pytest.approx(squares(*weights, cap, zero), rel=1e-10)
+    found = own.at_adaptive_cap(rows, 4.0)
+    for i in range(len(rows)):
+        expected = mass_at(*probabilities(rows, i, own), found.cap[i] / 3.0)
+        assert found.q_below[i] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("method", "zero"),
+    [("midzuno-sen", False), ("lahiri", False), ("two-sided", False), ("two-sided", True), ("midzuno-sen", True)],
+)
+def test_masses_from_draws_have_the_right_mean(kind: str, method: str, zero: bool) -> None:
+    rows, own = copies(T, P, 3, 1500), normaliser(kind, method, draws=8)
+    weights = probabilities(rows, 0, own)
+    found = own.at_cap(rows, 1.5, zero=zero)
+    assert_mean(found.q, mass_at(*weights, 1.5, zero))
+    assert_mean(found.q_below, mass_at(*weights, 0.5, zero))
+    if method != "two-sided":
+        assert (found.q_below <= found.q + 1e-12).all()  # of the same rankings
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_masses_of_wide_scores_come_from_the_same_rankings(kind: str) -> None:
+    """Beyond the spread that products of exponentials allow, by Gumbel noise: z at both caps has the right mean."""
+    rows = copies([0.0, 1.0, -400.0, 0.3], [1.0, 0.0, -400.0, 0.5], 2, 3000)
+    own = normaliser(kind, "midzuno-sen", draws=8)
+    weights = probabilities(rows, 0, own)
+    found = own.at_cap(rows, 1.2, zero=False)
+    assert_mean(found.q, mass_at(*weights, 1.2))
+    assert_mean(found.q_below, mass_at(*weights, 0.4))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_masses_below_a_certificate_have_the_right_mean(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No weight can exceed the cap, some exceed a third of it: what these cut off, from a few draws."""
+    monkeypatch.setattr(foretest.normaliser, "FEW_RANKINGS", 1)
+    rows, own = copies(T, P, 3, 2000), normaliser(kind)
+    alpha, beta = probabilities(rows, 0, own)
+    cap = 2.0 * float((alpha / beta).max())
+    _, cut = own._at_little_cost(rows, np.arange(2000), cap, False)
+    assert_mean(1.0 - cut, mass_at(alpha, beta, cap / 3.0))
+    found = own.at_adaptive_cap(rows.take(np.arange(5)), 1e6)
+    assert (found.q_below <= found.q).all()
+
+
+def test_masses_at_the_adaptive_cap_come_from_its_draws() -> None:
+    rng = np.random.default_rng(6)
+    rows = displays(rng.normal(size=(8, 5)).tolist(), rng.normal(size=(8, 5)).tolist(), [3] * 8)
+    exact, drawn = (normaliser("fused", m, draws=32768).at_adaptive_cap(rows, 3.0) for m in ("exact", "two-sided"))
+    np.testing.assert_allclose(drawn.q_below, exact.q_below, rtol=0.04)
+    assert (exact.q_below < exact.q).all()

@@ -31,6 +31,8 @@ DEFAULTS = {
     "value_log": None,
     "folds": 2,
     "seed": 0,
+    "gamma": (1.15, 1.3),
+    "decide_on": "interval",
     "r_max": None,
     "ignore_audit": False,
 }

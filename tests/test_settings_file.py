@@ -218,7 +218,7 @@ GOOD = SHORT + 'policy = "logged"\nprob = "p"\n'
          " in [0.5, 0.5]."),
         (GOOD + "[online]\nsplits = [0.5, 0.5]", "[online] has an unknown key 'splits'. Did you mean 'split'? Known:"
          " split."),
-        (GOOD + "[analysis]\ncap = '1'", "[analysis] cap = '1': expected a number above 0."),
+        (GOOD + "[analysis]\ncap = '1'", "[analysis] cap = '1': expected a number above 0, or \"auto\"."),
     ],
 )  # fmt: skip
 def test_bad_files(text: str, message: str, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import foretest as ft
 LOGS = 150
 
 
-@pytest.mark.parametrize("cell", [study.Cell(3, 0.02), study.Cell(3, 0.30), study.Cell(100, 0.02)], ids=str)
+@pytest.mark.parametrize("cell", [study.Cell(3, 0.02), study.Cell(3, 0.30, 1.2), study.Cell(100, 0.02)], ids=str)
 def test_betting_holds_everywhere_and_the_others_from_100(cell: study.Cell) -> None:
     found = study.study(cell, LOGS)
     betting, delta = found.coverage["betting"], found.coverage["delta"]
@@ -28,9 +28,13 @@ def test_betting_holds_everywhere_and_the_others_from_100(cell: study.Cell) -> N
     else:  # the limit is above: heavy rows were not drawn
         assert delta.above > 3.0 * delta.below
         assert delta.above > 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / LOGS)
-    # what is predicted is what was asked for, what the log itself shows is more
+    band, plain = found.truth["band"], found.truth["bootstrap"]
+    assert band.held >= study.LEVEL - 0.02 - 2.0 * band.std_error
+    assert band.width > plain.width
+    # what is predicted is what was asked for; of few rewards the log itself shows more
     assert found.predicted == pytest.approx(cell.positives, rel=0.25)
-    assert found.own > found.predicted
+    if cell.positives < 100:
+        assert found.own > found.predicted
 
 
 @pytest.mark.parametrize("gamma", [0.9, 1.0, 1.2])
@@ -64,3 +68,6 @@ def test_the_study_reports_what_run_gives() -> None:
         assert estimate.effect_size_ci_upper == pytest.approx(limits.upper, abs=1e-10)
         assert estimate.predicted_effective_positives == pytest.approx(found.predicted, rel=1e-9)
         assert estimate.effective_positives == pytest.approx(found.own, rel=1e-9)
+        if interval == "bootstrap":
+            assert estimate.sensitivity["ci_lower"] == pytest.approx(found.band.lower, abs=1e-10)
+            assert estimate.sensitivity["ci_upper"] == pytest.approx(found.band.upper, abs=1e-10)

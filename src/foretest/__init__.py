@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from foretest.online import OnlineTest
     from foretest.policies import EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone
     from foretest.result import Result
+    from foretest.roles import MetricRole
     from foretest.settings import Analysis, LogColumns, Settings
     from foretest.sources import Sql
     from foretest.weights import Capped, Uncapped, Weighting
@@ -60,6 +61,7 @@ _HOME = {
     "online": ["OnlineTest"],
     "policies": ["EpsilonGreedy", "Logged", "Mallows", "Mixture", "PlackettLuce", "Policy", "Thurstone"],
     "result": ["Result"],
+    "roles": ["MetricRole"],
     "settings": ["Analysis", "LogColumns", "Settings"],
     "sources": ["Sql"],
     "weights": ["Capped", "Uncapped", "Weighting"],
@@ -85,6 +87,7 @@ __all__ = [
     "LogColumns",
     "Logged",
     "Mallows",
+    "MetricRole",
     "Mixture",
     "OfflineTest",
     "OnlineTest",

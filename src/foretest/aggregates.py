@@ -13,6 +13,7 @@ from foretest.displays import Floats
 from foretest.kept_rows import KeptRows
 from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
 from foretest.scaled import ScaledSums, add_padded
+from foretest.segments import SegmentSums
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
@@ -65,6 +66,8 @@ class Aggregates:
     sample: KeptRows
     units: UnitCounts | None  # None: every row is a unit
     sampled: dict[Weighting, bool] = field(default_factory=dict)  # is Σh an estimate, from the sample of displays?
+    treatments: dict[str, Aggregates] = field(default_factory=dict)  # of the same rows, for the further treatments
+    segments: dict[str, SegmentSums] = field(default_factory=dict)  # by column
 
     @property
     def rows(self) -> int:
@@ -119,7 +122,16 @@ class Aggregates:
             sample=KeptRows.total([part.sample for part in parts]),
             units=UnitCounts.total(units) if len(units) == len(parts) else None,
             sampled={w: any(part.sampled.get(w, False) for part in parts) for part in parts for w in part.sampled},
+            segments={
+                column: SegmentSums.total([part.segments[column] for part in parts]) for column in first.segments
+            },
+            treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
         )
+
+    def under(self, plan: Plan) -> Aggregates:
+        """The same sums with this plan, and with those of its further treatments below."""
+        treatments = {name: held.under(plan.further[name]) for name, held in self.treatments.items()}
+        return replace(self, plan=plan, treatments=treatments)
 
     def _recoded(self, codes: dict[str, list[int]]) -> Aggregates:
         """The same sums with other integers for the strata."""

@@ -15,7 +15,6 @@ from foretest.settings import DEFAULT_CAP
 
 # 1.78 to 1e6, four a decade, in the digits that a reader would write
 CANDIDATES = np.array([float(f"{10.0 ** (k / 4):.3g}") for k in range(1, 25)])
-GAMMA_UPPER = 1.3  # the most that unsupported recommendations may earn, over supported ones
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class CapChoice:
         )
 
 
-def choose_cap(sample: Aggregates, gamma_upper: float = GAMMA_UPPER) -> CapChoice:
+def choose_cap(sample: Aggregates) -> CapChoice:
     """The cap c of `CANDIDATES` with the smallest z·s + B; the smallest of those that are equal.
 
         s² = mean(r²)·(mean E_p[w̃²|x] − 1)/n      the variance of the uplift, if rewards do not depend on weights
@@ -69,7 +68,7 @@ def choose_cap(sample: Aggregates, gamma_upper: float = GAMMA_UPPER) -> CapChoic
     drawn, and the weights of the rows stand in: q̄ = mean w̄ (at most 1), and w̃ = w̄/mean w̄.
     """
     plan, rows = sample.plan, sample.rows
-    level = plan.settings.analysis.confidence_level
+    level, (_, gamma_upper) = plan.settings.analysis.confidence_level, plan.settings.analysis.gamma
     kept = sample.sample.columns()
     total = float(sample.r[0].sum())
     source = "draws" if "draws_treatment" in kept else "log"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 from foretest.aggregates import Aggregates
 from foretest.audit.context import sampled_context
 from foretest.audit.draws import draw_from_control, drawn_columns, shown_columns
-from foretest.displays import Displays, Floats
+from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput
 from foretest.estimators import DR
 from foretest.kept_rows import Columns, KeptRows
@@ -22,11 +22,12 @@ from foretest.normaliser import FROM_TREATMENT, MODEL
 from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
 from foretest.point_path import path_columns
 from foretest.scaled import ScaledSums, add_padded
+from foretest.segments import SegmentSums
 from foretest.slot_weights import SlotWeighting, slot_prices
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
-from foretest.weights import PointWeights, Uncapped, Weighting, log_weights, of_metric
+from foretest.weights import PointWeights, Uncapped, Weighting, all_log_weights, of_metric
 
 
 @dataclass
@@ -35,8 +36,10 @@ class Fold:
 
     plan: Plan
     state: dict[str, Any] = field(default_factory=dict)
+    further: dict[str, Fold] = field(default_factory=dict)  # a fold for each treatment after the first
 
     def __post_init__(self) -> None:
+        self.further = {name: type(self)(plan) for name, plan in self.plan.further.items()}
         plan, buckets, metrics = self.plan, self.plan.settings.analysis.buckets, len(self.plan.metrics)
         ties = tuple(f"r:{m}" for m in range(metrics))
         order = ("unit", "key", "log_w", *ties)
@@ -61,14 +64,21 @@ class Fold:
             "rewarded": KeptRows(MOST_REWARDED, order),
             "sample": KeptRows(SAMPLED_DISPLAYS, order),
             "units": None if plan.row_is_unit else UnitCounts.empty(),
+            "segments": {column: SegmentSums(buckets) for column in plan.segments},
         }
 
     def add(self, rows: Rows) -> None:
         """Take in one batch."""
         if not len(rows):
             return
+        settings = self.plan.settings
+        weights = all_log_weights(settings.treatments, settings.control, rows.displays)
+        for state, log_w in zip((self, *self.further.values()), weights, strict=True):
+            state.add_weighted(rows, log_w)
+
+    def add_weighted(self, rows: Rows, log_w: Floats) -> None:
+        """Take in one batch, its rankings priced."""
         plan, s, buckets = self.plan, self.state, self.plan.settings.analysis.buckets
-        log_w = log_weights(plan.settings.treatment, plan.settings.control, rows.displays)
         bucket = (derive(rows.unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
         s["n"] += np.bincount(bucket, minlength=buckets)
         rewarded = np.flatnonzero(rows.rewards.any(axis=1))
@@ -89,7 +99,9 @@ class Fold:
         for weighting in plan.weightings:
             self._add_weights(weighting, weighting.log_h(log_w), rows, rewarded, bucket, codes)
         self._add_models(rows, log_w, bucket, values)
-        self._add_rewarded(rows, rewarded, log_w, bucket, codes)
+        points = self._add_rewarded(rows, rewarded, log_w, bucket, codes)
+        for column, sums in s["segments"].items():
+            sums.add(plan, rows.segments[column], bucket, rows.rewards, rewarded, log_w, points)
         self._add_sample(rows, log_w)
 
     def finish(self) -> Aggregates:
@@ -103,7 +115,7 @@ class Fold:
         sample.parts = [
             {**part, "key": displays.key()} for part, displays in zip(sample.parts, sample.displays, strict=True)
         ]
-        return Aggregates(**self.state)
+        return Aggregates(**self.state, treatments={name: state.unpriced() for name, state in self.further.items()})
 
     def _strata(self, rows: Rows, values: Floats | None) -> dict[str, npt.NDArray[np.int64]]:
         plan, strata = self.plan, self.state["strata"]
@@ -218,10 +230,11 @@ class Fold:
     def _add_rewarded(
         self, rows: Rows, rewarded: npt.NDArray[np.int64], log_w: Floats,
         bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
-    ) -> None:  # fmt: skip
+    ) -> dict[Weighting, PointWeights]:  # fmt: skip
         plan, s = self.plan, self.state
+        points: dict[Weighting, PointWeights] = {}
         if not len(rewarded):
-            return
+            return points
         displays, rewards = rows.displays.take(rewarded), rows.rewards[rewarded]
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[rewarded], "key": displays.key()}
         columns["log_w"] = log_w[rewarded]
@@ -236,6 +249,7 @@ class Fold:
                 point = weighting.of_slots(log_w[rewarded], displays, normaliser, prices, earned, len(plan.metrics))
             else:
                 point = weighting.of_rewarded(log_w[rewarded], displays, normaliser)
+            points[weighting] = point
             s["unsupported"][weighting] += int(point.unsupported.sum())
             s["approximate"][weighting] += int(point.approximate.sum())
             self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
@@ -251,6 +265,7 @@ class Fold:
             displays = displays.take(keep)
         kept |= path_columns(plan, normaliser, kept["log_w"], displays)
         s["rewarded"].add(kept, len(rewarded))
+        return points
 
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
         sample: KeptRows = self.state["sample"]
@@ -266,18 +281,23 @@ class Fold:
 
 def priced(aggregates: Aggregates) -> Aggregates:
     """Aggregates whose sample of displays is priced, and no longer holds the displays."""
+    for further in aggregates.treatments.values():
+        priced(further)
     sample = aggregates.sample
     kept = sample.columns()
     if kept and sample.displays:
-        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0])}]
+        sample.parts = [{**kept, **_draws(aggregates.plan, sample.displays[0], kept["unit"])}]
     sample.displays = []
     return aggregates
 
 
-def _draws(plan: Plan, displays: Displays) -> Columns:
+def _draws(plan: Plan, displays: Displays, unit: Hashes) -> Columns:
     """What the audit keeps; log w of rankings drawn from both policies, and q(x) at the cap."""
     a, control = plan.settings.analysis, plan.settings.control
     columns = shown_columns(control, displays)
+    if plan.settings.log.unit is None and plan.settings.log.id is None:
+        # equal rows have equal keys, and must not share their draws: they would err together
+        displays = replace(displays, identity=unit, key_columns=None)
     if not getattr(control, "can_draw", True):
         return columns
     half = SAMPLE_DRAWS // 2

@@ -166,8 +166,14 @@ def run_history(
 
 
 def _settings_with(entry: Entry, analysis: Mapping[str, Any]) -> Settings:
+    """A test's settings, without segments: agreement is about whole tests."""
     settings = read_settings(entry.settings)
-    return replace(settings, analysis=settings.analysis.replace(**analysis))
+    if len(settings.treatments) > 1:
+        raise BadInput(
+            f"{entry.settings} names several treatments, and a test of a history has one: give each test settings of"
+            " its own, with one [treatment]."
+        )
+    return replace(settings, analysis=settings.analysis.replace(**analysis), log=replace(settings.log, segments=()))
 
 
 def _settings_of(entries: list[Entry]) -> dict[str, dict[str, Any]]:

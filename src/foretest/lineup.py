@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, HEADLINES, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, AdaptiveSlotNCIS, Estimator
 from foretest.inference.row_terms import is_bounded
 from foretest.plan import Plan
 from foretest.settings import BOUNDED, VALUE_MODEL, Settings
@@ -30,7 +30,7 @@ def lineup(settings: Settings) -> tuple[Plan, list[str]]:
         chosen = []
         for key, cls in ESTIMATORS.items():
             estimator = cls()
-            reason = obstacle(estimator, settings)
+            reason = _obstacle_of_any(estimator, settings)
             if reason is None:
                 chosen.append(estimator)
             elif reason == _NO_SLOTS:
@@ -41,7 +41,7 @@ def lineup(settings: Settings) -> tuple[Plan, list[str]]:
     else:
         chosen = [_as_estimator(item) for item in asked]
         for estimator in chosen:
-            reason = obstacle(estimator, settings)
+            reason = _obstacle_of_any(estimator, settings)
             if reason is not None:
                 raise BadInput(f"{estimator.label} cannot run: {reason} {_remaining(settings)}")
     _refuse_same_names(chosen)
@@ -83,10 +83,11 @@ def _metrics_without_slots(plan: Plan) -> list[str]:
     ]
 
 
-def headline_of(asked: str | None, estimators: Sequence[Estimator]) -> str:
-    """The estimator whose verdict is the metric's."""
+def headline_of(asked: str | None, estimators: Sequence[Estimator], *, by_slot: bool = True) -> str:
+    """The estimator whose verdict is the metric's; `by_slot` False where slots influence each other."""
     labels = [e.label for e in estimators]
-    return asked if asked in labels else next((key for key in HEADLINES if key in labels), labels[0])
+    order = [key for key in HEADLINES if key in labels and (by_slot or key != AdaptiveSlotNCIS.key)]
+    return asked if asked in labels else (order or labels)[0]
 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:
@@ -123,8 +124,17 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
     return None
 
 
+def _obstacle_of_any(estimator: Estimator, settings: Settings) -> str | None:
+    """The same for several treatments: an estimator runs for all, so that they compare, or for none."""
+    for name, alone in settings.each_treatment().items():
+        reason = obstacle(estimator, alone)
+        if reason is not None:
+            return f"with the treatment '{name}', {reason}" if len(settings.treatments) > 1 else reason
+    return None
+
+
 def _remaining(settings: Settings) -> str:
-    rest = [key for key, cls in ESTIMATORS.items() if obstacle(cls(), settings) is None]
+    rest = [key for key, cls in ESTIMATORS.items() if _obstacle_of_any(cls(), settings) is None]
     return f"With these settings these can: {', '.join(rest)}." if rest else "With these settings none can."
 
 
@@ -145,11 +155,13 @@ def _refuse_same_names(estimators: list[Estimator]) -> None:
 
 def _check_policies(settings: Settings) -> None:
     """Score policies rank items: they need to know what was shown."""
-    for role in ("control", "treatment"):
-        policy = getattr(settings, role)
+    several = len(settings.treatments) > 1
+    named = {f"treatment '{name}'" if several else "treatment": p for name, p in settings.treatments.items()}
+    for role, policy in {"control": settings.control, **named}.items():
         if getattr(policy, "can_draw", True) and settings.log.ranking is None:
             raise BadInput(f"the {role} ranks items, so the log needs a ranking: name its column in [log] ranking.")
-    used = set(getattr(settings.treatment, "columns", ())) - set(getattr(settings.control, "columns", ()))
+    used = {column for policy in named.values() for column in getattr(policy, "columns", ())}
+    used -= set(getattr(settings.control, "columns", ()))
     for feature in settings.log.features:
         if feature in used:
             raise BadInput(

@@ -34,6 +34,7 @@ class Rows:
     names: tuple[str, ...]  # of the metrics
     slots: dict[int, Ragged] = field(default_factory=dict)  # what each slot earned, by metric
     context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
+    segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -56,8 +57,8 @@ class Reader:
         return tuple(dict.fromkeys(name for name, _, _ in self._roles))
 
     @property
-    def _policies(self) -> tuple[Any, Any]:
-        return self.settings.control, self.settings.treatment
+    def _policies(self) -> tuple[Any, ...]:
+        return self.settings.control, *self.settings.treatments.values()
 
     @property
     def _scores(self) -> tuple[str, ...]:
@@ -95,12 +96,14 @@ class Reader:
                 roles.append((log.ranking, "a list of integer or string ids (the items shown)", _is_list_of(_is_key)))
                 roles.append((log.candidates, "a list of integer or string ids (the items)", _is_list_of(_is_key)))
         roles += self._slot_roles if self.slots else []
-        roles += [(name, "a list of numbers (scores)", _is_list_of(_is_number)) for name in self._scores]
+        roles += [
+            (name, f"a list of numbers (scores{self._whose(name)})", _is_list_of(_is_number)) for name in self._scores
+        ]
         for policy in self._policies:
             logged = {name for name, _ in _logged_columns(policy)}
             for name in policy_columns(policy):
                 if name in logged:
-                    roles.append((name, "a number column (a probability)", _is_number))
+                    roles.append((name, f"a number column (a probability{self._whose(name)})", _is_number))
                 elif name not in self._scores:
                     roles.append((name, f"a column ({_why_read(policy)})", _anything))
         roles += [(name, "a column (of the reward model)", _anything) for name in self.extra]
@@ -111,12 +114,20 @@ class Reader:
         for name in log.features:
             if self.features or name in self._audited:
                 roles.append((name, "a number, bool, string or date column (a feature)", _is_feature))
+        roles += [(name, "an integer, string or bool column (a segment)", _is_label) for name in log.segments]
         return roles
 
     @property
     def _slot_roles(self) -> list[tuple[str, str, Callable[[pa.DataType], bool]]]:
         what = "a list of numbers (what each slot earned)"
         return [(name, what, _is_list_of(_is_number)) for name in (self.settings.log.slot_rewards or {}).values()]
+
+    def _whose(self, column: str) -> str:
+        """Of several treatments, whose column it is."""
+        control, treatments = self.settings.control, self.settings.treatments
+        if len(treatments) == 1 or column in policy_columns(control):
+            return ""
+        return next((f" of the treatment '{n}'" for n, p in treatments.items() if column in policy_columns(p)), "")
 
     def for_value_model(self) -> Reader:
         """The part of the log that V(x) is fitted on: rewards, units and features."""
@@ -159,7 +170,7 @@ class Reader:
         strata = analysis.strata if self.strata and analysis.strata != VALUE_MODEL else None
         features = [f for f in log.features if self.features or self.value_model_only or f in self._audited]
         (first, begin), *others = source.schemas()
-        for column in (log.unit, log.id, strata, *features):
+        for column in (log.unit, log.id, strata, *features, *(() if self.value_model_only else log.segments)):
             for name, schema in others if column is not None else ():
                 kind, other = schema.field(column).type, begin.field(column).type
                 if _family(kind) != _family(other):
@@ -209,6 +220,7 @@ class Reader:
             names=log.rewards,
             slots=self._slots(batch, displays.slots, rewards) if self.slots else {},
             context=batch.select(list(dict.fromkeys(self._audited))) if self._audited else None,
+            segments={name: batch[name] for name in log.segments},
         )
 
     def _slots(self, batch: pa.RecordBatch, shown: npt.NDArray[np.int64], rewards: Floats) -> dict[int, Ragged]:

@@ -196,8 +196,8 @@ class Normaliser:
         if len(exact):
             _, q[exact], _, _ = self._exactly(displays.take(exact), cap=cap, zero=zero)
         left = np.setdiff1d(left, exact, assume_unique=True)
-        q[left] = np.minimum(kernel.two_sided_means(log_w[left], cap, zero), 1.0)
-        return q
+        q[left] = kernel.two_sided_means(log_w[left], cap, zero)
+        return np.minimum(q, 1.0)
 
     def two_sided_mass(self, displays: Displays, cap: float, *, zero: bool) -> Floats:
         """q̂ = mean of 2·w̄/(1+W) over draws from both policies: unbiased, bounded by 2c/(1+c)."""
@@ -487,4 +487,5 @@ def _solve(alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float) ->
 
 
 def _reciprocal(q: Floats) -> Floats:
-    return np.divide(1.0, q, out=np.zeros_like(q), where=q > 0.0)
+    with np.errstate(over="ignore"):
+        return np.divide(1.0, q, out=np.zeros_like(q), where=q > 0.0)

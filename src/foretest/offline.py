@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
@@ -20,6 +19,7 @@ from foretest.calibrated import refuse_unfit, with_calibrated
 from foretest.calibration_file import Calibration
 from foretest.cap_choice import choose_cap
 from foretest.cap_path import cap_path
+from foretest.comparison import compare, ranked
 from foretest.displays import Floats
 from foretest.engines import dispatch
 from foretest.errors import BadInput
@@ -27,11 +27,13 @@ from foretest.estimators import Estimator, Sums
 from foretest.health import effective_positives, health, predicted_effective_positives
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
-from foretest.inference.bootstrap import percentile_interval, resample_counts
-from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
-from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.bootstrap import resample_counts
+from foretest.inference.buckets import Interval, bucket_sums, strata_table
+from foretest.inference.delta import std_error
+from foretest.inference.limits import control_of, limits_of
 from foretest.inference.row_terms import is_bounded
 from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
+from foretest.inference.slot_agreement import slot_agreement, with_reason
 from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import headline_of, lineup
@@ -43,12 +45,14 @@ from foretest.policies import Policy
 from foretest.policies.base import policy_settings
 from foretest.progress import Progress, stage
 from foretest.provenance import files_read, inputs_of, public, rows_fingerprint, versions
-from foretest.result import Control, Estimate, Metric, Result, known
+from foretest.result import Estimate, Metric, Result, Segment, Treatment, known
+from foretest.roles import MetricRole, roles_dict, with_roles
 from foretest.sample_pass import SampleFold
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
 from foretest.saved.resume import fold_resumably
-from foretest.settings import AUTO, BOUNDED, Analysis, LogColumns, Settings, with_cap
+from foretest.segment_table import segment_table
+from foretest.settings import AUTO, BOUNDED, TREATMENT, Analysis, LogColumns, Settings, with_cap
 from foretest.settings_file import read_settings
 from foretest.slot_marginals import counted_notes
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
@@ -63,8 +67,9 @@ class OfflineTest:
     Parameters
     ----------
     log: which column plays which role.
-    control, treatment: policies; the control is the one that produced the log.
+    control, treatment: policies; the control is the one that produced the log. Several treatments are a dict, by name.
     estimators: keys or objects; by default all that the columns and policies allow.
+    metrics: what a metric is for, by name: `MetricRole` objects, or the keys of a [metrics.NAME] table.
     analysis: the other keys of the settings file's [analysis] table, by name (cap, confidence_level, seed, …).
 
     >>> from foretest import Logged
@@ -85,14 +90,18 @@ class OfflineTest:
         *,
         log: LogColumns,
         control: Policy,
-        treatment: Policy,
+        treatment: Policy | Mapping[str, Policy],
         estimators: Any = None,
+        metrics: Mapping[str, Any] | None = None,
         **analysis: Any,
     ) -> None:
+        treatments = named_treatments(treatment)
         self.settings = Settings(
             log=log,
             control=control,
-            treatment=treatment,
+            treatment=next(iter(treatments.values())),
+            treatments=treatments,
+            metrics=metrics or {},
             analysis=Analysis().replace(**analysis, **({} if estimators is None else {"estimators": estimators})),
         )
 
@@ -161,7 +170,11 @@ class OfflineTest:
             )
         found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
         notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
-        return Result(__version__, facts, settings, {}, health(aggregates), notes, weights, audit=found)
+        each = each_treatment(aggregates) if aggregates.treatments else {}
+        several = [Treatment(name, None, {}, health(held), audit(held)) for name, held in each.items()]
+        return Result(
+            __version__, facts, settings, {}, health(aggregates), notes, weights, audit=found, treatments=several
+        )
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
@@ -263,27 +276,38 @@ class OfflineTest:
             used = with_cap(used, aggregates.plan.settings.analysis.cap_number)
         plan, more = self._plan_for(aggregates, used)
         a, notes = used.analysis, list(dict.fromkeys([*_said(aggregates.plan), *notes, *more]))
-        aggregates = dataclasses.replace(aggregates, plan=dataclasses.replace(aggregates.plan, settings=used))
+        aggregates = aggregates.under(dataclasses.replace(aggregates.plan, settings=used))
         if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
-        metrics, found = {}, audit(aggregates)
+        each = each_treatment(aggregates)
+        audits = {name: audit(held) for name, held in each.items()}
+        answers = {}
+        for name, held in each.items():
+            answers[name], said = _metrics(held, plan.estimators, counts, r_max, audits[name], calibration)
+            notes += said
+        if len(each) > 1:
+            answers = compare(each, answers, counts, r_max)
+        roles = self.settings.metrics
+        answers = {name: with_roles(held, roles) for name, held in answers.items()}
+        tables = {name: segment_table(held, plan.estimators, counts) for name, held in each.items()}
+        notes = list(dict.fromkeys([*notes, *(note for _, said in tables.values() for note in said)]))
+        segments = {
+            name: [_audited_segment(segment, audits[name], roles) for segment in table]
+            for name, (table, _) in tables.items()
+        }
+        several = _several(each, answers, audits, segments) if len(each) > 1 else []
+        (metrics, *_), (found, *_), (first, *_) = answers.values(), audits.values(), segments.values()
         for m, name in enumerate(plan.metrics):
-            chosen = [e for e in plan.estimators if plan.weighs(e, m)]
-            estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
-            if calibration is not None:
-                estimates, said = with_calibrated(estimates, aggregates, plan.estimators, m, calibration)
-                notes += said
-            estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
-            headline = headline_of(a.headline, chosen)
             path = cap_path(aggregates, m, counts, r_max.get(name), plan.estimators)
-            control = _control(aggregates, m, counts)
-            metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, path)
+            metrics[name] = dataclasses.replace(metrics[name], cap_path=path)
         facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*notes, *_ignored(found)]
         weights = weight_distribution(aggregates)
         seen = rows_fingerprint(aggregates.n, aggregates.positives)
         provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
-        return Result(__version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, found)
+        return Result(
+            __version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, found, several, first
+        )
 
     def _plan_for(self, aggregates: Aggregates, settings: Settings) -> tuple[Plan, list[str]]:
         """The estimators to analyse, among those that were folded, and notes on what was left out."""
@@ -354,36 +378,59 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
             )
 
 
-def _control(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:
-    """The mean reward and its interval."""
-    rows = aggregates.rows
-    zero = np.zeros(len(aggregates.n))
-    sums = BucketSums(
-        {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0
-    )
-    if rows == 0:
-        return Control(None, None, None, None)
-    value = float(mean_reward(sums.total())[0])
-    error = std_error(sums.influence(mean_reward), rows, aggregates.n_units)
-    resampled = None if counts is None else sums.resampled(counts)
-    limits = _limits(resampled, mean_reward, value, error, aggregates)
-    return Control(value, known(error), known(limits.lower), known(limits.upper))
+def named_treatments(treatment: Any) -> dict[str, Policy]:
+    """One policy, or several by name."""
+    if not isinstance(treatment, Mapping):
+        return {TREATMENT: treatment}
+    if not treatment:
+        raise BadInput("treatment is empty: give a policy, or a dict of name to policy.")
+    return dict(treatment)
 
 
-def _limits(
-    resampled: Sums | None, statistic: Any, value: float, error: float, aggregates: Aggregates, relative: bool = False
-) -> Interval:
-    """Percentile limits of the resamples, or delta limits where there are none.
+def each_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
+    """The sums of every treatment, by name, the first first."""
+    first = next(iter(aggregates.plan.settings.treatments))
+    return {first: aggregates, **aggregates.treatments}
 
-    Resamples without rows are left out; relative limits also leave out those without reward.
-    """
-    level = aggregates.plan.settings.analysis.confidence_level
-    if aggregates.n_units < 2:  # resamples of one unit do not differ
-        return Interval(float("nan"), float("nan"))
-    if resampled is None:
-        return delta_interval(value, error, aggregates.n_units, level)
-    exists = resampled.r > 0 if relative else resampled.rows > 0
-    return percentile_interval(np.where(exists, statistic(resampled), np.nan), level)
+
+def _metrics(
+    aggregates: Aggregates,
+    estimators: tuple[Estimator, ...],
+    counts: Floats | None,
+    r_max: Mapping[str, float],
+    found: Audit,
+    calibration: Calibration | None,
+) -> tuple[dict[str, Metric], list[str]]:
+    """Every metric's answers for one treatment, as far as the audit lets them stand, and notes."""
+    plan, metrics, notes = aggregates.plan, {}, []
+    for m, name in enumerate(plan.metrics):
+        chosen = [e for e in estimators if plan.weighs(e, m)]
+        estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
+        if calibration is not None:
+            estimates, said = with_calibrated(estimates, aggregates, estimators, m, calibration)
+            notes += said
+        estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
+        agreement = slot_agreement(aggregates, chosen, m)
+        estimates = with_reason(estimates, agreement)
+        apart = agreement is not None and agreement.disagree
+        headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
+        slots = None if agreement is None else agreement.to_dict()
+        control = control_of(aggregates, m, counts)
+        metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, slots=slots)
+    return metrics, notes
+
+
+def _several(
+    each: dict[str, Aggregates],
+    answers: dict[str, dict[str, Metric]],
+    audits: dict[str, Audit],
+    segments: dict[str, list[Segment]],
+) -> list[Treatment]:
+    order = ranked(answers)
+    return [
+        Treatment(name, order.index(name) + 1, answers[name], health(held), audits[name], segments[name])
+        for name, held in each.items()
+    ]
 
 
 def _estimate(
@@ -443,11 +490,11 @@ def _estimate(
         rel_limits = Interval(limits.lower / control, limits.upper / control) if control else nothing
     else:
         resampled = None if counts is None else sums.resampled(counts)
-        limits = _limits(resampled, absolute, delta, error, aggregates)
+        limits = limits_of(resampled, absolute, delta, error, aggregates)
         rel_limits = nothing
         if control:
             rel_error = std_error(sums.influence(relative), rows, units)
-            rel_limits = _limits(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
+            rel_limits = limits_of(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
     plain = betting if few and betting is not None else limits
     verdict, agrees, band = decide(plain, enough, control), None, None
     if weighting.banded:
@@ -487,7 +534,23 @@ def _audited(estimate: Estimate, found: Audit) -> Estimate:
     if found.outcome != FAIL or found.ignored:
         return estimate
     reason = f"{AUDIT_FAILED} ({', '.join(found.named(FAIL))}): these numbers cannot be relied on"
-    return dataclasses.replace(estimate, verdict="insufficient", reasons=[reason, *estimate.reasons], robustness=None)
+    left = estimate.adjusted
+    return dataclasses.replace(
+        estimate,
+        verdict="insufficient",
+        reasons=[reason, *estimate.reasons],
+        robustness=None,
+        adjusted=None if left is None else dataclasses.replace(left, verdict_adjusted="insufficient"),
+    )
+
+
+def _audited_segment(segment: Segment, found: Audit, roles: Mapping[str, MetricRole]) -> Segment:
+    metrics = {}
+    for name, metric in segment.metrics.items():
+        estimates = {label: _audited(estimate, found) for label, estimate in metric.estimates.items()}
+        verdict = estimates[metric.headline or ""].verdict
+        metrics[name] = dataclasses.replace(metric, estimates=estimates, verdict=verdict)
+    return dataclasses.replace(segment, metrics=with_roles(metrics, roles))
 
 
 def _ignored(found: Audit) -> list[str]:
@@ -526,9 +589,14 @@ def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
     analysis["estimators"] = [e.label for e in plan.estimators]
     if settings.analysis.value_log is not None:
         analysis["value_log"] = public(settings.analysis.value_log)
+    treatments = [
+        {**({} if name == TREATMENT else {"name": name}), **policy_settings(policy)}
+        for name, policy in settings.treatments.items()
+    ]
     return {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": policy_settings(settings.control),
-        "treatment": policy_settings(settings.treatment),
+        TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
+        **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
         "analysis": {k: v for k, v in analysis.items() if v is not None},
     }

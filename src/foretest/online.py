@@ -23,6 +23,7 @@ from foretest.policies import Logged
 from foretest.progress import stage
 from foretest.provenance import inputs_of, rows_fingerprint, versions
 from foretest.result import Control, Estimate, Metric, Result, known
+from foretest.roles import roles_dict, with_roles
 from foretest.settings import BOUNDED, Analysis, LogColumns, Online, Settings
 from foretest.settings_file import read_tables, settings_from_tables
 from foretest.sources import BATCH_ROWS, LogFiles, Source, open_source
@@ -165,6 +166,7 @@ class OnlineTest:
         }
         seen = rows_fingerprint(*(counts for arm in arms for counts in (arm.n, arm.positives)))
         provenance = {"versions": versions(), "rows_fingerprint": seen}
+        metrics = with_roles(metrics, self.settings.metrics)
         return Result(__version__, log, self._settings_dict(), metrics, health, notes, provenance=provenance)
 
     def _settings_dict(self) -> dict[str, Any]:
@@ -173,6 +175,7 @@ class OnlineTest:
             "log": {k: v for k, v in dataclasses.asdict(s.log).items() if v},
             "control": {},
             "treatment": {},
+            **({"metrics": roles_dict(s.metrics)} if s.metrics else {}),
             "analysis": {key: getattr(s.analysis, key) for key in KEYS},
             "online": {"split": list(s.online.split)},
         }
@@ -411,7 +414,7 @@ def _narrow(settings: Settings) -> Settings:
     """Only what this test reads: rewards, date, and the unit or else the id."""
     log, policy = settings.log, Logged(prob=_NO_POLICY["prob"])
     columns = LogColumns(log.rewards, unit=log.unit, id=None if log.unit is not None else log.id, date=log.date)
-    return dataclasses.replace(settings, log=columns, control=policy, treatment=policy)
+    return dataclasses.replace(settings, log=columns, control=policy, treatment=policy, treatments={})
 
 
 def _with_analysis(settings: Settings, **changes: Any) -> Settings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -36,6 +36,17 @@ class Plan:
     estimators: tuple[Estimator, ...] = ()
     value_model: ValueModel | None = None
     cap_choice: CapChoice | None = None  # how `cap = "auto"` was settled; the settings then have the number
+
+    @cached_property
+    def further(self) -> dict[str, Plan]:
+        """The plans of the treatments after the first, by name: the same sums of the same rows, for another policy."""
+        each = list(self.settings.each_treatment().items())
+        return {name: replace(self, settings=settings) for name, settings in each[1:]}
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """Columns whose values have sums of their own; without estimators there is nothing to tell of them."""
+        return self.settings.log.segments if self.estimators else ()
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 NESTED = ("strata", "betting", "sensitivity", "calibration")  # of an estimate, what a flat row leaves out
+
+
+@dataclass(frozen=True)
+class Adjusted:
+    """What is left of an estimate once several treatments are asked about together."""
+
+    p_value: float | None  # two-sided, of the effect size
+    p_adjusted: float | None  # after Holm, over the treatments
+    verdict_adjusted: str
+    simultaneous_ci_lower: float | None  # of the effect size: all treatments' hold at once
+    simultaneous_ci_upper: float | None
+    rel_simultaneous_ci_lower: float | None
+    rel_simultaneous_ci_upper: float | None
 
 
 @dataclass(frozen=True)
@@ -44,6 +57,7 @@ class Estimate:
     lower_bound: float | None = None  # of the treatment's value, at 95 %
     sensitivity: dict[str, float | None] | None = None  # the band of a point estimator, in units of the effect size
     robustness: str | None = None  # robust or fragile: does the band agree with the interval?
+    adjusted: Adjusted | None = None  # of one of several treatments
     calibration: dict[str, Any] | None = None  # of a calibrated estimate: Γ0, its interval, τ², tests, T
 
 
@@ -66,11 +80,44 @@ class Metric:
     headline: str | None
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
+    slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
+    role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
 
     @property
     def robustness(self) -> str | None:
         """Of the verdict: the headline's."""
         return self.estimates[self.headline].robustness if self.headline in self.estimates else None
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """The headline's verdict and, of one of several treatments, the one that is left when all are asked."""
+        lead = self.estimates.get(self.headline or "")
+        more = () if lead is None or lead.adjusted is None else (lead.adjusted.verdict_adjusted,)
+        return (self.verdict, *more)
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """One of several treatments."""
+
+    name: str
+    rank: int | None  # by the first metric's headline, from 1; None for a check
+    metrics: dict[str, Metric]
+    health: dict[str, Any]
+    audit: Audit
+    segments: list[Segment] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The rows with one value of a column, or with any of those that are not shown apart."""
+
+    column: str
+    value: str
+    rows: int
+    metrics: dict[str, Metric]
+    rest: bool  # all values that are not shown apart
+    values: int | None  # how many those are; None where that is not known
 
 
 @dataclass(frozen=True)
@@ -86,6 +133,9 @@ class Result:
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
     audit: Audit | None = None  # of an offline test
+
+    treatments: list[Treatment] = field(default_factory=list)  # all of them, where there are several
+    segments: list[Segment] = field(default_factory=list)  # of the (first) treatment, where a column is named
 
     @property
     def cap(self) -> float:
@@ -107,6 +157,8 @@ class Result:
                 "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,
+                **({"treatments": [_treatment_dict(t) for t in self.treatments]} if self.treatments else {}),
+                **_segments_dict(self.segments),
             }
         )
         return document
@@ -128,12 +180,15 @@ class Result:
         return result_figures(self.to_dict())
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One flat row a metric and estimator."""
+        """One flat row a metric and estimator; of several treatments, for each, with its name."""
         rows = []
-        for name, metric in self.metrics.items():
-            for label, estimate in metric.estimates.items():
-                fields = {k: v for k, v in asdict(estimate).items() if k not in NESTED}
-                rows.append({"metric": name, "estimator": label, "control": metric.control.value, **fields})
+        several = [({"treatment_name": t.name}, t.metrics) for t in self.treatments]
+        for whose, metrics in several or [({}, self.metrics)]:
+            for name, metric in metrics.items():
+                for label, estimate in metric.estimates.items():
+                    fields = {k: v for k, v in _estimate_dict(estimate).items() if k not in NESTED}
+                    first = {**whose, "metric": name, "estimator": label, "control": metric.control.value}
+                    rows.append({**first, **fields})
         return rows
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -155,21 +210,42 @@ class Result:
         return result_html(self)
 
 
+def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
+    fields = asdict(estimate)
+    adjusted = fields.pop("adjusted")
+    for name in ("strata", "betting", "calibration"):
+        if fields[name] is None:
+            del fields[name]
+    return {**fields, **(adjusted or {})}
+
+
+def _treatment_dict(treatment: Treatment) -> dict[str, Any]:
+    metrics = {name: _metric_dict(replace(metric, cap_path=None)) for name, metric in treatment.metrics.items()}
+    first = {"name": treatment.name, "rank": treatment.rank, "metrics": metrics, "health": treatment.health}
+    return {**first, "audit": asdict(treatment.audit), **_segments_dict(treatment.segments)}
+
+
+def _segments_dict(segments: list[Segment]) -> dict[str, Any]:
+    if not segments:
+        return {}
+    return {
+        "segments": [
+            {**vars(segment), "metrics": {name: _metric_dict(metric) for name, metric in segment.metrics.items()}}
+            for segment in segments
+        ]
+    }
+
+
 def _metric_dict(metric: Metric) -> dict[str, Any]:
-    estimates = {}
-    for label, estimate in metric.estimates.items():
-        fields = asdict(estimate)
-        for name in ("strata", "betting", "calibration"):
-            if fields[name] is None:
-                del fields[name]
-        estimates[label] = fields
     return {
         "control": asdict(metric.control),
-        "estimates": estimates,
+        "estimates": {label: _estimate_dict(estimate) for label, estimate in metric.estimates.items()},
         "headline": metric.headline,
         "verdict": metric.verdict,
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
+        **({} if metric.slots is None else {"slots": metric.slots}),
+        **(metric.role or {}),
     }
 
 

@@ -14,6 +14,7 @@ from foretest.errors import BadInput, choose, nearest
 
 if TYPE_CHECKING:
     from foretest.policies import Policy
+    from foretest.roles import MetricRole
 
 NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
 INTERVALS = ("bootstrap", "delta", "bernstein", "betting")
@@ -24,6 +25,7 @@ VALUE_MODEL = "value-model"
 AUTO = "auto"
 DEFAULT_CAP = 100.0
 MOST_STRATA = 1000
+TREATMENT = "treatment"  # the name of one alone
 
 
 def _doc(default: Any, text: str) -> Any:
@@ -46,9 +48,10 @@ class LogColumns:
     date: str | None = None
     features: tuple[str, ...] = ()
     slot_rewards: Mapping[str, str] | None = None
+    segments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("rewards", "features"):
+        for name in ("rewards", "features", "segments"):
             object.__setattr__(self, name, _names(f"[log] {name}", getattr(self, name)))
         for name in ("unit", "ranking", "candidates", "id", "date"):
             value = getattr(self, name)
@@ -58,6 +61,8 @@ class LogColumns:
             raise BadInput("[log] rewards is empty: name at least one reward column.")
         if len(set(self.rewards)) < len(self.rewards):
             raise BadInput(f"[log] rewards names a column twice: {', '.join(self.rewards)}.")
+        if len(set(self.segments)) < len(self.segments):
+            raise BadInput(f"[log] segments names a column twice: {', '.join(self.segments)}.")
         if self.candidates is not None and self.ranking is None:
             raise BadInput("[log] candidates is given without ranking: name the column of the shown items too.")
         if self.slot_rewards is not None:
@@ -181,9 +186,11 @@ class Settings:
 
     log: LogColumns
     control: Policy
-    treatment: Policy
+    treatment: Policy  # the first, where there are several
     analysis: Analysis = field(default_factory=Analysis)
     online: Online = field(default_factory=Online)
+    treatments: Mapping[str, Policy] = field(default_factory=dict)  # by name, the first included
+    metrics: Mapping[str, MetricRole] = field(default_factory=dict)  # what a metric is for, where it is told
 
     def __post_init__(self) -> None:
         if not isinstance(self.log, LogColumns):
@@ -193,6 +200,11 @@ class Settings:
             )
         for role in ("control", "treatment"):
             _check_policy(role, getattr(self, role))
+        self._check_treatments()
+        if self.metrics:
+            from foretest.roles import checked_roles
+
+            object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:
@@ -200,6 +212,28 @@ class Settings:
                         f"[analysis] r_max names '{name}', which is no reward.{nearest(name, self.log.rewards)}"
                         f" The rewards are: {', '.join(self.log.rewards)}."
                     )
+
+    def _check_treatments(self) -> None:
+        """One alone is named "treatment", unless it was given a name."""
+        named = dict(self.treatments) or {TREATMENT: self.treatment}
+        for name, policy in named.items():
+            if not isinstance(name, str) or not name.strip():
+                raise BadInput(f"a treatment is named {name!r}: expected text.")
+            _check_policy(f"the treatment '{name}'", policy)
+        if len(named) == 1:
+            named = dict.fromkeys(named, self.treatment)
+        elif next(iter(named.values())) is not self.treatment:
+            raise ValueError("`treatment` is the first of `treatments`")
+        object.__setattr__(self, "treatments", named)
+
+    def each_treatment(self) -> dict[str, Settings]:
+        """The same settings for every treatment alone, by its name."""
+        if len(self.treatments) == 1:
+            return dict.fromkeys(self.treatments, self)
+        return {
+            name: dataclasses.replace(self, treatment=policy, treatments={name: policy})
+            for name, policy in self.treatments.items()
+        }
 
 
 def with_cap(settings: Settings, cap: float) -> Settings:

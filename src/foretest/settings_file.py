@@ -14,7 +14,7 @@ from typing import Any
 
 from foretest.errors import BadInput, choose, nearest, nearest_file
 from foretest.policies import POLICIES, Mixture, Policy
-from foretest.settings import Analysis, LogColumns, Online, Settings, refuse_unknown
+from foretest.settings import TREATMENT, Analysis, LogColumns, Online, Settings, refuse_unknown
 
 
 def read_settings(path: str | Path) -> Settings:
@@ -44,22 +44,25 @@ def read_tables(path: Path) -> dict[str, Any]:
 
 def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Settings:
     """From the tables of a settings file; paths in them are relative to `folder`."""
-    refuse_unknown("the settings file", tables, ["log", "control", "treatment", "analysis", "online"])
+    refuse_unknown("the settings file", tables, ["log", "control", "treatment", "metrics", "analysis", "online"])
     for name in ("log", "control", "treatment"):
         if name not in tables:
             raise BadInput(f"the table [{name}] is missing: {_PURPOSE[name]}.")
     for name, table in tables.items():
-        if not isinstance(table, Mapping):
+        if not isinstance(table, Mapping) and not (name == TREATMENT and isinstance(table, list)):
             raise BadInput(f"{name} = {table!r}: expected a table, [{name}].")
     if "rewards" not in tables["log"]:
         raise BadInput('[log] rewards is missing: name the reward columns, as in rewards = ["click"].')
     analysis = dict(tables.get("analysis", {}))
     if isinstance(analysis.get("value_log"), str):
         analysis["value_log"] = str(folder / analysis["value_log"])
+    treatments = treatments_from_tables(tables[TREATMENT])
     return Settings(
         log=_build("[log]", LogColumns, tables["log"]),
         control=policy_from_table("[control]", tables["control"]),
-        treatment=policy_from_table("[treatment]", tables["treatment"]),
+        treatment=next(iter(treatments.values())),
+        treatments=treatments,
+        metrics=tables.get("metrics", {}),
         analysis=_build("[analysis]", Analysis, analysis),
         online=_build("[online]", Online, tables.get("online", {})),
     )
@@ -70,6 +73,33 @@ _PURPOSE = {
     "control": "it describes the policy that produced the log",
     "treatment": "it describes the policy to try",
 }
+
+
+def treatments_from_tables(tables: Mapping[str, Any] | list[Any]) -> dict[str, Policy]:
+    """The policies to try, by name: one [treatment] table, or several [[treatment]] tables with a name each."""
+    if isinstance(tables, Mapping):
+        table = dict(tables)
+        own = isinstance(table.get("policy"), str) and ":" in table["policy"]  # a user's class may take a name itself
+        name = TREATMENT if own else table.pop("name", TREATMENT)
+        return {_name_of(name, "[treatment]"): policy_from_table("[treatment]", table)}
+    if not tables or not all(isinstance(table, Mapping) for table in tables):
+        raise BadInput("treatment: expected a table [treatment], or several tables [[treatment]], each a policy.")
+    found: dict[str, Policy] = {}
+    for number, held in enumerate(tables, start=1):
+        table = dict(held)
+        if "name" not in table and len(tables) > 1:
+            raise BadInput(f'[[treatment]] number {number} has no name: add name = "…", to tell them apart.')
+        name = _name_of(table.pop("name", TREATMENT), f"[[treatment]] number {number}")
+        if name in found:
+            raise BadInput(f"two [[treatment]] tables are named '{name}': give one of them another name.")
+        found[name] = policy_from_table(f"[[treatment]] '{name}'", table)
+    return found
+
+
+def _name_of(name: Any, where: str) -> str:
+    if not isinstance(name, str) or not name.strip():
+        raise BadInput(f"{where} name = {name!r}: expected text.")
+    return name
 
 
 def policy_from_table(where: str, table: Mapping[str, Any]) -> Policy:
@@ -91,7 +121,7 @@ def policy_from_table(where: str, table: Mapping[str, Any]) -> Policy:
 
 
 def _components(where: str, tables: Any) -> list[tuple[float, Policy]]:
-    role = where.strip("[]")
+    role = where.strip("[]").partition("]")[0]
     if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
         raise BadInput(f"a mixture needs [[{role}.components]] tables, each a policy with its share.")
     parts = []

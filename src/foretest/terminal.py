@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from io import StringIO
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
+
+from foretest.holds import is_fragile, judged
 
 if TYPE_CHECKING:
     from foretest.audit.finding import Audit
@@ -64,8 +67,12 @@ def result_table(result: Result, truth: dict[str, float] | None = None) -> Group
     """Health above, then a table a metric, then notes; `truth` is the known relative uplift of simulated metrics."""
     online = "sample_ratio" in result.health
     parts: list[Any] = [_online_head(result)] if online else [_title(result), _health(result), *_findings(result)]
+    if len(result.treatments) > 1 and result.metrics:
+        parts += [Text(), *treatments_table(result)]
     for name, metric in result.metrics.items():
         parts += [Text(), *_metric(name, metric, result, (truth or {}).get(name))]
+    for column in dict.fromkeys(segment.column for segment in result.segments):
+        parts += [Text(), *segments_table(column, result)]
     if result.notes:
         parts += [Text(), *(Text(f"Note: {note}", style="dim") for note in result.notes)]
     return Group(*parts)
@@ -196,6 +203,85 @@ def _health(result: Result) -> Table:
     return table
 
 
+def treatments_table(result: Result) -> list[Any]:
+    """All treatments, ranked, a table a metric: the headline's uplift, intervals that hold at once, Holm's verdicts."""
+    from foretest.comparison import goal
+
+    level = result.settings["analysis"]["confidence_level"]
+    order = sorted(result.treatments, key=lambda t: t.rank or 0)
+    ranked_by = goal(result.metrics)
+    parts: list[Any] = []
+    for name in result.metrics:
+        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+        table.add_column("", justify="right", no_wrap=True)
+        table.add_column("treatment", overflow="fold")
+        table.add_column("uplift", justify="right", no_wrap=True)
+        table.add_column(f"{percent(level)}, all at once".replace(".0", ""), justify="right", no_wrap=True)
+        table.add_column("p (Holm)", justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+        for t in order:
+            metric = t.metrics[name]
+            e = metric.estimates[metric.headline or ""]
+            a = e.adjusted
+            if a is None:
+                continue
+            table.add_row(
+                f"{t.rank}.",
+                t.name,
+                percent(e.rel_effect_size, sign=True),
+                span(a.rel_simultaneous_ci_lower, a.rel_simultaneous_ci_upper),
+                chance(a.p_adjusted),
+                Text(a.verdict_adjusted, style=_STYLES[a.verdict_adjusted]),
+            )
+        headline = result.metrics[name].headline
+        parts += [
+            Text()
+            if parts
+            else Text.assemble((f"{len(order)} treatments", "bold"), f", ranked by their uplift in {ranked_by}")
+        ]
+        parts += [Text(f"{name}, {headline}", style="bold"), table]
+    first = next(iter(result.treatments)).name
+    return [*parts, Text(f"  health above, and the tables below, are of the first treatment, {first}", style="dim")]
+
+
+def segments_table(column: str, result: Result) -> list[Any]:
+    """The headline's uplift by value of a column, a table a metric; verdicts are Holm's over the values."""
+    level = result.settings["analysis"]["confidence_level"]
+    segments = [segment for segment in result.segments if segment.column == column]
+    parts: list[Any] = []
+    for name in result.metrics:
+        table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+        table.add_column(column, overflow="fold", max_width=24)
+        table.add_column("displays", justify="right", no_wrap=True)
+        table.add_column("uplift", justify="right", no_wrap=True)
+        table.add_column(f"{percent(level)} interval".replace(".0", ""), justify="right", no_wrap=True)
+        table.add_column("verdict", no_wrap=True)
+        for segment in segments:
+            metric = segment.metrics[name]
+            e = metric.estimates[metric.headline or ""]
+            verdict = e.verdict if e.adjusted is None else e.adjusted.verdict_adjusted
+            table.add_row(
+                Text(segment.value),
+                f"{segment.rows:,}",
+                percent(e.rel_effect_size, sign=True),
+                span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
+                Text(verdict, style=_STYLES[verdict]),
+            )
+        headline = segments[0].metrics[name].headline
+        whose = f", of the treatment {result.treatments[0].name}" if result.treatments else ""
+        parts += [Text.assemble((f"{name} by {column}", "bold"), f", {headline}{whose}"), table]
+    return [*parts, Text(f"  verdicts are adjusted for {plural(len(segments), 'segment')} (Holm)", style="dim")]
+
+
+def chance(p: float | None) -> str:
+    """A p-value.
+
+    >>> chance(0.0312), chance(0.00001), chance(None), chance(1.0)
+    ('0.031', '<0.001', '-', '1.000')
+    """
+    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
 _AUDIT_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not made": "dim"}
 _AUDIT_WORDS = {"pass": "passed", "warn": "warns", "fail": "FAILED", "not made": "not made"}
 
@@ -237,10 +323,26 @@ def p_value(p: float) -> str:
     return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
 
 
+def _role(metric: Metric) -> list[Text]:
+    """What the verdict means to the metric's role."""
+    if metric.role is None:
+        return []
+    way = "higher is better" if metric.role["direction"] == "increase" else "lower is better"
+    lines = [Text(f"  {way}: {metric.role['outcome']}", style="dim")]
+    if "guardrail" in metric.role:
+        word = metric.role["guardrail"]
+        style = {"pass": "green", "fail": "bold red"}.get(word, "yellow")
+        margin = percent(metric.role["margin"])
+        lines.append(Text.assemble("  guardrail: ", (word, style), f" (it may get worse by less than {margin})"))
+    return lines
+
+
 def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> list[Any]:
     c, level = metric.control, result.settings["analysis"]["confidence_level"]
     head = Text.assemble(
-        (name, "bold"), f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display"
+        (name, "bold"),
+        "" if metric.role is None else f" ({metric.role['role']})",
+        f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
     )
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", width=1)
@@ -257,13 +359,24 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
             number(e.treatment),
             percent(e.rel_effect_size, sign=True),
             span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
-            Text(e.verdict, style=_STYLES[e.verdict]),
+            Text(e.verdict + (" ~" if is_fragile(e) else ""), style=_STYLES[e.verdict]),
         )
     if truth is not None:
         table.add_row(
             "", Text("the truth", style="cyan"), "", percent(truth, sign=True), "", Text("simulated", style="cyan")
         )
-    return [head, table, *_detectable(name, result), *_reasons(metric.estimates)]
+    return [head, table, *_role(metric), *_detectable(name, result), *_robustness(metric), *_reasons(metric.estimates)]
+
+
+def _robustness(metric: Metric) -> list[Text]:
+    """What undoes the headline's verdict, and what the mark means where another estimator has it."""
+    fragile = [label for label, e in metric.estimates.items() if is_fragile(e)]
+    headline = metric.estimates.get(metric.headline or "")
+    said = None if headline is None else judged(headline)
+    lines = [] if said is None else wrap(said, 78)
+    if fragile and fragile != [metric.headline]:
+        lines.append("~ fragile: the sensitivity band does not exclude 0")
+    return [Text(f"  {line}", style="dim") for line in lines]
 
 
 def _online_head(result: Result) -> Group:

@@ -246,6 +246,25 @@ def test_parts_of_a_log_join(right: dict[str, Any]) -> None:
             assert left.p_value == pytest.approx(other.p_value, rel=1e-9)
 
 
+def test_rows_that_are_equal_by_chance_are_no_fault() -> None:
+    """Two contexts, and neither unit nor id: equal rows have draws of their own, or all would err together."""
+    rng = np.random.default_rng(11)
+    scores = np.array([[0.0, 1.0, -1.0], [0.5, 0.0, 2.0]])[rng.integers(0, 2, ROWS)]
+    shown = np.argsort(-(scores + rng.gumbel(size=scores.shape)), axis=1)[:, :1]
+    table = as_table({
+        "click": rng.random(ROWS) < 0.2, "ranking": shown, "control_scores": scores,
+        "treatment_scores": scores[:, ::-1].copy(),
+    })  # fmt: skip
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="ranking"),
+        control=ft.PlackettLuce("control_scores"), treatment=ft.PlackettLuce("treatment_scores"),
+        estimators=["ncis"], cap=10.0,
+    )  # fmt: skip
+    found = outcomes(found_by(test, table))
+    unmade = {"logged probabilities", "balance", "repeated rows"}
+    assert found == {name: "not made" if name in unmade else "pass" for name in TESTS}
+
+
 WRONG = ft.PlackettLuce("control_scores", 1.5)
 
 

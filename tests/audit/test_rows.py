@@ -78,3 +78,18 @@ def test_scores_that_recur_make_equal_rows_no_copies() -> None:
     found = repeated_rows(scores, scores * np.uint64(10) + ranking, scores, [np.zeros(1000)], has_unit=False)
     assert found.outcome == "not made"
     assert "recur" in found.meaning
+
+
+def test_an_id_that_starts_anew_with_every_unit_warns() -> None:
+    """Such rows are no copies, but an id should name one display."""
+    found = repeated_ids(np.repeat(np.arange(50), 4).astype(np.uint64), np.tile(np.arange(4), 50).astype(np.uint64))
+    assert found.outcome == "warn"
+    assert found.statistic == 196 / 200
+    assert "a row of another unit has" in found.meaning
+
+
+def test_rows_that_recur_with_other_rewards_are_no_copies() -> None:
+    """Three contexts and one ranking: equal rows are chance, told by their rewards."""
+    scores = np.repeat(np.arange(3), 200).astype(np.uint64)
+    reward = (np.random.default_rng(4).random(600) < 0.1).astype(np.float64)
+    assert repeated_rows(scores, scores, scores, [reward], has_unit=False).outcome == "not made"

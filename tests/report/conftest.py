@@ -51,7 +51,7 @@ unit    = "user"
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of pages: run, online, history, demo and paper, each with its result; names in them are hostile."""
+    """A folder of pages: run, one whose audit failed, online, history, demo and paper; names in them are hostile."""
     folder = tmp_path_factory.mktemp("pages")
     before = os.getcwd()
     os.chdir(folder)
@@ -66,6 +66,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pq.write_table(table, "run-data/log.parquet")
         Path("run.toml").write_text(SETTINGS, encoding="utf-8")
         foretest("run", str(folder / "run-data/log.parquet"), "-c", "run.toml", "-o", "run")
+        warmer = SETTINGS.replace('scores = "control_scores"', 'scores = "control_scores"\ntemperature = 1.4')
+        Path("failed.toml").write_text(warmer, encoding="utf-8")
+        foretest("run", "run-data/log.parquet", "-c", "failed.toml", "-o", "failed")
 
         foretest("simulate", "history", "--tests", "5", "--rows", "2500", "-o", "tests")
         for arm in ("control", "treatment"):

@@ -357,8 +357,8 @@ def test_the_verdict_comes_first_and_the_parts_in_order(opened: Callable[[str], 
     assert pct(abs(estimate["rel_effect_size"])) in page.one("h1").text
     titles = page.run("return [...document.querySelectorAll('h2')].map((h) => h.textContent)")
     assert titles == [
-        "Can this log carry the question?", "Metrics", "Estimators side by side", "The cap", "Strata of PieceNCIS",
-        "Method and reproducibility",
+        "Can this log carry the question?", "Was this log drawn from the control?", "Metrics",
+        "Estimators side by side", "The cap", "Strata of PieceNCIS", "Method and reproducibility",
     ]  # fmt: skip
     text = page.one("#reproduce").get_attribute("textContent")
     assert "foretest run run-data/log.parquet -c run.toml -o out" in text  # the log was given by its full path
@@ -428,9 +428,9 @@ def test_the_switch_of_metrics_shows_that_metric_alone(opened: Callable[[str], P
 def test_tiles_tell_their_meaning_on_focus_and_escape_hides_it(opened: Callable[[str], Page]) -> None:
     page = opened("run")
     names = [label.text for label in page.all(".tile .label")]
-    assert names == ["rows", "units", "rewarded rows", "effective clicks", "treatment mass kept", "rows above the cap",
-                     "unsupported rows"]  # fmt: skip
-    tile = page.all(".tile")[4]
+    assert names == ["propensity audit", "rows", "units", "rewarded rows", "effective clicks", "treatment mass kept",
+                     "rows above the cap", "unsupported rows"]  # fmt: skip
+    tile = page.all(".tile")[5]
     tip = tile.find_element(By.CSS_SELECTOR, "[role=tooltip]")
     assert tile.get_attribute("aria-describedby") == tip.get_attribute("id")
     assert not tip.is_displayed()
@@ -440,6 +440,33 @@ def test_tiles_tell_their_meaning_on_focus_and_escape_hides_it(opened: Callable[
     assert page.run("return arguments[0].getBoundingClientRect().right <= innerWidth", tip)
     tile.send_keys(Keys.ESCAPE)
     assert not tip.is_displayed()
+
+
+def test_the_audit_is_a_checklist(opened: Callable[[str], Page], made: Path) -> None:
+    page = opened("run")
+    findings = result_of(made, "run")["audit"]["findings"]
+    shown = page.seen(".checklist li")
+    assert len(shown) == len(findings) == 8
+    for line, finding in zip(shown, findings, strict=True):
+        assert finding["name"] in line
+        assert ("not made" in line) == (finding["outcome"] == "not made")
+    assert page.all(".alarm") == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_failed_audit_stands_in_red_words_beside_the_verdict(opened: Callable[[str], Page], scheme: str) -> None:
+    page = opened("failed")
+    page.media(scheme)
+    alarm = page.one(".answer .alarm")
+    assert alarm.get_attribute("role") == "alert"
+    assert alarm.text.startswith("The propensity audit failed (log-likelihood")
+    assert "This log cannot answer: the propensity audit failed" in page.one("h1").text
+    red, green, blue = map(int, re.findall(r"\d+", page.run("return getComputedStyle(arguments[0]).color", alarm))[:3])
+    assert red > 1.4 * max(green, blue)
+    assert "What to do: The temperature in [control]" in page.one(".checklist .failed").text
+    _, low = page.run(CONTRAST)
+    page.media()
+    assert low == []
 
 
 def test_hovering_a_chart_gives_the_numbers(opened: Callable[[str], Page], made: Path) -> None:

@@ -113,7 +113,7 @@ def test_the_fingerprint_tells_what_must_match(tmp_path: Path) -> None:
         return str(document_of(tmp_path / "a.parquet")["fingerprint"])
 
     same = fingerprint()
-    assert fingerprint(confidence_level=0.5, interval="delta", n_resamples=7, headline="cis") == same
+    assert fingerprint(confidence_level=0.5, interval="delta", n_resamples=7, headline="cis", gamma=2.0) == same
     assert len({same, fingerprint(cap=3.0), fingerprint(buckets=7), fingerprint(unit=None), fingerprint(seed=1)}) == 5
 
 

@@ -15,6 +15,7 @@ from scipy.special import gammainc, gammaincc, ndtr
 from foretest.audit.context import Feature
 from foretest.audit.finding import Finding, not_made, tested
 from foretest.displays import Floats
+from foretest.kernels.exchange import exchange_moments
 from foretest.weights import capped
 
 MOMENT, BALANCE = "capped moment", "balance"
@@ -29,14 +30,12 @@ def exchangeable(shown: Floats, drawn: Floats, factors: Floats) -> tuple[Floats,
     >>> z.tolist(), skewness.tolist()
     ([0.0], [0.0])
     """
-    together = np.column_stack([shown, drawn])
-    together -= together.mean(axis=1, keepdims=True)
-    squares = np.square(together)
-    variance = np.square(factors).T @ squares.mean(axis=1)
-    third = (factors**3).T @ (squares * together).mean(axis=1)
+    apart, second, third = exchange_moments(np.ascontiguousarray(shown), np.ascontiguousarray(drawn))
+    squares = np.square(factors)
+    variance, cubes = squares.T @ second, (squares * factors).T @ third
     some = variance > 0.0
     size = np.sqrt(np.where(some, variance, 1.0))
-    return np.where(some, factors.T @ together[:, 0], 0.0) / size, np.where(some, third, 0.0) / size**3
+    return np.where(some, factors.T @ apart, 0.0) / size, np.where(some, cubes, 0.0) / size**3
 
 
 def two_sided_skewed(z: float, skewness: float) -> float:

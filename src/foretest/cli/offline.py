@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from foretest.cli.application import app
 from foretest.cli.options import (
     AUDIT,
+    GUARDRAIL,
     VERDICTS,
     AsJson,
     CalibrationFile,
@@ -55,7 +56,7 @@ def run(
     Takes saved aggregates too, which know their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    wanted = verdicts(fail_on, (*VERDICTS, AUDIT))
+    wanted = verdicts(fail_on, (*VERDICTS, AUDIT, GUARDRAIL))
     source = log_or_sql("run", log, sql, engine)
     refuse_threads(threads)
     refuse_place(out)

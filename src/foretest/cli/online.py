@@ -8,7 +8,17 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, FailOn, OnlineOptions, SettingsFile, Threads, refuse_threads, verdicts
+from foretest.cli.options import (
+    GUARDRAIL,
+    VERDICTS,
+    AsJson,
+    FailOn,
+    OnlineOptions,
+    SettingsFile,
+    Threads,
+    refuse_threads,
+    verdicts,
+)
 from foretest.cli.output import deliver, refuse_place
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
@@ -36,7 +46,7 @@ def online(
     """
     from foretest.online import OnlineTest
 
-    wanted = verdicts(fail_on)
+    wanted = verdicts(fail_on, (*VERDICTS, GUARDRAIL))
     refuse_threads(threads)
     refuse_place(out)
     test = OnlineTest.from_toml(config)

@@ -14,6 +14,7 @@ from foretest.settings import Analysis
 ENGINES = ("local", "spark")
 VERDICTS = ("negative", "neutral", "insufficient")
 AUDIT = "audit"
+GUARDRAIL = "guardrail"
 
 _KINDS: dict[str, Any] = {
     "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float, "draws": int,
@@ -60,7 +61,7 @@ FailOn = Annotated[
     str,
     Parameter(
         help="Exit with code 3 if any metric's verdict is one of these, comma-separated:"
-        " negative, neutral, insufficient."
+        " negative, neutral, insufficient; guardrail: if one fails. Where metrics have roles, verdicts are the goals'."
     ),
 ]
 CalibrationFile = Annotated[
@@ -72,7 +73,8 @@ FailOnAll = Annotated[
     str,
     Parameter(
         help="Exit with code 3 if any metric's verdict is one of these, comma-separated:"
-        " negative, neutral, insufficient; audit: if the propensity audit fails."
+        " negative, neutral, insufficient; audit: if the propensity audit fails; guardrail: if one fails. Where metrics"
+        " have roles, verdicts are the goals'."
     ),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]

@@ -8,12 +8,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretest.cli.options import AUDIT
+from foretest.cli.options import AUDIT, GUARDRAIL
 from foretest.errors import BadInput
 
 if TYPE_CHECKING:
     from foretest.history import Agreement
-    from foretest.result import Result
+    from foretest.result import Metric, Result
 
 
 PAGE = "report.html"
@@ -47,7 +47,22 @@ def deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str], 
     show(result, as_json)
     if out is not None and not as_json:
         print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{said_figures(out) if figures else ''}")
-    return 3 if any(metric.verdict in wanted for metric in result.metrics.values()) or audit_met(result, wanted) else 0
+    every = [result.metrics, *(treatment.metrics for treatment in result.treatments)]
+    asked = [metric for metrics in every for metric in metrics.values()]
+    met = any(said in wanted for metric in asked for said in conditions(metric))
+    return 3 if met or audit_met(result, wanted) else 0
+
+
+def conditions(metric: Metric) -> set[str]:
+    """What --fail-on may name of a metric. Without roles any metric's verdict counts, with roles a goal's alone, where
+    negative means worse: of a metric that should decrease, that it rises. A guardrail counts where it fails."""
+    if metric.role is None:
+        return set(metric.verdicts)
+    if metric.role["role"] != "goal":
+        return {GUARDRAIL} if metric.role.get("guardrail") == "fail" else set()
+    if metric.role["direction"] == "increase":
+        return set(metric.verdicts)
+    return {{"positive": "negative", "negative": "positive"}.get(verdict, verdict) for verdict in metric.verdicts}
 
 
 def audit_met(result: Result, wanted: list[str]) -> bool:

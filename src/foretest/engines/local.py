@@ -23,7 +23,7 @@ from foretest.fold import Fold, priced
 from foretest.log import Reader, Rows
 from foretest.plan import Plan
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
-from foretest.weights import log_weights
+from foretest.weights import all_log_weights
 
 Progress = Callable[[int], None]
 Sums = TypeVar("Sums", covariant=True)
@@ -196,7 +196,7 @@ def _faults_of(chunk: Chunk, reader: Reader, plan: Plan | None) -> Iterator[tupl
         try:
             rows = reader.read(chunk._replace(batch=chunk.batch.take(left)))
             if plan is not None:
-                log_weights(plan.settings.treatment, plan.settings.control, rows.displays)
+                all_log_weights(plan.settings.treatments, plan.settings.control, rows.displays)
             return
         except RowFault as found:
             if (found.kind, found.column) in known:  # a policy that faults by position, not by row

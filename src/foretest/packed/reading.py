@@ -73,18 +73,27 @@ class PackedLog:
         base = self.base.read(self.base.plan(self.base.recipe.recorded(self.base.name)))
         if found.rewarded.seen != self.base.document["packed"]["rewarded"]:
             raise BadInput(f"{self.folder / REWARDED}: rows were added or taken away. Pack the log again.")
-        missing = [w for w in plan.weightings if w not in base.h]
-        whole = dataclasses.replace(
-            base,
-            plan=plan,
-            h={w: base.h[w] if w in base.h else _estimated(base, w) for w in plan.weightings},
-            hr=found.hr,
-            unsupported=found.unsupported,
-            approximate=found.approximate,
-            rewarded=found.rewarded,
-            sampled=dict.fromkeys(missing, True),
-        )
-        return _at_other_cap(whole, plan) if plan.health_weighting in missing else whole
+        return _joined(base, found, plan)
+
+
+def _joined(base: Aggregates, found: Aggregates, plan: Plan) -> Aggregates:
+    """The saved sums of all rows with those of the rewarded rows, for every treatment."""
+    missing = [w for w in plan.weightings if w not in base.h]
+    whole = dataclasses.replace(
+        base,
+        plan=plan,
+        h={w: base.h[w] if w in base.h else _estimated(base, w) for w in plan.weightings},
+        hr=found.hr,
+        unsupported=found.unsupported,
+        approximate=found.approximate,
+        rewarded=found.rewarded,
+        sampled=dict.fromkeys(missing, True),
+        treatments={
+            name: _joined(base.treatments[name], further, plan.further[name])
+            for name, further in found.treatments.items()
+        },
+    )
+    return _at_other_cap(whole, plan) if plan.health_weighting in missing else whole
 
 
 def fold_packed(
@@ -131,6 +140,8 @@ def why_all_rows(logs: list[PackedLog], plan: Plan) -> str | None:
     full = [e.label for e in plan.estimators if type(e) not in _LINEAR]
     if full:
         return f"{', '.join(full)} need{'s' if len(full) == 1 else ''} them"
+    if plan.segments:
+        return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:
         return "with neither unit nor id, rows of several packed logs are told apart by their numbers"
     for log in logs:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from foretest.aggregates import Aggregates
 from foretest.arrow_lists import is_list
 from foretest.engines import local
 from foretest.errors import BadInput, RowFault
@@ -74,14 +75,22 @@ def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progr
                     raise
                 raise local.explain(_chunks(source, schema), reader, plan, met) from None
         aggregates = fold.finish()
-        kept = aggregates.rewarded
-        # the rewarded rows are all there, beside it
-        bare = dataclasses.replace(aggregates, rewarded=KeptRows(kept.limit, kept.order, kept.seen))
-        counts = {"pack": name, "rewarded": kept.seen}
+        bare = _without_rewarded(aggregates)
+        counts = {"pack": name, "rewarded": aggregates.rewarded.seen}
         write_aggregates(
             folder / BASE, bare, r_max=reader.r_max(source), inputs=recorded_inputs(source), more={"packed": counts}
         )
     return PackedLog.open(out)
+
+
+def _without_rewarded(aggregates: Aggregates) -> Aggregates:
+    """The rewarded rows are all there, beside it."""
+    kept = aggregates.rewarded
+    return dataclasses.replace(
+        aggregates,
+        rewarded=KeptRows(kept.limit, kept.order, kept.seen),
+        treatments={name: _without_rewarded(held) for name, held in aggregates.treatments.items()},
+    )
 
 
 def _refuse_source(source: Source, out: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foretest.audit.finding import FAIL, NOT_MADE, PASS, WARN, Audit
+from foretest.report.blocks import typeset
 from foretest.report.digits import chance
 from foretest.result import Result
 
@@ -47,16 +48,15 @@ def alarm(result: Result) -> str | None:
 
 def _lead(audit: Audit) -> str:
     made = [finding for finding in audit.findings if finding.outcome != NOT_MADE]
-    unmade = len(audit.findings) - len(made)
-    count = f"{len(made)} of {len(audit.findings)} tests could be made" if unmade else f"{len(made)} tests were made"
+    count = f"{len(made)} of {len(audit.findings)} tests could be made, on a sample of displays"
     said = {
         FAIL: f"It was not, as the settings describe the control: {', '.join(audit.named(FAIL))} failed.",
         WARN: f"Probably, but look at this: {', '.join(audit.named(WARN))}.",
         PASS: "Nothing speaks against it.",
         NOT_MADE: "That cannot be told.",
     }[audit.outcome]
-    return f"{said} {count}, on a sample of displays; each fails at p below 0.001 and asks for a look below 0.01."
+    return f"{said} {count}. Those with a p-value fail below 0.001, and ask for a look below 0.01."
 
 
 def _sentence(text: str) -> str:
-    return f"{text[:1].upper()}{text[1:]}."
+    return typeset(f"{text[:1].upper()}{text[1:]}.")

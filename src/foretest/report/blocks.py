@@ -102,9 +102,9 @@ def chart_of(spec: Mapping[str, Any]) -> Chart:
     """A chart whose title, remarks and description its specification already has."""
     title = spec["title"]
     note = " ".join(title.get("subtitle", ()))
-    return Chart(title["text"], spec, _minus(spec["description"]), _minus(note))
+    return Chart(title["text"], spec, typeset(spec["description"]), typeset(note))
 
 
-def _minus(text: str) -> str:
+def typeset(text: str) -> str:
     """Hyphens before numbers as minus signs, spaces before % that do not break."""
     return re.sub(r"(?<![\w.])-(?=\d)", "−", text).replace(" %", "\N{NO-BREAK SPACE}%")

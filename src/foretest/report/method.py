@@ -37,6 +37,8 @@ _REFERENCES: dict[str, list[Link]] = {
                        "https://arxiv.org/abs/0907.3740")],
     "betting": [Link("Waudby-Smith, Ramdas: Estimating Means of Bounded Random Variables by Betting (2024)",
                      "https://arxiv.org/abs/2010.09686")],
+    "band": [Link("Imbens, Manski: Confidence Intervals for Partially Identified Parameters (2004)",
+                  "https://doi.org/10.1111/j.1468-0262.2004.00555.x")],
     "online": [Link("Fabijan et al.: Diagnosing Sample Ratio Mismatch in Online Controlled Experiments (KDD 2019)",
                     "https://doi.org/10.1145/3292500.3330722")],
 }  # fmt: skip
@@ -64,6 +66,8 @@ def methods(result: Result) -> list[dict[str, str]]:
         steps.append({"title": "sample ratio", "formula": "chi-square",
                       "line": "One degree of freedom, on units; an alert at p below 0.001."})  # fmt: skip
     steps.append({"title": "interval", "formula": "", "line": _interval(analysis, online)})
+    if any(e.sensitivity is not None for e in next(iter(result.metrics.values())).estimates.values()):
+        steps.append({"title": "sensitivity band", "formula": "", "line": _band(analysis)})
     steps.append({"title": "verdict", "formula": "", "line": (
         "Positive if the interval of the absolute uplift lies above 0, negative if below, else neutral. Insufficient"
         f" with fewer than {FEWEST_POSITIVES:.0f} effective positives or {FEWEST_UNITS} units, or without support."
@@ -123,6 +127,15 @@ def _interval(analysis: Mapping[str, Any], online: bool) -> str:
     return f"Empirical Bernstein bound, by unit, with the known range of rewards. {paired}"
 
 
+def _band(analysis: Mapping[str, Any]) -> str:
+    down, up = analysis["gamma"]
+    decided = " The verdict is decided on it." if analysis["decide_on"] == "band" else ""
+    return (
+        f"Of the point estimators: the part of each display's treatment that the cap cuts off earns between 1/{down:g}"
+        f" and {up:g} times what is left of it. Limits after Imbens and Manski, joined with the interval.{decided}"
+    )
+
+
 def references(result: Result) -> list[Link]:
     """Of what was used, the paper first."""
     online = "sample_ratio" in result.health
@@ -131,6 +144,7 @@ def references(result: Result) -> list[Link]:
     used = [kinds.get(label, {}).get("key", label) for label in labels] + [
         result.settings["analysis"]["interval"],
         "delta",
+        *(["band"] if any(e.sensitivity for m in result.metrics.values() for e in m.estimates.values()) else []),
     ]
     found = [link for key in dict.fromkeys(used) for link in _REFERENCES.get(key, [])]
     return found if online else [_PAPER, *found]
@@ -147,7 +161,9 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     cap = 100.0
     """
     tables = []
-    for name, table in settings.items():
+    several = [(f"[{name}]", table) for name, held in settings.items() if isinstance(held, list) for table in held]
+    alone = [(name, table) for name, table in settings.items() if not isinstance(table, list)]
+    for name, table in [*alone, *several]:
         if table:
             lines = [f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items() if value is not None]
             tables.append("\n".join([f"[{name}]", *lines]) + "\n")

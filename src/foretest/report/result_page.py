@@ -17,7 +17,7 @@ from foretest.report.method import methods, references, settings_text
 from foretest.report.origin import origin
 from foretest.report.page import Download, bounded, fill
 from foretest.report.rows import absolute, arm_rows, estimator_rows, metric_rows, relative, strata_rows
-from foretest.report.words import assumption, guide, headline_reason, others, rests_on, sentence, things
+from foretest.report.words import assumption, guide, headline_reason, others, rests_on, sentence, things, trust
 from foretest.result import Metric, Result
 
 METRICS_SHOWN = 200  # rows of the table of metrics
@@ -113,6 +113,8 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
     remarks.append(("", rests_on(result)))
     if not online and (limits := assumption(result)):
         remarks.append(("quiet", limits))
+    if not online and (trusted := trust(result)):
+        remarks.append(("quiet", trusted))
     metric = next(iter(result.metrics.values()))
     estimate = metric.estimates[metric.headline or ""]
     if estimate.verdict == "insufficient":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.holds import is_fragile
 from foretest.report.bars import Bar, Span, bars
 from foretest.report.blocks import chart_of
 from foretest.report.charts.strata import strata_chart
@@ -24,7 +25,7 @@ def estimate_cells(e: Estimate, rel_bar: Bar | None = None, abs_bar: Bar | None 
     """One estimate, both ways: relative and absolute, numbers and bar."""
     rel, ab = relative(e), absolute(e)
     return {
-        "estimate": e, "verdict": e.verdict, "treatment": num(e.treatment),
+        "estimate": e, "verdict": e.verdict, "fragile": is_fragile(e), "treatment": num(e.treatment),
         "rel": pct(rel.middle, sign=True), "rel_value": rel.middle, "rel_bar": rel_bar,
         "rel_interval": _interval(rel, pct), "abs": num(ab.middle, sign=True), "abs_value": ab.middle,
         "abs_bar": abs_bar, "abs_interval": _interval(ab, num),

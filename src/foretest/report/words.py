@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foretest.audit.finding import AUDIT_FAILED
+from foretest.holds import factor, holds
 from foretest.report.digits import count, level, num, pct
 from foretest.result import Estimate, Metric, Result
 from foretest.verdict import FEWEST_POSITIVES
@@ -122,6 +123,26 @@ def assumption(result: Result) -> str | None:
     )
 
 
+def trust(result: Result) -> str | None:
+    """How far the first metric's verdict can be trusted beyond the assumption, and what the log says of it."""
+    metric = next(iter(result.metrics.values()))
+    estimate = metric.estimates[metric.headline or ""]
+    band, said = estimate.sensitivity, holds(estimate)
+    if band is None or estimate.robustness is None:
+        return None
+    lower, upper, gamma = band["ci_lower"], band["ci_upper"], band["slice_gamma"]
+    text = "" if said is None else f"{(estimate.robustness or '').capitalize()}: the verdict {said}. "
+    if lower is not None and upper is not None and metric.control.value:
+        ends = f"{factor(band['gamma_lower'] or 1.0)} less to {factor(band['gamma_upper'] or 1.0)} more"
+        span = f"{pct(lower / metric.control.value, sign=True)} to {pct(upper / metric.control.value, sign=True)}"
+        text += f"Should they earn {ends}" if said else f"Should unsupported recommendations earn {ends}"
+        text += f", the interval is {span}."
+    if gamma is not None and band["slice_gamma_ci_lower"] is not None and band["slice_gamma_ci_upper"] is not None:
+        limits = f"{factor(band['slice_gamma_ci_lower'])} to {factor(band['slice_gamma_ci_upper'])}"
+        text += f" The least supported that the log still has earn {factor(gamma)} what others do ({limits})."
+    return text
+
+
 #: key: a name for readers, and how it differs
 ESTIMATORS: dict[str, tuple[str, str]] = {
     "is": ("Importance sampling", "weights every reward by how much likelier the treatment was to show it. Unbiased,"
@@ -170,6 +191,12 @@ def headline_reason(result: Result, metric: Metric) -> str:
         return f"The headline is {label}, as the settings say."
     if len(metric.estimates) == 1:
         return f"The headline is {label}, the only estimator that was run."
+    if metric.slots is not None and metric.slots["disagree"]:
+        slot, point = metric.slots["slot"], metric.slots["point"]
+        return (
+            f"The headline is {label}, not {slot}: slots influence each other here, as {slot} and {point} differ by"
+            " more than noise and what the log does not support explain."
+        )
     return f"The headline is {label}: {_WHY.get(label, 'it is the first that the settings list')}."
 
 
@@ -188,9 +215,13 @@ _GUIDE = {
     "cap": "Weights are cut there, so that no few rows decide everything. What is cut off has to be modelled: the"
     " estimators differ in how.",
     "unit": "Who is independent of whom, such as a user. Intervals are over units.",
+    "robust, fragile": "The log has next to nothing to say of recommendations that the control hardly ever shows. A"
+    " verdict is robust if it stays the same should these earn somewhat less or more than the others, else fragile. The"
+    " pale band around an interval is the interval with this allowed for.",
 }
 
 
 def guide(*, online: bool) -> list[tuple[str, str]]:
     """The words of the page."""
-    return [(word, said) for word, said in _GUIDE.items() if not (online and word in ("weight", "cap"))]
+    offline = ("weight", "cap", "robust, fragile")
+    return [(word, said) for word, said in _GUIDE.items() if not (online and word in offline)]

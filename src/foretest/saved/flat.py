@@ -101,7 +101,7 @@ def restore(flat: Flat, plan: Plan) -> Aggregates:
     answer = build(flat.tree)
     if not isinstance(answer, Aggregates):
         raise TypeError(f"a {type(answer).__name__} where aggregates were expected")
-    return answer
+    return answer.under(plan)
 
 
 def to_batch(aggregates: Aggregates) -> pa.RecordBatch:

@@ -23,7 +23,8 @@ from foretest.lineup import lineup
 from foretest.plan import Plan
 from foretest.policies.base import Policy, policy_columns, policy_settings
 from foretest.provenance import fingerprint
-from foretest.settings import AUTO, Analysis, LogColumns, Settings, with_cap
+from foretest.roles import roles_dict
+from foretest.settings import AUTO, TREATMENT, Analysis, LogColumns, Settings, with_cap
 from foretest.value_model import Encoder, ValueModel
 
 #: Raise it with every change of what a field of `Aggregates` or a column of its kept rows is or means.
@@ -46,6 +47,7 @@ class Recipe:
     settings: Tables  # as a settings file has them
     estimators: list[dict[str, Any]]
     policies: dict[str, dict[str, Any]]  # what an analysis asks of a policy
+    treatments: list[str]  # their names
     value_model: str | None  # its fingerprint
     r_max: dict[str, float]
     notes: list[str] = field(default_factory=list)
@@ -60,7 +62,9 @@ class Recipe:
         cls, plan: Plan, notes: Sequence[str] = (), r_max: Mapping[str, float] | None = None, inputs: Any = ()
     ) -> Recipe:
         """What the aggregates of a plan are made with."""
-        roles = {"control": plan.settings.control, "treatment": plan.settings.treatment}
+        names = list(plan.settings.treatments)
+        roles = {"control": plan.settings.control}
+        roles |= {role: plan.settings.treatments[name] for name, role in _treatment_roles(names).items()}
         return cls(
             settings=tables_of(plan.settings),
             estimators=[_told(e) for e in plan.estimators],
@@ -68,6 +72,7 @@ class Recipe:
                 role: {"columns": list(policy_columns(p)), "can_draw": bool(getattr(p, "can_draw", True))}
                 for role, p in roles.items()
             },
+            treatments=names,
             value_model=None if plan.value_model is None else plan.value_model.fingerprint,
             r_max=dict(r_max or {}),
             notes=list(notes),
@@ -105,11 +110,15 @@ class Recipe:
                 " cannot name. Analyse it from Python, with the OfflineTest that has them: test.run(path)."
             )
         tables = self.settings
+        roles = _treatment_roles(self.treatments)
+        treatments = {name: Recorded(tables[role], **self.policies[role]) for name, role in roles.items()}
         return Settings(
             log=LogColumns(**tables["log"]),
             control=Recorded(tables["control"], **self.policies["control"]),
-            treatment=Recorded(tables["treatment"], **self.policies["treatment"]),
+            treatment=treatments[self.treatments[0]],
+            treatments=treatments,
             analysis=Analysis(**tables["analysis"]),
+            metrics=tables.get("metrics", {}),
         )
 
     def plan(self, name: str, settings: Settings) -> Plan:
@@ -209,6 +218,11 @@ class Recorded(Policy):
         return self._table
 
 
+def _treatment_roles(names: Sequence[str]) -> dict[str, str]:
+    """The table that describes each treatment, by its name: [treatment] where there is one."""
+    return {name: f"{TREATMENT} {name}" if len(names) > 1 else TREATMENT for name in names}
+
+
 def tables_of(settings: Settings) -> Tables:
     """Settings as the tables of a settings file; estimators that are objects by their labels."""
     a = settings.analysis
@@ -221,8 +235,12 @@ def tables_of(settings: Settings) -> Tables:
     tables = {
         "log": log,
         "control": policy_settings(settings.control),
-        "treatment": policy_settings(settings.treatment),
+        **{
+            role: policy_settings(settings.treatments[name])
+            for name, role in _treatment_roles(list(settings.treatments)).items()
+        },
         "analysis": analysis,
+        **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
     }
     return {
         name: {key: described(value) for key, value in table.items() if value is not None and value != ()}
@@ -309,6 +327,8 @@ def _flat(tables: Tables) -> dict[str, Any]:
     """Settings by the name a reader knows them by, without what may change."""
     named: dict[str, Any] = {}
     for table, settings in tables.items():
+        if table == "metrics":  # roles are for the reading
+            continue
         for key, value in settings.items():
             if table != "analysis":
                 named[f"[{table}] {key}"] = value

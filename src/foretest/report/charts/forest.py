@@ -25,7 +25,8 @@ class Row(NamedTuple):
 
 
 def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth: float | None = None) -> Spec:
-    """Relative uplifts with their intervals. One much wider than the rest goes on beyond the frame, with an arrow.
+    """Relative uplifts with their intervals, and around those of point estimators the sensitivity band. An interval
+    much wider than the rest goes on beyond the frame, with an arrow.
 
     Labels come from users: they are values in the data, never part of an expression.
     """
@@ -41,7 +42,7 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
     looks = {"color": {"field": "colour", "type": "nominal", "scale": None}}
     tooltip = [said("label", "estimate of"), said("uplift", "uplift"), said("interval", "interval"),
                said("treatment", "treatment"), said("positives", "effective positives"),
-               said("verdict", "verdict")]  # fmt: skip
+               said("verdict", "verdict"), said("band", "sensitivity band")]  # fmt: skip
     lines = {
         "data": {"values": [v for v in values if v["from"] is not None]},
         "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round"},
@@ -66,11 +67,11 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
         }
         for look in ({"style": "halo"}, {})  # the first is wider, in the colour of the ground, where a theme has it
     ]
-    layers = [*_lead(drawn, y), _zero(x, axis), *_truth(truth, x, axis), lines, *_arrows(values, x, y, axis, looks),
-              points, *texts]  # fmt: skip
+    layers = [*_lead(drawn, y), _zero(x, axis), *_truth(truth, x, axis), *_bands(values, x, y, axis, looks), lines,
+              *_arrows(values, x, y, axis, looks), points, *texts]  # fmt: skip
     numbers = [
         f"{row.label}: {pct(row.estimate.rel_effect_size, sign=True)}"
-        f" ({_interval(row.estimate)}), {row.estimate.verdict}."
+        f" ({_interval(row.estimate)}), {row.estimate.verdict}{_aside(row.estimate)}."
         for row in drawn
     ]
     known = [] if truth is None else [f"The true uplift is {pct(truth, sign=True)}."]
@@ -82,11 +83,13 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
 
 
 def _domain(rows: Sequence[Row], truth: float | None) -> tuple[float, float]:
-    """The ends of the axis: 0, the truth, all points that are not far out, all intervals that are not very wide."""
+    """The ends of the axis: 0, the truth, the headline's band, all points that are not far out, all intervals that are
+    not very wide."""
     spans = [(row, *_limits(row.estimate)) for row in rows]
     usual = median([upper - lower for _, lower, upper in spans]) if spans else 0.0
     chosen = [(lo, up) for row, lo, up in spans if row.leads or up - lo <= _WIDE * usual] or [(-0.1, 0.1)]
-    ends = [0.0, *(v for pair in chosen for v in pair), *([] if truth is None else [truth])]
+    leading = [band for row in rows if row.leads and (band := _band(row.estimate)) is not None]
+    ends = [0.0, *(v for pair in [*chosen, *leading] for v in pair), *([] if truth is None else [truth])]
     lowest, highest = min(ends), max(ends)
     margin = 0.06 * (highest - lowest) or 0.01
     return lowest - margin, highest + margin
@@ -109,11 +112,27 @@ def _limits(estimate: Estimate) -> tuple[float, float]:
     return middle if lower is None else lower, middle if upper is None else upper
 
 
+def _band(estimate: Estimate) -> tuple[float, float] | None:
+    """The sensitivity band with its noise, relative to the control; None where there is none."""
+    band, treatment, effect = estimate.sensitivity, estimate.treatment, estimate.effect_size
+    if band is None or band["ci_lower"] is None or band["ci_upper"] is None or treatment is None or effect is None:
+        return None
+    control = treatment - effect
+    return (band["ci_lower"] / control, band["ci_upper"] / control) if control else None
+
+
+def _aside(estimate: Estimate) -> str:
+    """The band in the words of somebody who does not see it."""
+    band = _band(estimate)
+    return "" if band is None else f", sensitivity band {' to '.join(pct(end, sign=True) for end in band)}"
+
+
 def _values(row: Row, confidence_level: float, lowest: float, highest: float) -> dict[str, Any]:
     e, (lower, upper) = row.estimate, _limits(row.estimate)
     sign = VERDICTS[e.verdict]
     has = e.rel_effect_size_ci_lower is not None
     middle = e.rel_effect_size or 0.0
+    band = _band(e)
     return {
         "label": row.label, "value": middle, "at": min(max(middle, lowest), highest),
         "from": max(lower, lowest) if has and lower < highest else None,
@@ -122,6 +141,9 @@ def _values(row: Row, confidence_level: float, lowest: float, highest: float) ->
         "colour": sign.colour, "shape": sign.shape,
         "uplift": pct(middle, sign=True), "interval": f"{100 * confidence_level:g} %: {_interval(e)}",
         "treatment": num(e.treatment), "positives": num(e.effective_positives), "verdict": e.verdict,
+        "band": "none" if band is None else " to ".join(pct(end, sign=True) for end in band),
+        "band_from": None if band is None else min(max(band[0], lowest), highest),
+        "band_to": None if band is None else max(min(band[1], highest), lowest),
     }  # fmt: skip
 
 
@@ -162,6 +184,16 @@ def _truth(truth: float | None, x: Spec, axis: Spec) -> list[Spec]:
         {"data": data, "mark": {"type": "rule", "style": "strong", "strokeDash": [2, 3]}, "encoding": where},
         {"data": data, "mark": text, "encoding": {**where, "y": {"value": 0}, "text": {"field": "text"}}},
     ]
+
+
+def _bands(values: list[dict[str, Any]], x: Spec, y: Spec, axis: Spec, looks: Spec) -> list[Spec]:
+    """How far the unsupported part may move the uplift: a broad, pale line around the interval."""
+    some = [value for value in values if value["band_from"] is not None]
+    if not some:
+        return []
+    mark = {"type": "rule", "strokeWidth": 11, "opacity": 0.22, "aria": False}
+    encoding = {"x": {"field": "band_from", **x, "axis": axis}, "x2": {"field": "band_to"}, "y": y, **looks}
+    return [{"data": {"values": some}, "mark": mark, "encoding": encoding}]
 
 
 def _arrows(values: list[dict[str, Any]], x: Spec, y: Spec, axis: Spec, looks: Spec) -> list[Spec]:

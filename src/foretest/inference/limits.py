@@ -1,0 +1,48 @@
+"""Limits of one statistic of the sums: percentiles of resamples, or the delta method's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from foretest.aggregates import Aggregates
+from foretest.displays import Floats
+from foretest.estimators import Sums
+from foretest.inference.bootstrap import percentile_interval
+from foretest.inference.buckets import BucketSums, Interval
+from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.uplift import mean_reward
+from foretest.result import Control, known
+
+
+def control_of(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:
+    """The mean reward and its interval."""
+    rows = aggregates.rows
+    zero = np.zeros(len(aggregates.n))
+    sums = BucketSums(
+        {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0
+    )
+    if rows == 0:
+        return Control(None, None, None, None)
+    value = float(mean_reward(sums.total())[0])
+    error = std_error(sums.influence(mean_reward), rows, aggregates.n_units)
+    resampled = None if counts is None else sums.resampled(counts)
+    limits = limits_of(resampled, mean_reward, value, error, aggregates)
+    return Control(value, known(error), known(limits.lower), known(limits.upper))
+
+
+def limits_of(
+    resampled: Sums | None, statistic: Any, value: float, error: float, aggregates: Aggregates, relative: bool = False
+) -> Interval:
+    """Percentile limits of the resamples, or delta limits where there are none.
+
+    Resamples without rows are left out; relative limits also leave out those without reward.
+    """
+    level = aggregates.plan.settings.analysis.confidence_level
+    if aggregates.n_units < 2:  # resamples of one unit do not differ
+        return Interval(float("nan"), float("nan"))
+    if resampled is None:
+        return delta_interval(value, error, aggregates.n_units, level)
+    exists = resampled.r > 0 if relative else resampled.rows > 0
+    return percentile_interval(np.where(exists, statistic(resampled), np.nan), level)

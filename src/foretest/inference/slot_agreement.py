@@ -1,0 +1,84 @@
+"""Do the slots and the rankings of one log say the same?
+
+`slot-ncis-adaptive` takes what a slot earns to depend on its own item and place only. Where slots influence each other
+it has a bias that its narrow interval hides, so it is compared with `point-ncis-adaptive`, which takes nothing of the
+kind. Both leave out a part of the treatment, and not the same one: each is given the band [L, U] of `sensitivity.py`,
+at one Γ whatever the settings say of theirs, and they disagree if 0 is outside
+
+    [L_slot − U_point − zσ, U_slot − L_point + zσ]
+
+with σ that of each end's own difference, by unit: both are of the same rows, and mostly move together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from foretest.aggregates import Aggregates
+from foretest.estimators import AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
+from foretest.inference.buckets import Interval
+from foretest.inference.delta import quantile
+from foretest.inference.sensitivity import Terms
+from foretest.result import Estimate, known
+
+GAMMA = (1.15, 1.3)
+
+
+class SlotAgreement(NamedTuple):
+    """The uplift by slot less that by ranking, and the interval that noise and the unsupported parts leave it."""
+
+    slot: str  # whose they are
+    point: str
+    difference: float
+    interval: Interval
+
+    @property
+    def disagree(self) -> bool:
+        return self.interval.lower > 0.0 or self.interval.upper < 0.0
+
+    @property
+    def reason(self) -> str:
+        return (
+            f"slots influence each other here: {self.slot} and {self.point} differ by more than noise and what the log"
+            f" does not support explain. Trust {self.point}"
+        )
+
+    def to_dict(self) -> dict[str, float | bool | str | None]:
+        return {
+            "slot": self.slot,
+            "point": self.point,
+            "difference": known(self.difference),
+            "ci_lower": known(self.interval.lower),
+            "ci_upper": known(self.interval.upper),
+            "disagree": self.disagree,
+        }
+
+
+def slot_agreement(aggregates: Aggregates, estimators: Sequence[Estimator], metric: int) -> SlotAgreement | None:
+    """The comparison, where both ran; None otherwise."""
+    slot = next((e for e in estimators if type(e) is AdaptiveSlotNCIS), None)
+    point = next((e for e in estimators if type(e) is AdaptivePointNCIS), None)
+    if slot is None or point is None or aggregates.rows == 0:
+        return None
+    plan = aggregates.plan
+    s, p = (Terms.of(aggregates, plan.weighting(e), metric) for e in (slot, point))
+    down, up = 1.0 - 1.0 / GAMMA[0], GAMMA[1] - 1.0
+    low, high = (s.d - down * s.t) - (p.d + up * p.t), (s.d + up * s.t) - (p.d - down * p.t)
+    z = quantile(s.units, plan.settings.analysis.confidence_level)
+    # rounding: equal policies differ by nothing
+    hair = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.rows
+    with np.errstate(invalid="ignore"):
+        limits = Interval(s.mean(low) - z * s.error(low) - hair, s.mean(high) + z * s.error(high) + hair)
+    return SlotAgreement(slot.label, point.label, s.mean(s.d - p.d), limits)
+
+
+def with_reason(estimates: dict[str, Estimate], found: SlotAgreement | None) -> dict[str, Estimate]:
+    """The estimates, that by slot with the reason why it does not lead."""
+    if found is None or not found.disagree:
+        return estimates
+    slot = estimates[found.slot]
+    return {**estimates, found.slot: replace(slot, reasons=[*slot.reasons, found.reason])}

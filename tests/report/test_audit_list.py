@@ -1,0 +1,80 @@
+"""The audit in the words of the page: a checklist, and an alarm where it failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import foretest as ft
+from foretest.audit.finding import Audit, Finding, not_made
+from foretest.report.audit_list import alarm, checklist
+from foretest.report.result_page import result_page
+from tests.support import SmallLog, build_test
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+PASSES = Finding("exploration", "pass", None, 0.0, "the control explores", None)
+FAILS = Finding("log-likelihood", "fail", 3e-7, 5.1, f"what was shown is less likely {HOSTILE}", "Look at [control].")
+WARNS = Finding("balance", "warn", 0.0042, 3.0, "weights move the contexts", "Look at the feature.")
+UNMADE = not_made("repeated rows", "without an id equal rows cannot be told from copies")
+
+
+@pytest.fixture(scope="module")
+def result() -> ft.Result:
+    return build_test(["cis", "point-ncis-adaptive"]).run(SmallLog().table())
+
+
+def audited(result: ft.Result, *findings: Finding, ignore: bool = False) -> ft.Result:
+    return replace(result, audit=Audit.of(list(findings), ignore=ignore))
+
+
+def test_a_line_a_test(result: ft.Result) -> None:
+    found = checklist(audited(result, PASSES, FAILS, WARNS, UNMADE))
+    assert found is not None
+    assert [(line["kind"], line["word"], line["p"]) for line in found["lines"]] == [
+        ("passed", "passed", None),
+        ("failed", "failed", "below 0.0001"),
+        ("warned", "worth a look", "0.0042"),
+        ("unmade", "not made", None),
+    ]
+    assert found["lines"][3]["meaning"] == "Without an id equal rows cannot be told from copies."
+    assert found["lines"][1]["remedy"] == "Look at [control]."
+    assert found["lead"].startswith("It was not, as the settings describe the control: log-likelihood failed. 3 of 4")
+
+
+@pytest.mark.parametrize(
+    ("findings", "begin"),
+    [
+        ((PASSES,), "Nothing speaks against it. 1 of 1 tests could be made"),
+        ((PASSES, WARNS), "Probably, but look at this: balance."),
+        ((UNMADE,), "That cannot be told. 0 of 1 tests could be made"),
+    ],
+)
+def test_the_lead_says_the_outcome(result: ft.Result, findings: tuple[Finding, ...], begin: str) -> None:
+    found = checklist(audited(result, *findings))
+    assert found is not None
+    assert found["lead"].startswith(begin)
+    assert alarm(audited(result, *findings)) is None
+
+
+def test_the_alarm_says_whether_verdicts_stand(result: ft.Result) -> None:
+    said, ignored = (alarm(audited(result, FAILS, ignore=ignore)) or "" for ignore in (False, True))
+    assert said.startswith("The propensity audit failed (log-likelihood): this log was not drawn from the control")
+    assert said.endswith("no verdict can rest on them.")
+    assert "ignore_audit = true, so verdicts stand all the same" in ignored
+
+
+def test_an_online_test_has_no_audit(result: ft.Result) -> None:
+    bare = replace(result, audit=None)
+    assert checklist(bare) is None
+    page = result_page(bare)
+    assert 'id="audit"' not in page
+    assert 'href="#audit"' not in page
+
+
+def test_the_page_shows_it_as_text(result: ft.Result) -> None:
+    page = result_page(audited(result, PASSES, FAILS))
+    assert '<p class="alarm" role="alert">The propensity audit failed (log-likelihood)' in page
+    assert 'href="#audit"' in page
+    assert "What was shown is less likely &lt;img" in page
+    assert "p below 0.0001" in page
