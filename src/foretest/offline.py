@@ -29,6 +29,7 @@ from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.bootstrap import resample_counts
 from foretest.inference.buckets import Interval, bucket_sums, strata_table
+from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of, limits_of
 from foretest.inference.row_terms import is_bounded
@@ -38,11 +39,13 @@ from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.lineup import headline_of, lineup
 from foretest.log import Reader, is_text_key
+from foretest.logger_shares import count_shares
 from foretest.packed.reading import fold_packed
 from foretest.packed.writing import pack
 from foretest.plan import Plan
 from foretest.policies import Policy
 from foretest.policies.base import policy_settings
+from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.provenance import files_read, inputs_of, public, rows_fingerprint, versions
 from foretest.result import Estimate, Metric, Result, Segment, Treatment, known
@@ -67,7 +70,9 @@ class OfflineTest:
     Parameters
     ----------
     log: which column plays which role.
-    control, treatment: policies; the control is the one that produced the log. Several treatments are a dict, by name.
+    control, treatment: policies; the control is the one that produced the log. Several treatments are a dict, by name;
+        so are several controls, whose names the log's `logger` column has (`baseline` says which of them the
+        treatment is compared with).
     estimators: keys or objects; by default all that the columns and policies allow.
     metrics: what a metric is for, by name: `MetricRole` objects, or the keys of a [metrics.NAME] table.
     analysis: the other keys of the settings file's [analysis] table, by name (cap, confidence_level, seed, …).
@@ -89,7 +94,7 @@ class OfflineTest:
         self,
         *,
         log: LogColumns,
-        control: Policy,
+        control: Policy | Mapping[str, Policy],
         treatment: Policy | Mapping[str, Policy],
         estimators: Any = None,
         metrics: Mapping[str, Any] | None = None,
@@ -98,7 +103,7 @@ class OfflineTest:
         treatments = named_treatments(treatment)
         self.settings = Settings(
             log=log,
-            control=control,
+            control=control,  # type: ignore[arg-type]  # several become one that prices by their mixture
             treatment=next(iter(treatments.values())),
             treatments=treatments,
             metrics=metrics or {},
@@ -250,14 +255,20 @@ class OfflineTest:
     def _settled(
         self, source: Source, reader: Reader, plan: Plan, folder: str, threads: int | None, progress: Progress | None
     ) -> tuple[Source, Plan]:
-        """The source and the plan with a number for the cap, where it is `auto`: a pass of its own chooses it.
+        """The source and the plan with what a pass of its own must find before the fold: the shares of several loggers,
+        and a number for the cap, where it is `auto`.
 
         A stream is spooled, as it is read twice.
         """
-        if self.settings.analysis.cap != AUTO:
-            return source, plan
-        if not source.repeatable:
+        pooled, automatic = plan.settings.control, self.settings.analysis.cap == AUTO
+        if (automatic or isinstance(pooled, Pooled)) and not source.repeatable:
             source = _spooled(source, reader, folder)
+        if isinstance(pooled, Pooled):
+            counted = count_shares(source, reader, threads=threads, progress=stage(progress, "loggers", source))
+            settled = dataclasses.replace(plan.settings, control=pooled.settled(counted))
+            plan = dataclasses.replace(plan, settings=settled)
+        if not automatic:
+            return source, plan
         bare = dataclasses.replace(plan, estimators=())
         done = stage(progress, "cap", source)
         sample = dispatch.aggregate(source, offline_reader(bare), bare, threads=threads, progress=done, kind=SampleFold)
@@ -273,7 +284,7 @@ class OfflineTest:
     ) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
-        used = self.settings
+        used = dataclasses.replace(self.settings, control=aggregates.plan.settings.control)
         if used.analysis.cap == AUTO:  # the fold has the number
             used = with_cap(used, aggregates.plan.settings.analysis.cap_number)
         plan, more = self._plan_for(aggregates, used)
@@ -282,6 +293,7 @@ class OfflineTest:
         if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
+        drawn, counts = counts, counts_for(aggregates, counts)
         each = each_treatment(aggregates)
         audits = {name: audit(held) for name, held in each.items()}
         answers = {}
@@ -292,7 +304,7 @@ class OfflineTest:
             answers = compare(each, answers, counts, r_max)
         roles = self.settings.metrics
         answers = {name: with_roles(held, roles) for name, held in answers.items()}
-        tables = {name: segment_table(held, plan.estimators, counts) for name, held in each.items()}
+        tables = {name: segment_table(held, plan.estimators, drawn) for name, held in each.items()}
         notes = list(dict.fromkeys([*notes, *(note for _, said in tables.values() for note in said)]))
         segments = {
             name: [_audited_segment(segment, audits[name], roles) for segment in table]
@@ -378,6 +390,11 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
                 f" of '{name}':"
                 f" add r_max = a number, or r_max = {{{name} = a number}}."
             )
+
+
+def counts_for(aggregates: Aggregates, counts: Floats | None) -> Floats | None:
+    """Resamples of buckets as resamples of the sums by logger and bucket."""
+    return None if counts is None else counts_by_logger(counts, aggregates.n, aggregates.plan.loggers)
 
 
 def named_treatments(treatment: Any) -> dict[str, Policy]:

@@ -39,8 +39,8 @@ from scipy.special import ndtri
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
-from foretest.arms import days_of_rows
 from foretest.background import in_background
+from foretest.days import days_of_rows
 from foretest.engines import dispatch
 from foretest.engines.spark import SparkFrame
 from foretest.exploration import SHARES, ExplorationFold, moments

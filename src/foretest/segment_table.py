@@ -15,6 +15,7 @@ from foretest.estimators import Estimator, Sums
 from foretest.fold import Fold
 from foretest.health import effective_count, effective_positives
 from foretest.inference.buckets import Interval, bucket_sums
+from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of, limits_of
 from foretest.inference.several import holm, two_sided_p
@@ -95,7 +96,8 @@ def _of_column(
         names.append(OTHER)
     answer = []
     for label, part in zip(names, held, strict=True):
-        metrics = {name: part.metric(m, able, counts) for m, name in enumerate(blank.plan.metrics)}
+        own = None if counts is None else counts_by_logger(counts, part.aggregates.n, whole.plan.loggers)
+        metrics = {name: part.metric(m, able, own) for m, name in enumerate(blank.plan.metrics)}
         merged = REST in part.codes
         values = 1 if not merged else None if sums.crowded else len(rest)
         found = Segment(column, label, part.aggregates.rows, metrics, merged, values)

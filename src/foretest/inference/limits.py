@@ -21,8 +21,9 @@ def control_of(aggregates: Aggregates, metric: int, counts: Floats | None) -> Co
     rows = aggregates.rows
     zero = np.zeros(len(aggregates.n))
     sums = BucketSums(
-        {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0
-    )
+        {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0,
+        aggregates.plan.loggers,
+    )  # fmt: skip
     if rows == 0:
         return Control(None, None, None, None)
     value = float(mean_reward(sums.total())[0])
