@@ -11,7 +11,7 @@ from foretest.inference.bootstrap import resample_counts
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
 from foretest.plan import BUCKET_SALT
-from tests.loggers import NAMES, ThreeLoggers, build
+from tests.loggers import ThreeLoggers, build
 
 KEYS = ("is", "nis", "cis", "ncis", "piece-ncis", "dr", "point-ncis", "point-ncis-adaptive")
 LOG = ThreeLoggers()
@@ -112,7 +112,9 @@ def test_constant_shares_are_wrong_where_shares_vary():
         earned = 0.15 + 0.25 * (log.rankings[:, 0] == 0)[None, :] + 0.2 * log.day[:, None]
         truth = (np.exp(log.log_all["new"]) * earned).sum(axis=1).mean()
         for date, found in errors.items():
-            found.append(build(["cis"], date=date, interval="delta").run(log.table()).metrics["click"].control.value - truth)
+            found.append(
+                build(["cis"], date=date, interval="delta").run(log.table()).metrics["click"].control.value - truth
+            )
     by_day, constant = (np.array(errors[date]) for date in ("day", None))
     error = by_day.std(ddof=1) / np.sqrt(20)
     assert abs(by_day.mean()) < 3 * error
@@ -154,4 +156,6 @@ def test_a_stream_is_read_twice():
     test = build(["cis"], n_resamples=50)
     streamed = pa.RecordBatchReader.from_batches(LOG.table().schema, LOG.table().to_batches(max_chunksize=100))
     found = test.run(streamed).metrics["click"].estimates["cis"]
-    assert found.effect_size == pytest.approx(test.run(LOG.table()).metrics["click"].estimates["cis"].effect_size, abs=1e-12)
+    assert found.effect_size == pytest.approx(
+        test.run(LOG.table()).metrics["click"].estimates["cis"].effect_size, abs=1e-12
+    )

@@ -173,6 +173,11 @@ def _settings_with(entry: Entry, analysis: Mapping[str, Any]) -> Settings:
             f"{entry.settings} names several treatments, and a test of a history has one: give each test settings of"
             " its own, with one [treatment]."
         )
+    if settings.log.logger is not None:
+        raise BadInput(
+            f"{entry.settings} names several [[control]] tables, and a test of a history compares the treatment with"
+            " one control, online and offline: give it settings with one [control]."
+        )
     return replace(settings, analysis=settings.analysis.replace(**analysis), log=replace(settings.log, segments=()))
 
 

@@ -14,7 +14,7 @@ from foretest.days import days_of_rows
 from foretest.displays import Hashes
 from foretest.errors import RowFault, nearest
 from foretest.kernels.hashing import hash_strings
-from foretest.policies.pooled import ALL, DAY, LOGGER
+from foretest.policies.pooled import ALL, DAY, LOGGER, Shares
 from foretest.settings import LogColumns
 
 
@@ -65,3 +65,19 @@ def _hashes(text: pa.Array) -> Hashes:
     ends = np.cumsum([0, *map(len, data)]).astype(np.int64)
     found: Hashes = hash_strings(np.frombuffer(b"".join(data), np.uint8), ends)
     return found
+
+
+def shares_of(rows: dict[tuple[str, int], int], loggers: int) -> Shares:
+    """Shares from rows by (day, logger).
+
+    >>> shares_of({("mon", 0): 3, ("mon", 1): 1, ("tue", 0): 1}, 2).to_dict()
+    {'mon': [3, 1], 'tue': [1, 0]}
+    """
+    names = sorted({day for day, _ in rows})
+    hashes = np.array([hash_day(day) for day in names], np.uint64)
+    places = {day: at for at, day in enumerate(names)}
+    table = np.zeros((len(names), loggers), np.int64)
+    for (day, code), count in rows.items():
+        table[places[day], code] = count
+    order = np.argsort(hashes)
+    return Shares(hashes[order], tuple(names[i] for i in order), table[order])

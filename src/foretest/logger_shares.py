@@ -20,7 +20,7 @@ from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import SparkFrame
 from foretest.errors import BadInput
 from foretest.log import Reader, Rows
-from foretest.logger_columns import hash_day, logger_codes
+from foretest.logger_columns import logger_codes, shares_of
 from foretest.policies.pooled import ALL, LOGGER, Pooled, Shares
 from foretest.sources import Chunk, Source
 
@@ -107,19 +107,3 @@ def count_shares(
             " value there cannot be told. Leave such days out, or name another baseline."
         )
     return found
-
-
-def shares_of(rows: dict[tuple[str, int], int], loggers: int) -> Shares:
-    """Shares from rows by (day, logger).
-
-    >>> shares_of({("mon", 0): 3, ("mon", 1): 1, ("tue", 0): 1}, 2).to_dict()
-    {'mon': [3, 1], 'tue': [1, 0]}
-    """
-    names = sorted({day for day, _ in rows})
-    hashes = np.array([hash_day(day) for day in names], np.uint64)
-    places = {day: at for at, day in enumerate(names)}
-    table = np.zeros((len(names), loggers), np.int64)
-    for (day, code), count in rows.items():
-        table[places[day], code] = count
-    order = np.argsort(hashes)
-    return Shares(hashes[order], tuple(names[i] for i in order), table[order])

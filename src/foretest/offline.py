@@ -212,6 +212,8 @@ class OfflineTest:
     def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
         for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
+        if isinstance(self.settings.control, Pooled):
+            raise BadInput("a log of several loggers ([[control]] tables) cannot be packed yet: run it as it is.")
         source = open_source(log)
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             settings = self.settings
@@ -588,6 +590,13 @@ def _log_facts(aggregates: Aggregates) -> dict[str, Any]:
     }
     if aggregates.units is not None and not aggregates.units.exact:
         facts["units_approximate"] = True
+    control = aggregates.plan.settings.control
+    if isinstance(control, Pooled):
+        of_each = aggregates.n.reshape(len(control.names), -1).sum(axis=1)
+        facts["loggers"] = {
+            name: {"rows": int(n), "share": float(n / aggregates.rows) if aggregates.rows else None}
+            for name, n in zip(control.names, of_each, strict=True)
+        }
     return facts
 
 
@@ -613,9 +622,12 @@ def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
         {**({} if name == TREATMENT else {"name": name}), **policy_settings(policy)}
         for name, policy in settings.treatments.items()
     ]
+    control: Any = policy_settings(settings.control)
+    if isinstance(settings.control, Pooled):
+        control = [{"name": name, **policy_settings(policy)} for name, policy in settings.control.components]
     return {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
-        "control": policy_settings(settings.control),
+        "control": control,
         TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
         **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
         "analysis": {k: v for k, v in analysis.items() if v is not None},

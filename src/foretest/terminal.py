@@ -163,7 +163,18 @@ def _title(result: Result) -> Text:
     unit = result.settings["log"].get("unit")
     units = f", {about}{plural(log['units'], 'unit')} ({unit})" if unit else ""
     positives = ", ".join(f"{count:,} with {name}" for name, count in log["positives"].items())
-    return Text.assemble(("Foretest ", "bold"), f"{plural(log['rows'], 'display')}{units}, {positives}")
+    head = Text.assemble(("Foretest ", "bold"), f"{plural(log['rows'], 'display')}{units}, {positives}")
+    said = loggers_of(result)
+    return head if said is None else Text.assemble(head, f"\nShown by {said}")
+
+
+def loggers_of(result: Result) -> str | None:
+    """The policies that showed the log, with their shares, and the one compared with; None where there is one."""
+    loggers = result.log.get("loggers")
+    if not loggers:
+        return None
+    each = ", ".join(f"{name} {held['share'] or 0.0:.1%}" for name, held in loggers.items())
+    return f"{each}; uplifts are over {result.settings['analysis']['baseline']}"
 
 
 def _health(result: Result) -> Table:

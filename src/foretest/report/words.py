@@ -99,6 +99,12 @@ def rests_on(result: Result) -> str:
 
     if "treatment" in result.log:
         return f"From {arm(result.log)} in the control and {arm(result.log['treatment'])} in the treatment."
+    if result.log.get("loggers"):
+        names, baseline = ", ".join(result.log["loggers"]), result.settings["analysis"]["baseline"]
+        return (
+            f"Estimated from {arm(result.log)} that {len(result.log['loggers'])} policies served ({names}); the control"
+            f" is {baseline}. The treatment itself was never shown."
+        )
     return f"Estimated from {arm(result.log)} that the control served. The treatment itself was never shown."
 
 

@@ -20,8 +20,10 @@ from foretest.errors import BadInput
 from foretest.estimators import ESTIMATORS, Estimator
 from foretest.kernels import hashing
 from foretest.lineup import lineup
+from foretest.logger_columns import shares_of
 from foretest.plan import Plan
 from foretest.policies.base import Policy, policy_columns, policy_settings
+from foretest.policies.pooled import Pooled
 from foretest.provenance import fingerprint
 from foretest.roles import roles_dict
 from foretest.settings import AUTO, TREATMENT, Analysis, LogColumns, Settings, with_cap
@@ -31,6 +33,9 @@ from foretest.value_model import Encoder, ValueModel
 LAYOUT = 2
 #: What may still change once a log is folded; estimators may be fewer.
 FREE = ("confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on", "ignore_audit")
+
+
+_SHARES = "[control] shares"
 
 
 class OtherLayout(BadInput):
@@ -112,9 +117,13 @@ class Recipe:
         tables = self.settings
         roles = _treatment_roles(self.treatments)
         treatments = {name: Recorded(tables[role], **self.policies[role]) for name, role in roles.items()}
+        control: Any = Recorded(tables["control"], **self.policies["control"])
+        if "loggers" in tables["control"]:
+            each = tables["control"]["loggers"]
+            control = {name: Recorded(table, **self.policies["control"]) for name, table in each.items()}
         return Settings(
             log=LogColumns(**tables["log"]),
-            control=Recorded(tables["control"], **self.policies["control"]),
+            control=control,
             treatment=treatments[self.treatments[0]],
             treatments=treatments,
             analysis=Analysis(**tables["analysis"]),
@@ -123,7 +132,7 @@ class Recipe:
 
     def plan(self, name: str, settings: Settings) -> Plan:
         """The plan these aggregates were folded under, with a test's objects where it has them."""
-        settings = self._with_its_cap(settings)
+        settings = self._with_its_shares(self._with_its_cap(settings))
         mine = {e.label: e for e in lineup(settings)[0].estimators}
         estimators = []
         for told in self.estimators:
@@ -148,11 +157,24 @@ class Recipe:
             return settings
         return with_cap(settings, self.settings["analysis"]["cap"])
 
+    def _with_its_shares(self, settings: Settings) -> Settings:
+        """Of several loggers, the shares that were counted for these aggregates."""
+        counted, control = self.settings["control"].get("shares"), settings.control
+        if counted is None or not isinstance(control, Pooled):
+            return settings
+        rows = {(day, code): n for day, counts in counted.items() for code, n in enumerate(counts)}
+        return dataclasses.replace(settings, control=control.settled(shares_of(rows, len(control.names))))
+
     def refuse_other(self, name: str, other: Recipe, other_name: str) -> None:
         """Refuse to add up what was made with other settings, by the first that differs."""
         difference = _difference(self.settings, other.settings)
         if difference is not None:
             key, mine, theirs = difference
+            if key == _SHARES:
+                raise BadInput(
+                    f"{name} and {other_name} were folded each with the loggers' shares of its own log, so their sums"
+                    " do not add up. Fold the logs together, in one foretest aggregate."
+                )
             raise BadInput(
                 f"{name} was made {_with(key, mine)}, {other_name} {_with(key, theirs)}: their sums do not add up."
                 f" Fold one of the logs again with foretest aggregate{self._one_cap(key, other)}."
@@ -185,7 +207,7 @@ class Recipe:
 
     def refuse_settings(self, name: str, settings: Settings) -> None:
         """Refuse a test whose settings are others than those of the fold, but for what may change."""
-        difference = _difference(self.settings, tables_of(self._with_its_cap(settings)))
+        difference = _difference(self.settings, tables_of(self._with_its_shares(self._with_its_cap(settings))))
         if difference is not None:
             key, mine, theirs = difference
             said = f"the settings say {_value(theirs)}" if theirs is not None else "the settings name none"

@@ -1,0 +1,153 @@
+"""Several loggers: bad input in a sentence, saved sums, and what the result tells."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import foretest as ft
+from foretest.saved.files import read_aggregates
+from foretest.settings_file import settings_from_tables
+from tests.loggers import NAMES, ThreeLoggers, build
+
+LOG = ThreeLoggers(rows=300, units=80)
+TABLES = {
+    "log": {"rewards": ["click"], "ranking": "ranking", "unit": "user", "logger": "policy", "date": "day"},
+    "control": [{"name": name, "policy": "plackett-luce", "scores": f"{name}_scores"} for name in NAMES],
+    "treatment": {"policy": "plackett-luce", "scores": "treatment_scores"},
+    "analysis": {"baseline": "new", "estimators": ["cis"], "cap": 2.0, "n_resamples": 20},
+}
+
+
+def refused(match: str, test: ft.OfflineTest, table: pa.Table) -> None:
+    with pytest.raises(ft.BadInput, match=match):
+        test.run(table)
+
+
+def changed(**tables):
+    return {**TABLES, **tables}
+
+
+def test_the_settings_file_is_the_python_api():
+    found = ft.OfflineTest.from_settings(settings_from_tables(TABLES)).run(LOG.table())
+    same = build(["cis"], n_resamples=20, columns={}).run(LOG.table())
+    one, other = (r.metrics["click"].estimates["cis"].effect_size for r in (found, same))
+    assert one == pytest.approx(other, abs=1e-12)
+
+
+def test_what_the_result_tells():
+    result = build(["cis", "point-ncis-adaptive"], n_resamples=20).run(LOG.table())
+    document = json.loads(result.to_json())
+    counts = [int((LOG.logger == j).sum()) for j in range(3)]
+    assert document["log"]["loggers"] == {
+        name: {"rows": n, "share": pytest.approx(n / 300)} for name, n in zip(NAMES, counts, strict=True)
+    }
+    assert [table["name"] for table in document["settings"]["control"]] == list(NAMES)
+    assert document["settings"]["analysis"]["baseline"] == "new"
+    assert f"Shown by new {counts[0] / 300:.1%}, old" in str(result)
+    assert "uplifts are over new" in str(result)
+    assert "the control is new" in result.to_html()
+
+
+@pytest.mark.parametrize(
+    ("tables", "match"),
+    [
+        (changed(analysis={}), "say which of them the treatment is compared with"),
+        (changed(analysis={"baseline": "newer"}), "unknown .*baseline 'newer'. Did you mean 'new'"),
+        (changed(log={"rewards": ["click"], "ranking": "ranking"}), "no column says which of them showed a row"),
+        (changed(control=TABLES["control"][0] | {"name": "new"}), "unknown key 'name'"),
+        (changed(control=[{**TABLES["control"][0]}, {**TABLES["control"][0]}]), "two .*control.* are named 'new'"),
+        (changed(control=[{"policy": "plackett-luce", "scores": "s"}]), "control.* number 1 has no name"),
+        (
+            changed(control={"policy": "plackett-luce", "scores": "new_scores"}, analysis={}),
+            r'logger = "policy" is given, and one control',
+        ),
+        (
+            changed(
+                control={"policy": "plackett-luce", "scores": "s"}, log={"rewards": ["click"], "ranking": "ranking"}
+            ),
+            "baseline = 'new' is for several",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit(tables, match):
+    with pytest.raises(ft.BadInput, match=match):
+        settings_from_tables(tables)
+
+
+def test_an_unknown_logger_in_a_row():
+    names = [NAMES[j] for j in LOG.logger]
+    names[7] = "newest"
+    match = "column 'policy', row 7 .*the logger 'newest' is none of the controls .*no other row has this fault"
+    refused(match, build(["cis"]), LOG.table(policy=names))
+
+
+def test_a_day_without_the_baseline():
+    names = ["old" if d == 1 and j == 0 else NAMES[j] for j, d in zip(LOG.logger, LOG.day, strict=True)]
+    refused(
+        "on the day 2024-05-02 .column 'day'. no row is of the baseline 'new'", build(["cis"]), LOG.table(policy=names)
+    )
+    # without a date there is no such day
+    assert build(["cis"], date=None, n_resamples=5).run(LOG.table(policy=names)).log["loggers"]["new"]["rows"] > 0
+    refused("no row is of the baseline 'new'", build(["cis"], date=None), LOG.table(policy=["old"] * 300))
+
+
+def test_a_logger_that_cannot_be_priced_on_the_others_rows():
+    table = LOG.table()
+    match = "the logger 'older' cannot be priced on the rows of the others: the log has no column 'older_scores'"
+    refused(match, build(["cis"]), table.drop_columns(["older_scores"]))
+    scores = [s.tolist() if j == 2 else None for s, j in zip(LOG.scores["older"], LOG.logger, strict=True)]
+    match = "column 'older_scores', row .*null, so the logger 'older' cannot be priced on this row"
+    refused(match, build(["cis"]), LOG.table(older_scores=pa.array(scores, pa.list_(pa.float64()))))
+
+
+def test_what_is_left_out_is_refused(tmp_path):
+    with pytest.raises(ft.BadInput, match="cannot be packed yet"):
+        build(["cis"]).pack(LOG.table(), tmp_path / "packed")
+
+
+def test_saved_sums(tmp_path):
+    test, table = build(["cis", "point-ncis-adaptive"], n_resamples=50, r_max=1.0), LOG.table()
+    test.save_aggregates(table, tmp_path / "all.parquet")
+    whole, saved = test.run(table), test.run(tmp_path / "all.parquet")
+    alone = ft.OfflineTest.from_aggregates(tmp_path / "all.parquet").run(tmp_path / "all.parquet")
+    for key in ("cis", "point-ncis-adaptive"):
+        for other in (saved, alone):
+            one, two = (r.metrics["click"].estimates[key] for r in (whole, other))
+            assert one.effect_size_ci_lower == two.effect_size_ci_lower
+            assert one.betting == two.betting
+    assert read_aggregates(tmp_path / "all.parquet").rows == 300
+    test.save_aggregates(table.slice(0, 120), tmp_path / "some.parquet")
+    with pytest.raises(ft.BadInput, match="the loggers' shares of its own log"):
+        test.run([tmp_path / "all.parquet", tmp_path / "some.parquet"])
+
+
+@pytest.mark.parametrize("interval", ["bernstein", "betting"])
+def test_bounded_intervals_know_the_wider_range(interval):
+    found = build(["point-ncis-adaptive"], interval=interval, r_max=1.0).run(LOG.table())
+    estimate = found.metrics["click"].estimates["point-ncis-adaptive"]
+    assert estimate.effect_size_ci_lower < estimate.effect_size < estimate.effect_size_ci_upper
+    if interval == "bernstein":
+        # Maurer-Pontil with the row range [−r_max/min α_p, b r_max]
+        mix = LOG.mixture()
+        h, w_p = LOG.weights("point-ncis-adaptive", 2.0, 3.0, mix), LOG.baseline_weights("new", mix)
+        units, inverse = np.unique(LOG.unit, return_inverse=True)
+        count, terms = len(units), np.bincount(inverse, weights=(h - w_p) * LOG.click) * len(units) / LOG.rows
+        spread = (3.0 + 1.0 / LOG.by_day[:, 0].min()) * count * np.bincount(inverse).max() / LOG.rows
+        term = np.log(4.0 / 0.1)
+        half = np.sqrt(2 * terms.var(ddof=1) * term / count) + 7 * spread * term / (3 * (count - 1))
+        assert estimate.effect_size_ci_upper - estimate.effect_size == pytest.approx(half, rel=1e-6)
+
+
+def test_segments_are_logs_of_their_own():
+    table = LOG.table(country=["fr" if u % 2 else "de" for u in LOG.unit])
+    found = build(["cis"], interval="delta", columns={"segments": ["country"]}).run(table)
+    mix = LOG.mixture()
+    d = (LOG.weights("cis", 2.0, 3.0, mix) - LOG.baseline_weights("new", mix)) * LOG.click
+    by_value = {segment.value: segment.metrics["click"].estimates["cis"] for segment in found.segments}
+    for value, odd in (("fr", 1), ("de", 0)):
+        mine = LOG.unit % 2 == odd
+        assert by_value[value].effect_size == pytest.approx(d[mine].mean(), rel=1e-9)
