@@ -17,7 +17,10 @@ NAMES = ("new", "old", "older")
 class ThreeLoggers:
     """Plackett-Luce loggers with few rankings a display, all of them enumerated; shares differ by day."""
 
-    def __init__(self, rows: int = 600, units: int = 150, m: int = 4, k: int = 2, seed: int = 0, drift: bool = True):
+    def __init__(
+        self, rows: int = 600, units: int = 150, m: int = 4, k: int = 2, seed: int = 0, drift: bool = True,
+        treatment_is_near: str | None = None,
+    ):  # fmt: skip
         g = np.random.default_rng(seed)
         self.rows, self.k = rows, k
         self.day = np.arange(rows) * 3 // rows
@@ -25,6 +28,9 @@ class ThreeLoggers:
         self.logger = np.array([g.choice(3, p=shares[d]) for d in self.day])
         base = g.normal(size=(rows, m))
         self.scores = {name: base + 0.8 * g.normal(size=(rows, m)) for name in (*NAMES, "treatment")}
+        if treatment_is_near is not None:
+            self.scores = {name: 2.5 * (s - base) + base for name, s in self.scores.items()}
+            self.scores["treatment"] = self.scores[treatment_is_near] + 0.3 * g.normal(size=(rows, m))
         self.rankings = np.array(list(permutations(range(m), k)))
         self.log_all = {
             name: np.array([[log_softmax_ranking(s, a) for a in self.rankings] for s in scores])

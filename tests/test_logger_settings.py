@@ -151,3 +151,15 @@ def test_segments_are_logs_of_their_own():
     for value, odd in (("fr", 1), ("de", 0)):
         mine = LOG.unit % 2 == odd
         assert by_value[value].effect_size == pytest.approx(d[mine].mean(), rel=1e-9)
+
+
+def test_the_online_test_of_the_same_settings_file(tmp_path):
+    (tmp_path / "test.toml").write_text(
+        '[log]\nrewards = ["click"]\nunit = "user"\nlogger = "policy"\n'
+        '[[control]]\nname = "new"\npolicy = "logged"\nprob = "p"\n'
+        '[[control]]\nname = "old"\npolicy = "logged"\nprob = "q"\n'
+        '[treatment]\npolicy = "logged"\nprob = "t"\n[analysis]\nbaseline = "new"\n'
+    )
+    arms = (pa.table({"click": [1, 0] * 100, "user": np.arange(200) + 1000 * arm}) for arm in (0, 1))
+    found = ft.OnlineTest.from_toml(tmp_path / "test.toml").run(*arms)
+    assert found.metrics["click"].control.value == 0.5
