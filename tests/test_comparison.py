@@ -199,7 +199,9 @@ def test_the_family_is_covered_on_null_logs(interval: str) -> None:
     covered = wrong = loose = 0
     for seed in range(logs):
         each = each_treatment(test.aggregate(null_log(seed), threads=1)[0])
-        alone = {name: _metrics(held, held.plan.estimators, counts, {}, audit(held)) for name, held in each.items()}
+        alone = {
+            name: _metrics(held, held.plan.estimators, counts, {}, audit(held), None)[0] for name, held in each.items()
+        }
         leads = [metrics["click"].estimates["cis"] for metrics in compare(each, alone, counts, {}).values()]
         families = [e.adjusted for e in leads if e.adjusted is not None]
         covered += all(a.simultaneous_ci_lower <= 0.0 <= a.simultaneous_ci_upper for a in families)  # type: ignore[operator]
