@@ -1,14 +1,20 @@
 """What does calibrating on one's own A/B tests bring? Leave-one-out on simulated histories, with a known truth.
 
 For every seed a history is simulated and run (`foretest.simulate.write_history`, `foretest.history.run_history`, only
-the estimators in question); its logs (0.5 GB) are removed as soon as they are read. Then histories in which there is
-nothing to learn, Γ = 1 by construction: tests drawn from the model, with the unsupported terms, noise and true uplifts
-of the simulated histories.
+the estimators in question); its logs (1.8 GB) are removed as soon as they are read. Then histories with a
+known Γ, Γ = 1 among them: tests drawn from the model, with the unsupported terms, noise and true uplifts of the
+simulated histories.
 
-    python benchmarks/calibration.py [--seeds 0 1 2 3 4] [--rows 40000] [--folder FOLDER]
+    python benchmarks/calibration.py [--seeds 0 1 2 3 4] [--rows 150000] [--folder FOLDER]
 
 prints the tables and writes them into docs/calibration.md, between two comments. With --folder what was found of each
 seed is kept there, and found again by the next run.
+
+    python benchmarks/calibration.py --kept FOLDER
+
+takes instead what `history_agreement.py` (seed-0.json, …: uplifts, noise, truth) and `band_coverage.py` (band-0.json,
+…: the band, whose width is the unsupported term) kept there of the same tests. Only point-ncis-adaptive is in both, and
+the variance of the row terms is taken at Γ = 1.
 """
 
 from __future__ import annotations
@@ -30,14 +36,18 @@ from pages import DOCS, into_page
 import foretest
 from foretest.calibration import CALIBRATED, History, apply
 from foretest.estimators import ESTIMATORS
-from foretest.history import run_history
+from foretest.history import agreement_tables, run_history
+from foretest.history_calibration import calibrate
+from foretest.manifest import Manifest
 from foretest.simulate import WORLDS, write_history
 
 Floats = npt.NDArray[np.float64]
 
 SEEDS = (0, 1, 2, 3, 4)
-TESTS, ROWS = 39, 40_000
-NOTHING = 100  # histories with nothing to learn
+TESTS, ROWS = 39, 150_000
+HISTORIES = 100  # drawn from the model
+MODELS = ((1.0, 0.0), (1.0, 0.1), (1.17, 0.07), (0.85, 0.07))  # Γ0 and τ
+LEVEL, Z = 0.9, 1.6449
 FIGURES = (("correlation", 1.0), ("precision", 1.0), ("fnr", 1.0), ("rmse", 100.0), ("bias", 100.0), ("coverage", 1.0))
 
 
@@ -63,6 +73,40 @@ def found_for(seed: int, folder: Path, rows: int) -> dict[str, Any]:
         place.write_text(text, encoding="utf-8")
     found: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
     return found
+
+
+def kept_for(seed: int, folder: Path) -> dict[str, Any]:
+    """The same from what two other studies kept: the band's upper end lies (Γ − 1)·mean(t) above the estimate."""
+    kept = json.loads((folder / f"seed-{seed}.json").read_text(encoding="utf-8"))
+    bands = json.loads((folder / f"band-{seed}.json").read_text(encoding="utf-8"))
+    label = "point-ncis-adaptive"
+    tests = []
+    for test, of_test in zip(kept["agreement"]["tests"], bands, strict=True):
+        offline, noise = test["offline"][label], test["noise"]
+        control = offline["treatment"] - offline["effect_size"]
+        if not np.isclose(offline["effect_size"], of_test["estimate"], rtol=1e-6):
+            raise SystemExit(f"{test['name']}: the two studies are not of the same test.")
+        widest = max(of_test["bands"], key=lambda band: band["gamma_upper"])
+        t = (widest["effect_size_upper"] - of_test["estimate"]) / (widest["gamma_upper"] - 1.0)
+        record = {
+            "unsupported": t / control, "control": control, "variance": noise[label]["offline_error"] ** 2,
+            "covariance": 0.0, "unsupported_variance": 0.0, "online_covariance": 0.0, "weight_bound": 20.0,
+            "confidence_level": kept["agreement"]["confidence_level"], "enough": offline["verdict"] != "insufficient",
+            "reasons": [],
+        }  # fmt: skip
+        part = {
+            "online": test["online"], "offline": {name: test["offline"][name] for name in ("cis", label)},
+            "noise": {name: noise[name] for name in ("cis", label)}, "unsupported": {label: record}, "bounds": None,
+        }  # fmt: skip
+        tests.append({"name": test["name"], "date": None, "metrics": {"click": part}})
+    truth = {name: entry["rel_uplift"] for name, entry in kept["truth"].items()}
+    calibrated = calibrate(tests, [])
+    agreement = {
+        "tests": [{"name": test["name"], **test["metrics"]["click"]} for test in calibrated.tests],
+        "table": agreement_tables(calibrated.tests, Manifest([], truth))["click"],
+        "calibration": calibrated.details["click"],
+    }
+    return {"agreement": agreement, "truth": kept["truth"], "rows": ROWS, "seconds": None}
 
 
 def values(found: list[dict[str, Any]], label: str, key: str) -> Floats:
@@ -116,9 +160,9 @@ def by_seed(found: list[dict[str, Any]], seeds: tuple[int, ...]) -> list[str]:
     return [*lines, ""]
 
 
-def nothing_to_learn(found: list[dict[str, Any]], label: str, tau: float, seed: int = 0) -> tuple[float, float, float]:
-    """Of histories with Γ_j of mean 1 and deviation τ: how many use the fit, the RMSE of the plain estimate, and that
-    of the calibrated one over it, leave-one-out."""
+def drawn(found: list[dict[str, Any]], label: str, gamma: float, tau: float) -> tuple[float, Floats, Floats]:
+    """Histories from the model, with Γ_j of mean Γ and deviation τ: the share that use the fit, and correlation, false
+    negatives, mean square error and coverage of the plain and of the calibrated estimate, leave-one-out."""
     rows = [
         (
             f["truth"][t["name"]]["rel_uplift"], t["unsupported"][label]["unsupported"],
@@ -126,53 +170,70 @@ def nothing_to_learn(found: list[dict[str, Any]], label: str, tau: float, seed: 
         )
         for f in found for t in f["agreement"]["tests"]
     ]  # fmt: skip
-    truth, unsupported, x_error, y_error, covariance = np.array(rows, np.float64).T
+    columns = np.array(rows, np.float64).T
     used, plain, calibrated = [], [], []
-    for number_of in range(NOTHING):
-        g = np.random.default_rng([seed, number_of])
-        some = g.choice(len(truth), TESTS, replace=False)
-        value, t, a, b, c = (column[some] for column in (truth, unsupported, x_error, y_error, covariance))
+    for number_of in range(HISTORIES):
+        g = np.random.default_rng([0, number_of])
+        truth, t, a, b, c = columns[:, g.choice(columns.shape[1], TESTS, replace=False)]
         noise_x = a * g.normal(size=TESTS)
         noise_y = c / a**2 * noise_x + np.sqrt(np.maximum(0.0, b**2 - (c / a) ** 2)) * g.normal(size=TESTS)
-        x, y = value - tau * g.normal(size=TESTS) * t + noise_x, value + noise_y
+        x, y = truth - (gamma - 1.0 + tau * g.normal(size=TESTS)) * t + noise_x, truth + noise_y
         history = History(y - x, t, a**2 + b**2 - 2.0 * c)
         used.append(history.fit().doubt() is None)
-        plain.append(np.mean((x - value) ** 2))
-        moved = [apply(fit, x[j], t[j], a[j] ** 2, 0.9).value for j, fit in enumerate(history.leave_one_out())]
-        calibrated.append(np.mean((np.array(moved) - value) ** 2))
-    return float(np.mean(used)), float(np.sqrt(np.mean(plain))), float(np.sqrt(np.mean(calibrated) / np.mean(plain)))
+        moved = [apply(fit, x[j], t[j], a[j] ** 2, LEVEL) for j, fit in enumerate(history.leave_one_out())]
+        online = decided(y, b)
+        plain.append(judged(x, a, y, online, truth))
+        calibrated.append(
+            judged(np.array([m.value for m in moved]), np.array([m.error for m in moved]), y, online, truth)
+        )
+    return float(np.mean(used)), np.mean(plain, axis=0), np.mean(calibrated, axis=0)
 
 
-def nothing_table(found: list[dict[str, Any]]) -> list[str]:
+def decided(uplift: Floats, error: Floats) -> Floats:
+    return np.sign(uplift) * (np.abs(uplift) > Z * error)
+
+
+def judged(x: Floats, error: Floats, y: Floats, online: Floats, truth: Floats) -> tuple[float, float, float, float]:
+    held = np.abs(x - truth) <= Z * error
+    lower = decided(x, error) < online
+    return float(np.corrcoef(x, y)[0, 1]), float(lower.mean()), float(np.mean((x - truth) ** 2)), float(held.mean())
+
+
+def drawn_table(found: list[dict[str, Any]]) -> list[str]:
     lines = [
-        "| Γ = 1 by construction | not used | RMSE, points | ratio of RMSE if it were used |",
-        "| --- | --- | --- | --- |",
+        "| drawn with | used | correlation | false negatives | RMSE, points | ratio of RMSE | truth held |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     for label in CALIBRATED:
-        if label in found[0]["agreement"]["table"]:
-            for tau in (0.0, 0.1):
-                used, error, ratio = nothing_to_learn(found, label, tau)
-                lines.append(
-                    f"| `{label}`, τ = {tau:g} | {1 - used:.0%} | {number(100 * error)} | {number(ratio, 3)} |"
-                )
+        if label not in found[0]["agreement"]["table"]:
+            continue
+        for gamma, tau in MODELS:
+            used, a, b = drawn(found, label, gamma, tau)
+            pairs = [f"{number(before)} → {number(after)}" for before, after in zip(a, b, strict=True)]
+            errors = 100.0 * np.sqrt([a[2], b[2]])
+            lines.append(
+                f"| `{label}`, Γ0 = {gamma:g}, τ = {tau:g} | {used:.0%} | {pairs[0]} | {pairs[1]}"
+                f" | {number(errors[0])} → {number(errors[1])} | {number(errors[1] / errors[0], 3)} | {pairs[3]} |"
+            )
     return [*lines, ""]
 
 
 def report(found: list[dict[str, Any]], seeds: tuple[int, ...]) -> str:
-    seconds = [f["seconds"] for f in found]
+    seconds = [f["seconds"] for f in found if f["seconds"] is not None]
+    took = f" A history took {min(seconds):.0f} to {max(seconds):.0f} s of CPU time on shared cores." if seconds else ""
+    whole = "" if seconds else " The variance of the row terms is taken at Γ = 1."
     lines = [
         f"World `paper`, seeds {', '.join(map(str, seeds))}; {TESTS} tests of 2 × {found[0]['rows']:,} displays each."
         " Means over seeds; the change is paired by seed, ± its standard error. Every calibrated estimate is by the fit"
-        " of the other 38 tests.",
+        f" of the other {TESTS - 1} tests.{whole}",
         "",
         *table(found),
         *by_seed(found, seeds),
-        f"**Where there is nothing to learn** ({NOTHING} histories of {TESTS} tests, drawn from the model with the"
-        " unsupported terms, noise and true uplifts of the tests above)",
+        f"**With a known Γ** ({HISTORIES} histories of {TESTS} tests each, drawn from the model with the unsupported"
+        " terms, noise and true uplifts of the tests above; calibrated estimates are applied in all, used or not)",
         "",
-        *nothing_table(found),
-        f"foretest {foretest.__version__}, Python {platform.python_version()}, NumPy {np.__version__}. A history took"
-        f" {min(seconds):.0f} to {max(seconds):.0f} s of CPU time on shared cores.",
+        *drawn_table(found),
+        f"foretest {foretest.__version__}, Python {platform.python_version()}, NumPy {np.__version__}.{took}",
     ]
     return "\n".join(lines)
 
@@ -181,10 +242,17 @@ def main() -> None:
     os.environ["OMP_NUM_THREADS"] = "1"
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS), help="default: 0 1 2 3 4, as documented")
-    parser.add_argument("--rows", type=int, default=ROWS, help="displays an arm; default: 40000, as documented")
+    parser.add_argument("--rows", type=int, default=ROWS, help="displays an arm; default: 150000, as documented")
     parser.add_argument("--folder", type=Path, help="where what was found is kept; default: nowhere")
+    parser.add_argument("--kept", type=Path, help="a folder with what history_agreement.py and band_coverage.py kept")
     options = parser.parse_args()
     seeds = tuple(options.seeds)
+    if options.kept is not None:
+        seeds = tuple(seed for seed in seeds if (options.kept / f"band-{seed}.json").exists())
+        text = report([kept_for(seed, options.kept) for seed in seeds], seeds)
+        print(text)
+        into_page(DOCS / "calibration.md", "calibration", text)
+        return
     with tempfile.TemporaryDirectory(prefix="foretest-calibration-") as temporary:
         folder = options.folder or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)

@@ -236,7 +236,7 @@ def _width(estimate: dict[str, Any]) -> float | None:
 def _entry_of(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
     nothing: dict[str, Any] = {"online": None, "offline": {}, "noise": {}, "unsupported": {}, "bounds": None}
     part = test["metrics"].get(metric, nothing)
-    return {"name": test["name"], "date": test["date"], "audit": test.get("audit"), **part}
+    return {"name": test["name"], "date": test.get("date"), "audit": test.get("audit"), **part}
 
 
 def _outcome(

@@ -59,7 +59,8 @@ def gamma_chart(calibration: dict[str, Any], estimator: str, most: int = 500) ->
     # the first few tests say next to nothing, and their interval would flatten the rest
     settled = [row for row in bounded if row["tests"] >= 5] or bounded or rows
     ends = [1.0, *(row[end] for row in settled for end in ("low", "high", "gamma") if row[end] is not None)]
-    scale = {"domain": [min(ends), max(ends)], "nice": True, "zero": False}
+    margin = 0.05 * (max(ends) - min(ends)) or 0.05
+    scale = {"domain": [min(ends) - margin, max(ends) + margin], "nice": True, "zero": False}
 
     def y(field: str) -> Spec:
         return quantitative(field, scale=scale, axis={"title": "Γ0 of the tests so far", "tickCount": 6})
