@@ -30,7 +30,7 @@ from tests.support import SCORES, SmallLog
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
 LOG = SmallLog(rows=3000, units=250, seed=2)
 ABLE = ["is", "nis", "cis", "ncis", "point-ncis", "point-ncis-adaptive"]
-BUCKETS = 1 << 14
+BUCKETS = 1 << 12
 # units that share no bucket: each bucket is then a unit, and standard errors by segment are those of a run on its rows
 _BUCKET = derive(hash_integers(np.arange(400)), BUCKET_SALT) % np.uint64(BUCKETS)
 LOG.unit = np.unique(_BUCKET, return_index=True)[1][LOG.unit]
