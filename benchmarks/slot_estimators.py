@@ -48,6 +48,7 @@ def with_slots(plain: Path, path: Path) -> None:
 
 def cost(rows: int, repeats: int) -> str:
     """CPU seconds beyond start-up, the least of some runs, without and with estimators by slot."""
+    foretest = str(Path(sys.executable).with_name("foretest"))
     known = SETTINGS.replace("unit =", 'slot_rewards = {click = "slot_click"}\nunit =')
     settings = {"without": known, "with": known.replace('adaptive"]', f'adaptive", {", ".join(map(repr, SLOTS))}]')}
     with tempfile.TemporaryDirectory(prefix="foretest-slots-") as name:
@@ -61,8 +62,8 @@ def cost(rows: int, repeats: int) -> str:
         for which in settings:
             taken = {
                 size: min(
-                    command(sys.executable, "-m", "foretest.cli", "run", str(folder / f"{size}.parquet"), "-c",
-                            str(folder / f"{which}.toml"), "--json")[0]
+                    command(foretest, "run", str(folder / f"{size}.parquet"), "-c", str(folder / f"{which}.toml"),
+                            "--json", "--threads", "1")[0]
                     for _ in range(repeats)
                 )
                 for size in (1000, rows)

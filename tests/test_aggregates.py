@@ -15,7 +15,7 @@ import foretest as ft
 from foretest import fold as module
 from foretest.fold import Fold, fold
 from foretest.lineup import lineup
-from foretest.offline import _reader
+from foretest.offline import offline_reader
 from foretest.sources import ArrowTable
 from foretest.weight_bins import CAPS
 from tests.support import SmallLog, build_test
@@ -26,7 +26,7 @@ LOG = SmallLog(rows=500, units=150, seed=11)
 def cut(test: ft.OfflineTest, table: pa.Table, size: int) -> list[Any]:
     """The table's batches as checked rows, with the plan that folds them."""
     plan, _ = lineup(test.settings)
-    reader = _reader(plan)
+    reader = offline_reader(plan)
     [part] = ArrowTable(table).parts(reader.columns, size)
     return [(plan, reader.read(chunk)) for chunk in part()]
 

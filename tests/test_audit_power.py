@@ -13,7 +13,7 @@ import audit_power as study
 
 def test_right_logs_seldom_fail() -> None:
     """48 logs, of which 2 % would be one; 4 or more have a probability of 1.6 % even at that rate."""
-    found = study.right_logs(12, {study.SHORT: 1})
+    found = study.right_logs(6, (study.SHORT,))
     assert sum(count.logs for count in found.values()) == 48
     assert sum(count.fails for count in found.values()) <= 3
 

@@ -157,7 +157,8 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 ANALYSIS_KEYS = (
     "estimators, cap, capping, weight_bound, headline, normaliser, draws, confidence_level, interval, n_resamples,"
-    " buckets, strata, strata_base, value, value_log, folds, seed, r_max"
+    " buckets, strata, strata_base, value, value_log, folds, seed, gamma, decide_on, r_max,"
+    " ignore_audit"
 )
 BAD_SETTINGS = {
     "unknown key": (
@@ -167,12 +168,12 @@ BAD_SETTINGS = {
     "unknown key of the log": (
         SETTINGS.replace("unit =", "units ="),
         "[log] has an unknown key 'units'. Did you mean 'unit'? Known: rewards, unit, ranking, candidates, id, date,"
-        " features, slot_rewards.",
+        " features, slot_rewards, segments.",
     ),
     "a key in the wrong table": (
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
-        " date, features, slot_rewards.",
+        " date, features, slot_rewards, segments.",
     ),
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),
@@ -182,7 +183,7 @@ BAD_SETTINGS = {
     "unknown table": (
         SETTINGS.replace("[analysis]", "[analysys]"),
         "the settings file has an unknown key 'analysys'. Did you mean 'analysis'? Known: log, control, treatment,"
-        " analysis, online.",
+        " metrics, analysis, online.",
     ),
     "unknown estimator": (
         analysis('estimators = ["cis", "ncsi"]'),
@@ -209,7 +210,7 @@ BAD_SETTINGS = {
     "cap negative": (analysis("cap = -1.5"), "[analysis] cap = -1.5: expected a number above 0."),
     "cap infinite": (analysis("cap = inf"), "[analysis] cap = inf: expected a finite number above 0."),
     "cap NaN": (analysis("cap = nan"), "[analysis] cap = nan: expected a finite number above 0."),
-    "cap text": (analysis('cap = "100"'), "[analysis] cap = '100': expected a number above 0."),
+    "cap text": (analysis('cap = "100"'), "[analysis] cap = '100': expected a number above 0, or \"auto\"."),
     "cap bool": (analysis("cap = true"), "[analysis] cap = True: expected a number above 0."),
     "level 0": (
         analysis("confidence_level = 0"),

@@ -64,12 +64,12 @@ def test_more_rows_choose_a_larger_cap() -> None:
 
     from foretest.engines import dispatch
     from foretest.lineup import lineup
-    from foretest.offline import _reader
+    from foretest.offline import offline_reader
     from foretest.sample_pass import SampleFold
     from foretest.sources import open_source
 
     plan = dataclasses.replace(lineup(auto().settings)[0], estimators=())
-    sample = dispatch.aggregate(open_source(LOG.table()), _reader(plan), plan, kind=SampleFold)
+    sample = dispatch.aggregate(open_source(LOG.table()), offline_reader(plan), plan, kind=SampleFold)
     caps = []
     for times in (1.0, 1e3, 1e5, 1e7):
         more = dataclasses.replace(sample, n=sample.n * times, r=sample.r * times, r2=sample.r2 * times)
@@ -92,14 +92,14 @@ def test_the_pass_counts_as_the_fold_does() -> None:
 
     from foretest.engines import dispatch
     from foretest.lineup import lineup
-    from foretest.offline import _reader
+    from foretest.offline import offline_reader
     from foretest.sample_pass import DISPLAYS, DRAWS, SampleFold
     from foretest.sources import open_source
 
     log = SmallLog(rows=6000, units=900, m=4, k=1, spread=1.0, seed=3)
     plan = dataclasses.replace(lineup(auto(metrics=("click", "revenue")).settings)[0], estimators=())
-    sample = dispatch.aggregate(open_source(log.table()), _reader(plan), plan, kind=SampleFold)
-    whole = dispatch.aggregate(open_source(log.table()), _reader(plan), plan)
+    sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=SampleFold)
+    whole = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan)
     np.testing.assert_array_equal(sample.n, whole.n)
     np.testing.assert_allclose(sample.r.sum(axis=1), whole.r.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(sample.r2, whole.r2, rtol=1e-12)

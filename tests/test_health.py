@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import foretest as ft
@@ -112,3 +115,63 @@ def test_check_gives_health_and_no_estimate() -> None:
     checked = test.check(LOG.table())
     assert checked.metrics == {}
     assert checked.health == test.replace(estimators=["cis"]).run(LOG.table()).health
+
+
+# -- a control that leaves nothing to chance -----------------------------------------------------------------------
+
+
+def best_first(log: SmallLog) -> Any:
+    """The table with the two best items of the control shown, as a greedy control shows them."""
+    shown = np.argsort(-log.control, axis=1, kind="stable")[:, : log.k]
+    return log.table(ranking=pa.array(shown.tolist(), pa.list_(pa.int32())), p=np.ones(log.rows))
+
+
+@pytest.mark.parametrize(
+    ("control", "certain"),
+    [
+        (ft.EpsilonGreedy(scores="control_scores", epsilon=0.0), True),
+        (ft.EpsilonGreedy(scores="control_scores", epsilon=1e-9), True),
+        (ft.EpsilonGreedy(scores="control_scores", epsilon=0.01), False),
+        (ft.PlackettLuce(scores="control_scores", temperature=1e-9), True),
+        (ft.PlackettLuce(scores="control_scores"), False),
+        (ft.Mallows(scores="control_scores", dispersion=1e-9), True),
+        (ft.Logged(prob="p"), True),
+        (ft.PlackettLuce(scores="control_scores", prob="p"), True),
+    ],
+    ids=repr,
+)
+def test_a_deterministic_control_is_recognised(control: Any, certain: bool) -> None:
+    """And answered with what to log instead: no interval of such a log says anything of the treatment."""
+    log = SmallLog(rows=400, seed=9)
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id"), control=control,
+        treatment=ft.EpsilonGreedy(scores="treatment_scores", epsilon=0.5), estimators=["ncis"],
+    )  # fmt: skip
+    result = test.run(best_first(log))
+    assert result.health["control_deterministic"] is certain
+    estimate = result.metrics["click"].estimates["ncis"]
+    said = [reason for reason in estimate.reasons if reason.startswith("the control is deterministic")]
+    assert len(said) == int(certain)
+    if certain:
+        assert estimate.verdict == "insufficient"
+        assert "log the scores and the probability of what was shown" in said[0]
+        assert "foretest plan" in said[0]
+    checked = test.check(best_first(log))
+    assert any("the control is deterministic" in note for note in checked.notes) is certain
+
+
+def test_one_display_left_to_chance_is_enough_not_to_be_deterministic() -> None:
+    log = SmallLog(rows=400, seed=9)
+    p = np.ones(log.rows)
+    p[17] = 0.9
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], unit="user", id="id"), control=ft.Logged(prob="p"),
+        treatment=ft.Logged(prob="p"), estimators=["ncis"],
+    )  # fmt: skip
+    table = log.table(p=p)
+    assert test.run(table).health["control_deterministic"] is False
+    parts = test.aggregate(table.slice(0, 100))[0] + test.aggregate(table.slice(100))[0]
+    assert test.analyse(parts, [], {}).health["control_deterministic"] is False
+    first = test.aggregate(table.slice(20))[0] + test.aggregate(table.slice(0, 10))[0]
+    assert test.analyse(first, [], {}).health["control_deterministic"] is True
+    assert test.run(table.slice(0, 0)).health["control_deterministic"] is None

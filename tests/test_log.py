@@ -16,7 +16,7 @@ import foretest as ft
 from foretest.kernels.hashing import hash_integers
 from foretest.lineup import lineup
 from foretest.log import Reader, Rows
-from foretest.offline import OfflineTest, _reader
+from foretest.offline import OfflineTest, offline_reader
 from foretest.settings import Settings
 from foretest.sources import Chunk, open_source
 from tests.support import SCORES, SmallLog, build_test
@@ -52,7 +52,7 @@ def rows_of(test: OfflineTest, table: pa.Table) -> Rows:
     """The whole table as one checked batch."""
     plan, _ = lineup(test.settings)
     [batch] = table.combine_chunks().to_batches()
-    return _reader(plan).read(Chunk(batch, "the table", 0, 0))
+    return offline_reader(plan).read(Chunk(batch, "the table", 0, 0))
 
 
 @pytest.fixture(scope="module")
@@ -293,7 +293,7 @@ def columns_of(**changes: Any) -> set[str]:
                                 features=["country"]), **SCORES, **changes}
     )  # fmt: skip
     plan, _ = lineup(test.settings)
-    return set(_reader(plan).columns)
+    return set(offline_reader(plan).columns)
 
 
 def test_only_needed_columns_are_read() -> None:
@@ -330,7 +330,7 @@ def test_units_of_rows() -> None:
     )
     plan, _ = lineup(test.settings)
     batch = pa.record_batch({"click": [1, 0, 1], "p": [0.5, 0.5, 0.5]})
-    rows = _reader(plan).read(Chunk(batch, "x", 0, 1000))
+    rows = offline_reader(plan).read(Chunk(batch, "x", 0, 1000))
     np.testing.assert_array_equal(rows.unit, hash_integers(np.array([1000, 1001, 1002])))
 
 
@@ -448,7 +448,7 @@ def test_own_policy_as_control() -> None:
     """Its columns are read though no base class names them, and it must price what was shown."""
     test = ft.OfflineTest(log=ROLES, control=Uniform("control_scores"), treatment=SCORES["treatment"], cap=2.0)
     plan, _ = lineup(test.settings)
-    assert "control_scores" in _reader(plan).columns
+    assert "control_scores" in offline_reader(plan).columns
     uniform = -np.log(5.0 * 4.0)
     shown = LOG.log_t[np.arange(LOG.rows), LOG.shown]
     value = test.run(TABLE).metrics["click"].estimates["is"].treatment
@@ -513,7 +513,7 @@ def test_types_are_checked_before_any_row() -> None:
     test = build_test(["cis"])
     plan, _ = lineup(test.settings)
     with pytest.raises(ft.BadInput, match="column 'click' is string"):
-        _reader(plan).check(open_source(TABLE.set_column(0, "click", pa.array(["x"] * 200))))
+        offline_reader(plan).check(open_source(TABLE.set_column(0, "click", pa.array(["x"] * 200))))
 
 
 def test_the_first_fault_in_reading_order_is_told_whatever_the_threads(tmp_path: Path) -> None:

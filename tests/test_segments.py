@@ -20,9 +20,7 @@ import pytest
 import foretest as ft
 from foretest import segments as module
 from foretest.inference.several import holm
-from foretest.kernels.hashing import hash_integers, hash_strings
-from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT
+from foretest.kernels.hashing import hash_strings
 from foretest.saved.files import read_aggregates, write_aggregates
 from tests.saved.support import assert_same_bits, assert_same_result
 from tests.support import SCORES, SmallLog
@@ -30,10 +28,7 @@ from tests.support import SCORES, SmallLog
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
 LOG = SmallLog(rows=3000, units=250, seed=2)
 ABLE = ["is", "nis", "cis", "ncis", "point-ncis", "point-ncis-adaptive"]
-BUCKETS = 1 << 14
-# units that share no bucket: each bucket is then a unit, and standard errors by segment are those of a run on its rows
-_BUCKET = derive(hash_integers(np.arange(400)), BUCKET_SALT) % np.uint64(BUCKETS)
-LOG.unit = np.unique(_BUCKET, return_index=True)[1][LOG.unit]
+BUCKETS = 128  # fewer than units: of small segments the units are counted, of large ones only the buckets
 G = np.random.default_rng(7)
 # values of very different sizes, some rows without one
 VALUE = np.where(

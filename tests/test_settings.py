@@ -44,7 +44,7 @@ def test_defaults() -> None:
     columns = LogColumns(rewards=["click"])
     assert dataclasses.asdict(columns) == {
         "rewards": ("click",), "unit": None, "ranking": None, "candidates": None, "id": None, "date": None,
-        "features": (),
+        "features": (), "slot_rewards": None, "segments": (),
     }  # fmt: skip
 
 

@@ -212,7 +212,7 @@ GOOD = SHORT + 'policy = "logged"\nprob = "p"\n'
         (
             'rewards = ["click"]\n' + GOOD,
             "the settings file has an unknown key 'rewards'. It belongs in [log]. Known: log, control, treatment,"
-            " analysis, online.",
+            " metrics, analysis, online.",
         ),
         (GOOD + "[online]\nsplit = [0.5, 0.6]", "[online] split = [0.5, 0.6]: expected two shares that sum to 1, as"
          " in [0.5, 0.5]."),

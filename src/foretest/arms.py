@@ -54,7 +54,7 @@ class ArmReader(Reader):
 
     def read(self, chunk: Chunk) -> ArmRows:
         rows, date = super().read(chunk), self.settings.log.date
-        day = None if date is None else _days(date, chunk.batch[date])
+        day = None if date is None else days_of_rows(date, chunk.batch[date])
         return ArmRows(**vars(rows), day=day)
 
 
@@ -65,7 +65,7 @@ def _is_day(kind: pa.DataType) -> bool:
     )  # fmt: skip
 
 
-def _days(name: str, array: pa.Array) -> pa.DictionaryArray:
+def days_of_rows(name: str, array: pa.Array) -> pa.DictionaryArray:
     """The day of each row as text: of times the day in UTC, all else as written. A day may have several codes."""
     array = plain(array)
     if array.null_count:

@@ -10,7 +10,7 @@ import numpy as np
 
 from foretest.aggregates import Aggregates
 from foretest.displays import Floats
-from foretest.estimators import Estimator, Sums
+from foretest.estimators import HEADLINES, Estimator, Sums
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.buckets import Interval, bucket_sums
@@ -42,12 +42,28 @@ def compare(
         found: dict[str, dict[str, Estimate]] = {name: {} for name in aggregates}
         for label in next(iter(metrics.values()))[metric].estimates:
             alone = {name: metrics[name][metric].estimates[label] for name in aggregates}
+            if label not in estimators:  # a calibrated one, whose error is not of this log alone
+                for name, estimate in alone.items():
+                    found[name][label] = estimate
+                continue
             adjusted = _family(aggregates, alone, estimators[label], m, counts, r_max.get(metric))
             for name, estimate in alone.items():
                 found[name][label] = replace(estimate, adjusted=adjusted[name])
+        headline = _common_headline([metrics[name][metric].headline or "" for name in aggregates])
         for name in aggregates:
-            answer[name][metric] = replace(metrics[name][metric], estimates=found[name])
+            verdict = found[name][headline].verdict
+            held = metrics[name][metric]
+            answer[name][metric] = replace(held, estimates=found[name], headline=headline, verdict=verdict)
     return answer
+
+
+def _common_headline(headlines: list[str]) -> str:
+    """One for all treatments, so that they compare: where slots disagree for one of them, none is judged by slot.
+
+    >>> _common_headline(["slot-ncis-adaptive", "point-ncis-adaptive"])
+    'point-ncis-adaptive'
+    """
+    return max(headlines, key=lambda label: HEADLINES.index(label) if label in HEADLINES else -1)
 
 
 def _family(

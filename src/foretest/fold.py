@@ -101,7 +101,7 @@ class Fold:
         self._add_models(rows, log_w, bucket, values)
         points = self._add_rewarded(rows, rewarded, log_w, bucket, codes)
         for column, sums in s["segments"].items():
-            sums.add(plan, rows.segments[column], bucket, rows.rewards, rewarded, log_w, points)
+            sums.add(plan, rows.segments[column], rows.unit, bucket, rows.rewards, rewarded, log_w, points)
         self._add_sample(rows, log_w)
 
     def finish(self) -> Aggregates:

@@ -9,6 +9,7 @@ import numpy as np
 from foretest.aggregates import Aggregates
 from foretest.weights import Uncapped
 
+_CERTAIN = float(np.log1p(-1e-6))
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -35,6 +36,7 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
         "effective_positives": {name: effective_positives(aggregates, plan.health_weighting, m)
                                 for m, name in enumerate(plan.metrics)},
         "support": None,
+        "control_deterministic": control_is_deterministic(aggregates),
     }  # fmt: skip
     if plan.cap_choice is not None:
         report["cap"] = plan.cap_choice.to_dict()
@@ -44,6 +46,13 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
     if "q" in kept:
         report["support"] = _support(kept)
     return report
+
+
+def control_is_deterministic(aggregates: Aggregates) -> bool | None:
+    """Did the control leave nothing to chance? True where every ranking of the sample of displays had a probability
+    over 1 − 1e-6; None where there is no sample."""
+    log_p = aggregates.sample.columns().get("log_p")
+    return None if log_p is None else bool((log_p > _CERTAIN).all())
 
 
 def effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> float | None:

@@ -126,11 +126,10 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
 
 def _obstacle_of_any(estimator: Estimator, settings: Settings) -> str | None:
     """The same for several treatments: an estimator runs for all, so that they compare, or for none."""
-    for name, alone in settings.each_treatment().items():
-        reason = obstacle(estimator, alone)
-        if reason is not None:
-            return f"with the treatment '{name}', {reason}" if len(settings.treatments) > 1 else reason
-    return None
+    found = {name: obstacle(estimator, alone) for name, alone in settings.each_treatment().items()}
+    if len(set(found.values())) == 1:
+        return next(iter(found.values()))
+    return next(f"with the treatment '{name}', {reason}" for name, reason in found.items() if reason is not None)
 
 
 def _remaining(settings: Settings) -> str:

@@ -24,7 +24,7 @@ from foretest.displays import Floats
 from foretest.engines import dispatch
 from foretest.errors import BadInput
 from foretest.estimators import Estimator, Sums
-from foretest.health import effective_positives, health, predicted_effective_positives
+from foretest.health import control_is_deterministic, effective_positives, health, predicted_effective_positives
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.bootstrap import resample_counts
@@ -57,7 +57,7 @@ from foretest.settings_file import read_settings
 from foretest.slot_marginals import counted_notes
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
-from foretest.verdict import are_few, decide, reasons_against
+from foretest.verdict import DETERMINISTIC, are_few, decide, reasons_against
 from foretest.weight_distribution import weight_distribution
 
 
@@ -159,17 +159,19 @@ class OfflineTest:
         """Schema and health only: every row is read and checked, nothing is estimated."""
         source = open_source(log)
         plan, notes = lineup(self.settings)
-        reader = _reader(plan)
+        reader = offline_reader(plan)
         reader.check(source)
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             source, plan = self._settled(source, reader, plan, folder, threads, progress)
             bare = dataclasses.replace(plan, estimators=())
-            every = dataclasses.replace(_reader(bare), slots=bool(self.settings.log.slot_rewards))
+            every = dataclasses.replace(offline_reader(bare), slots=bool(self.settings.log.slot_rewards))
             aggregates = dispatch.aggregate(
                 source, every, bare, threads=threads, progress=stage(progress, "check", source)
             )
         found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
         notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
+        if control_is_deterministic(aggregates):
+            notes.append(f"{DETERMINISTIC}.")
         each = each_treatment(aggregates) if aggregates.treatments else {}
         several = [Treatment(name, None, {}, health(held), audit(held)) for name, held in each.items()]
         return Result(
@@ -212,7 +214,7 @@ class OfflineTest:
                 plan = lineup(settings)[0]
                 if not source.repeatable:
                     source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
-                settings = self._settled(source, _reader(plan), plan, folder, None, progress)[1].settings
+                settings = self._settled(source, offline_reader(plan), plan, folder, None, progress)[1].settings
             pack(source, settings, Path(out), progress=stage(progress, "pack", source))
 
     def _aggregate(
@@ -224,7 +226,7 @@ class OfflineTest:
         plan, notes = lineup(self.settings)
         if plan.slot_bounds is not None:
             notes += counted_notes(plan.normaliser)
-        reader = _reader(plan)
+        reader = offline_reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)
         if plan.settings.analysis.interval in BOUNDED:
@@ -258,7 +260,7 @@ class OfflineTest:
             source = _spooled(source, reader, folder)
         bare = dataclasses.replace(plan, estimators=())
         done = stage(progress, "cap", source)
-        sample = dispatch.aggregate(source, _reader(bare), bare, threads=threads, progress=done, kind=SampleFold)
+        sample = dispatch.aggregate(source, offline_reader(bare), bare, threads=threads, progress=done, kind=SampleFold)
         choice = choose_cap(sample)
         return source, dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
 
@@ -344,7 +346,7 @@ def _said(plan: Plan) -> list[str]:
     return [] if plan.cap_choice is None else [plan.cap_choice.sentence()]
 
 
-def _reader(plan: Plan) -> Reader:
+def offline_reader(plan: Plan) -> Reader:
     needs_v = any(e.uses_value and getattr(e, "model", None) is None for e in plan.estimators)
     stratified = any(e.stratified for e in plan.estimators)
     by_value = plan.settings.analysis.strata == "value-model"
@@ -447,6 +449,7 @@ def _estimate(
     evidence: dict[str, Any] = {
         "rows": rows, "units": units, "positives": positives, "effective_positives": effective, "strata": strata,
         "unsupported": unsupported, "rewarded": aggregates.rewarded.seen, "predicted": predicted,
+        "deterministic": bool(control_is_deterministic(aggregates)),
     }  # fmt: skip
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     if rows == 0:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from foretest.aggregates import Aggregates
 from foretest.displays import Displays, Floats
 from foretest.fold import Fold
 from foretest.kept_rows import KeptRows
@@ -47,6 +48,18 @@ class SampleFold(Fold):
         columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(keep) else np.empty(0)
         columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
         s["sample"].add(columns, len(rows), part)
+
+    def unpriced(self) -> Aggregates:
+        """Few displays, with draws of their own kind: each part prices its own."""
+        found, log = super().unpriced(), self.plan.settings.log
+        kept = found.sample.columns()
+        if kept and self.plan.can_draw:
+            [displays] = found.sample.displays
+            if log.unit is None and log.id is None:  # equal rows must not share their draws
+                displays = replace(displays, identity=kept["unit"], key_columns=None)
+            found.sample.parts = [{**kept, **self._draws(displays)}]
+        found.sample.displays = []
+        return found
 
     def _draws(self, displays: Displays) -> dict[str, Floats]:
         treatment, control = self.plan.normaliser.two_sided_draws(displays, DRAWS)

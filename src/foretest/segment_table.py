@@ -84,7 +84,7 @@ def _of_column(
     whole: Aggregates, blank: Aggregates, column: str, sums: SegmentSums, able: Sequence[Estimator],
     counts: Floats | None,
 ) -> list[tuple[Segment, int]]:  # fmt: skip
-    """The segments of a column, with the units of each (at least so many)."""
+    """The segments of a column, with the units of each (at most as many as buckets)."""
     rows = sums.rows()
     codes = sorted((c for c in range(1, len(rows)) if rows[c]), key=lambda c: (-rows[c], sums.labels[c - 1]))
     shown, rest = codes[:MOST_SHOWN], codes[MOST_SHOWN:]
@@ -112,9 +112,9 @@ class _Part:
         metrics = range(len(blank.plan.metrics))
         units = None
         if whole.units is not None:
-            # a bucket with rows has at least one unit of this segment: never more units than there are
+            # beyond the number of buckets no answer asks how many there are
             largest = np.array([whole.largest_unit], np.int64)
-            units = UnitCounts(np.zeros(0, np.uint64), largest, int(np.count_nonzero(n)))
+            units = UnitCounts(np.zeros(0, np.uint64), largest, sums.n_units(codes))
         self.aggregates = dataclasses.replace(
             blank,
             n=n,

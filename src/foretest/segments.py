@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.arrow_lists import plain
-from foretest.displays import Floats
+from foretest.displays import Floats, Hashes
 from foretest.kernels.hashing import hash_strings
 from foretest.plan import Plan
 from foretest.scaled import ScaledSums
@@ -43,15 +43,17 @@ class SegmentSums:
     hashes: list[int] = field(default_factory=list)
     crowded: bool = False  # were there more values than are kept apart?
     sums: dict[str, Floats] = field(default_factory=dict)  # n, r:<metric>, r2:, positives:, rewarded, second:, …
+    units: dict[int, Hashes] = field(default_factory=dict)  # by code the smallest unit hashes, as many as buckets
     h: dict[Weighting, ScaledSums] = field(default_factory=dict)  # h, h2
     hr: dict[tuple[Weighting, int], ScaledSums] = field(default_factory=dict)  # hr, hr2
 
     def add(
-        self, plan: Plan, column: pa.Array, bucket: Ints, rewards: Floats, rewarded: Ints, log_w: Floats,
+        self, plan: Plan, column: pa.Array, unit: Hashes, bucket: Ints, rewards: Floats, rewarded: Ints, log_w: Floats,
         points: Mapping[Weighting, PointWeights],
     ) -> None:  # fmt: skip
         """Take in one batch, priced; `points` are the weights of its rewarded rows."""
         code = self._codes(column)
+        self._add_units(code, unit)
         self._add(self.sums, "n", code, bucket, 1.0)
         for weighting in plan.weightings:
             log_h = weighting.log_h(log_w)
@@ -76,6 +78,20 @@ class SegmentSums:
                 r = np.where(second > 0.0, rewards[:, m], 0.0)
                 self._add(self.sums, f"supported:{i}:{m}", code, bucket, r)
                 self._add(self.sums, f"second:{i}:{m}", code, bucket, r * r * second)
+
+    def _add_units(self, code: Ints, unit: Hashes) -> None:
+        """Which units a value has is told apart while there are no more than buckets: beyond, no answer asks."""
+        highest = np.full(len(self.labels) + 1, (1 << 64) - 1, np.uint64)
+        for k, held in self.units.items():
+            if len(held) == self.buckets:
+                highest[k] = held[-1]
+        new = unit < highest[code]
+        code, unit = code[new], unit[new]
+        order = np.lexsort([unit, code])
+        code, unit = code[order], unit[order]
+        begins = np.flatnonzero(np.diff(code, prepend=-1))
+        for k, found in zip(code[begins].tolist(), np.split(unit, begins[1:]), strict=True):
+            self.units[k] = _smallest([self.units.get(k), found], self.buckets)
 
     def _add_rewards(self, weighting: Weighting, log_h: Floats, code: Ints, bucket: Ints, rewards: Floats) -> None:
         for m in range(rewards.shape[1]):
@@ -137,6 +153,8 @@ class SegmentSums:
                 self.hashes.append(every[label])
 
     def _to_rest(self, code: int) -> None:
+        if code in self.units:
+            self.units[REST] = _smallest([self.units.get(REST), self.units.pop(code)], self.buckets)
         for arrays in self._all_arrays():
             for name, array in arrays.items():
                 held = array.reshape(-1, self._width(name))
@@ -159,6 +177,8 @@ class SegmentSums:
         for part in moved:
             for name, array in part.sums.items():
                 both.sums[name] = _longer(both.sums.get(name), array)
+            for code, held in part.units.items():
+                both.units[code] = _smallest([both.units.get(code), held], both.buckets)
         for mine, theirs in ((both.h, [p.h for p in moved]), (both.hr, [p.hr for p in moved])):
             for key in dict.fromkeys(key for held in theirs for key in held):
                 mine[key] = ScaledSums.total([held[key] for held in theirs if key in held])  # type: ignore[index]
@@ -178,13 +198,20 @@ class SegmentSums:
 
         h = {key: ScaledSums(moved(sums.arrays), sums.exponent) for key, sums in self.h.items()}
         hr = {key: ScaledSums(moved(sums.arrays), sums.exponent) for key, sums in self.hr.items()}
-        return SegmentSums(self.buckets, self.labels, self.hashes, self.crowded, moved(self.sums), h, hr)
+        units: dict[int, Hashes] = {}
+        for code, held in self.units.items():
+            units[codes[code]] = _smallest([units.get(codes[code]), held], self.buckets)
+        return SegmentSums(self.buckets, self.labels, self.hashes, self.crowded, moved(self.sums), units, h, hr)
 
     # -- what is read of them -------------------------------------------------------------------------------------
 
     def rows(self) -> Floats:
         """Displays by code."""
         return np.asarray(self._blocks(self.sums, "n").sum(axis=1))
+
+    def n_units(self, codes: Sequence[int]) -> int:
+        """How many units some values have; the number of buckets where there are as many or more."""
+        return len(_smallest([self.units.get(code) for code in codes], self.buckets))
 
     def of(self, arrays: Mapping[str, Floats], name: str, codes: Sequence[int]) -> Floats:
         """A sum over some values: by bucket, or one number."""
@@ -194,6 +221,12 @@ class SegmentSums:
         width, codes = self._width(name), len(self.labels) + 1
         held = arrays.get(name, np.zeros(0)).reshape(-1, width)
         return np.concatenate([held, np.zeros((codes - len(held), width))])
+
+
+def _smallest(parts: Sequence[Hashes | None], most: int) -> Hashes:
+    """The smallest of all hashes, each once."""
+    held = [part for part in parts if part is not None]
+    return np.unique(np.concatenate(held))[:most] if held else np.zeros(0, np.uint64)
 
 
 def _hashes(values: pa.Array) -> npt.NDArray[np.uint64]:

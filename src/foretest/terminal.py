@@ -283,6 +283,16 @@ def chance(p: float | None) -> str:
 
 
 _AUDIT_STYLES = {"pass": "green", "warn": "yellow", "fail": "bold red", "not made": "dim"}
+_MEANINGS = {
+    "exploration": "other rankings could have been shown",
+    "logged probabilities": "they follow from the scores",
+    "log-likelihood": "what was shown is as likely",
+    "rank among draws": "what was shown is one more draw",
+    "items by slot": "each is shown as often",
+    "capped moment": "the mean weight is as it must be",
+    "balance": "weights move no context",
+    "repeated rows": "no display is there twice",
+}
 _AUDIT_WORDS = {"pass": "passed", "warn": "warns", "fail": "FAILED", "not made": "not made"}
 
 
@@ -296,23 +306,22 @@ def _audit_line(audit: Audit) -> tuple[str, Text, str]:
 
 
 def _findings(result: Result) -> list[Any]:
-    """What the audit found wrong, and of the first what to do; of a check, which has no metrics, all of it."""
+    """A line a test of the audit, in full what it found wrong, or could not be made; in a check, all in full."""
     if result.audit is None:
         return []
-    check, found = not result.metrics, result.audit.findings
-    shown = [f for f in found if check or f.outcome in ("warn", "fail")]
-    first = next((f for outcome in ("fail", "warn") for f in found if f.outcome == outcome), None)
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     for no_wrap in (True, True, False):
         table.add_column(no_wrap=no_wrap)
-    for finding in shown:
-        words = Text(finding.meaning.removeprefix("not made: "), style="dim" if finding.outcome == "not made" else "")
+    for finding in result.audit.findings:
+        brief = bool(result.metrics) and finding.outcome == "pass"  # a check has no metrics
+        said = _MEANINGS.get(finding.name, "") if brief else finding.meaning.removeprefix("not made: ")
+        words = Text(said, style="dim" if brief or finding.outcome == "not made" else "")
         if finding.p_value is not None:
             words.append(f"; {p_value(finding.p_value)}")
-        if finding.remedy is not None and (check or finding is first):
+        if finding.remedy is not None:
             words.append(f". {finding.remedy}", style="dim")
         table.add_row(Text(finding.outcome, style=_AUDIT_STYLES[finding.outcome]), finding.name, words)
-    return [Text(), table] if shown else []
+    return [Text(), table]
 
 
 def p_value(p: float) -> str:

@@ -10,6 +10,13 @@ MOST_UNSUPPORTED = 0.10  # of the rewarded rows
 MOST_EMPTY = 0.01  # share of rows in strata without weight
 
 
+DETERMINISTIC = (
+    "the control is deterministic: every ranking shown had a probability of 1, so that no other was ever tried. Show"
+    " random rankings in a small share of displays, and log the scores and the probability of what was shown; foretest"
+    " plan says what a share would buy"
+)
+
+
 def are_few(effective_positives: float | None, predicted: float | None = None) -> bool:
     """Are there fewer effective positives than the usual intervals need? Those predicted from draws, where there are
     any, else (Σhr)²/Σ(hr)² of the log itself."""
@@ -20,6 +27,7 @@ def are_few(effective_positives: float | None, predicted: float | None = None) -
 def reasons_against(
     *, rows: int, units: int, positives: int, effective_positives: float | None, unsupported: int, rewarded: int,
     strata: list[Stratum], predicted: float | None = None, betting: str | None = None, remedy: str = "",
+    deterministic: bool = False,
 ) -> tuple[bool, list[str]]:  # fmt: skip
     """Can the evidence carry an interval? And what a reader must know either way.
 
@@ -32,6 +40,9 @@ def reasons_against(
     if positives == 0:
         return False, ["no row has a reward"]
     enough = True
+    if deterministic:
+        enough = False
+        reasons.append(DETERMINISTIC)
     if units < FEWEST_UNITS:
         enough = False
         reasons.append(f"only {units} unit{'s' if units != 1 else ''}: an interval needs at least {FEWEST_UNITS}")

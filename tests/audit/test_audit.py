@@ -298,13 +298,20 @@ def test_the_document_is_valid_and_says_all(right: dict[str, Any]) -> None:
 
 
 def test_the_terminal_is_calm_when_all_is_well(right: dict[str, Any]) -> None:
-    good = render(build().run(with_ids(right)))
+    """A line a test with its p-value; of what failed, what was found and what to do."""
+    result = build().run(with_ids(right))
+    assert result.audit is not None
+    good = render(result)
     [line] = [line for line in good.splitlines() if "audit" in line]
     assert line.split()[:3] == ["propensity", "audit", "passed"]
-    assert "log-likelihood" not in good
+    for finding in result.audit.findings:
+        [line] = [line for line in good.splitlines() if f"  {finding.name} " in line]
+        assert line.startswith("pass")
+        assert ("; p = " in line) == (finding.p_value is not None)
     bad = render(build(WRONG, ids=False).run(as_table(right)))
     assert "FAILED" in bad
     assert "perhaps too high" in " ".join(bad.split())
+    assert "Look for rules after the ranking" in " ".join(bad.split())
     checked = render(build(WRONG, ids=False).check(as_table(right)))
     for name in TESTS:
         assert name in checked

@@ -9,22 +9,23 @@ import pytest
 from scipy import stats
 
 from foretest.audit.context import Feature
-from foretest.audit.moments import balance, capped_moment, exchangeable, two_sided_skewed
+from foretest.audit.moments import balance, capped_moment, exchangeable, two_sided
 
 
 def test_moments_over_all_ways_to_have_been_shown() -> None:
-    """5 displays of 3 weights: the mean of z is 0, of z² 1, of z³ the skewness, exactly."""
+    """5 displays of 3 weights: the mean of z is 0, of z² 1, of z³ the skewness, of z⁴ − 3 the kurtosis, exactly."""
     rng = np.random.default_rng(1)
     weights, factors = rng.exponential(size=(5, 3)) ** 2, rng.normal(size=(5, 2))
     z = []
     for shown in product(range(3), repeat=5):
         order = np.array([[s, *(o for o in range(3) if o != s)] for s in shown])
         turned = np.take_along_axis(weights, order, axis=1)
-        found, skewness = exchangeable(turned[:, 0], turned[:, 1:], factors)
-        z.append(found)
+        found = exchangeable(turned[:, 0], turned[:, 1:], factors)
+        z.append(found.z)
     np.testing.assert_allclose(np.mean(z, axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(np.mean(np.square(z), axis=0), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(np.mean(np.power(z, 3), axis=0), skewness, rtol=1e-9)
+    np.testing.assert_allclose(np.mean(np.power(z, 3), axis=0), found.skewness, rtol=1e-9)
+    np.testing.assert_allclose(np.mean(np.power(z, 4), axis=0) - 3.0, found.kurtosis, rtol=1e-9)
 
 
 @pytest.mark.parametrize("skewness", [-2.0, -0.3, 0.01, 0.7, 3.0])
@@ -32,7 +33,19 @@ def test_moments_over_all_ways_to_have_been_shown() -> None:
 def test_the_tail_is_that_of_pearsons_third_type(z: float, skewness: float) -> None:
     theirs = stats.pearson3(skewness)
     expected = min(1.0, 2.0 * min(theirs.cdf(z), theirs.sf(z)))
-    assert two_sided_skewed(z, skewness) == pytest.approx(expected, rel=1e-6, abs=1e-300)
+    assert two_sided(z, skewness, 0.0) == pytest.approx(max(expected, 2.0 * stats.norm.sf(abs(z))), rel=1e-6)
+
+
+def test_a_small_z_is_never_unlikely() -> None:
+    """A very skewed gamma distribution ends at −2/skewness; the sum does not."""
+    assert two_sided(-0.98, 2.33, 5.5) > 0.1
+
+
+@pytest.mark.parametrize("kurtosis", [0.01, 1.0, 6.0])
+def test_the_tail_has_the_kurtosis_of_students_t(kurtosis: float) -> None:
+    theirs = stats.t(4.0 + 6.0 / kurtosis)
+    assert theirs.stats("k") == pytest.approx(kurtosis)
+    assert two_sided(3.5, 0.0, kurtosis) == pytest.approx(2.0 * theirs.sf(3.5 * theirs.std()), rel=1e-9)
 
 
 def test_equal_weights_say_nothing() -> None:

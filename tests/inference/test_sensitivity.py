@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from copy import copy
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -355,6 +356,13 @@ def test_breakdown_does_not_see_the_unit_of_rewards(scale: float) -> None:
     d, t = 1.0 + rng.normal(size=200), 3.0 * rng.random(200)
     expected = terms(d.tolist(), t.tolist()).breakdown(1, 0.9)
     assert terms((scale * d).tolist(), (scale * t).tolist()).breakdown(1, 0.9) == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_slice_without_a_reward_says_nothing() -> None:
+    some = np.array([0.0, 0.2, 0.1])
+    bare = Terms(np.ones(3), some, some, np.zeros(3), some, 3)
+    assert np.isnan(bare.slice_gamma(0.9)[0])
+    assert np.isfinite(replace(bare, sliced=some).slice_gamma(0.9)[0])
 
 
 def test_robustness_says_whether_the_band_agrees() -> None:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from foretest.background import busy
-from foretest.cli import demo, history, offline, online, paper, saved, simulate  # noqa: F401  they register themselves
+from foretest.cli import demo, history, offline, online, paper, planning, saved, simulate  # noqa: F401  they register themselves
 from foretest.cli.application import app
 from foretest.errors import BadInput
 

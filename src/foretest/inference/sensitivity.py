@@ -135,7 +135,8 @@ class Terms:
     def slice_gamma(self, level: float) -> tuple[float, Interval]:
         """Γ̂ = Σ (w̄_c − w̄_c') r / Σ (q_c − q_c')/q_c'·w̄_c' r, c' = c/3, and its delta interval, never below 0."""
         expected = float(self.expected.sum())
-        if not expected > 0.0:
+        # without a reward in the slice Γ̂ would be 0, with an error of 0
+        if not expected > 0.0 or not self.sliced.any():
             return float("nan"), Interval(float("nan"), float("nan"))
         found = float(self.sliced.sum()) / expected
         error = std_error((self.sliced - found * self.expected) / self.mean(self.expected), self.rows, self.units)

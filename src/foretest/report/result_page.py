@@ -13,6 +13,7 @@ from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.charts.weights import weights_chart
 from foretest.report.digits import level, num, pct
 from foretest.report.facts import offline_facts, online_facts, summary
+from foretest.report.many import in_order, leading, segments_part, treatments_part
 from foretest.report.method import methods, references, settings_text
 from foretest.report.origin import origin
 from foretest.report.page import Download, bounded, fill
@@ -40,11 +41,15 @@ def _page(
 ) -> str:
     online = "sample_ratio" in result.health
     shown, drawn = METRICS_SHOWN // part, max(1, METRICS_DRAWN // part)
-    name, metric = next(iter(result.metrics.items()))
+    answer = leading(result)
+    name, metric = next(iter(answer.metrics.items()))
     analysis = result.settings["analysis"]
     confidence = analysis["confidence_level"]
     facts = online_facts(result) if online else offline_facts(result)
     said = sentence(name, metric, confidence, online=online)
+    if result.treatments:
+        said = f"Of {len(result.treatments)} treatments {in_order(result)[0].name} ranks first. {said}"
+    treatments, segments = treatments_part(result, drawn), segments_part(result, drawn)
     parts = [] if online else _parts(result, document, truth, drawn, STRATA_SHOWN // part)
     weights = None if document["weights"] is None else chart_of(weights_chart(document["weights"]))
     context = {
@@ -56,8 +61,10 @@ def _page(
         "warning": _warning(result),
         "alarm": alarm(result),
         "audit": checklist(result),
-        "more": _more(result, online=online),
-        "remarks": _remarks(result, truth, online=online),
+        "more": _more(answer, online=online),
+        "remarks": _remarks(answer, truth, online=online),
+        "treatments": treatments,
+        "segments": segments,
         "guide": guide(online=online),
         "facts": facts,
         "facts_summary": summary(facts),
@@ -81,6 +88,7 @@ def _page(
     kind = "online A/B test" if online else "offline A/B test"
     cap = bool(weights) or any(p["cap"] for p in parts)
     places = _places(online, result.audit is not None, cap, any(p["strata"] for p in parts))
+    places = [("treatments", "Treatments")] * bool(treatments) + places + [("segments", "Segments")] * bool(segments)
     return fill("result.html", kind, f"{said} – Foretest", places, context, files, part=part)
 
 

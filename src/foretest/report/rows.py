@@ -9,6 +9,7 @@ from foretest.report.bars import Bar, Span, bars
 from foretest.report.blocks import chart_of
 from foretest.report.charts.strata import strata_chart
 from foretest.report.digits import aligned, chance, count, num, pct
+from foretest.report.many import role_words
 from foretest.report.words import ESTIMATORS
 from foretest.result import Estimate, Metric, Result
 
@@ -43,7 +44,7 @@ def metric_rows(result: Result) -> list[dict[str, Any]]:
     relatives = bars([relative(e) for e in estimates])
     absolutes = [bars([absolute(e)._replace(sound=True)])[0] for e in estimates]
     return [
-        {"name": name, "control": num(m.control.value), "control_value": m.control.value,
+        {"name": name, "role": role_words(m), "control": num(m.control.value), "control_value": m.control.value,
          **estimate_cells(e, rel_bar, abs_bar)}
         for (name, m), e, rel_bar, abs_bar in zip(shown, estimates, relatives, absolutes, strict=True)
     ]  # fmt: skip

@@ -113,3 +113,21 @@ def test_strata_beyond_thirty_are_left_to_the_table() -> None:
     assert "s0: 0.5000 (100\N{NO-BREAK SPACE}% of rows)." in spec["description"]
     assert "s0" in vl_convert.vegalite_to_svg(spec)
     assert json.dumps(spec)
+
+
+def test_the_sensitivity_band_is_drawn_around_its_interval() -> None:
+    """In per cent of the control, treatment − effect = 0.02; the axis reaches to the headline's ends."""
+    limits = {"ci_lower": -0.001, "ci_upper": 0.004}
+    banded = replace(UP, sensitivity=limits)
+    far = replace(UP, sensitivity={"ci_lower": -1.0, "ci_upper": 1.0})
+    spec = forest_chart("title", [*ROWS[1:3], Row("far", far), Row("banded", banded, leads=True)], 0.9)
+    bands, lines = (layer for layer in layers(spec, "rule") if "x2" in layer["encoding"])
+    assert lines["mark"]["strokeWidth"] < bands["mark"]["strokeWidth"]
+    lowest, highest = lines["encoding"]["x"]["scale"]["domain"]
+    assert (lowest, highest) == (pytest.approx(-0.15 - 0.06 * 0.35), pytest.approx(0.20 + 0.06 * 0.35))
+    drawn = {row["label"]: (row["band_from"], row["band_to"]) for row in bands["data"]["values"]}
+    assert drawn["banded"] == (pytest.approx(-0.05), pytest.approx(0.2))
+    assert drawn["far"] == (lowest, highest)
+    assert set(drawn) == {"far", "banded"}
+    assert "positive, sensitivity band −5.0\N{NO-BREAK SPACE}% to +20.0\N{NO-BREAK SPACE}%." in spec["description"]
+    assert "<svg" in vl_convert.vegalite_to_svg(spec)
