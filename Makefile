@@ -9,7 +9,7 @@ demo: $(VENV)/.ready
 	$(BIN)/foretest demo
 
 test: $(VENV)/.ready-dev lint browser java
-	$(BIN)/python -m pytest -rs
+	$(BIN)/python -m pytest -rs -n auto --dist loadfile
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
