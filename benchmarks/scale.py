@@ -265,7 +265,7 @@ def growth(folder: Path, settings: Path) -> str:
         each = beyond([str(log)]) / rows * 1e6
         by_shape.append((items, slots, each))
         lines.append(f"| {items} | {slots} | {each:.2f} | {each / (items + slots) * 1e3:.0f} |")
-    (DOCS / "figures" / "growth.svg").write_text(_picture(by_rows, by_shape), encoding="utf-8")
+    (DOCS / "growth.svg").write_text(_picture(by_rows, by_shape), encoding="utf-8")
     return "\n".join(lines)
 
 
