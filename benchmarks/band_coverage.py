@@ -131,8 +131,8 @@ def report(found: list[dict[str, Any]], seeds: tuple[int, ...], seconds: float |
         f"Over all tests the unsupported part was worth {1.0 + gap.sum() / t.sum():.2f} times the supported part"
         f" (Σ (truth − estimate) / Σ t, plus 1); the slice test says {np.average(slices[told], weights=t[told]):.2f} on"
         f" average, weighted by t, with a standard deviation of {slices[told].std(ddof=1):.2f} between tests. Of"
-        f" {len(called)} verdicts other than neutral {len(called) - len(some)} hold at any Γ; the Γ* of the others has quartiles"
-        f" {', '.join(f'{q:.2f}' for q in np.quantile(some, [0.25, 0.5, 0.75]))}.",
+        f" {len(called)} verdicts other than neutral {len(called) - len(some)} hold at any Γ; the Γ* of the others has"
+        f" quartiles {', '.join(f'{q:.2f}' for q in np.quantile(some, [0.25, 0.5, 0.75]))}.",
         "",
         f"foretest {ft.__version__}, Python {platform.python_version()}, NumPy {np.__version__}."
         + ("" if seconds is None else f" {seconds:.0f} s of CPU time."),
