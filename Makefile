@@ -9,7 +9,7 @@ demo: $(VENV)/.ready
 	$(BIN)/foretest demo
 
 test: $(VENV)/.ready-dev lint browser java
-	$(BIN)/python -m pytest -rs
+	$(BIN)/python -m pytest -rs -n auto --dist loadfile
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
@@ -41,6 +41,7 @@ java:
 # the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md, lower-bounds.md and audit.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/trust_cost.py
 	$(BIN)/python benchmarks/history_time.py
 	$(BIN)/python benchmarks/history_agreement.py
 	$(BIN)/python benchmarks/online_coverage.py

@@ -121,17 +121,18 @@ def report(found: list[dict[str, Any]], seeds: tuple[int, ...], seconds: float |
         lines.append(row(f"**{title}** (default)" if (low, high) == DEFAULT else title, found, limits))
     t = np.array([(test["bands"][-1]["effect_size_upper"] - test["estimate"]) / (GAMMAS[-1][1] - 1) for test in found])
     gap = np.array([test["uplift"] - test["estimate"] for test in found])
-    slices = np.array([test["slice"] for test in found])
+    slices = np.array([test["slice"] for test in found], np.float64)
+    told = np.isfinite(slices)  # others have no reward in the slice
     stars = [(test["verdict"], test["bands"][0]["breakdown_gamma"]) for test in found]
     called = [star for verdict, star in stars if verdict in ("positive", "negative")]
     some = sorted(star for star in called if star is not None)
     lines += [
         "",
         f"Over all tests the unsupported part was worth {1.0 + gap.sum() / t.sum():.2f} times the supported part"
-        f" (Σ (truth − estimate) / Σ t, plus 1); the slice test says {np.average(slices, weights=t):.2f} on average,"
-        f" weighted by t, with a standard deviation of {slices.std(ddof=1):.2f} between tests. Of {len(called)}"
-        f" verdicts other than neutral {len(called) - len(some)} hold at any Γ; the Γ* of the others has quartiles"
-        f" {', '.join(f'{q:.2f}' for q in np.quantile(some, [0.25, 0.5, 0.75]))}.",
+        f" (Σ (truth − estimate) / Σ t, plus 1); the slice test says {np.average(slices[told], weights=t[told]):.2f} on"
+        f" average, weighted by t, with a standard deviation of {slices[told].std(ddof=1):.2f} between tests. Of"
+        f" {len(called)} verdicts other than neutral {len(called) - len(some)} hold at any Γ; the Γ* of the others has"
+        f" quartiles {', '.join(f'{q:.2f}' for q in np.quantile(some, [0.25, 0.5, 0.75]))}.",
         "",
         f"foretest {ft.__version__}, Python {platform.python_version()}, NumPy {np.__version__}."
         + ("" if seconds is None else f" {seconds:.0f} s of CPU time."),

@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 from speed import SETTINGS, K, command, write_log
 
 import foretest as ft
-from foretest.agreement import DECISIONS, Pairs, ci_size, correlation, fnr, precision
-from foretest.simulate import WORLDS, draw_test, simulate_log
+from foretest.agreement import DECISIONS, Pairs, ci_size, correlation, coverage, fnr, precision, rmse
+from foretest.simulate import WORLDS, draw_test, simulate_log, true_values
 
 SLOTS = ["iips", "rips", "slot-ncis-adaptive"]
 SHOWN = ["cis", "point-ncis-adaptive", "slot-ncis-adaptive"]
@@ -77,7 +77,7 @@ def cost(rows: int, repeats: int) -> str:
 
 
 def history(seed: int, tests: int, rows: int) -> dict[str, dict[str, float]]:
-    """Correlation, decisions and interval size of one history."""
+    """Of one history: correlation with online, decisions, interval size; distance from the truth and its coverage."""
     world = WORLDS["paper"]
     offline = ft.OfflineTest(
         log=LOG, control=ft.PlackettLuce(scores="control_scores"), treatment=ft.PlackettLuce(scores="treatment_scores"),
@@ -93,6 +93,7 @@ def history(seed: int, tests: int, rows: int) -> dict[str, dict[str, float]]:
         ]
         estimates = offline.run(arms[0]).metrics["click"].estimates
         real = online.run(*arms).metrics["click"].estimates["online"]
+        truth = true_values(world, test.change, test.seed, displays=8192, draws=1)["click"].rel_uplift
         width = estimates["cis"].rel_effect_size_ci_upper - estimates["cis"].rel_effect_size_ci_lower
         for key, e in estimates.items():
             found[key].append(
@@ -104,14 +105,15 @@ def history(seed: int, tests: int, rows: int) -> dict[str, dict[str, float]]:
                     DECISIONS[e.verdict],
                     DECISIONS[real.verdict],
                     width,
+                    truth,
                 )
             )
     table = {}
     for key, rows_of in found.items():
-        x, y, lower, upper, off, on, width = np.array(rows_of, dtype=float).T
+        x, y, lower, upper, off, on, width, truth = np.array(rows_of, dtype=float).T
         nothing = np.zeros(len(x))
-        pairs = Pairs(x, y, nothing, nothing, nothing, lower, upper, off.astype(int), on.astype(int), width, nothing)
-        table[key] = {f.__name__: f(pairs) for f in (correlation, precision, fnr, ci_size)}
+        pairs = Pairs(x, y, nothing, nothing, nothing, lower, upper, off.astype(int), on.astype(int), width, truth)
+        table[key] = {f.__name__: f(pairs) for f in (correlation, precision, fnr, ci_size, rmse, coverage)}
     return table
 
 

@@ -319,9 +319,7 @@ def test_demo(foretest_command: Command) -> None:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
-COMMAND_NAMES = (
-    "Available commands: simulate, demo, history, run, check, online, paper, aggregate, ... See foretest --help."
-)
+COMMAND_NAMES = "Available commands: simulate, demo, history, run, check, online, paper, plan, ... See foretest --help."
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
     (
@@ -342,12 +340,12 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
     " See foretest run --help.",
     (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown verdict. Did you mean 'negative'? Known: negative,"
-    " neutral, insufficient, audit.",
+    " neutral, insufficient, audit, guardrail.",
     (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown verdict. Known: negative, neutral, insufficient,"
-    " audit.",
+    " audit, guardrail.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
-    " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive.",
+    " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive.",
     (*RUN, "--draws", "0"): "on the command line: draws = 0: expected a whole number of at least 2.",
     (*RUN, "-o", "up.parquet"): "up.parquet: is a file, expected a folder for the output. Give -o another name.",
     ("demo", "-o", "test.toml"): "test.toml: is a file, expected a folder for the output. Give -o another name.",

@@ -369,3 +369,23 @@ def test_fail_on_looks_at_every_treatment(
     assert "1.  good" in capsys.readouterr().out
     with pytest.raises(ft.BadInput, match="a test of a history has one"):
         _outcome(Entry("x", path, path, settings), {}, None, None)
+
+
+def test_calibrated_estimates_are_left_as_they_are() -> None:
+    """They stand beside the plain ones, with an error that is not of this log alone."""
+    test = several(estimators=["point-ncis-adaptive"])
+    aggregates, _, _ = test.aggregate(table())
+    each = each_treatment(aggregates)
+    counts = resample_counts(1024, 50, 0)
+    alone = {
+        name: _metrics(held, held.plan.estimators, counts, {}, audit(held), None)[0] for name, held in each.items()
+    }
+    for metrics in alone.values():
+        for name, metric in metrics.items():
+            plain = metric.estimates["point-ncis-adaptive"]
+            more = {**metric.estimates, "point-ncis-calibrated": plain}
+            metrics[name] = dataclasses.replace(metric, estimates=more, headline="point-ncis-adaptive")
+    for name, metrics in compare(each, alone, counts, {}).items():
+        for metric, found in metrics.items():
+            assert found.estimates["point-ncis-calibrated"] is alone[name][metric].estimates["point-ncis-adaptive"]
+            assert found.estimates["point-ncis-adaptive"].adjusted is not None

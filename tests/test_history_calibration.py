@@ -18,6 +18,7 @@ from foretest.cli import main
 from foretest.estimators import AdaptivePointNCIS
 from foretest.history import run_history
 from foretest.offline import OfflineTest
+from foretest.simulate import WORLDS, write_history
 from tests.test_calibration import plain_fit
 from tests.test_history import write
 
@@ -187,3 +188,21 @@ def test_an_estimators_own_bound_is_the_calibrations(tmp_path: Path) -> None:
     agreement = run_history(write(tmp_path, 2), analysis=own)
     assert agreement.calibration is not None
     assert agreement.calibration.metrics["click"][LABEL].weight_bound == 2.5
+
+
+def test_estimators_by_slot_have_a_fit_of_their_own(tmp_path: Path) -> None:
+    write_history(tmp_path, WORLDS["paper"], tests=3, rows=2000, seed=2)
+    both = {"estimators": [LABEL, "slot-ncis-adaptive"], "n_resamples": 100}
+    agreement = run_history(tmp_path / "manifest.toml", analysis=both)
+    document = agreement.to_dict()
+    assert {CALIBRATED, "slot-ncis-calibrated"} < set(document["table"])
+    found = document["calibration"]["slot-ncis-adaptive"]
+    assert found["estimator"] == "slot-ncis-calibrated"
+    assert found["gamma"] != document["calibration"][LABEL]["gamma"]
+    for test in document["tests"]:
+        plain, moved = (test["offline"][name] for name in ("slot-ncis-adaptive", "slot-ncis-calibrated"))
+        t = test["unsupported"]["slot-ncis-adaptive"]["unsupported"]
+        assert 0.0 < t < 1.0
+        gamma = moved["calibration"]["gamma"]
+        assert moved["rel_effect_size"] == pytest.approx(plain["rel_effect_size"] + (gamma - 1.0) * t)
+    assert "slot-ncis-calibrated" in agreement.to_html()

@@ -647,7 +647,7 @@ def test_only_some_logs_given(command: Command) -> None:
          "[online] split = [0.5, 0.6]: expected two shares that sum to 1, as in [0.5, 0.5]."),
         (SETTINGS + "[online]\nshare = 1\n", "[online] has an unknown key 'share'. Known: split."),
         (SETTINGS + "[offline]\n", "the settings file has an unknown key 'offline'. Did you mean 'online'?"
-                                   " Known: log, control, treatment, analysis, online."),
+                                   " Known: log, control, treatment, metrics, analysis, online."),
         ("", "the table [log] is missing: it names the columns of the log, as in rewards = [\"click\"]."),
     ],
 )  # fmt: skip

@@ -37,6 +37,17 @@ def test_the_smallest_error_wins_and_noise_is_taken_out() -> None:
     assert sentence(same) == "ncis came closest to online, with an error of 3.0 points over 4 tests."
 
 
+def test_what_is_not_used_is_judged_and_not_recommended() -> None:
+    given = parts({"a": [0.2, 0.1], "a-calibrated": [0.1, 0.1]}, [0.1, 0.1])
+    told = recommend(given, "a", ["a-calibrated"])
+    assert told is not None
+    assert told["estimator"] == "a"
+    assert told["estimators"]["a-calibrated"]["rmse"] == 0.0
+    free = recommend(given, "a")
+    assert free is not None
+    assert free["estimator"] == "a-calibrated"
+
+
 def test_a_lead_by_one_test_may_be_chance() -> None:
     told = recommend(parts({"cis": [0.5, 0.1, 0.1], "ncis": [0.1, 0.11, 0.11]}, [0.1, 0.1, 0.1]), "cis")
     assert told is not None

@@ -88,7 +88,8 @@ class Agreement:
         """Which estimator, and which bound on its weights, came closest to online."""
         parts = [test["metrics"][metric] for test in self.tests if metric in test["metrics"]]
         headline = next((key for key in HEADLINES if key in self.tables.get(metric or "", {})), None)
-        return recommend(parts, headline)
+        fits = self.calibration_details.get(metric or "", {}).values()
+        return recommend(parts, headline, [fit["estimator"] for fit in fits if not fit["used"]])
 
     @property
     def failed_audits(self) -> list[str]:

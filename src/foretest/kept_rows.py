@@ -64,9 +64,12 @@ class KeptRows:
         if len(self.parts) > 1 or len(self) > self.limit or not self._sorted():
             # a feature that is text in one log and a number in another is no column of both
             names = [name for name in self.parts[0] if all(name in part for part in self.parts)]
-            table = {name: np.concatenate([part[name] for part in self.parts]) for name in names}
-            rank = self._in_order(table)[: self.limit]
-            self.parts = [{name: column[rank] for name, column in table.items()}]
+            order = [name for name in self.order if name in names]
+            rank = self._in_order({name: np.concatenate([part[name] for part in self.parts]) for name in order})
+            rank = rank[: self.limit]
+            # column after column, each let go once it is joined: no second copy of all is held
+            parts, self.parts = [dict(part) for part in self.parts], []
+            self.parts = [{name: np.concatenate([part.pop(name) for part in parts])[rank] for name in names}]
             if self.displays:
                 self.displays = [Displays.concatenate(self.displays).take(rank)]
         return self.parts[0]

@@ -232,7 +232,8 @@ class OfflineTest:
             return merge_saved(saved, self.settings)
         plan, notes = lineup(self.settings)
         if plan.slot_bounds is not None:
-            notes += counted_notes(plan.normaliser)
+            each = (plan, *plan.further.values())
+            notes += dict.fromkeys(note for p in each for note in counted_notes(p.normaliser))
         reader = offline_reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)

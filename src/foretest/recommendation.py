@@ -14,19 +14,22 @@ from foretest.result import finite
 CLEAR = 2.0
 
 
-def recommend(parts: Sequence[Mapping[str, Any]], headline: str | None = None) -> dict[str, Any] | None:
+def recommend(
+    parts: Sequence[Mapping[str, Any]], headline: str | None = None, unused: Sequence[str] = ()
+) -> dict[str, Any] | None:
     """From the tests of one metric, those in which all estimators have a number.
 
     `rmse` is that of the offline against the online uplift, `error` what is left of it without the noise of online:
     mean[(x − y)² − se_y² + 2 cov], as both share the control's log. Calibrated estimates are those left one out; the
-    others fit nothing. `lead` says how the best compares with the headline: the mean difference of squares, test by
-    test, and its standard error.
+    others fit nothing. The best is clearly so where it leads the headline by two standard errors, test by test. Those
+    `unused`, calibrated by a fit that is not used, are judged and not recommended.
     """
     found = _estimators(parts)
     if found is None:
         return None
     labels, squares, corrected = found
-    best = labels[int(np.argmin(corrected.mean(axis=1)))]
+    best = min((label for label in labels if label not in unused),
+               key=lambda label: float(corrected[labels.index(label)].mean()))  # fmt: skip
     errors = {label: _errors(squares[i], corrected[i]) for i, label in enumerate(labels)}
     current = headline if headline in labels else best
     gain = corrected[labels.index(current)] - corrected[labels.index(best)]

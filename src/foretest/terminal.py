@@ -29,6 +29,8 @@ def percent(value: float | None, *, sign: bool = False) -> str:
     if value is None:
         return "-"
     size = abs(value) * 100.0
+    if size < 1e-7:  # rounding, not an uplift
+        value = size = 0.0
     digits = 0 if size >= 100 else 1 if size >= 1 or size == 0 else 2 if size >= 0.01 else 3
     return f"{value * 100.0:{'+' if sign else ''},.{digits}f} %"
 
@@ -437,4 +439,5 @@ def _reasons(estimates: dict[str, Estimate]) -> list[Text]:
     for label, estimate in estimates.items():
         for reason in estimate.reasons:
             shared.setdefault(reason, []).append(label)
-    return [Text(f"  {', '.join(labels)}: {reason}", style="dim") for reason, labels in shared.items()]
+    said = (f"{', '.join(labels)}: {reason}" for reason, labels in shared.items())
+    return [Text(f"  {line}", style="dim") for sentence in said for line in wrap(sentence, 78)]

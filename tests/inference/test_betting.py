@@ -199,11 +199,11 @@ def test_rewards_in_other_units() -> None:
 
 @pytest.mark.parametrize("unit", ["user", None])
 def test_of_too_many_rewarded_rows_the_first_are_bet_on(unit: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half the rewarded rows say less: over ten logs their limits are wider in the mean, if not in each (with many
+    """Half the rewarded rows say less: over five logs their limits are wider in the mean, if not in each (with many
     rewards the best moment of the bets narrows them again); the estimate itself is that of all rows."""
     key, ratios = "point-ncis-adaptive", []
     test = build_test([key], interval="betting", r_max=1.0, unit=unit)
-    for seed in range(10):
+    for seed in range(5):
         log = SmallLog(rows=3000, units=3000, seed=seed)
         whole = test.run(log.table()).metrics["click"].estimates[key]
         with monkeypatch.context() as patch:
