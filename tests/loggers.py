@@ -95,7 +95,7 @@ def build(
 ) -> ft.OfflineTest:
     """An offline test of such a log."""
     columns = analysis.pop("columns", {})
-    settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", **analysis}
+    settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", "buckets": 64, **analysis}
     return ft.OfflineTest(
         log=ft.LogColumns(
             rewards=["click"], unit="user", ranking="ranking", id="id", date=date, logger="policy", **columns

@@ -18,7 +18,7 @@ TABLES = {
     "log": {"rewards": ["click"], "ranking": "ranking", "unit": "user", "logger": "policy", "date": "day"},
     "control": [{"name": name, "policy": "plackett-luce", "scores": f"{name}_scores"} for name in NAMES],
     "treatment": {"policy": "plackett-luce", "scores": "treatment_scores"},
-    "analysis": {"baseline": "new", "estimators": ["cis"], "cap": 2.0, "n_resamples": 20},
+    "analysis": {"baseline": "new", "estimators": ["cis"], "cap": 2.0, "n_resamples": 20, "buckets": 64},
 }
 
 
