@@ -123,7 +123,8 @@ def test_one_logger_by_name_is_a_plain_control():
     shared = {"ranking": "ranking", "unit": "user", "id": "id"}
     plain = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], **shared), control=ft.PlackettLuce(scores="new_scores"),
-        treatment=ft.PlackettLuce(scores="treatment_scores"), estimators=["cis", "point-ncis"], cap=2.0, buckets=64, n_resamples=50,
+        treatment=ft.PlackettLuce(scores="treatment_scores"), estimators=["cis", "point-ncis"], cap=2.0, buckets=64,
+        n_resamples=50,
     )  # fmt: skip
     named = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], logger="policy", **shared), baseline="new",

@@ -34,7 +34,7 @@ DEFAULTS = {
     "gamma": (1.15, 1.3),
     "decide_on": "interval",
     "r_max": None,
-    "ignore_audit": False,
+    "ignore_audit": False, "baseline": None,
 }
 
 
