@@ -34,7 +34,8 @@ DEFAULTS = {
     "gamma": (1.15, 1.3),
     "decide_on": "interval",
     "r_max": None,
-    "ignore_audit": False, "baseline": None,
+    "ignore_audit": False,
+    "baseline": None,
 }
 
 
@@ -44,7 +45,7 @@ def test_defaults() -> None:
     columns = LogColumns(rewards=["click"])
     assert dataclasses.asdict(columns) == {
         "rewards": ("click",), "unit": None, "ranking": None, "candidates": None, "id": None, "date": None,
-        "features": (), "slot_rewards": None, "segments": (),
+        "features": (), "slot_rewards": None, "segments": (), "logger": None,
     }  # fmt: skip
 
 
