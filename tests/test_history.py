@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from foretest import history as module
-from foretest.aggregates import BUCKET_SALT
 from foretest.errors import BadInput
 from foretest.estimators import NCIS
 from foretest.history import run_history
@@ -21,6 +20,7 @@ from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
 from foretest.offline import OfflineTest
 from foretest.online import OnlineTest, control_counts, treatment_counts
+from foretest.plan import BUCKET_SALT
 from foretest.simulate import WORLDS, write_history
 from tests.support import SmallLog
 

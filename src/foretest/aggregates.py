@@ -5,42 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from foretest.displays import Floats
 from foretest.kept_rows import KeptRows
-from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
+from foretest.plan import Plan
 from foretest.scaled import ScaledSums, add_padded
 from foretest.segments import SegmentSums
 from foretest.strata import Strata
 from foretest.unit_counts import UnitCounts
 from foretest.weight_bins import WeightBins
 from foretest.weights import Weighting
-
-if TYPE_CHECKING:
-    from foretest.fold import Fold, fold
-
-__all__ = [
-    "BUCKET_SALT",
-    "MOST_REWARDED",
-    "SAMPLED_DISPLAYS",
-    "SAMPLE_DRAWS",
-    "Aggregates",
-    "Fold",
-    "Plan",
-    "fold",
-]
-
-
-def __getattr__(name: str) -> Any:
-    """`Fold` and `fold`, which make aggregates, are found here too."""
-    if name in ("Fold", "fold"):
-        from foretest import fold as module
-
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__} has no {name}")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ def spark() -> Any:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if (running := SparkSession.getActiveSession()) is not None:
+        running.stop()  # an example of the docs may have started one that tries each task once only
     session = (
         SparkSession.builder.master("local[2,3]")
         .appName("foretest tests")

@@ -15,6 +15,7 @@ from foretest.sources.files import LogFiles, Piece, changed
 from foretest.sources.paths import file_ends, refuse_missing
 
 _MAGIC = b"PAR1"  # both ends of a file
+_MOST_BYTES = 1 << 26  # of a batch: rows with a thousand candidates come in smaller ones
 
 
 class ParquetFiles(LogFiles["ParquetFile"]):
@@ -43,8 +44,10 @@ class ParquetFile:
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         pieces, row = [], 0
         for group in range(self.metadata.num_row_groups):
-            rows = self.metadata.row_group(group).num_rows
-            pieces.append(self._row_group(group, row, rows, columns, batch_rows))
+            found = self.metadata.row_group(group)
+            rows, size = found.num_rows, max(1, found.total_byte_size)
+            fit = max(256, rows * _MOST_BYTES // size)
+            pieces.append(self._row_group(group, row, rows, columns, min(batch_rows, fit)))
             row += rows
         return pieces
 
