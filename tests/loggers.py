@@ -95,12 +95,13 @@ def build(
 ) -> ft.OfflineTest:
     """An offline test of such a log."""
     columns = analysis.pop("columns", {})
+    control = analysis.pop("control", {name: ft.PlackettLuce(scores=f"{name}_scores") for name in NAMES})
     settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", "buckets": 64, **analysis}
     return ft.OfflineTest(
         log=ft.LogColumns(
             rewards=["click"], unit="user", ranking="ranking", id="id", date=date, logger="policy", **columns
         ),
-        control={name: ft.PlackettLuce(scores=f"{name}_scores") for name in NAMES},
+        control=control,
         treatment=treatment or ft.PlackettLuce(scores="treatment_scores"),
         estimators=estimators,
         baseline=baseline,

@@ -104,9 +104,30 @@ def test_a_logger_that_cannot_be_priced_on_the_others_rows():
     refused(match, build(["cis"]), LOG.table(older_scores=pa.array(scores, pa.list_(pa.float64()))))
 
 
-def test_what_is_left_out_is_refused(tmp_path):
-    with pytest.raises(ft.BadInput, match="cannot be packed yet"):
-        build(["cis"]).pack(LOG.table(), tmp_path / "packed")
+def numbers(result: ft.Result, key: str) -> list[float]:
+    found = result.metrics["click"].estimates[key]
+    fields = ("treatment", "effect_size", "std_error", "effect_size_ci_lower", "rel_effect_size_ci_upper")
+    return [getattr(found, name) for name in fields]
+
+
+def test_a_packed_log(tmp_path):
+    keys = ("cis", "point-ncis-adaptive")
+    test, table = build(keys, n_resamples=50), LOG.table()
+    test.pack(table, tmp_path / "packed")
+    whole, packed = test.run(table), test.run(tmp_path / "packed")
+    for key in keys:
+        assert numbers(packed, key) == pytest.approx(numbers(whole, key), abs=1e-10)
+    assert packed.log == whole.log
+    assert packed.metrics["click"].control == whole.metrics["click"].control
+    assert packed.notes == whole.notes
+    # of another cap health is estimated, from as many cells
+    other = build(keys, n_resamples=50, cap=1.5)
+    assert numbers(other.run(tmp_path / "packed"), "cis") == pytest.approx(numbers(other.run(table), "cis"), abs=1e-10)
+    # another baseline has other rewards of its own: all rows are read
+    told = build(keys, n_resamples=50, baseline="old")
+    found = told.run(tmp_path / "packed")
+    assert numbers(found, "cis") == pytest.approx(numbers(told.run(table), "cis"), abs=1e-10)
+    assert any("all rows were read" in note and "baseline" in note for note in found.notes)
 
 
 def test_saved_sums(tmp_path):
@@ -120,9 +141,38 @@ def test_saved_sums(tmp_path):
             assert one.effect_size_ci_lower == two.effect_size_ci_lower
             assert one.betting == two.betting
     assert read_aggregates(tmp_path / "all.parquet").rows == 300
-    test.save_aggregates(table.slice(0, 120), tmp_path / "some.parquet")
-    with pytest.raises(ft.BadInput, match="the loggers' shares of its own log"):
-        test.run([tmp_path / "all.parquet", tmp_path / "some.parquet"])
+
+
+def test_saved_days_add_up(tmp_path):
+    """Each day's shares belong to its own rows: files of different days are one log, whatever the shares of each."""
+    keys = ("ncis", "cis", "point-ncis-adaptive")
+    test, table = build(keys, n_resamples=50, r_max=1.0, interval="bernstein"), LOG.table()
+    days = [table.filter(pa.array(LOG.day == d)) for d in range(3)]
+    paths = [tmp_path / f"{d}.parquet" for d in range(3)]
+    for part, path in zip(days, paths, strict=True):
+        test.replace(estimators=list(keys), interval="bootstrap").save_aggregates(part, path)
+    for interval in ("bootstrap", "delta", "bernstein"):
+        asked = keys if interval != "bernstein" else keys[1:]
+        question = test.replace(estimators=list(asked), interval=interval)
+        whole, merged = question.run(table), question.run(paths)
+        for key in asked:
+            assert numbers(merged, key) == pytest.approx(numbers(whole, key), abs=1e-10)
+        assert merged.log == whole.log
+    # one file of them all
+    test = test.replace(estimators=list(keys), interval="bootstrap")
+    test.save_aggregates(paths, tmp_path / "all.parquet")
+    assert numbers(test.run(tmp_path / "all.parquet"), "cis") == pytest.approx(
+        numbers(test.run(table), "cis"), abs=1e-10
+    )
+
+
+def test_half_a_day_does_not_add_up(tmp_path):
+    for date, match in (("day", "both have rows of the day 2024-05-02"), (None, "name their days in .log. date")):
+        test, table = build(["cis"], n_resamples=20, date=date), LOG.table()
+        for name, part in (("a", table.slice(0, 150)), ("b", table.slice(150))):
+            test.save_aggregates(part, tmp_path / f"{name}.parquet")
+        with pytest.raises(ft.BadInput, match=match):
+            test.run([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
 
 @pytest.mark.parametrize("interval", ["bernstein", "betting"])

@@ -275,6 +275,8 @@ class Fold:
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep], "log_w": log_w[keep]}
         columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
         displays = rows.displays.take(keep)
+        if self.plan.loggers > 1:
+            columns["logger"] = displays[LOGGER]
         if rows.context is not None:
             context, displays = sampled_context(rows.context, keep, displays, self.plan.settings.log)
             columns |= context

@@ -7,6 +7,7 @@ logger showed little would be priced as if it had shown much, and the estimate w
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +18,7 @@ from foretest.background import in_background
 from foretest.days import days_of_rows
 from foretest.displays import Displays
 from foretest.engines.local import Progress, fold_in_threads
-from foretest.engines.spark import SparkFrame
+from foretest.engines.spark import SparkFrame, fold_in_tasks
 from foretest.errors import BadInput
 from foretest.log import Reader, Rows
 from foretest.logger_columns import logger_codes, shares_of
@@ -25,6 +26,7 @@ from foretest.policies.pooled import ALL, LOGGER, Pooled, Shares
 from foretest.sources import Chunk, Source
 
 MOST_DAYS = 10_000
+_CELLS = pa.schema([("day", pa.string()), ("logger", pa.int64()), ("rows", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -81,21 +83,33 @@ class _Counts:
     def __add__(self, other: _Counts) -> _Counts:
         return _Counts(self.rows + other.rows)
 
+    def to_batch(self) -> pa.RecordBatch:
+        """As rows, for a task to send them."""
+        cells = [{"day": day, "logger": code, "rows": n} for (day, code), n in self.rows.items()]
+        return pa.RecordBatch.from_pylist(cells, _CELLS)
+
+    @classmethod
+    def total(cls, batches: Sequence[pa.RecordBatch]) -> _Counts:
+        """Those of several tasks."""
+        found = cls()
+        for batch in batches:
+            for cell in batch.to_pylist():
+                found.rows[cell["day"], cell["logger"]] += cell["rows"]
+        return found
+
 
 def count_shares(
     source: Source, reader: Reader, *, threads: int | None = None, progress: Progress | None = None
 ) -> Shares:
     """The rows of each logger by day, from the log itself. A day without a row of the baseline is refused: nothing on
     it says what the baseline would have earned."""
-    if isinstance(source, SparkFrame):
-        raise BadInput(
-            "several loggers ([[control]] tables) are not yet folded by Spark: give the files to the local engine, or"
-            " a log of one control."
-        )
     control, log = reader.settings.control, reader.settings.log
     assert isinstance(control, Pooled)
     narrow = _ShareReader(reader.settings)
-    counts = in_background(lambda: fold_in_threads(source, narrow, _Counts, threads=threads, progress=progress))
+    if isinstance(source, SparkFrame):
+        counts = fold_in_tasks(source, narrow, _Counts, _Counts.to_batch, _Counts.total) or _Counts()
+    else:
+        counts = in_background(lambda: fold_in_threads(source, narrow, _Counts, threads=threads, progress=progress))
     found = shares_of(dict(counts.rows), len(control.names))
     lacking = np.flatnonzero(found.rows[:, control.names.index(control.baseline)] == 0)
     if len(lacking) and found.rows.sum():

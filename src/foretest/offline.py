@@ -212,13 +212,12 @@ class OfflineTest:
     def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
         for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
-        if isinstance(self.settings.control, Pooled):
-            raise BadInput("a log of several loggers ([[control]] tables) cannot be packed yet: run it as it is.")
         source = open_source(log)
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             settings = self.settings
-            if settings.analysis.cap == AUTO:
+            if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
                 plan = lineup(settings)[0]
+                Reader(settings).check(source)
                 if not source.repeatable:
                     source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
                 settings = self._settled(source, offline_reader(plan), plan, folder, None, progress)[1].settings
