@@ -9,7 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 import foretest as ft
-from tests.support import log_softmax_ranking
+from foretest.kernels.hashing import hash_integers
+from foretest.kernels.random import derive
+from foretest.plan import BUCKET_SALT
+from tests.support import SmallLog, log_softmax_ranking
 
 NAMES = ("new", "old", "older")
 
@@ -43,6 +46,7 @@ class ThreeLoggers:
         # what is earned depends on the day, as do the shares
         rate = 0.15 + 0.25 * (self.rankings[self.shown, 0] == 0) + 0.2 * self.day
         self.click = (g.random(rows) < rate).astype(float)
+        self.slot_share = np.eye(k)[np.random.default_rng(seed + 1).integers(0, k, rows)]  # one slot earned it
         self.by_day = np.array([[np.mean(self.logger[self.day == d] == j) for j in range(3)] for d in range(3)])
 
     def table(self, **extra: Any) -> pa.Table:
@@ -55,6 +59,7 @@ class ThreeLoggers:
             "stratum": self.stratum,
             "v": 0.2 + 0.2 * self.day,
             "ranking": pa.array(self.rankings[self.shown].tolist(), pa.list_(pa.int32())),
+            "slot_click": pa.array((self.slot_share * self.click[:, None]).tolist(), pa.list_(pa.float64())),
             **{f"{name}_scores": pa.array(s.tolist(), pa.list_(pa.float64())) for name, s in self.scores.items()},
             **extra,
         })  # fmt: skip
@@ -76,13 +81,37 @@ class ThreeLoggers:
             return np.minimum(w, cap)
         if key == "point-ncis":
             return np.minimum(w, cap) / np.minimum(t, cap * p).sum(axis=1)
+        c = self.own_caps(bound, mix)
+        return np.minimum(w, c) / np.minimum(t, c[:, None] * p).sum(axis=1)
+
+    def own_caps(self, bound: float, mix: np.ndarray) -> np.ndarray:
+        """c̃ of every row, by bisection."""
+        t, p = np.exp(self.log_all["treatment"]), np.exp(mix)
         low, high = np.full(self.rows, -60.0), np.full(self.rows, np.log(bound) + 1e-12)
         for _ in range(200):
             c = np.exp((low + high) / 2)
             fits = c <= bound * np.minimum(t, c[:, None] * p).sum(axis=1)
             low, high = np.where(fits, np.log(c), low), np.where(fits, high, np.log(c))
-        c = np.exp(low)
-        return np.minimum(w, c) / np.minimum(t, c[:, None] * p).sum(axis=1)
+        return np.exp(low)
+
+    def under_one(self, mix: np.ndarray) -> SmallLog:
+        """The same displays with the mixture for a control, for what `SmallLog` has in plain NumPy."""
+        log = SmallLog.__new__(SmallLog)
+        log.rows, log.k, log.m = self.rows, self.k, self.scores["treatment"].shape[1]
+        log.rankings, log.shown, log.shares = self.rankings, self.shown, {"click": self.slot_share}
+        log.log_p, log.log_t = mix, self.log_all["treatment"]
+        return log
+
+    def buckets(self, count: int) -> np.ndarray:
+        """The bucket of each row."""
+        return (derive(hash_integers(self.unit), BUCKET_SALT) % np.uint64(count)).astype(int)
+
+    def error(self, phi: np.ndarray, count: int) -> float:
+        """√(C/(C−1)·Σ_u [Σ_{i∈u} (φ_i − φ̄_k)]²)/n, by bucket."""
+        centred = phi - np.array([phi[self.logger == j].mean() for j in range(3)])[self.logger]
+        sums = np.bincount(self.buckets(count), weights=centred)
+        units = min(count, len(np.unique(self.unit)))
+        return float(np.sqrt(units / (units - 1) * (sums @ sums)) / self.rows)
 
     def baseline_weights(self, name: str, mix: np.ndarray) -> np.ndarray:
         """w_p of every row."""

@@ -175,34 +175,6 @@ def test_half_a_day_does_not_add_up(tmp_path):
             test.run([tmp_path / "a.parquet", tmp_path / "b.parquet"])
 
 
-@pytest.mark.parametrize("interval", ["bernstein", "betting"])
-def test_bounded_intervals_know_the_wider_range(interval):
-    found = build(["point-ncis-adaptive"], interval=interval, r_max=1.0).run(LOG.table())
-    estimate = found.metrics["click"].estimates["point-ncis-adaptive"]
-    assert estimate.effect_size_ci_lower < estimate.effect_size < estimate.effect_size_ci_upper
-    if interval == "bernstein":
-        # Maurer-Pontil with the row range [−r_max/min α_p, b r_max]
-        mix = LOG.mixture()
-        h, w_p = LOG.weights("point-ncis-adaptive", 2.0, 3.0, mix), LOG.baseline_weights("new", mix)
-        units, inverse = np.unique(LOG.unit, return_inverse=True)
-        count, terms = len(units), np.bincount(inverse, weights=(h - w_p) * LOG.click) * len(units) / LOG.rows
-        spread = (3.0 + 1.0 / LOG.by_day[:, 0].min()) * count * np.bincount(inverse).max() / LOG.rows
-        term = np.log(4.0 / 0.1)
-        half = np.sqrt(2 * terms.var(ddof=1) * term / count) + 7 * spread * term / (3 * (count - 1))
-        assert estimate.effect_size_ci_upper - estimate.effect_size == pytest.approx(half, rel=1e-6)
-
-
-def test_segments_are_logs_of_their_own():
-    table = LOG.table(country=["fr" if u % 2 else "de" for u in LOG.unit])
-    found = build(["cis"], interval="delta", columns={"segments": ["country"]}).run(table)
-    mix = LOG.mixture()
-    d = (LOG.weights("cis", 2.0, 3.0, mix) - LOG.baseline_weights("new", mix)) * LOG.click
-    by_value = {segment.value: segment.metrics["click"].estimates["cis"] for segment in found.segments}
-    for value, odd in (("fr", 1), ("de", 0)):
-        mine = LOG.unit % 2 == odd
-        assert by_value[value].effect_size == pytest.approx(d[mine].mean(), rel=1e-9)
-
-
 def test_the_online_test_of_the_same_settings_file(tmp_path):
     (tmp_path / "test.toml").write_text(
         '[log]\nrewards = ["click"]\nunit = "user"\nlogger = "policy"\n'

@@ -8,9 +8,6 @@ import pytest
 
 import foretest as ft
 from foretest.inference.bootstrap import resample_counts
-from foretest.kernels.hashing import hash_integers
-from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT
 from tests.loggers import ThreeLoggers, build
 
 KEYS = ("is", "nis", "cis", "ncis", "piece-ncis", "dr", "point-ncis", "point-ncis-adaptive")
@@ -35,14 +32,6 @@ def value_of(log: ThreeLoggers, key: str, h: np.ndarray) -> tuple[float, np.ndar
     return terms.mean(), terms - terms.mean()
 
 
-def stratified_error(phi: np.ndarray, log: ThreeLoggers) -> float:
-    """C/(C−1)·Σ_u [Σ_{i∈u} (φ_i − φ̄_k)]²/n²."""
-    centred = phi - np.array([phi[log.logger == j].mean() for j in range(3)])[log.logger]
-    sums = np.bincount(bucket_of(log, 128), weights=centred)
-    units = min(128, len(np.unique(log.unit)))
-    return float(np.sqrt(units / (units - 1) * (sums @ sums)) / log.rows)
-
-
 @pytest.fixture(scope="module", params=[(True, "new"), (True, "older"), (False, "old")])
 def run(request):
     by_day, baseline = request.param
@@ -61,15 +50,11 @@ def test_value_uplift_and_error(key, run):
     assert metric.control.value == pytest.approx(control, rel=1e-9)
     assert found.treatment == pytest.approx(value, rel=1e-7)
     assert found.effect_size == pytest.approx(value - control, rel=1e-6, abs=1e-9)
-    assert found.std_error == pytest.approx(stratified_error(psi - w_p * LOG.click, LOG), rel=1e-6)
-    assert metric.control.std_error == pytest.approx(stratified_error(w_p * LOG.click, LOG), rel=1e-6)
+    assert found.std_error == pytest.approx(LOG.error(psi - w_p * LOG.click, 128), rel=1e-6)
+    assert metric.control.std_error == pytest.approx(LOG.error(w_p * LOG.click, 128), rel=1e-6)
     relative = (psi - value / control * (w_p * LOG.click - control)) / control
     half = found.rel_effect_size_ci_upper - found.rel_effect_size
-    assert half == pytest.approx(1.6448536 * stratified_error(relative, LOG), rel=1e-5)
-
-
-def bucket_of(log: ThreeLoggers, buckets: int) -> np.ndarray:
-    return (derive(hash_integers(log.unit), BUCKET_SALT) % np.uint64(buckets)).astype(int)
+    assert half == pytest.approx(1.6448536 * LOG.error(relative, 128), rel=1e-5)
 
 
 def test_bootstrap_weighs_each_loggers_sums():
@@ -78,7 +63,7 @@ def test_bootstrap_weighs_each_loggers_sums():
     metric = test.run(LOG.table()).metrics["click"]
     mix = LOG.mixture()
     h, w_p, r = LOG.weights("cis", 2.0, 3.0, mix), LOG.baseline_weights("new", mix), LOG.click
-    bucket, counts = bucket_of(LOG, buckets), resample_counts(buckets, resamples, seed)
+    bucket, counts = LOG.buckets(buckets), resample_counts(buckets, resamples, seed)
     uplifts = {"ncis": [], "cis": []}
     for count in counts:
         times = count[bucket]  # copies of each row

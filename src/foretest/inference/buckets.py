@@ -36,6 +36,7 @@ class BucketSums:
     arrays: dict[str, Floats]
     unit: float
     loggers: int = 1
+    fixed: float = 1.0  # how far each logger's number of rows is fixed: less in a part of a log
 
     @property
     def rows(self) -> float:
@@ -68,7 +69,7 @@ class BucketSums:
         complex step makes it exact to rounding (Squire and Trapp 1998).
         """
         found = np.asarray(np.imag(statistic(self.directions()))) / _STEP * self.rows
-        return by_unit(found, self.arrays["rows"], self.loggers)
+        return by_unit(found, self.arrays["rows"], self.loggers, self.fixed)
 
     def _sums(self, arrays: dict[str, npt.NDArray[Any]]) -> Sums:
         return Sums(**arrays, unit=self.unit)
