@@ -27,6 +27,7 @@ from foretest.kernels.random import uniforms
 from foretest.policies import PlackettLuce
 
 CHEAP_RANKINGS = 12_000
+_PRICED = 1 << 16  # rankings that are priced at a time
 # for means over many displays: enumerate as many rankings as a few draws would cost, else draw a few
 FEW_RANKINGS = 1_000
 FEW_DRAWS = 32
@@ -375,10 +376,8 @@ class Normaliser:
                 1.0 / self.treatment.temperature, 1.0 / self.control.temperature, most, cap, zero, bound,
             )  # fmt: skip
         answers = np.empty((4, len(displays)))
-        for i in range(len(displays)):
-            rankings = np.array(list(permutations(range(displays.eligible[i]), int(displays.slots[i]))), np.int32)
-            part = displays.take(np.full(len(rankings), i))
-            answers[:, i] = self._over(part, Ragged.of(rankings), cap, zero, bound)
+        for i, alpha, beta in self._all_masses(displays):
+            answers[:, i] = _solve(alpha, beta, cap, zero, bound)
         return answers[0], answers[1], answers[2], answers[3]
 
     def _deterministic(
@@ -393,13 +392,6 @@ class Normaliser:
             answers[:, i] = _solve(np.array([1.0, 0.0]), np.array([p[i], 1.0 - p[i]]), cap, zero, bound)
         return answers[0], answers[1], answers[2], answers[3]
 
-    def _over(
-        self, displays: Displays, rankings: Ragged, cap: float, zero: bool, bound: float
-    ) -> tuple[float, float, float, float]:
-        alpha = np.exp(self.treatment.log_prob(displays, rankings))
-        beta = np.exp(self.control.log_prob(displays, rankings))
-        return _solve(alpha, beta, cap, zero, bound)
-
     def _path_exactly(
         self, displays: Displays, log_w: Floats, most: Floats, caps: Floats, bounds: Floats
     ) -> tuple[Floats, Floats]:
@@ -411,24 +403,32 @@ class Normaliser:
                 t.values, t.starts, p.values, p.starts, t.lengths, displays.slots, 1.0 / self.treatment.temperature,
                 1.0 / self.control.temperature, rankings, log_w, most, caps, bounds,
             )  # fmt: skip
-        found = [
-            path_kernel.path_of_rankings(*masses, log_w[i], caps, bounds)
-            for i, masses in enumerate(self._all_masses(displays))
-        ]
-        return np.stack([pair[0] for pair in found]), np.stack([pair[1] for pair in found])
+        along_cap, along_bound = np.empty((len(displays), len(caps))), np.empty((len(displays), len(bounds)))
+        for i, alpha, beta in self._all_masses(displays):
+            along_cap[i], along_bound[i] = path_kernel.path_of_rankings(alpha, beta, log_w[i], caps, bounds)
+        return along_cap, along_bound
 
-    def _all_masses(self, displays: Displays) -> Iterator[tuple[Floats, Floats]]:
-        """π_t and π_p of all rankings of each display."""
+    def _all_masses(self, displays: Displays) -> Iterator[tuple[int, Floats, Floats]]:
+        """The number of each display, with π_t and π_p of all its rankings: displays with as many candidates and slots
+        are priced together."""
         if getattr(self.treatment, "deterministic", False):
             width = int(displays.eligible.max(initial=0)) + 1
             rankings = self.treatment.sample(displays, np.full((len(displays), width), 0.5))
-            for p in np.exp(self.control.log_prob(displays, rankings)):
-                yield np.array([1.0, 0.0]), np.array([p, 1.0 - p])
+            for i, p in enumerate(np.exp(self.control.log_prob(displays, rankings))):
+                yield i, np.array([1.0, 0.0]), np.array([p, 1.0 - p])
             return
-        for i in range(len(displays)):
-            every = np.array(list(permutations(range(displays.eligible[i]), int(displays.slots[i]))), np.int32)
-            part, rankings = displays.take(np.full(len(every), i)), Ragged.of(every)
-            yield np.exp(self.treatment.log_prob(part, rankings)), np.exp(self.control.log_prob(part, rankings))
+        for m, k in np.unique(np.stack([displays.eligible, displays.slots], axis=1), axis=0).tolist():
+            rows = np.flatnonzero((displays.eligible == m) & (displays.slots == k))
+            every = np.array(list(permutations(range(m), k)), np.int32)
+            step = max(1, _PRICED // len(every))
+            for some in np.split(rows, range(step, len(rows), step)):
+                part = displays.take(np.repeat(some, len(every)))
+                rankings = Ragged.packed(np.tile(every.ravel(), len(some)), np.full(len(part), k))
+                alpha, beta = (
+                    np.exp(policy.log_prob(part, rankings)).reshape(len(some), -1)
+                    for policy in (self.treatment, self.control)
+                )
+                yield from zip(some.tolist(), alpha, beta, strict=True)
 
     # -- two Plackett-Luce policies -----------------------------------------------------------------------------
 

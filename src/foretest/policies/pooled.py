@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import logsumexp
 
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
@@ -34,7 +34,7 @@ class Shares:
     names: tuple[str, ...]
     rows: npt.NDArray[np.int64]  # days × loggers
 
-    @property
+    @cached_property
     def shares(self) -> Floats:
         """α_k of each day."""
         return np.asarray(self.rows / np.maximum(self.rows.sum(axis=1, keepdims=True), 1))
@@ -134,7 +134,7 @@ class Pooled(Policy):
         if shown:
             self._refuse_impossible(displays, parts)
         with np.errstate(divide="ignore"):
-            return np.asarray(logsumexp(parts + np.log(self.row_shares(displays)), axis=1))
+            return np.asarray(np.logaddexp.reduce(parts + np.log(self.row_shares(displays)), axis=1))
 
     def _refuse_impossible(self, displays: Displays, parts: Floats) -> None:
         """A row's own logger showed what it shows: it cannot have probability 0."""
