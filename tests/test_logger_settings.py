@@ -47,9 +47,13 @@ def test_what_the_result_tells():
     }
     assert [table["name"] for table in document["settings"]["control"]] == list(NAMES)
     assert document["settings"]["analysis"]["baseline"] == "new"
-    assert f"Shown by new {counts[0] / 300:.1%}, old" in str(result)
+    assert f"Shown by new {counts[0] / 3:.1f} %, old" in str(result)
     assert "uplifts are over new" in str(result)
-    assert "the control is new" in result.to_html()
+    assert "click: control (new) 0." in str(result)
+    page = result.to_html()
+    assert "the control is new" in page
+    assert f"new {counts[0] / 3:.1f}\N{NO-BREAK SPACE}%, old" in page
+    assert "Was this log drawn from its loggers?" in page
 
 
 @pytest.mark.parametrize(

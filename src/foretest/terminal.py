@@ -175,7 +175,7 @@ def loggers_of(result: Result) -> str | None:
     loggers = result.log.get("loggers")
     if not loggers:
         return None
-    each = ", ".join(f"{name} {held['share'] or 0.0:.1%}" for name, held in loggers.items())
+    each = ", ".join(f"{name} {percent(held['share'])}" for name, held in loggers.items())
     return f"{each}; uplifts are over {result.settings['analysis']['baseline']}"
 
 
@@ -211,7 +211,7 @@ def _health(result: Result) -> Table:
         line(
             "mass never shown",
             percent(s["treatment_mass_unshowable"]),
-            "of the treatment, on what the control cannot show",
+            f"of the treatment, on what {'no logger can' if result.log.get('loggers') else 'the control cannot'} show",
         )
     return table
 
@@ -361,10 +361,11 @@ def _role(metric: Metric) -> list[Text]:
 
 def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> list[Any]:
     c, level = metric.control, result.settings["analysis"]["confidence_level"]
+    whose = f"control ({result.settings['analysis']['baseline']})" if result.log.get("loggers") else "control"
     head = Text.assemble(
         (name, "bold"),
         "" if metric.role is None else f" ({metric.role['role']})",
-        f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
+        f": {whose} {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
     )
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", width=1)
