@@ -16,6 +16,9 @@ from __future__ import annotations
 import argparse
 import platform
 import resource
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy as np
@@ -32,8 +35,11 @@ from interval_coverage import (
     plackett_luce,
 )
 from pages import DOCS, into_page
+from scipy.stats import norm
 
 import foretest as ft
+from foretest import fold as fold_module
+from foretest import offline as offline_module
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -53,7 +59,6 @@ ESTIMATORS: dict[str, ft.Estimator] = {
     "point-ncis 100": ft.PointNCIS(cap=100.0, name="point-ncis 100"),
     "point-ncis-adaptive": ft.AdaptivePointNCIS(weight_bound=BOUND),
 }
-INTERVALS = ("bootstrap", "delta")
 
 
 class World(NamedTuple):
@@ -143,7 +148,7 @@ def _lists(values: npt.NDArray[np.generic]) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), values.shape[1])
 
 
-def offline_test(study: str, interval: str) -> ft.OfflineTest:
+def offline_test(study: str) -> ft.OfflineTest:
     control: dict[str, object] = {"control": ft.PlackettLuce(NAMES[0])}
     columns: dict[str, object] = {"rewards": ["click"], "id": "display", "ranking": "ranking"}
     if study != ONE:
@@ -153,47 +158,49 @@ def offline_test(study: str, interval: str) -> ft.OfflineTest:
         columns["unit"] = "user"
     return ft.OfflineTest(
         log=ft.LogColumns(**columns), treatment=ft.PlackettLuce("treatment"), estimators=list(ESTIMATORS.values()),
-        interval=interval, confidence_level=LEVEL, **control,
+        confidence_level=LEVEL, **control,
     )  # fmt: skip
+
+
+@contextmanager
+def costs_spared() -> Iterator[None]:
+    """What a small run mostly spends its time on, and no estimate or interval depends on: health, audit and paths."""
+    usual = fold_module.path_columns, offline_module.cap_path, offline_module.versions
+    fold_module.path_columns = lambda *_: {}
+    offline_module.cap_path, offline_module.versions = (lambda *_: None), dict
+    try:
+        with fixed_costs_spared():
+            yield
+    finally:
+        fold_module.path_columns, offline_module.cap_path, offline_module.versions = usual
 
 
 class Found(NamedTuple):
     """What one estimator says of the logs of a study: one entry a log."""
 
     uplift: Floats  # relative
-    held: dict[str, npt.NDArray[np.bool_]]  # by interval: does the absolute uplift's hold its limit?
-    rel_held: dict[str, npt.NDArray[np.bool_]]
+    held: Floats  # does the bootstrap interval of the absolute uplift hold its limit?
+    rel_held: Floats  # does that of the relative?
+    delta_held: Floats  # does the delta interval of the absolute?
     positives: Floats  # effective
 
 
 def run_study(world: World, study: str, logs: int, rows: int, number: int) -> dict[str, Found]:
     """Draw and test the logs of a study, `number` the place of its seeds."""
-    limit = limits(world, study)
+    limit, z = limits(world, study), norm.ppf(0.5 + LEVEL / 2)
+    test = offline_test(study)
     told: dict[str, list[tuple[float, ...]]] = {label: [] for label in ESTIMATORS}
-    for seed in np.random.SeedSequence(SEED).spawn(4)[number].spawn(logs):
-        table = draw_log(world, study, rows, np.random.default_rng(seed))
-        aggregates, notes, r_max = offline_test(study, INTERVALS[0]).aggregate(table, threads=1)
-        each = {
-            interval: offline_test(study, interval).analyse(aggregates, notes, r_max).metrics["click"].estimates
-            for interval in INTERVALS
-        }
-        for label in ESTIMATORS:
+    for done, seed in enumerate(np.random.SeedSequence(SEED).spawn(4)[number].spawn(logs)):
+        if done % 100 == 0:
+            print(f"{study}: {done:,} of {logs:,} logs", file=sys.stderr, flush=True)
+        found = test.run(draw_log(world, study, rows, np.random.default_rng(seed)), threads=1)
+        for label, e in found.metrics["click"].estimates.items():
             uplift, relative = limit[label] - limit["control"], limit[label] / limit["control"] - 1.0
-            held = [e[label].effect_size_ci_lower <= uplift <= e[label].effect_size_ci_upper for e in each.values()]
-            rel = [
-                e[label].rel_effect_size_ci_lower <= relative <= e[label].rel_effect_size_ci_upper
-                for e in each.values()
-            ]
-            one = each[INTERVALS[0]][label]
-            told[label].append((one.rel_effect_size, one.effective_positives, *held, *rel))
-    found = {}
-    for label, answers in told.items():
-        uplift, positives, *flags = np.array(answers, float).T
-        held, rel = (
-            {name: flags[at + k] > 0.5 for k, name in enumerate(INTERVALS)} for at in (0, len(INTERVALS))
-        )  # fmt: skip
-        found[label] = Found(uplift, held, rel, positives)
-    return found
+            held = e.effect_size_ci_lower <= uplift <= e.effect_size_ci_upper
+            rel_held = e.rel_effect_size_ci_lower <= relative <= e.rel_effect_size_ci_upper
+            delta_held = abs(e.effect_size - uplift) <= z * e.std_error
+            told[label].append((e.rel_effect_size, held, rel_held, delta_held, e.effective_positives))
+    return {label: Found(*np.array(answers, float).T) for label, answers in told.items()}
 
 
 def rmse(found: Found, truth: float) -> float:
@@ -218,7 +225,7 @@ def report(found: dict[str, dict[str, Found]], world: World, logs: int, rows: in
         for study, answers in found.items():
             one = answers[label]
             ratio = f"{rmse(one, truth) / of_one:.2f}" if study == THREE else ""
-            held = " | ".join(f"{one.held[i].mean():.1%} ({one.rel_held[i].mean():.1%})" for i in INTERVALS)
+            held = f"{one.held.mean():.1%} ({one.rel_held.mean():.1%}) | {one.delta_held.mean():.1%}"
             lines.append(
                 f"| `{label}` | {study} | {100 * (one.uplift.mean() - truth):+.1f} | {100 * rmse(one, truth):.1f}"
                 f" | {ratio} | {held} | {np.median(one.positives):,.0f} |"
@@ -237,7 +244,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=ROWS, help=f"displays of a log (default {ROWS})")
     options = parser.parse_args()
     world = make_world()
-    with fixed_costs_spared():
+    with costs_spared():
         found = {
             study: run_study(world, study, options.logs, options.rows, number)
             for number, study in enumerate((ONE, THREE, BY_USER), start=1)
