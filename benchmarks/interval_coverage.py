@@ -19,7 +19,7 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -80,15 +80,15 @@ class World(NamedTuple):
     click: Floats
 
 
-def make_world() -> World:
+def make_world(cold_by: float = 5.0, changes: Sequence[float] = (0.0, 0.4, 0.8, 1.2)) -> World:
     """One item of six is cold: the control hardly shows it, and the treatment lifts it, more so from group to group."""
     rng = np.random.default_rng(np.random.SeedSequence(SEED).spawn(6)[0])
     group = np.arange(CONTEXTS) % GROUPS
     appeal = rng.normal(size=(CONTEXTS, ITEMS))
     cold = np.arange(ITEMS) == 0
-    control = 0.5 * appeal + rng.normal(size=appeal.shape) - 5.0 * cold
-    change = np.array([0.0, 0.4, 0.8, 1.2])[group][:, None]
-    treatment = control + change * (0.5 * appeal + rng.normal(size=appeal.shape) + 5.0 * cold)
+    control = 0.5 * appeal + rng.normal(size=appeal.shape) - cold_by * cold
+    change = np.array(changes)[group][:, None]
+    treatment = control + change * (0.5 * appeal + rng.normal(size=appeal.shape) + cold_by * cold)
     rate = np.array([0.03, 0.05, 0.08, 0.12])[group][:, None]
     shown = appeal[:, RANKINGS[:, 0]] + 0.5 * appeal[:, RANKINGS[:, 1]]
     click = np.clip(rate * np.exp(0.4 * shown), 0.002, 0.3)
