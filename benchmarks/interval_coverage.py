@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -377,14 +378,15 @@ _resample_counts = functools.cache(offline_module.resample_counts)
 def fixed_costs_spared() -> Iterator[None]:
     """What a small run mostly spends its time on, and no interval depends on.
 
-    The health report prices 16 displays, not 20 000, and the resamples, the same for every log, are drawn once.
+    The health report prices 16 displays, not 20 000, the resamples, the same for every log, are drawn once, and
+    there is no path over caps.
     """
-    usual = fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts
-    fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts = 16, _resample_counts
-    try:
+    with (
+        patch.object(fold_module, "SAMPLED_DISPLAYS", 16),
+        patch.object(offline_module, "resample_counts", _resample_counts),
+        patch.object(offline_module, "cap_path", lambda *_: None),
+    ):
         yield
-    finally:
-        fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts = usual
 
 
 class Coverage(NamedTuple):
