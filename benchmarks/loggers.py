@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -39,7 +40,6 @@ from scipy.stats import norm
 
 import foretest as ft
 from foretest import fold as fold_module
-from foretest import offline as offline_module
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -164,15 +164,9 @@ def offline_test(study: str) -> ft.OfflineTest:
 
 @contextmanager
 def costs_spared() -> Iterator[None]:
-    """What a small run mostly spends its time on, and no estimate or interval depends on: health, audit and paths."""
-    usual = fold_module.path_columns, offline_module.cap_path, offline_module.versions
-    fold_module.path_columns = lambda *_: {}
-    offline_module.cap_path, offline_module.versions = (lambda *_: None), dict
-    try:
-        with fixed_costs_spared():
-            yield
-    finally:
-        fold_module.path_columns, offline_module.cap_path, offline_module.versions = usual
+    """What a small run mostly spends its time on, and no estimate or interval depends on."""
+    with fixed_costs_spared(), patch.object(fold_module, "path_columns", lambda *_: {}):
+        yield
 
 
 class Found(NamedTuple):
