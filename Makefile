@@ -38,7 +38,7 @@ java:
 		exit 1; \
 	fi
 
-# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md, lower-bounds.md and audit.md
+# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md, lower-bounds.md, audit.md and loggers.md
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/trust_cost.py
@@ -52,6 +52,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/band_coverage.py
 	$(BIN)/python benchmarks/null_verdicts.py
 	$(BIN)/python benchmarks/audit_power.py
+	$(BIN)/python benchmarks/loggers.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -45,7 +45,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SEED = 20260714  # chosen before the first log was drawn
-LOGS = 300
+LOGS = 200
 ROWS = 9000
 DISPLAYS_A_USER = 3.0
 ONE, THREE, BY_USER = "one logger", "three loggers", "three loggers, by user"
