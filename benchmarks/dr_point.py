@@ -74,8 +74,22 @@ def ranking_features(scores: Floats, centre: Floats, ranking: npt.NDArray[np.int
     return np.take_along_axis(scores, ranking.astype(np.int64), axis=1) - centre[:, None]
 
 
-def dr_point(table: pa.Table, seed: int) -> tuple[float, float]:
-    """The relative uplifts by the plain weights, and with the model."""
+class Terms(NamedTuple):
+    """Of every row: w̃, r, r̂ of the ranking shown, and E_t r̂."""
+
+    weight: Floats
+    click: Floats
+    predicted: Floats
+    expected: Floats
+
+    def uplifts(self) -> tuple[float, float]:
+        """Relative, by the plain weights and with the model."""
+        w, r, shown, drawn = self
+        return float((w * r).mean() / r.mean() - 1.0), float((w * (r - shown) + drawn).mean() / r.mean() - 1.0)
+
+
+def terms(table: pa.Table, seed: int) -> Terms:
+    """Weights, and a model fitted on the users of the other half."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     displays = displays_of(table)
@@ -113,15 +127,12 @@ def dr_point(table: pa.Table, seed: int) -> tuple[float, float]:
         for draw in range(DRAWS):
             drawn = TREATMENT.sample(of_rows, NORMALISER.uniforms(of_rows, MODEL, draw, 1))
             expected[rows] += predict(np.asarray(drawn.values).reshape(len(rows), -1)) / DRAWS
-    control_value = click.mean()
-    point = (weight * click).mean() / control_value - 1.0
-    dr = (weight * (click - predicted) + expected).mean() / control_value - 1.0
-    return float(point), float(dr)
+    return Terms(weight, click, predicted, expected)
 
 
 def uplifts(world: World, seed: int, truth: float) -> Uplifts:
     table = pa.Table.from_batches(simulate_log(world, ROWS, seed))
-    return Uplifts(*dr_point(table, seed), truth)
+    return Uplifts(*terms(table, seed).uplifts(), truth)
 
 
 def logs_of(name: str, logs: int) -> list[Uplifts]:
