@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
@@ -66,7 +65,7 @@ class Mixture(Policy):
             return shown_log_prob(policy, displays, is_control=False) if shown else policy.log_prob(displays, rankings)
 
         parts = np.stack([np.log(share) + priced(policy) for share, policy in self.components])
-        return np.asarray(logsumexp(parts, axis=0))
+        return np.asarray(np.logaddexp.reduce(parts, axis=0))
 
     def slot_marginals(self, displays: Displays) -> Ragged:
         """P(item in slot): the mixture of its components', each of which must know its own."""

@@ -6,7 +6,7 @@ Veach and Guibas 1995): π_mix(a|x) = Σ_k α_k(x) π_k(a|x), α_k(x) the share 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -196,22 +196,19 @@ class OwnLogger(Policy):
 
     def shown(self, displays: Displays) -> Floats:
         """log π_k of the shown rankings, as logged where a column says it."""
-        return self._by_row(displays, lambda policy, part: shown_log_prob(policy, part, is_control=False))
+        return self._by_row(
+            displays, lambda policy, rows: shown_log_prob(policy, displays.take(rows), is_control=False)
+        )
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
-        logger, out = displays[LOGGER], np.empty(len(displays))
-        for k, policy in enumerate(self._pooled.policies):
-            rows = np.flatnonzero(logger == k)
-            if len(rows):
-                out[rows] = policy.log_prob(displays.take(rows), rankings.take(rows))
-        return out
+        return self._by_row(displays, lambda policy, rows: policy.log_prob(displays.take(rows), rankings.take(rows)))
 
-    def _by_row(self, displays: Displays, ask: Any) -> Floats:
+    def _by_row(self, displays: Displays, ask: Callable[[Policy, Ints], Floats]) -> Floats:
         logger, out = displays[LOGGER], np.empty(len(displays))
         for k, policy in enumerate(self._pooled.policies):
             rows = np.flatnonzero(logger == k)
             if len(rows):
-                out[rows] = ask(policy, displays.take(rows))
+                out[rows] = ask(policy, rows)
         return out
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
