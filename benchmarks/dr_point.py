@@ -36,8 +36,8 @@ from foretest.weights import log_weights
 
 Floats = npt.NDArray[np.float64]
 
-LOGS, ROWS = 10, 100_000
-HISTORIES, TESTS = (0, 1), 39
+LOGS, ROWS = 6, 100_000
+HISTORIES, TESTS = (0,), 39
 BATCH = 1 << 14
 BOUND = 20.0
 DRAWS = 8  # of the treatment, for E_t r̂
