@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import exp_nonpositive, sum_of
+from foretest.kernels.exponential import exp_within, sum_of
 from foretest.kernels.jit import jit
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
@@ -62,7 +62,7 @@ def control_draws(values, starts, lengths, slots, inverse_temperature, keys, see
         n = lengths[i]
         k = slots[i]
         load_row(values, starts[i], n, inverse_temperature, x)
-        exp_nonpositive(x, e, n)
+        exp_within(x, e, n)
         total = sum_of(e, n)
         state = state_of(seed, stream, keys[i])
         for d in range(count):

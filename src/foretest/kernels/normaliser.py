@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import exp_nonpositive, sum_of
+from foretest.kernels.exponential import exp_within, sum_of
 from foretest.kernels.jit import fast, inner, jit
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
@@ -236,8 +236,8 @@ def draws(
                     if want == BOTH:
                         out[i, count + d] = _kept(log_w, log_cap - np.log(SLICE), zero)
             continue
-        exp_nonpositive(t, et, n)
-        exp_nonpositive(p, ep, n)
+        exp_within(t, et, n)
+        exp_within(p, ep, n)
         # in shares of the total, so that a product of many tails stays in range
         by_t = 1.0 / sum_of(et, n)
         by_p = 1.0 / sum_of(ep, n)
