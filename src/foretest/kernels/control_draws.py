@@ -28,7 +28,7 @@ def _in_log_space(x, n, k, generator, left, ranking):
         total = 0.0
         for j in range(n):
             total += np.exp(left[j] - most)
-        target = uniform_at(generator, slot) * total
+        target = uniform_at(generator, np.uint64(slot)) * total
         running = 0.0
         chosen = -1
         for j in range(n):
@@ -66,7 +66,7 @@ def control_draws(values, starts, lengths, slots, inverse_temperature, keys, see
         total = sum_of(e, n)
         state = state_of(seed, stream, keys[i])
         for d in range(count):
-            generator = draw_state(state, d)
+            generator = draw_state(state, np.uint64(d))
             tail = total
             product = 1.0
             answer = 0.0
@@ -76,7 +76,7 @@ def control_draws(values, starts, lengths, slots, inverse_temperature, keys, see
                     tail = sum_of(e, n)
                     if tail < _TINY:
                         break
-                target = uniform_at(generator, slot) * tail
+                target = uniform_at(generator, np.uint64(slot)) * tail
                 running = 0.0
                 chosen = 0
                 for j in range(n):
