@@ -13,8 +13,6 @@ from foretest.kernels.lists import longest
 
 # Below this a tail sum may have lost digits to underflow: the row is redone in log space.
 _TINY = 1e-280
-# A tail found by subtraction keeps its digits while it is at least this share of the sum.
-_SAFE_SHARE = 0.05
 _BLOCK = 1024  # scores
 
 
@@ -119,9 +117,9 @@ def _log_prob_of_row(values, start, n, inverse_temperature, ranking, at, k, x, e
 def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temperature):
     """log π(a) a row, O(M + K); NaN where a score is not finite.
 
-    Rows that adjoin are taken in blocks: exp once an item, over the whole block, and one log for the product of a
-    row's tails. These are found by subtraction where at least 5 % of the sum is left in the end, so that they keep
-    their digits; other rows, and large scores, one by one.
+    Rows that adjoin are taken in blocks: exp once an item, over the whole block; then the shown items of all rows are
+    taken out, and only then what is left is added up, so that no sum waits for a store. Tails are added from the end,
+    with one log for the product of a row's. Blocks with large scores go row by row.
     """
     rows = len(starts)
     out = np.empty(rows)
@@ -129,9 +127,9 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
     deep = longest(r_lengths)
     x = np.empty(max(width, _BLOCK))
     e = np.empty(max(width, _BLOCK))
+    shown = np.empty(max(width, _BLOCK))
     row_x = np.empty(width)
     row_e = np.empty(width)
-    shown = np.empty(deep)
     items = np.empty(deep, np.int64)
     most = 600.0 / deep - np.log(width)  # up to here a product of tails stays in range
     first = 0
@@ -142,34 +140,37 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
         while last < rows and starts[last] == begin + size and size + lengths[last] <= _BLOCK:
             size += lengths[last]
             last += 1
-        small = _load_block(values, begin, size, inverse_temperature, x) < most
-        if small:
+        if _load_block(values, begin, size, inverse_temperature, x) < most:
             exp_within(x, e, size)
-        for i in range(first, last):
-            n = lengths[i]
-            k = r_lengths[i]
-            at = r_starts[i]
-            if small:
+            taken = 0
+            for i in range(first, last):
                 here = starts[i] - begin
-                of_x = x[here : here + n]  # slices, whose indices are known not to be negative
-                of_e = e[here : here + n]
-                total = sum_of(of_e, n)
-                tail = total
-                least = total
-                product = 1.0
+                at = r_starts[i]
                 answer = 0.0
+                for slot in range(r_lengths[i]):
+                    item = np.uint64(here + ranking[np.uint64(at + slot)])
+                    answer += x[item]
+                    shown[taken] = e[item]
+                    e[item] = 0.0
+                    taken += 1
+                out[i] = answer
+            taken = 0
+            for i in range(first, last):
+                here = starts[i] - begin
+                k = r_lengths[i]
+                tail = sum_of(e[here : here + lengths[i]], lengths[i])
+                product = 1.0
                 for slot in range(k):
-                    item = np.uint64(ranking[np.uint64(at + slot)])
-                    answer += of_x[item]
+                    tail += shown[np.uint64(taken + k - 1 - slot)]
                     product *= tail
-                    least = tail
-                    tail -= of_e[item]
-                if least >= _SAFE_SHARE * total:
-                    out[i] = answer - np.log(product)
-                    continue
-            out[i] = _log_prob_of_row(
-                values, starts[i], n, inverse_temperature, ranking, at, k, row_x, row_e, shown, items
-            )
+                taken += k
+                out[i] -= np.log(product)
+        else:
+            for i in range(first, last):
+                out[i] = _log_prob_of_row(
+                    values, starts[i], lengths[i], inverse_temperature, ranking, r_starts[i], r_lengths[i],
+                    row_x, row_e, shown, items,
+                )  # fmt: skip
         first = last
     return out
 
