@@ -163,8 +163,8 @@ def test_a_simulated_history_of_the_control_against_itself_is_exactly_0_offline(
     agreement = run_history(tmp_path / "manifest.toml")
     assert len(agreement.tests) == 2
     for test in agreement.to_dict()["tests"]:
-        listed = {"cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"}
-        assert set(test["offline"]) == {*listed, "point-ncis-calibrated"}
+        listed = {"cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive", "slot-ncis-adaptive"}
+        assert set(test["offline"]) == {*listed, "point-ncis-calibrated", "slot-ncis-calibrated"}
         assert len(test["offline"]["piece-ncis"]["strata"]) > 2
         assert test["online"]["rel_effect_size"] != 0.0
         for estimate in test["offline"].values():
