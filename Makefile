@@ -38,7 +38,8 @@ java:
 		exit 1; \
 	fi
 
-# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md, lower-bounds.md and audit.md
+# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md, lower-bounds.md, audit.md and loggers.md
+# the long studies, whose tables are in docs/
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/trust_cost.py
@@ -52,6 +53,10 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/band_coverage.py
 	$(BIN)/python benchmarks/null_verdicts.py
 	$(BIN)/python benchmarks/audit_power.py
+	$(BIN)/python benchmarks/loggers.py
+	$(BIN)/python benchmarks/slot_estimators.py
+	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/dr_point.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

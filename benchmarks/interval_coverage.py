@@ -19,9 +19,10 @@ import platform
 import resource
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
@@ -80,15 +81,15 @@ class World(NamedTuple):
     click: Floats
 
 
-def make_world() -> World:
+def make_world(cold_by: float = 5.0, changes: Sequence[float] = (0.0, 0.4, 0.8, 1.2)) -> World:
     """One item of six is cold: the control hardly shows it, and the treatment lifts it, more so from group to group."""
     rng = np.random.default_rng(np.random.SeedSequence(SEED).spawn(6)[0])
     group = np.arange(CONTEXTS) % GROUPS
     appeal = rng.normal(size=(CONTEXTS, ITEMS))
     cold = np.arange(ITEMS) == 0
-    control = 0.5 * appeal + rng.normal(size=appeal.shape) - 5.0 * cold
-    change = np.array([0.0, 0.4, 0.8, 1.2])[group][:, None]
-    treatment = control + change * (0.5 * appeal + rng.normal(size=appeal.shape) + 5.0 * cold)
+    control = 0.5 * appeal + rng.normal(size=appeal.shape) - cold_by * cold
+    change = np.array(changes)[group][:, None]
+    treatment = control + change * (0.5 * appeal + rng.normal(size=appeal.shape) + cold_by * cold)
     rate = np.array([0.03, 0.05, 0.08, 0.12])[group][:, None]
     shown = appeal[:, RANKINGS[:, 0]] + 0.5 * appeal[:, RANKINGS[:, 1]]
     click = np.clip(rate * np.exp(0.4 * shown), 0.002, 0.3)
@@ -377,14 +378,15 @@ _resample_counts = functools.cache(offline_module.resample_counts)
 def fixed_costs_spared() -> Iterator[None]:
     """What a small run mostly spends its time on, and no interval depends on.
 
-    The health report prices 16 displays, not 20 000, and the resamples, the same for every log, are drawn once.
+    The health report prices 16 displays, not 20 000, the resamples, the same for every log, are drawn once, and
+    there is no path over caps.
     """
-    usual = fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts
-    fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts = 16, _resample_counts
-    try:
+    with (
+        patch.object(fold_module, "SAMPLED_DISPLAYS", 16),
+        patch.object(offline_module, "resample_counts", _resample_counts),
+        patch.object(offline_module, "cap_path", lambda *_: None),
+    ):
         yield
-    finally:
-        fold_module.SAMPLED_DISPLAYS, offline_module.resample_counts = usual
 
 
 class Coverage(NamedTuple):

@@ -18,12 +18,13 @@ import pytest
 import foretest as ft
 from foretest import cli
 from foretest.aggregates import Aggregates
+from foretest.answers import answers_of
 from foretest.audit import audit
 from foretest.comparison import adjusted_verdict, compare
 from foretest.history import _outcome
 from foretest.inference.bootstrap import resample_counts
 from foretest.manifest import Entry
-from foretest.offline import _metrics, each_treatment
+from foretest.offline import each_treatment
 from foretest.saved.files import read_aggregates, write_aggregates
 from foretest.weights import Capped
 from tests.engines.spark_session import spark
@@ -200,7 +201,8 @@ def test_the_family_is_covered_on_null_logs(interval: str) -> None:
     for seed in range(logs):
         each = each_treatment(test.aggregate(null_log(seed), threads=1)[0])
         alone = {
-            name: _metrics(held, held.plan.estimators, counts, {}, audit(held), None)[0] for name, held in each.items()
+            name: answers_of(held, held.plan.estimators, counts, {}, audit(held), None)[0]
+            for name, held in each.items()
         }
         leads = [metrics["click"].estimates["cis"] for metrics in compare(each, alone, counts, {}).values()]
         families = [e.adjusted for e in leads if e.adjusted is not None]
@@ -378,7 +380,7 @@ def test_calibrated_estimates_are_left_as_they_are() -> None:
     each = each_treatment(aggregates)
     counts = resample_counts(1024, 50, 0)
     alone = {
-        name: _metrics(held, held.plan.estimators, counts, {}, audit(held), None)[0] for name, held in each.items()
+        name: answers_of(held, held.plan.estimators, counts, {}, audit(held), None)[0] for name, held in each.items()
     }
     for metrics in alone.values():
         for name, metric in metrics.items():

@@ -35,6 +35,7 @@ DEFAULTS = {
     "decide_on": "interval",
     "r_max": None,
     "ignore_audit": False,
+    "baseline": None,
 }
 
 
@@ -44,7 +45,7 @@ def test_defaults() -> None:
     columns = LogColumns(rewards=["click"])
     assert dataclasses.asdict(columns) == {
         "rewards": ("click",), "unit": None, "ranking": None, "candidates": None, "id": None, "date": None,
-        "features": (), "slot_rewards": None, "segments": (),
+        "features": (), "slot_rewards": None, "segments": (), "logger": None,
     }  # fmt: skip
 
 

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from foretest.arrow_lists import is_text, plain
+from foretest.days import days_of_rows, is_day
 from foretest.displays import Floats, Hashes
 from foretest.engines.local import fold_in_threads
-from foretest.errors import BadInput, RowFault
+from foretest.errors import BadInput
 from foretest.health import effective_count
 from foretest.kernels.random import derive
 from foretest.log import Reader, Rows
@@ -49,37 +48,13 @@ class ArmReader(Reader):
         date = self.settings.log.date
         roles = list(super()._roles)
         if date is not None:
-            roles.append((date, "a date, timestamp, string or integer column (the day)", _is_day))
+            roles.append((date, "a date, timestamp, string or integer column (the day)", is_day))
         return roles
 
     def read(self, chunk: Chunk) -> ArmRows:
         rows, date = super().read(chunk), self.settings.log.date
         day = None if date is None else days_of_rows(date, chunk.batch[date])
         return ArmRows(**vars(rows), day=day)
-
-
-def _is_day(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return is_text(kind) or any(
-        test(kind) for test in (pa.types.is_date, pa.types.is_timestamp, pa.types.is_integer)
-    )  # fmt: skip
-
-
-def days_of_rows(name: str, array: pa.Array) -> pa.DictionaryArray:
-    """The day of each row as text: of times the day in UTC, all else as written. A day may have several codes."""
-    array = plain(array)
-    if array.null_count:
-        rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-        raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it, or leave the row out.")
-    if pa.types.is_timestamp(array.type):  # with a time zone too the stored number is of UTC
-        array = array.cast(pa.timestamp(array.type.unit))
-    if pa.types.is_temporal(array.type):
-        array = array.cast(pa.date32(), safe=False)
-    coded = array.dictionary_encode()
-    text = coded.dictionary.cast(pa.string())
-    return pa.DictionaryArray.from_arrays(
-        coded.indices, pc.replace_substring_regex(text, r"^(\d{4}-\d{2}-\d{2})[T ].*$", r"\1")
-    )
 
 
 @dataclass

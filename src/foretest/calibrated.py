@@ -14,6 +14,7 @@ from foretest.errors import BadInput
 from foretest.estimators import Estimator
 from foretest.health import effective_positives, predicted_effective_positives
 from foretest.inference.buckets import Interval
+from foretest.inference.by_logger import by_unit
 from foretest.inference.sensitivity import Terms
 from foretest.plan import Plan
 from foretest.result import Estimate, known
@@ -43,8 +44,10 @@ class Unsupported:
         if not total > 0.0:
             return cls(*(float("nan"),) * 5)
         x, t, mean = float(terms.d.sum()) / total, float(terms.t.sum()) / total, total / rows
-        first, second = (terms.d - x * r) / mean, (terms.t - t * r) / mean
-        count = min(len(r), terms.units)
+        first, second = (
+            by_unit(centred / mean, terms.n, terms.loggers) for centred in (terms.d - x * r, terms.t - t * r)
+        )
+        count = min(len(first), terms.units)
 
         def covariance(a: Floats, b: Floats) -> float:
             return float(count / (count - 1.0) * (a @ b) / rows**2) if count > 1 else float("nan")

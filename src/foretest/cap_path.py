@@ -15,8 +15,6 @@ from foretest.estimators import CIS, NCIS, AdaptivePointNCIS, Estimator, PointNC
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import relative_uplift, uplift
-from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT
 from foretest.point_path import ALONG_BOUND, ALONG_CAP, bounds_of, caps_of
 from foretest.result import known
 from foretest.settings import BOUNDED
@@ -110,7 +108,7 @@ def _estimates(aggregates: Aggregates, metric: int, counts: Floats | None) -> tu
     distinct = min(len(PATH), int(np.searchsorted(np.log(PATH), aggregates.max_log_w)) + 1)
     n, r, zero = aggregates.n[:, None], aggregates.r[metric][:, None], np.zeros((len(aggregates.n), 1))
     arrays = {"rows": n, "r": r, "n": n, "h": h[:, :distinct], "hr": hr[:, :distinct], "hv": zero, "v": zero}
-    sums = BucketSums(arrays, 1.0)
+    sums = BucketSums(arrays, 1.0, aggregates.plan.loggers)
     resampled = None if counts is None else sums.resampled(counts)
     units, level = aggregates.n_units, aggregates.plan.settings.analysis.confidence_level
     every = np.minimum(np.arange(len(PATH)), distinct - 1)
@@ -139,18 +137,19 @@ def _point_path(
     r = kept[f"r:{metric}"]
     with np.errstate(over="ignore"):
         hr = np.exp(kept[column].astype(np.float64)) * r[:, None]
-    bucket = (derive(kept["unit"], BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
+    bucket = aggregates.plan.cells_at(kept["unit"], kept.get("logger"))
+    worth = r * np.exp(kept["log_baseline"]) if "log_baseline" in kept else r
 
     def by_bucket(amounts: Floats) -> Floats:
         return np.asarray(np.bincount(bucket, weights=amounts, minlength=buckets), np.float64)
 
     n, rewards = aggregates.n, aggregates.r[metric]
     if not aggregates.rewarded.complete and rewards.sum() > 0.0:
-        n, rewards = n * (r.sum() / rewards.sum()), by_bucket(r)
+        n, rewards = n * (worth.sum() / rewards.sum()), by_bucket(worth)
     zero = np.zeros((buckets, 1))
     held = np.stack([by_bucket(hr[:, k]) for k in range(len(grid))], axis=1)
     arrays = {"rows": n[:, None], "r": rewards[:, None], "n": n[:, None], "h": zero, "hr": held, "hv": zero, "v": zero}
-    sums = BucketSums(arrays, 1.0)
+    sums = BucketSums(arrays, 1.0, aggregates.plan.loggers)
     resampled = None if counts is None else sums.resampled(counts)
     level = aggregates.plan.settings.analysis.confidence_level
     columns = _columns(PointNCIS(), sums, resampled, aggregates.n_units, level)

@@ -11,16 +11,16 @@ import numpy.typing as npt
 
 from foretest.aggregates import Aggregates
 from foretest.audit.context import sampled_context
-from foretest.audit.draws import draw_from_control, drawn_columns, shown_columns
+from foretest.audit.draws import OWN, draw_from_control, drawn_columns, shown_columns
 from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput
 from foretest.estimators import DR
 from foretest.kept_rows import Columns, KeptRows
-from foretest.kernels.random import derive
 from foretest.log import Rows
 from foretest.normaliser import FROM_TREATMENT, MODEL
-from foretest.plan import BUCKET_SALT, MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
+from foretest.plan import MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
 from foretest.point_path import path_columns
+from foretest.policies.pooled import LOGGER, OwnLogger, Pooled
 from foretest.scaled import ScaledSums, add_padded
 from foretest.segments import SegmentSums
 from foretest.slot_weights import SlotWeighting, slot_prices
@@ -40,7 +40,7 @@ class Fold:
 
     def __post_init__(self) -> None:
         self.further = {name: type(self)(plan) for name, plan in self.plan.further.items()}
-        plan, buckets, metrics = self.plan, self.plan.settings.analysis.buckets, len(self.plan.metrics)
+        plan, buckets, metrics = self.plan, self.plan.cells, len(self.plan.metrics)
         ties = tuple(f"r:{m}" for m in range(metrics))
         order = ("unit", "key", "log_w", *ties)
         self.state = {
@@ -71,20 +71,20 @@ class Fold:
         """Take in one batch."""
         if not len(rows):
             return
-        settings = self.plan.settings
+        settings, rows = self.plan.settings, with_baseline(self.plan, rows)
         weights = all_log_weights(settings.treatments, settings.control, rows.displays)
         for state, log_w in zip((self, *self.further.values()), weights, strict=True):
             state.add_weighted(rows, log_w)
 
     def add_weighted(self, rows: Rows, log_w: Floats) -> None:
         """Take in one batch, its rankings priced."""
-        plan, s, buckets = self.plan, self.state, self.plan.settings.analysis.buckets
-        bucket = (derive(rows.unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
+        plan, s, buckets = self.plan, self.state, self.plan.cells
+        bucket = plan.cells_of(rows)
         s["n"] += np.bincount(bucket, minlength=buckets)
-        rewarded = np.flatnonzero(rows.rewards.any(axis=1))
+        rewarded, worth = np.flatnonzero(rows.rewards.any(axis=1)), rows.worth
         for m in range(len(plan.metrics)):
             r = rows.rewards[rewarded, m]
-            s["r"][m] += np.bincount(bucket[rewarded], weights=r, minlength=buckets)
+            s["r"][m] += np.bincount(bucket[rewarded], weights=worth[rewarded, m], minlength=buckets)
             s["r2"][m] += np.square(r).sum()
             s["positives"][m] += np.count_nonzero(r)
         s["max_log_w"] = max(s["max_log_w"], float(log_w.max()))
@@ -101,7 +101,7 @@ class Fold:
         self._add_models(rows, log_w, bucket, values)
         points = self._add_rewarded(rows, rewarded, log_w, bucket, codes)
         for column, sums in s["segments"].items():
-            sums.add(plan, rows.segments[column], rows.unit, bucket, rows.rewards, rewarded, log_w, points)
+            sums.add(plan, rows.segments[column], rows.unit, bucket, rows.rewards, worth, rewarded, log_w, points)
         self._add_sample(rows, log_w)
 
     def finish(self) -> Aggregates:
@@ -133,7 +133,7 @@ class Fold:
     def _by_cell(
         self, code: npt.NDArray[np.int64], bucket: npt.NDArray[np.int64], amounts: Floats | None, table: str
     ) -> Floats:
-        buckets = self.plan.settings.analysis.buckets
+        buckets = self.plan.cells
         size = len(self.state["strata"][table].labels) * buckets
         return np.asarray(np.bincount(code * buckets + bucket, weights=amounts, minlength=size), np.float64)
 
@@ -142,7 +142,7 @@ class Fold:
         bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
     ) -> None:  # fmt: skip
         """Σh, Σh² over all rows, then Σhr and its kin over the rewarded."""
-        plan, buckets = self.plan, self.plan.settings.analysis.buckets
+        plan, buckets = self.plan, self.plan.cells
         sums = self.state["h"][weighting]
         h = sums.scaled(log_h)
         sums.add("h", np.bincount(bucket, weights=h, minlength=buckets))
@@ -156,7 +156,7 @@ class Fold:
         self, weighting: Weighting, log_h: Floats, rewards: Floats, rewarded: npt.NDArray[np.int64],
         bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
     ) -> None:  # fmt: skip
-        plan, buckets = self.plan, self.plan.settings.analysis.buckets
+        plan, buckets = self.plan, self.plan.cells
         for m in range(len(plan.metrics)):
             some = np.flatnonzero(rewards[:, m])
             r, at = rewards[some, m], bucket[rewarded[some]]
@@ -238,6 +238,8 @@ class Fold:
         displays, rewards = rows.displays.take(rewarded), rows.rewards[rewarded]
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[rewarded], "key": displays.key()}
         columns["log_w"] = log_w[rewarded]
+        if rows.log_baseline is not None:
+            columns |= {"log_baseline": rows.log_baseline[rewarded], "logger": displays[LOGGER]}
         columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
         columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
         earned = {m: lists.take(rewarded) for m, lists in rows.slots.items()}
@@ -273,6 +275,8 @@ class Fold:
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep], "log_w": log_w[keep]}
         columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
         displays = rows.displays.take(keep)
+        if self.plan.loggers > 1:
+            columns["logger"] = displays[LOGGER]
         if rows.context is not None:
             context, displays = sampled_context(rows.context, keep, displays, self.plan.settings.log)
             columns |= context
@@ -302,13 +306,36 @@ def _draws(plan: Plan, displays: Displays, unit: Hashes) -> Columns:
         return columns
     half = SAMPLE_DRAWS // 2
     drawn = draw_from_control(plan.normaliser, displays, half, weigh=plan.can_draw)
-    columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
+    if isinstance(control, Pooled):
+        columns |= _own_columns(plan, OwnLogger(control), displays, half)
+    else:
+        columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
     if drawn.log_w is None:
         return columns
     treatment = plan.normaliser.draw(displays, FROM_TREATMENT, 0, half, from_treatment=True)
     both = np.hstack([treatment, drawn.log_w])
     q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
     return {**columns, "draws_treatment": treatment, "draws_control": drawn.log_w, "q": q}
+
+
+def _own_columns(plan: Plan, own: OwnLogger, displays: Displays, count: int) -> Columns:
+    """What the audit asks of a row's own logger: its probability of what was shown, and its draws."""
+    logged, priced = own.shown(displays), own.log_prob(displays, displays.ranking)
+    drawn = draw_from_control(replace(plan.normaliser, control=own), displays, count, weigh=False)
+    columns: Columns = {OWN: logged, **drawn_columns(own, displays, priced, drawn, plan.settings.analysis.seed)}
+    return {**columns, "log_p_scores": priced} if own.has_logged else columns
+
+
+def with_baseline(plan: Plan, rows: Rows) -> Rows:
+    """Rows of several loggers with log w_p where there is a reward: nothing asks for it elsewhere."""
+    control = plan.settings.control
+    if not isinstance(control, Pooled):
+        return rows
+    found = np.zeros(len(rows))
+    some = np.flatnonzero(rows.rewards.any(axis=1))
+    if len(some):
+        found[some] = control.log_baseline(rows.displays.take(some))
+    return replace(rows, log_baseline=found)
 
 
 def fold(batches: Iterable[Rows], plan: Plan) -> Aggregates:

@@ -19,6 +19,7 @@ from foretest.arms import Arms
 from foretest.audit.finding import FAIL
 from foretest.calibration import CALIBRATED
 from foretest.calibration_file import Calibration
+from foretest.description import settings_dict
 from foretest.displays import Floats
 from foretest.errors import BadInput
 from foretest.estimators import HEADLINES
@@ -27,7 +28,7 @@ from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import relative_uplift
 from foretest.lineup import lineup
 from foretest.manifest import Entry, Manifest, read_manifest
-from foretest.offline import OfflineTest, settings_dict
+from foretest.offline import OfflineTest
 from foretest.online import KEY, OnlineTest, control_counts, replicates, treatment_counts
 from foretest.provenance import files_of, files_read, public, versions
 from foretest.recommendation import recommend
@@ -173,6 +174,11 @@ def _settings_with(entry: Entry, analysis: Mapping[str, Any]) -> Settings:
         raise BadInput(
             f"{entry.settings} names several treatments, and a test of a history has one: give each test settings of"
             " its own, with one [treatment]."
+        )
+    if settings.log.logger is not None:
+        raise BadInput(
+            f"{entry.settings} names several [[control]] tables, and a test of a history compares the treatment with"
+            " one control, online and offline: give it settings with one [control]."
         )
     return replace(settings, analysis=settings.analysis.replace(**analysis), log=replace(settings.log, segments=()))
 

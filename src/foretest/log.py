@@ -12,11 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.arrow_lists import Ragged, common_codes, integers, is_list, is_text, numbers, plain, split_lists
+from foretest.days import is_day
 from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput, RowFault, nearest
 from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
 from foretest.kernels.hashing import hash_integers, hash_strings
+from foretest.logger_columns import logger_columns
 from foretest.policies.base import policy_columns, refuse_not_finite
+from foretest.policies.pooled import Pooled
 from foretest.settings import VALUE_MODEL, Settings
 from foretest.sources import AGGREGATES, Chunk, Remarks, Source
 
@@ -35,6 +38,12 @@ class Rows:
     slots: dict[int, Ragged] = field(default_factory=dict)  # what each slot earned, by metric
     context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
     segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
+    log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
+
+    @property
+    def worth(self) -> Floats:
+        """The control's rewards: r, or of several loggers w_p r."""
+        return self.rewards if self.log_baseline is None else self.rewards * np.exp(self.log_baseline)[:, None]
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -115,6 +124,10 @@ class Reader:
             if self.features or name in self._audited:
                 roles.append((name, "a number, bool, string or date column (a feature)", _is_feature))
         roles += [(name, "an integer, string or bool column (a segment)", _is_label) for name in log.segments]
+        if log.logger is not None:
+            roles.append((log.logger, "an integer, string or bool column (the logger)", _is_label))
+            if log.date is not None:
+                roles.append((log.date, "a date, timestamp, string or integer column (the day)", is_day))
         return roles
 
     @property
@@ -125,6 +138,8 @@ class Reader:
     def _whose(self, column: str) -> str:
         """Of several treatments, whose column it is."""
         control, treatments = self.settings.control, self.settings.treatments
+        if isinstance(control, Pooled) and column in policy_columns(control):
+            return next(f" of the logger '{n}'" for n, p in control.components if column in policy_columns(p))
         if len(treatments) == 1 or column in policy_columns(control):
             return ""
         return next((f" of the treatment '{n}'" for n, p in treatments.items() if column in policy_columns(p)), "")
@@ -138,6 +153,8 @@ class Reader:
         for name, schema in source.schemas():
             if AGGREGATES in (schema.metadata or {}):
                 raise BadInput(f"{name}: holds saved aggregates, expected a log. Aggregates are for foretest run.")
+            if not self.value_model_only:
+                self._check_loggers(name, schema)
             wanted = [*self._roles, *([] if self.value_model_only else self._slot_roles)]
             extra = (
                 []
@@ -163,6 +180,18 @@ class Reader:
                     )
             self._check_ids(name, schema)
         self._check_files_agree(source)
+
+    def _check_loggers(self, name: str, schema: pa.Schema) -> None:
+        """Every logger is priced on every row: its columns must be in every file, whoever showed its rows."""
+        for logger, policy in getattr(self.settings.control, "components", ()) if self.settings.log.logger else ():
+            missing = [column for column in policy_columns(policy) if column not in schema.names]
+            if missing:
+                columns = ", ".join(f"'{column}'" for column in missing)
+                raise BadInput(
+                    f"{name}: the logger '{logger}' cannot be priced on the rows of the others: the log has no column"
+                    f" {columns}.{nearest(missing[0], schema.names)} Every row needs the columns of every logger,"
+                    " whichever of them showed it."
+                )
 
     def _check_files_agree(self, source: Source) -> None:
         """Keys, strata and features mean the same in every file: 1 and "1" are two."""
@@ -207,7 +236,9 @@ class Reader:
         value = None
         if self.settings.analysis.value is not None:
             value = _finite(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")
-        displays = self._displays(batch, identity, unit)
+        displays = (
+            self._displays_of_loggers(batch, identity, unit) if log.logger else self._displays(batch, identity, unit)
+        )
         return Rows(
             displays=displays,
             rewards=rewards,
@@ -268,6 +299,25 @@ class Reader:
                            f"the reward {values[rows[0]]:g} is above r_max = {bound:g}",
                            "Raise r_max, or mend the reward.")  # fmt: skip
         return values
+
+    def _displays_of_loggers(self, batch: pa.RecordBatch, identity: Hashes | None, unit: Hashes) -> Displays:
+        """The same with the logger and the day of each row; a logger's column must be filled on every row."""
+        control = self.settings.control
+        assert isinstance(control, Pooled)
+        more = logger_columns(batch, self.settings.log, control.names)
+        try:
+            displays = self._displays(batch, identity, unit)
+        except RowFault as fault:
+            if fault.kind not in ("null", "null-inside") or fault.column not in policy_columns(control):
+                raise
+            whose = next(name for name, policy in control.components if fault.column in policy_columns(policy))
+            raise RowFault(
+                fault.kind, fault.column, fault.rows,
+                f"{fault.what}, so the logger '{whose}' cannot be priced on this row",
+                "Every row needs the columns of every logger, whichever of them showed it: fill it, or leave the row"
+                " out.",
+            ) from None  # fmt: skip
+        return replace(displays, columns={**displays.columns, **more})
 
     def _displays(self, batch: pa.RecordBatch, identity: Hashes | None, unit: Hashes) -> Displays:
         log = self.settings.log

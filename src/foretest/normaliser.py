@@ -31,6 +31,7 @@ CHEAP_RANKINGS = 12_000
 FEW_RANKINGS = 1_000
 FEW_DRAWS = 32
 MOST_RANKINGS = 5_000_000
+PRICED = 1 << 16  # rankings in one call of a policy, or those of one display
 MOST_TRIALS = 100_000
 ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
 
@@ -362,9 +363,7 @@ class Normaliser:
         """Over all rankings: q at `cap`, or the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q
         at a third of it."""
         most = max(perm(int(m), int(k)) for m, k in zip(displays.eligible, displays.slots, strict=True))
-        if getattr(self.treatment, "deterministic", False):
-            return self._deterministic(displays, cap, zero, bound)
-        if most > MOST_RANKINGS:
+        if most > MOST_RANKINGS and not getattr(self.treatment, "deterministic", False):
             raise BadInput(
                 f'normaliser = "exact": a display has {most:,} rankings, more than {MOST_RANKINGS:,}. Use "auto".'
             )
@@ -375,30 +374,9 @@ class Normaliser:
                 1.0 / self.treatment.temperature, 1.0 / self.control.temperature, most, cap, zero, bound,
             )  # fmt: skip
         answers = np.empty((4, len(displays)))
-        for i in range(len(displays)):
-            rankings = np.array(list(permutations(range(displays.eligible[i]), int(displays.slots[i]))), np.int32)
-            part = displays.take(np.full(len(rankings), i))
-            answers[:, i] = self._over(part, Ragged.of(rankings), cap, zero, bound)
+        for i, alpha, beta in self._all_masses(displays):
+            answers[:, i] = _solve(alpha, beta, cap, zero, bound)
         return answers[0], answers[1], answers[2], answers[3]
-
-    def _deterministic(
-        self, displays: Displays, cap: float, zero: bool, bound: float
-    ) -> tuple[Floats, Floats, Floats, Floats]:
-        """The treatment's only ranking: α = (1, 0), β = (π_p(a), 1 − π_p(a))."""
-        width = int(displays.eligible.max(initial=0)) + 1
-        rankings = self.treatment.sample(displays, np.full((len(displays), width), 0.5))
-        p = np.exp(self.control.log_prob(displays, rankings))
-        answers = np.empty((4, len(displays)))
-        for i in range(len(displays)):
-            answers[:, i] = _solve(np.array([1.0, 0.0]), np.array([p[i], 1.0 - p[i]]), cap, zero, bound)
-        return answers[0], answers[1], answers[2], answers[3]
-
-    def _over(
-        self, displays: Displays, rankings: Ragged, cap: float, zero: bool, bound: float
-    ) -> tuple[float, float, float, float]:
-        alpha = np.exp(self.treatment.log_prob(displays, rankings))
-        beta = np.exp(self.control.log_prob(displays, rankings))
-        return _solve(alpha, beta, cap, zero, bound)
 
     def _path_exactly(
         self, displays: Displays, log_w: Floats, most: Floats, caps: Floats, bounds: Floats
@@ -411,24 +389,34 @@ class Normaliser:
                 t.values, t.starts, p.values, p.starts, t.lengths, displays.slots, 1.0 / self.treatment.temperature,
                 1.0 / self.control.temperature, rankings, log_w, most, caps, bounds,
             )  # fmt: skip
-        found = [
-            path_kernel.path_of_rankings(*masses, log_w[i], caps, bounds)
-            for i, masses in enumerate(self._all_masses(displays))
-        ]
-        return np.stack([pair[0] for pair in found]), np.stack([pair[1] for pair in found])
+        of_caps, of_bounds = np.empty((len(displays), len(caps))), np.empty((len(displays), len(bounds)))
+        for i, alpha, beta in self._all_masses(displays):
+            of_caps[i], of_bounds[i] = path_kernel.path_of_rankings(alpha, beta, log_w[i], caps, bounds)
+        return of_caps, of_bounds
 
-    def _all_masses(self, displays: Displays) -> Iterator[tuple[Floats, Floats]]:
-        """π_t and π_p of all rankings of each display."""
+    def _all_masses(self, displays: Displays) -> Iterator[tuple[int, Floats, Floats]]:
+        """π_t and π_p of all rankings of each display, many displays of one shape at a time.
+
+        A deterministic treatment has one ranking: π_t = (1, 0), π_p = (π_p(a), 1 − π_p(a)).
+        """
         if getattr(self.treatment, "deterministic", False):
             width = int(displays.eligible.max(initial=0)) + 1
             rankings = self.treatment.sample(displays, np.full((len(displays), width), 0.5))
-            for p in np.exp(self.control.log_prob(displays, rankings)):
-                yield np.array([1.0, 0.0]), np.array([p, 1.0 - p])
+            for i, p in enumerate(np.exp(self.control.log_prob(displays, rankings))):
+                yield i, np.array([1.0, 0.0]), np.array([p, 1.0 - p])
             return
-        for i in range(len(displays)):
-            every = np.array(list(permutations(range(displays.eligible[i]), int(displays.slots[i]))), np.int32)
-            part, rankings = displays.take(np.full(len(every), i)), Ragged.of(every)
-            yield np.exp(self.treatment.log_prob(part, rankings)), np.exp(self.control.log_prob(part, rankings))
+        shapes, shape = np.unique(np.stack([displays.eligible, displays.slots]), axis=1, return_inverse=True)
+        for which, (m, k) in enumerate(shapes.T.tolist()):
+            every = np.array(list(permutations(range(m), k)), np.int32)
+            rows, step = np.flatnonzero(shape == which), max(1, PRICED // len(every))
+            for some in (rows[at : at + step] for at in range(0, len(rows), step)):
+                part = displays.take(np.repeat(some, len(every)))
+                rankings = Ragged.packed(np.tile(every.ravel(), len(some)), np.full(len(part), k))
+                masses = (
+                    np.exp(policy.log_prob(part, rankings)).reshape(len(some), -1)
+                    for policy in (self.treatment, self.control)
+                )
+                yield from zip(some.tolist(), *masses, strict=True)
 
     # -- two Plackett-Luce policies -----------------------------------------------------------------------------
 

@@ -11,42 +11,33 @@ from typing import Any
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
-from foretest.audit import FAIL, Audit, audit
-from foretest.audit.finding import AUDIT_FAILED
+from foretest.answers import answers_of, audited_segment, ignored_audit
+from foretest.audit import Audit, audit
 from foretest.background import in_background
-from foretest.bias_decomposition import strata_with_bias
-from foretest.calibrated import refuse_unfit, with_calibrated
+from foretest.calibrated import refuse_unfit
 from foretest.calibration_file import Calibration
 from foretest.cap_choice import choose_cap
 from foretest.cap_path import cap_path
 from foretest.comparison import compare, ranked
+from foretest.description import log_facts, options_of, settings_dict
 from foretest.displays import Floats
 from foretest.engines import dispatch
 from foretest.errors import BadInput
-from foretest.estimators import Estimator, Sums
-from foretest.health import control_is_deterministic, effective_positives, health, predicted_effective_positives
-from foretest.inference.bernstein import bernstein_interval
-from foretest.inference.betting import betting_interval
+from foretest.health import control_is_deterministic, health
 from foretest.inference.bootstrap import resample_counts
-from foretest.inference.buckets import Interval, bucket_sums, strata_table
-from foretest.inference.delta import std_error
-from foretest.inference.limits import control_of, limits_of
-from foretest.inference.row_terms import is_bounded
-from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
-from foretest.inference.slot_agreement import slot_agreement, with_reason
-from foretest.inference.smoothing import value_lower_bound
-from foretest.inference.uplift import mean_reward, relative_uplift, uplift
-from foretest.lineup import headline_of, lineup
+from foretest.inference.by_logger import counts_by_logger
+from foretest.lineup import lineup
 from foretest.log import Reader, is_text_key
+from foretest.logger_shares import count_shares
 from foretest.packed.reading import fold_packed
 from foretest.packed.writing import pack
 from foretest.plan import Plan
 from foretest.policies import Policy
-from foretest.policies.base import policy_settings
+from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
-from foretest.provenance import files_read, inputs_of, public, rows_fingerprint, versions
-from foretest.result import Estimate, Metric, Result, Segment, Treatment, known
-from foretest.roles import MetricRole, roles_dict, with_roles
+from foretest.provenance import files_read, inputs_of, rows_fingerprint, versions
+from foretest.result import Metric, Result, Segment, Treatment
+from foretest.roles import with_roles
 from foretest.sample_pass import SampleFold
 from foretest.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.saved.recipe import recorded_inputs
@@ -57,7 +48,7 @@ from foretest.settings_file import read_settings
 from foretest.slot_marginals import counted_notes
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.value_model import ValueModel, fit_value_model
-from foretest.verdict import DETERMINISTIC, are_few, decide, reasons_against
+from foretest.verdict import DETERMINISTIC
 from foretest.weight_distribution import weight_distribution
 
 
@@ -67,7 +58,9 @@ class OfflineTest:
     Parameters
     ----------
     log: which column plays which role.
-    control, treatment: policies; the control is the one that produced the log. Several treatments are a dict, by name.
+    control, treatment: policies; the control is the one that produced the log. Several treatments are a dict, by name;
+        so are several controls, whose names the log's `logger` column has (`baseline` says which of them the
+        treatment is compared with).
     estimators: keys or objects; by default all that the columns and policies allow.
     metrics: what a metric is for, by name: `MetricRole` objects, or the keys of a [metrics.NAME] table.
     analysis: the other keys of the settings file's [analysis] table, by name (cap, confidence_level, seed, …).
@@ -89,7 +82,7 @@ class OfflineTest:
         self,
         *,
         log: LogColumns,
-        control: Policy,
+        control: Policy | Mapping[str, Policy],
         treatment: Policy | Mapping[str, Policy],
         estimators: Any = None,
         metrics: Mapping[str, Any] | None = None,
@@ -98,7 +91,7 @@ class OfflineTest:
         treatments = named_treatments(treatment)
         self.settings = Settings(
             log=log,
-            control=control,
+            control=control,  # type: ignore[arg-type]  # several become one that prices by their mixture
             treatment=next(iter(treatments.values())),
             treatments=treatments,
             metrics=metrics or {},
@@ -168,8 +161,8 @@ class OfflineTest:
             aggregates = dispatch.aggregate(
                 source, every, bare, threads=threads, progress=stage(progress, "check", source)
             )
-        found, facts, settings = audit(aggregates), _log_facts(aggregates), settings_dict(self.settings, plan)
-        notes, weights = [*_said(plan), *notes, *_ignored(found)], weight_distribution(aggregates)
+        found, facts, settings = audit(aggregates), log_facts(aggregates), settings_dict(self.settings, plan)
+        notes, weights = [*_said(plan), *notes, *ignored_audit(found)], weight_distribution(aggregates)
         if control_is_deterministic(aggregates):
             notes.append(f"{DETERMINISTIC}.")
         each = each_treatment(aggregates) if aggregates.treatments else {}
@@ -210,8 +203,9 @@ class OfflineTest:
         source = open_source(log)
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             settings = self.settings
-            if settings.analysis.cap == AUTO:
+            if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
                 plan = lineup(settings)[0]
+                Reader(settings).check(source)
                 if not source.repeatable:
                     source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
                 settings = self._settled(source, offline_reader(plan), plan, folder, None, progress)[1].settings
@@ -251,14 +245,20 @@ class OfflineTest:
     def _settled(
         self, source: Source, reader: Reader, plan: Plan, folder: str, threads: int | None, progress: Progress | None
     ) -> tuple[Source, Plan]:
-        """The source and the plan with a number for the cap, where it is `auto`: a pass of its own chooses it.
+        """The source and the plan with what a pass of its own must find before the fold: the shares of several loggers,
+        and a number for the cap, where it is `auto`.
 
         A stream is spooled, as it is read twice.
         """
-        if self.settings.analysis.cap != AUTO:
-            return source, plan
-        if not source.repeatable:
+        pooled, automatic = plan.settings.control, self.settings.analysis.cap == AUTO
+        if (automatic or isinstance(pooled, Pooled)) and not source.repeatable:
             source = _spooled(source, reader, folder)
+        if isinstance(pooled, Pooled):
+            counted = count_shares(source, reader, threads=threads, progress=stage(progress, "loggers", source))
+            settled = dataclasses.replace(plan.settings, control=pooled.settled(counted))
+            plan = dataclasses.replace(plan, settings=settled)
+        if not automatic:
+            return source, plan
         bare = dataclasses.replace(plan, estimators=())
         done = stage(progress, "cap", source)
         sample = dispatch.aggregate(source, offline_reader(bare), bare, threads=threads, progress=done, kind=SampleFold)
@@ -274,7 +274,7 @@ class OfflineTest:
     ) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
-        used = self.settings
+        used = dataclasses.replace(self.settings, control=aggregates.plan.settings.control)
         if used.analysis.cap == AUTO:  # the fold has the number
             used = with_cap(used, aggregates.plan.settings.analysis.cap_number)
         plan, more = self._plan_for(aggregates, used)
@@ -283,20 +283,21 @@ class OfflineTest:
         if a.interval in BOUNDED:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
+        drawn, counts = counts, counts_for(aggregates, counts)
         each = each_treatment(aggregates)
         audits = {name: audit(held) for name, held in each.items()}
         answers = {}
         for name, held in each.items():
-            answers[name], said = _metrics(held, plan.estimators, counts, r_max, audits[name], calibration)
+            answers[name], said = answers_of(held, plan.estimators, counts, r_max, audits[name], calibration)
             notes += said
         if len(each) > 1:
             answers = compare(each, answers, counts, r_max)
         roles = self.settings.metrics
         answers = {name: with_roles(held, roles) for name, held in answers.items()}
-        tables = {name: segment_table(held, plan.estimators, counts) for name, held in each.items()}
+        tables = {name: segment_table(held, plan.estimators, drawn) for name, held in each.items()}
         notes = list(dict.fromkeys([*notes, *(note for _, said in tables.values() for note in said)]))
         segments = {
-            name: [_audited_segment(segment, audits[name], roles) for segment in table]
+            name: [audited_segment(segment, audits[name], roles) for segment in table]
             for name, (table, _) in tables.items()
         }
         several = _several(each, answers, audits, segments) if len(each) > 1 else []
@@ -304,10 +305,15 @@ class OfflineTest:
         for m, name in enumerate(plan.metrics):
             path = cap_path(aggregates, m, counts, r_max.get(name), plan.estimators)
             metrics[name] = dataclasses.replace(metrics[name], cap_path=path)
-        facts, settings, notes = _log_facts(aggregates), settings_dict(self.settings, plan), [*notes, *_ignored(found)]
+        facts, settings, notes = (
+            log_facts(aggregates),
+            settings_dict(self.settings, plan),
+            [*notes, *ignored_audit(found)],
+        )
         weights = weight_distribution(aggregates)
         seen = rows_fingerprint(aggregates.n, aggregates.positives)
-        provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": _options(plan)}
+        provenance = {"versions": versions(), "rows_fingerprint": seen, "estimators": options_of(plan)}
+        notes += ignored_audit(found)
         return Result(
             __version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, found, several, first
         )
@@ -381,6 +387,11 @@ def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
             )
 
 
+def counts_for(aggregates: Aggregates, counts: Floats | None) -> Floats | None:
+    """Resamples of buckets as resamples of the sums by logger and bucket."""
+    return None if counts is None else counts_by_logger(counts, aggregates.n, aggregates.plan.loggers)
+
+
 def named_treatments(treatment: Any) -> dict[str, Policy]:
     """One policy, or several by name."""
     if not isinstance(treatment, Mapping):
@@ -396,33 +407,6 @@ def each_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
     return {first: aggregates, **aggregates.treatments}
 
 
-def _metrics(
-    aggregates: Aggregates,
-    estimators: tuple[Estimator, ...],
-    counts: Floats | None,
-    r_max: Mapping[str, float],
-    found: Audit,
-    calibration: Calibration | None,
-) -> tuple[dict[str, Metric], list[str]]:
-    """Every metric's answers for one treatment, as far as the audit lets them stand, and notes."""
-    plan, metrics, notes = aggregates.plan, {}, []
-    for m, name in enumerate(plan.metrics):
-        chosen = [e for e in estimators if plan.weighs(e, m)]
-        estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
-        if calibration is not None:
-            estimates, said = with_calibrated(estimates, aggregates, estimators, m, calibration)
-            notes += said
-        estimates = {label: _audited(estimate, found) for label, estimate in estimates.items()}
-        agreement = slot_agreement(aggregates, chosen, m)
-        estimates = with_reason(estimates, agreement)
-        apart = agreement is not None and agreement.disagree
-        headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
-        slots = None if agreement is None else agreement.to_dict()
-        control = control_of(aggregates, m, counts)
-        metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, slots=slots)
-    return metrics, notes
-
-
 def _several(
     each: dict[str, Aggregates],
     answers: dict[str, dict[str, Metric]],
@@ -434,173 +418,3 @@ def _several(
         Treatment(name, order.index(name) + 1, answers[name], health(held), audits[name], segments[name])
         for name, held in each.items()
     ]
-
-
-def _estimate(
-    aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None, r_max: float | None
-) -> Estimate:
-    """One estimator's value, paired uplift, intervals and verdict."""
-    a, rows, units = aggregates.plan.settings.analysis, aggregates.rows, aggregates.n_units
-    weighting = aggregates.plan.weighting(estimator)
-    strata = strata_table(aggregates, estimator, metric) if estimator.stratified and rows else []
-    positives = int(aggregates.positives[metric])
-    unsupported = aggregates.unsupported.get(weighting, 0)
-    effective = effective_positives(aggregates, weighting, metric)
-    predicted = predicted_effective_positives(aggregates, weighting, metric)
-    evidence: dict[str, Any] = {
-        "rows": rows, "units": units, "positives": positives, "effective_positives": effective, "strata": strata,
-        "unsupported": unsupported, "rewarded": aggregates.rewarded.seen, "predicted": predicted,
-        "deterministic": bool(control_is_deterministic(aggregates)),
-    }  # fmt: skip
-    table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
-    if rows == 0:
-        _, reasons = reasons_against(**evidence)
-        no_band = no_sensitivity(a.gamma).to_dict() if weighting.banded else None
-        return Estimate(
-            None, None, None, None, None, None, None, None, "insufficient", reasons, effective, unsupported, table,
-            sensitivity=no_band,
-        )  # fmt: skip
-
-    sums = bucket_sums(aggregates, estimator, metric)
-
-    def absolute(s: Sums) -> Any:
-        return uplift(estimator.value, s)
-
-    def relative(s: Sums) -> Any:
-        return relative_uplift(estimator.value, s)
-
-    total = sums.total()
-    treatment = float(estimator.value(total)[0])
-    control = float(mean_reward(total)[0])
-    delta = float(absolute(total)[0])
-    error = std_error(sums.influence(absolute), rows, units)
-    nothing = Interval(float("nan"), float("nan"))
-    few, betting = are_few(effective, predicted), None
-    # of a log packed with another cap, what CIS may have cut off at the most is not known
-    automatic = few and not aggregates.sampled.get(weighting)
-    if is_bounded(estimator) and r_max is not None and (automatic or a.interval == "betting"):
-        betting = betting_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
-        evidence["betting"] = decide(betting, True, control)
-    elif is_bounded(estimator) and r_max is None:
-        evidence["remedy"] = ", or r_max for an interval that holds with any number"
-    enough, reasons = reasons_against(**evidence)
-    if a.interval in BOUNDED:
-        assert r_max is not None
-        limits = (
-            betting
-            if a.interval == "betting" and betting is not None
-            else bernstein_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
-        )
-        rel_limits = Interval(limits.lower / control, limits.upper / control) if control else nothing
-    else:
-        resampled = None if counts is None else sums.resampled(counts)
-        limits = limits_of(resampled, absolute, delta, error, aggregates)
-        rel_limits = nothing
-        if control:
-            rel_error = std_error(sums.influence(relative), rows, units)
-            rel_limits = limits_of(resampled, relative, float(relative(total)[0]), rel_error, aggregates, relative=True)
-    plain = betting if few and betting is not None else limits
-    verdict, agrees, band = decide(plain, enough, control), None, None
-    if weighting.banded:
-        band = sensitivity(
-            aggregates, weighting, metric, plain=plain, verdict=verdict, control=control,
-            betting=None if betting is None else r_max,
-        )  # fmt: skip
-        on_band = decide(band.interval, enough, control)
-        agrees = robustness(verdict, on_band)
-        if a.decide_on == "band" and on_band != verdict:
-            reasons.append(f"decided on the sensitivity band: the interval alone says {verdict}")
-            verdict = on_band
-    return Estimate(
-        treatment=known(treatment),
-        std_error=known(error),
-        effect_size=known(delta),
-        effect_size_ci_lower=known(limits.lower),
-        effect_size_ci_upper=known(limits.upper),
-        rel_effect_size=known(float(relative(total)[0])) if control else None,
-        rel_effect_size_ci_lower=known(rel_limits.lower),
-        rel_effect_size_ci_upper=known(rel_limits.upper),
-        verdict=verdict,
-        reasons=reasons,
-        effective_positives=effective,
-        unsupported_rows=unsupported,
-        strata=table,
-        predicted_effective_positives=predicted,
-        betting=None if betting is None else {"ci_lower": known(betting.lower), "ci_upper": known(betting.upper)},
-        lower_bound=value_lower_bound(aggregates, metric, r_max),
-        sensitivity=None if band is None else band.to_dict(),
-        robustness=agrees,
-    )
-
-
-def _audited(estimate: Estimate, found: Audit) -> Estimate:
-    """A log that fails its audit carries no verdict, whatever its numbers say."""
-    if found.outcome != FAIL or found.ignored:
-        return estimate
-    reason = f"{AUDIT_FAILED} ({', '.join(found.named(FAIL))}): these numbers cannot be relied on"
-    left = estimate.adjusted
-    return dataclasses.replace(
-        estimate,
-        verdict="insufficient",
-        reasons=[reason, *estimate.reasons],
-        robustness=None,
-        adjusted=None if left is None else dataclasses.replace(left, verdict_adjusted="insufficient"),
-    )
-
-
-def _audited_segment(segment: Segment, found: Audit, roles: Mapping[str, MetricRole]) -> Segment:
-    metrics = {}
-    for name, metric in segment.metrics.items():
-        estimates = {label: _audited(estimate, found) for label, estimate in metric.estimates.items()}
-        verdict = estimates[metric.headline or ""].verdict
-        metrics[name] = dataclasses.replace(metric, estimates=estimates, verdict=verdict)
-    return dataclasses.replace(segment, metrics=with_roles(metrics, roles))
-
-
-def _ignored(found: Audit) -> list[str]:
-    if not found.ignored:
-        return []
-    failed = ", ".join(found.named(FAIL))
-    return [f"{AUDIT_FAILED} ({failed}), and ignore_audit = true lets the verdicts stand."]
-
-
-def _log_facts(aggregates: Aggregates) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "rows": aggregates.rows,
-        "units": aggregates.n_units,
-        "positives": {name: int(aggregates.positives[m]) for m, name in enumerate(aggregates.plan.metrics)},
-    }
-    if aggregates.units is not None and not aggregates.units.exact:
-        facts["units_approximate"] = True
-    return facts
-
-
-def _options(plan: Plan) -> dict[str, dict[str, Any]]:
-    """What each estimator is, with the options that were its own and not the settings'."""
-    found = {}
-    for e in plan.estimators:
-        own = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name != "name"}
-        plain = {
-            k: v if isinstance(v, str | int | float) else type(v).__name__ for k, v in own.items() if v is not None
-        }
-        found[e.label] = {"key": e.key, **plain}
-    return found
-
-
-def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
-    """The settings as a settings file would say them, with the estimators that were run."""
-    analysis = dataclasses.asdict(dataclasses.replace(settings.analysis, estimators=None))
-    analysis["estimators"] = [e.label for e in plan.estimators]
-    if settings.analysis.value_log is not None:
-        analysis["value_log"] = public(settings.analysis.value_log)
-    treatments = [
-        {**({} if name == TREATMENT else {"name": name}), **policy_settings(policy)}
-        for name, policy in settings.treatments.items()
-    ]
-    return {
-        "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
-        "control": policy_settings(settings.control),
-        TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
-        **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
-        "analysis": {k: v for k, v in analysis.items() if v is not None},
-    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +69,7 @@ class OnlineTest:
     def from_toml(cls, path: str | Path) -> OnlineTest:
         """The test that a settings file describes; its tables [control] and [treatment] are not needed."""
         path = Path(path)
-        tables = {**read_tables(path), "control": _NO_POLICY, "treatment": _NO_POLICY}
+        tables = _without_loggers({**read_tables(path), "control": _NO_POLICY, "treatment": _NO_POLICY})
         try:
             return cls.from_settings(settings_from_tables(tables, path.parent))
         except BadInput as error:
@@ -414,7 +415,19 @@ def _narrow(settings: Settings) -> Settings:
     """Only what this test reads: rewards, date, and the unit or else the id."""
     log, policy = settings.log, Logged(prob=_NO_POLICY["prob"])
     columns = LogColumns(log.rewards, unit=log.unit, id=None if log.unit is not None else log.id, date=log.date)
-    return dataclasses.replace(settings, log=columns, control=policy, treatment=policy, treatments={})
+    analysis = settings.analysis.replace(baseline=None)
+    return dataclasses.replace(
+        settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis
+    )
+
+
+def _without_loggers(tables: dict[str, Any]) -> dict[str, Any]:
+    """Who showed a row, and whom the treatment is compared with, are the offline test's business."""
+    found = dict(tables)
+    for name, key in (("log", "logger"), ("analysis", "baseline")):
+        if isinstance(found.get(name), Mapping):
+            found[name] = {k: v for k, v in found[name].items() if k != key}
+    return found
 
 
 def _with_analysis(settings: Settings, **changes: Any) -> Settings:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
-from foretest.displays import Floats
+from foretest.displays import Floats, Hashes
 from foretest.estimators import Estimator
+from foretest.kernels.random import derive
 from foretest.log import Rows
 from foretest.normaliser import Normaliser
+from foretest.policies.pooled import LOGGER
 from foretest.settings import VALUE_MODEL, Settings
 from foretest.slot_weights import SlotWeighting
 from foretest.value_model import ValueModel
@@ -51,6 +54,27 @@ class Plan:
     @property
     def metrics(self) -> tuple[str, ...]:
         return self.settings.log.rewards
+
+    @property
+    def loggers(self) -> int:
+        """How many policies produced the log."""
+        return len(getattr(self.settings.control, "loggers", ())) or 1
+
+    @property
+    def cells(self) -> int:
+        """Sums are by logger and bucket of units, logger by logger: cell = logger·buckets + bucket."""
+        return self.loggers * self.settings.analysis.buckets
+
+    def cells_of(self, rows: Rows) -> npt.NDArray[np.int64]:
+        """The cell of each row."""
+        logger = rows.displays.columns.get(LOGGER) if self.loggers > 1 else None
+        return self.cells_at(rows.unit, logger)
+
+    def cells_at(self, unit: Hashes, logger: Any) -> npt.NDArray[np.int64]:
+        """The cells of some units' rows; `logger` has the number of each row's, where there are several."""
+        buckets = self.settings.analysis.buckets
+        bucket = (derive(unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
+        return bucket if logger is None else np.asarray(logger * buckets + bucket)
 
     @property
     def row_is_unit(self) -> bool:

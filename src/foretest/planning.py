@@ -39,10 +39,11 @@ from scipy.special import ndtri
 
 from foretest._version import __version__
 from foretest.aggregates import Aggregates
-from foretest.arms import days_of_rows
 from foretest.background import in_background
+from foretest.days import days_of_rows
 from foretest.engines import dispatch
 from foretest.engines.spark import SparkFrame
+from foretest.errors import BadInput
 from foretest.exploration import SHARES, ExplorationFold, moments
 from foretest.lineup import headline_of, lineup
 from foretest.offline import OfflineTest, offline_reader
@@ -80,6 +81,8 @@ class Outlook:
 
 def plan_log(test: OfflineTest, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Outlook:
     """What the log could show of the test's headline: read twice, or thrice where it has days."""
+    if test.settings.log.logger is not None:
+        raise BadInput("foretest plan is for a log of one control, and the settings name several ([[control]] tables).")
     folded = lineup(test.settings)[0]
     label = headline_of(folded.settings.analysis.headline, folded.estimators)
     [estimator] = [e for e in folded.estimators if e.label == label]

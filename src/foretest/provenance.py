@@ -7,6 +7,7 @@ import platform
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +25,12 @@ _END = 1 << 16  # bytes of either end of a file that its fingerprint covers
 _FOLDERS = re.compile(r"(?<![\w.:/\\~])(?:/|[A-Za-z]:[\\/])(?:[^\s'\"()\[\]{}/\\:;,|<>]+[/\\])*(?=[^\s'\"()/\\])")
 
 
+_installed = cache(version)  # a file is parsed for each: as long as a small test takes
+
+
 def versions() -> dict[str, str]:
     """Of Foretest, Python and the packages that digits depend on."""
-    return {"foretest": __version__, "python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
+    return {"foretest": __version__, "python": platform.python_version()} | {p: _installed(p) for p in PACKAGES}
 
 
 def public(text: str) -> str:

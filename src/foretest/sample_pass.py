@@ -10,11 +10,9 @@ import numpy.typing as npt
 
 from foretest.aggregates import Aggregates
 from foretest.displays import Displays, Floats
-from foretest.fold import Fold
+from foretest.fold import Fold, with_baseline
 from foretest.kept_rows import KeptRows
-from foretest.kernels.random import derive
 from foretest.log import Rows
-from foretest.plan import BUCKET_SALT
 from foretest.weights import log_weights
 
 DISPLAYS = 4096
@@ -36,10 +34,10 @@ class SampleFold(Fold):
     def add(self, rows: Rows) -> None:
         if not len(rows):
             return
-        s, policies, buckets = self.state, self.plan.settings, self.plan.settings.analysis.buckets
-        s["n"] += np.bincount((derive(rows.unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64), minlength=buckets)
+        s, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, rows)
+        s["n"] += np.bincount(self.plan.cells_of(rows), minlength=self.plan.cells)
         # Σ r is all that is asked of rewards: the first bucket has it
-        s["r"][:, 0] += rows.rewards.sum(axis=0)
+        s["r"][:, 0] += rows.worth.sum(axis=0)
         s["r2"] += np.square(rows.rewards).sum(axis=0)
         s["positives"] += np.count_nonzero(rows.rewards, axis=0)
         keep = s["sample"].below(rows.unit)

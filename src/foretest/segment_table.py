@@ -15,6 +15,7 @@ from foretest.estimators import Estimator, Sums
 from foretest.fold import Fold
 from foretest.health import effective_count, effective_positives
 from foretest.inference.buckets import Interval, bucket_sums
+from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of, limits_of
 from foretest.inference.several import holm, two_sided_p
@@ -95,7 +96,10 @@ def _of_column(
         names.append(OTHER)
     answer = []
     for label, part in zip(names, held, strict=True):
-        metrics = {name: part.metric(m, able, counts) for m, name in enumerate(blank.plan.metrics)}
+        own = None
+        if counts is not None:
+            own = counts_by_logger(counts, part.aggregates.n, whole.plan.loggers, part.fixed)
+        metrics = {name: part.metric(m, able, own) for m, name in enumerate(blank.plan.metrics)}
         merged = REST in part.codes
         values = 1 if not merged else None if sums.crowded else len(rest)
         found = Segment(column, label, part.aggregates.rows, metrics, merged, values)
@@ -109,6 +113,7 @@ class _Part:
     def __init__(self, whole: Aggregates, blank: Aggregates, sums: SegmentSums, codes: Sequence[int]) -> None:
         self.sums, self.codes, self.folded = sums, codes, whole.plan
         n = self._sum("n")
+        self.fixed = fixed_in_part(float(n.sum()), float(whole.n.sum()))
         metrics = range(len(blank.plan.metrics))
         units = None
         if whole.units is not None:
@@ -147,7 +152,7 @@ class _Part:
         estimates = {e.label: self._estimate(e, metric, counts) for e in chosen}
         asked = self.folded.settings.analysis.headline
         headline = headline_of(asked if asked in estimates else None, chosen)
-        control = control_of(self.aggregates, metric, counts)
+        control = control_of(self.aggregates, metric, counts, self.fixed)
         return Metric(control, estimates, headline, estimates[headline].verdict)
 
     def _predicted(self, weighting: Weighting, metric: int) -> float | None:
@@ -168,7 +173,7 @@ class _Part:
             rows=rows, units=units, positives=int(part.positives[metric]), effective_positives=effective,
             unsupported=unsupported, rewarded=part.rewarded.seen, strata=[], predicted=predicted,
         )  # fmt: skip
-        sums = bucket_sums(part, estimator, metric)
+        sums = dataclasses.replace(bucket_sums(part, estimator, metric), fixed=self.fixed)
         resampled = None if counts is None else sums.resampled(counts)
         total = sums.total()
         control = float(mean_reward(total)[0])

@@ -48,10 +48,11 @@ class SegmentSums:
     hr: dict[tuple[Weighting, int], ScaledSums] = field(default_factory=dict)  # hr, hr2
 
     def add(
-        self, plan: Plan, column: pa.Array, unit: Hashes, bucket: Ints, rewards: Floats, rewarded: Ints, log_w: Floats,
-        points: Mapping[Weighting, PointWeights],
+        self, plan: Plan, column: pa.Array, unit: Hashes, bucket: Ints, rewards: Floats, worth: Floats, rewarded: Ints,
+        log_w: Floats, points: Mapping[Weighting, PointWeights],
     ) -> None:  # fmt: skip
-        """Take in one batch, priced; `points` are the weights of its rewarded rows."""
+        """Take in one batch, priced; `worth` is the control's part of its rewards, `points` are the weights of its
+        rewarded rows."""
         code = self._codes(column)
         self._add_units(code, unit)
         self._add(self.sums, "n", code, bucket, 1.0)
@@ -64,11 +65,11 @@ class SegmentSums:
             self._add_rewards(weighting, log_h[rewarded], code[rewarded], bucket[rewarded], rewards[rewarded])
         if not len(rewarded):
             return
-        code, bucket, rewards = code[rewarded], bucket[rewarded], rewards[rewarded]
+        code, bucket, rewards, worth = code[rewarded], bucket[rewarded], rewards[rewarded], worth[rewarded]
         self._add(self.sums, "rewarded", code, bucket, 1.0)
         for m in range(rewards.shape[1]):
             r = rewards[:, m]
-            for name, amount in (("r", r), ("positives", r > 0.0)):
+            for name, amount in (("r", worth[:, m]), ("positives", r > 0.0)):
                 self._add(self.sums, f"{name}:{m}", code, bucket, amount)
         for i, (weighting, point) in enumerate(points.items()):
             self._add_rewards(weighting, point.log_h, code, bucket, rewards)

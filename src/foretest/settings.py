@@ -49,11 +49,12 @@ class LogColumns:
     features: tuple[str, ...] = ()
     slot_rewards: Mapping[str, str] | None = None
     segments: tuple[str, ...] = ()
+    logger: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("rewards", "features", "segments"):
             object.__setattr__(self, name, _names(f"[log] {name}", getattr(self, name)))
-        for name in ("unit", "ranking", "candidates", "id", "date"):
+        for name in ("unit", "ranking", "candidates", "id", "date", "logger"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise BadInput(f"[log] {name} = {value!r}: expected the name of a column.")
@@ -111,6 +112,7 @@ class Analysis:
     decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
     r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
     ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
+    baseline: str | None = _doc(None, "of several loggers, the one that the treatment is compared with")
 
     def __post_init__(self) -> None:
         if self.estimators is not None:
@@ -139,7 +141,7 @@ class Analysis:
         object.__setattr__(self, "gamma", _gamma(self.gamma))
         if isinstance(self.value_log, os.PathLike):
             object.__setattr__(self, "value_log", os.fspath(self.value_log))
-        for name in ("headline", "value", "value_log"):
+        for name in ("headline", "value", "value_log", "baseline"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), str):
                 raise BadInput(f"{name} = {getattr(self, name)!r}: expected text.")
         if not isinstance(self.ignore_audit, bool):
@@ -198,6 +200,7 @@ class Settings:
                 f"log is of type {type(self.log).__name__}: expected LogColumns, the names of the log's columns;"
                 " the log itself is given to run()."
             )
+        self._check_loggers()
         for role in ("control", "treatment"):
             _check_policy(role, getattr(self, role))
         self._check_treatments()
@@ -212,6 +215,45 @@ class Settings:
                         f"[analysis] r_max names '{name}', which is no reward.{nearest(name, self.log.rewards)}"
                         f" The rewards are: {', '.join(self.log.rewards)}."
                     )
+
+    def _check_loggers(self) -> None:
+        """Several policies by name produced the log together: they become one that prices rows by their mixture."""
+        from foretest.policies.pooled import Pooled
+
+        given, baseline = self.control, self.analysis.baseline
+        if isinstance(given, Mapping):
+            for name, policy in given.items():
+                if not isinstance(name, str) or not name.strip():
+                    raise BadInput(f"a control is named {name!r}: expected text, as the logger column has it.")
+                _check_policy(f"the control '{name}'", policy)
+            if not given:
+                raise BadInput("control is empty: give a policy, or a dict of name to policy.")
+            names = ", ".join(given)
+            if self.log.logger is None:
+                raise BadInput(
+                    f"there are several controls ({names}), and no column says which of them showed a row: name it in"
+                    ' [log] logger, as in logger = "policy".'
+                )
+            if baseline is None:
+                raise BadInput(
+                    f"there are several controls ({names}): say which of them the treatment is compared with, as in"
+                    f' [analysis] baseline = "{next(iter(given))}".'
+                )
+            choose("[analysis] baseline", baseline, given)
+            object.__setattr__(self, "control", Pooled(given, baseline))
+            return
+        several: Any = getattr(given, "loggers", None)
+        if several is not None and baseline not in several:
+            choose("[analysis] baseline", baseline, several)
+        if several is not None and baseline != getattr(given, "baseline", baseline):
+            object.__setattr__(self, "control", Pooled(several, str(baseline), getattr(given, "shares", None)))
+        if several is None and self.log.logger is not None:
+            raise BadInput(
+                f'[log] logger = "{self.log.logger}" is given, and one control: give a [[control]] table, with a name,'
+                " for each policy that the column names, or leave logger out."
+            )
+        if several is None and baseline is not None:
+            raise BadInput(f"baseline = {baseline!r} is for several [[control]] tables, and there is one control.")
 
     def _check_treatments(self) -> None:
         """One alone is named "treatment", unless it was given a name."""

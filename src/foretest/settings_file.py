@@ -49,7 +49,7 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
         if name not in tables:
             raise BadInput(f"the table [{name}] is missing: {_PURPOSE[name]}.")
     for name, table in tables.items():
-        if not isinstance(table, Mapping) and not (name == TREATMENT and isinstance(table, list)):
+        if not isinstance(table, Mapping) and not (name in (TREATMENT, "control") and isinstance(table, list)):
             raise BadInput(f"{name} = {table!r}: expected a table, [{name}].")
     if "rewards" not in tables["log"]:
         raise BadInput('[log] rewards is missing: name the reward columns, as in rewards = ["click"].')
@@ -59,7 +59,7 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
     treatments = treatments_from_tables(tables[TREATMENT])
     return Settings(
         log=_build("[log]", LogColumns, tables["log"]),
-        control=policy_from_table("[control]", tables["control"]),
+        control=control_from_tables(tables["control"]),
         treatment=next(iter(treatments.values())),
         treatments=treatments,
         metrics=tables.get("metrics", {}),
@@ -75,6 +75,15 @@ _PURPOSE = {
 }
 
 
+def control_from_tables(tables: Mapping[str, Any] | list[Any]) -> Any:
+    """The policy that produced the log; or, from [[control]] tables, all that did, by name."""
+    if isinstance(tables, Mapping):
+        return policy_from_table("[control]", tables)
+    if not tables or not all(isinstance(table, Mapping) for table in tables):
+        raise BadInput("control: expected a table [control], or several tables [[control]], each a policy.")
+    return _named_policies("control", tables)
+
+
 def treatments_from_tables(tables: Mapping[str, Any] | list[Any]) -> dict[str, Policy]:
     """The policies to try, by name: one [treatment] table, or several [[treatment]] tables with a name each."""
     if isinstance(tables, Mapping):
@@ -84,15 +93,20 @@ def treatments_from_tables(tables: Mapping[str, Any] | list[Any]) -> dict[str, P
         return {_name_of(name, "[treatment]"): policy_from_table("[treatment]", table)}
     if not tables or not all(isinstance(table, Mapping) for table in tables):
         raise BadInput("treatment: expected a table [treatment], or several tables [[treatment]], each a policy.")
+    return _named_policies(TREATMENT, tables)
+
+
+def _named_policies(role: str, tables: list[Any]) -> dict[str, Policy]:
+    """Several policies of one role, each table with a name."""
     found: dict[str, Policy] = {}
     for number, held in enumerate(tables, start=1):
         table = dict(held)
-        if "name" not in table and len(tables) > 1:
-            raise BadInput(f'[[treatment]] number {number} has no name: add name = "…", to tell them apart.')
-        name = _name_of(table.pop("name", TREATMENT), f"[[treatment]] number {number}")
+        if "name" not in table and (len(tables) > 1 or role != TREATMENT):
+            raise BadInput(f'[[{role}]] number {number} has no name: add name = "…", to tell them apart.')
+        name = _name_of(table.pop("name", role), f"[[{role}]] number {number}")
         if name in found:
-            raise BadInput(f"two [[treatment]] tables are named '{name}': give one of them another name.")
-        found[name] = policy_from_table(f"[[treatment]] '{name}'", table)
+            raise BadInput(f"two [[{role}]] tables are named '{name}': give one of them another name.")
+        found[name] = policy_from_table(f"[[{role}]] '{name}'", table)
     return found
 
 

@@ -11,6 +11,7 @@ from foretest.displays import Displays, Floats
 from foretest.normaliser import Normaliser
 from foretest.policies import Mixture
 from foretest.policies.base import marginal_places
+from foretest.policies.pooled import Pooled
 
 #: rankings that are counted of a policy that does not know its marginals
 DRAWS = 1024
@@ -19,7 +20,7 @@ _STREAM = 100  # of random numbers: one for both policies, so that equal ones co
 
 def knows_marginals(policy: Any) -> bool:
     """Has the policy a `slot_marginals(displays)`, and if it is a mixture, have all its components?"""
-    if isinstance(policy, Mixture):
+    if isinstance(policy, Mixture | Pooled):
         return all(knows_marginals(part) for _, part in policy.components)
     return callable(getattr(policy, "slot_marginals", None))
 

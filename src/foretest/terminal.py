@@ -165,7 +165,18 @@ def _title(result: Result) -> Text:
     unit = result.settings["log"].get("unit")
     units = f", {about}{plural(log['units'], 'unit')} ({unit})" if unit else ""
     positives = ", ".join(f"{count:,} with {name}" for name, count in log["positives"].items())
-    return Text.assemble(("Foretest ", "bold"), f"{plural(log['rows'], 'display')}{units}, {positives}")
+    head = Text.assemble(("Foretest ", "bold"), f"{plural(log['rows'], 'display')}{units}, {positives}")
+    said = loggers_of(result)
+    return head if said is None else Text.assemble(head, f"\nShown by {said}")
+
+
+def loggers_of(result: Result) -> str | None:
+    """The policies that showed the log, with their shares, and the one compared with; None where there is one."""
+    loggers = result.log.get("loggers")
+    if not loggers:
+        return None
+    each = ", ".join(f"{name} {percent(held['share'])}" for name, held in loggers.items())
+    return f"{each}; uplifts are over {result.settings['analysis']['baseline']}"
 
 
 def _health(result: Result) -> Table:
@@ -200,7 +211,7 @@ def _health(result: Result) -> Table:
         line(
             "mass never shown",
             percent(s["treatment_mass_unshowable"]),
-            "of the treatment, on what the control cannot show",
+            f"of the treatment, on what {'no logger can' if result.log.get('loggers') else 'the control cannot'} show",
         )
     return table
 
@@ -350,10 +361,11 @@ def _role(metric: Metric) -> list[Text]:
 
 def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> list[Any]:
     c, level = metric.control, result.settings["analysis"]["confidence_level"]
+    whose = f"control ({result.settings['analysis']['baseline']})" if result.log.get("loggers") else "control"
     head = Text.assemble(
         (name, "bold"),
         "" if metric.role is None else f" ({metric.role['role']})",
-        f": control {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
+        f": {whose} {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
     )
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", width=1)

@@ -16,6 +16,7 @@ from foretest.displays import Displays
 from foretest.engines import spark as engine
 from foretest.result import Estimate
 from tests.engines.spark_session import spark
+from tests.loggers import ThreeLoggers, build
 from tests.support import SCORES, SmallLog, build_test
 
 LOG = SmallLog(rows=600, units=80)
@@ -144,3 +145,14 @@ def test_a_cap_is_chosen_from_the_same_displays(frame: Any) -> None:
     assert found.health["cap"]["criterion"] == pytest.approx(wanted.health["cap"]["criterion"], rel=1e-12)
     assert found.cap == wanted.cap
     assert_same(found, wanted)
+
+
+def test_several_loggers_have_the_shares_of_all_partitions(tmp_path: Path) -> None:
+    log = ThreeLoggers(rows=400, units=90)
+    pq.write_table(log.table(), tmp_path / "log.parquet")
+    frame = spark().read.parquet(str(tmp_path / "log.parquet"))
+    test = build(["ncis", "cis", "point-ncis-adaptive"], n_resamples=100)
+    assert_same(test.run(frame.repartition(3, "user")), test.run(log.table()))
+    two = {name: ft.PlackettLuce(scores=f"{name}_scores") for name in ("old", "older")}
+    with pytest.raises(ft.BadInput, match=r"partition .*the logger 'new' is none of the controls"):
+        build(["cis"], baseline="old", control=two).run(frame.repartition(3, "user"))

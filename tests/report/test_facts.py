@@ -50,7 +50,8 @@ def test_a_good_log_needs_no_attention() -> None:
     [
         ({"effective": 29.9}, "effective clicks", "alert"),  # below, the verdict is insufficient
         ({"effective": 30.0}, "effective clicks", "watch"),
-        ({"effective": 100.0}, "effective clicks", "fine"),
+        ({"effective": 299.0}, "effective clicks", "watch"),  # the measured edge of trustworthy upper limits
+        ({"effective": 300.0}, "effective clicks", "fine"),
         ({"units": 4}, "units", "alert"),  # below five there is no interval
         ({"units": 29}, "units", "watch"),
         ({"positives": 0}, "rewarded rows", "alert"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import foretest as ft
-from foretest.offline import settings_dict
+from foretest.description import settings_dict
 from foretest.report.method import methods, references, settings_text
 from foretest.report.page import environment
 from foretest.settings_file import read_settings

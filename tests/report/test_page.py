@@ -49,7 +49,7 @@ def document(**changes: Any) -> Document:
         Words("foretest paper -o out"),
     ]
     whole = Document(
-        "the paper", "Title", "It agrees.", [Section("First", blocks, "A lead.")], ["A remark."],
+        "the paper", "Title", "It agrees.", [Section("First: of all", blocks, "A lead.")], ["A remark."],
         [Fact("tests", "39", "How many.", "watch", "of 40")], {"paper.json": {"name": EVIL}},
         {"versions": {"foretest": "0"}, "command": "foretest paper"},
     )  # fmt: skip
@@ -93,6 +93,7 @@ def test_a_document_shows_its_blocks_as_text() -> None:
         "https://doi.org/10.1145/3159652.3159687",
     ):
         assert said in page
+    assert '<a href="#section-1">First</a>' in page
     assert page.count('<td class="right">') == 2  # numbers align right, and what is no number
 
 

@@ -14,7 +14,7 @@ from foretest.aggregates import Aggregates
 from foretest.audit import item_slots, likelihood, moments, rows
 from foretest.audit.by_unit import first_of_units
 from foretest.audit.context import HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
-from foretest.audit.draws import NO_ITEM, NO_RANK, RANKS
+from foretest.audit.draws import NO_ITEM, NO_RANK, OWN, RANKS
 from foretest.audit.finding import FAIL, NOT_MADE, PASS, WARN, Audit, Finding, not_made
 from foretest.kept_rows import Columns
 from foretest.plan import Plan
@@ -86,11 +86,11 @@ def _exploration(kept: Columns, plan: Plan) -> Finding:
 
 
 def _logged(kept: Columns, plan: Plan) -> Finding:
-    return rows.logged_probabilities(kept["log_p"], kept["log_p_scores"])
+    return rows.logged_probabilities(kept.get(OWN, kept["log_p"]), kept["log_p_scores"])
 
 
 def _calibration(kept: Columns, plan: Plan) -> Finding:
-    priced = kept.get("log_p_scores", kept["log_p"])
+    priced = kept.get("log_p_scores", kept.get(OWN, kept["log_p"]))
     return likelihood.calibration(priced, kept["expected_log_p"], first_of_units(kept["unit"]))
 
 

@@ -26,6 +26,7 @@ KEPT_RANKINGS = 4  # drawn ones, for counts of items by slot
 MOST_SLOTS = 8  # that are counted
 MOST_RANKS = 64
 RANKS = "ranks"
+OWN = "log_p_own"  # of several loggers, the log-probability that the row's own gives to what was shown
 NO_RANK, NO_ITEM = 255, np.iinfo(np.int64).min
 TIES = 101  # the stream of random numbers that break ties
 _CERTAIN = -1e-9  # a log-probability above is that of the only ranking

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from foretest.aggregates import Aggregates
-from foretest.engines.local import find_fault
+from foretest.engines.local import State, find_fault
 from foretest.errors import BadInput, RowFault
 from foretest.fold import Fold
 from foretest.log import Reader
@@ -35,6 +35,7 @@ FAN_IN = 16
 _POSITION_BITS = 40  # of a row within its partition, where neither unit nor id tells rows apart
 _STATE = "state binary, fault string"
 
+Sums = TypeVar("Sums")
 Summary = Callable[[Iterator[Chunk]], pa.RecordBatch | None]
 Merge = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
 
@@ -75,20 +76,38 @@ def read(paths: Sequence[str], sql: str | None) -> DataFrame:
 def aggregate(source: SparkFrame, reader: Reader, plan: Plan, kind: type[Fold] = Fold) -> Aggregates:
     """Fold a DataFrame into the sums of an offline test."""
 
+    def merged(states: Sequence[pa.RecordBatch]) -> Aggregates:
+        return Aggregates.total([from_batch(state, plan) for state in states])
+
+    found = fold_in_tasks(source, reader, lambda: kind(plan), to_batch, merged, plan=plan)
+    return kind(plan).finish() if found is None else found
+
+
+def fold_in_tasks(
+    source: SparkFrame,
+    reader: Reader,
+    start: Callable[[], State[Sums]],
+    packed: Callable[[Sums], pa.RecordBatch],
+    merged: Callable[[Sequence[pa.RecordBatch]], Sums],
+    *,
+    plan: Plan | None = None,
+) -> Sums | None:
+    """Fold a DataFrame, each task's rows into a state of its own, which travels `packed`; None where there is no row.
+
+    With a `plan`, faults of the policies are looked for too.
+    """
+
     def fold(chunks: Iterator[Chunk]) -> pa.RecordBatch | None:
-        state = kind(plan)
+        state = start()
         for chunk in chunks:
             try:
                 state.add(reader.read(chunk))
             except RowFault as met:
                 raise _Fault(met, chunk, find_fault(chain([chunk], chunks), reader, plan)) from None
-        return to_batch(state.finish())
+        return packed(state.finish())
 
-    def merge(states: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-        return to_batch(Aggregates.total([from_batch(state, plan) for state in states]))
-
-    found = _summarise(source.frame, reader.columns, fold, merge)
-    return kind(plan).finish() if found is None else from_batch(found, plan)
+    found = _summarise(source.frame, reader.columns, fold, lambda states: packed(merged(states)))
+    return None if found is None else merged([found])
 
 
 def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[tuple[pa.RecordBatch, Any, Any]]:

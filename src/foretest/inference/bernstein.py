@@ -7,7 +7,7 @@ import numpy as np
 from foretest.aggregates import Aggregates
 from foretest.estimators import Estimator
 from foretest.inference.buckets import Interval, bucket_sums
-from foretest.inference.row_terms import uplift_terms, weight_bound, worst_bias
+from foretest.inference.row_terms import uplift_range, uplift_terms, worst_bias
 
 
 def bernstein_interval(
@@ -23,7 +23,8 @@ def bernstein_interval(
     if units < 2:
         return Interval(float("nan"), float("nan"))
     # rows with h = 0 are worth −r, so a row's range is at least r_max even where the bound is below 1
-    row_range = max(weight_bound(weighting), 1.0) * r_max
+    lowest, highest = uplift_range(aggregates, weighting, r_max)
+    row_range = highest - lowest
     unit_range = row_range * units * aggregates.largest_unit / rows
     log_term = np.log(4.0 / (1.0 - level))
     variance = _unit_variance(aggregates, estimator, metric, uplift)
@@ -38,13 +39,14 @@ def _unit_variance(aggregates: Aggregates, estimator: Estimator, metric: int, up
     weighting = aggregates.plan.weighting(estimator)
     reward = aggregates.hr[weighting, metric]
     scale = float(np.exp(reward.log_unit))
-    if aggregates.units is None:
+    if aggregates.units is None and aggregates.plan.loggers == 1:
         squares = scale**2 * reward.get("hr2")[0] - 2.0 * scale * reward.get("hrr")[0] + aggregates.r2[metric]
     elif aggregates.rewarded.complete:
         squares = _squares_by_unit(aggregates, estimator, metric)
     else:
         arrays = bucket_sums(aggregates, estimator, metric)
         terms = arrays.arrays["hr"] * arrays.unit - arrays.arrays["r"]
+        terms = terms.reshape(aggregates.plan.loggers, -1).sum(axis=0)
         # buckets hold many units: their sums vary as the units' do, around their share of the mean
         centred = terms - terms.mean()
         return float(centred @ centred * len(terms) / (len(terms) - 1.0) * units / rows**2)

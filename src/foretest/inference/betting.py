@@ -21,7 +21,7 @@ from foretest.aggregates import Aggregates
 from foretest.displays import Floats
 from foretest.estimators import Estimator
 from foretest.inference.buckets import Interval
-from foretest.inference.row_terms import uplift_terms, weight_bound, worst_bias
+from foretest.inference.row_terms import uplift_range, uplift_terms, worst_bias
 from foretest.kernels import betting as kernel
 
 # the order of units without reward is drawn, with a seed of its own for this purpose
@@ -41,14 +41,14 @@ class OrderedTerms:
 def betting_interval(
     aggregates: Aggregates, estimator: Estimator, metric: int, uplift: float, level: float, r_max: float
 ) -> Interval:
-    """Limits of the uplift: on d = (h − 1) r, whose range is [−r_max, (b − 1) r_max], b the bound of h.
+    """Limits of the uplift: on d = (h − 1) r, whose range is [−r_max, (b − 1) r_max], b the bound of h (of several
+    loggers see `uplift_range`).
 
     For CIS the worst-case bias 0 ≤ B ≤ r_max·(1 − q̄) is added to the upper end.
     """
     weighting = aggregates.plan.weighting(estimator)
-    highest = max(weight_bound(weighting) - 1.0, 0.0) * r_max
     terms = uplift_terms(aggregates, weighting, metric)
-    lower, upper = betting_limits(aggregates, terms, (-r_max, highest), level)
+    lower, upper = betting_limits(aggregates, terms, uplift_range(aggregates, weighting, r_max), level)
     # limits of a part of the log, and bets that were lucky, may leave the estimate itself out: then up to it
     lower, upper = min(lower, uplift), max(upper, uplift)
     return Interval(lower, upper + worst_bias(aggregates, weighting, r_max))

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from foretest.aggregates import Aggregates
 from foretest.displays import Floats
 from foretest.estimators import Estimator, Sums
+from foretest.inference.by_logger import by_unit
 from foretest.settings import VALUE_MODEL
 from foretest.strata import bin_label, merged_bins
 
@@ -27,10 +28,15 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class BucketSums:
-    """Named sums with the bucket as first axis (and the stratum as second, for a stratified estimator)."""
+    """Named sums with the bucket as first axis (and the stratum as second, for a stratified estimator).
+
+    Of several loggers the first axis has the buckets of the first, then those of the second, …
+    """
 
     arrays: dict[str, Floats]
     unit: float
+    loggers: int = 1
+    fixed: float = 1.0  # how far each logger's number of rows is fixed: less in a part of a log
 
     @property
     def rows(self) -> float:
@@ -56,12 +62,14 @@ class BucketSums:
         return self._sums({name: array.sum(axis=0) + 1j * _STEP * array for name, array in self.arrays.items()})
 
     def influence(self, statistic: Any) -> Floats:
-        """Σ_{i∈bucket} (φ_i − φ̄) of a statistic of the sums, by its derivative towards each bucket.
+        """Σ_{i∈bucket} (φ_i − φ̄) of a statistic of the sums, by its derivative towards each bucket; of several loggers
+        each row's φ from its own logger's mean.
 
         For a function of means this is the influence function summed over the bucket (infinitesimal jackknife); the
         complex step makes it exact to rounding (Squire and Trapp 1998).
         """
-        return np.asarray(np.imag(statistic(self.directions()))) / _STEP * self.rows
+        found = np.asarray(np.imag(statistic(self.directions()))) / _STEP * self.rows
+        return by_unit(found, self.arrays["rows"], self.loggers, self.fixed)
 
     def _sums(self, arrays: dict[str, npt.NDArray[Any]]) -> Sums:
         return Sums(**arrays, unit=self.unit)
@@ -107,7 +115,7 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
         for name, (array, factor) in shapes.items():
             arrays[name] = _grouped(array * factor, groups, buckets)
     with np.errstate(over="ignore"):
-        return BucketSums(arrays, float(np.exp(log_unit)))
+        return BucketSums(arrays, float(np.exp(log_unit)), aggregates.plan.loggers)
 
 
 def strata_groups(aggregates: Aggregates, table: str) -> tuple[list[list[int]], list[str]]:

@@ -16,13 +16,14 @@ from foretest.inference.uplift import mean_reward
 from foretest.result import Control, known
 
 
-def control_of(aggregates: Aggregates, metric: int, counts: Floats | None) -> Control:
-    """The mean reward and its interval."""
+def control_of(aggregates: Aggregates, metric: int, counts: Floats | None, fixed: float = 1.0) -> Control:
+    """The mean reward and its interval; `fixed` is as `BucketSums` has it."""
     rows = aggregates.rows
     zero = np.zeros(len(aggregates.n))
     sums = BucketSums(
-        {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0
-    )
+        {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0,
+        aggregates.plan.loggers, fixed,
+    )  # fmt: skip
     if rows == 0:
         return Control(None, None, None, None)
     value = float(mean_reward(sums.total())[0])

@@ -34,9 +34,23 @@ def kept_log_h(aggregates: Aggregates, weighting: Weighting, metric: int = 0) ->
 
 
 def uplift_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
-    """d = (h − 1) r of the rewarded rows that were kept; any other row's is 0."""
+    """d = (h − 1) r of the rewarded rows that were kept, of several loggers (h − w_p) r; any other row's is 0."""
     kept = aggregates.rewarded.columns()
+    if "log_baseline" in kept:
+        h = np.exp(kept_log_h(aggregates, weighting, metric))
+        return np.asarray((h - np.exp(kept["log_baseline"])) * kept[f"r:{metric}"])
     return np.expm1(kept_log_h(aggregates, weighting, metric)) * kept[f"r:{metric}"] if kept else np.zeros(0)
+
+
+def uplift_range(aggregates: Aggregates, weighting: Weighting, r_max: float) -> tuple[float, float]:
+    """Where d of a row lies, whatever the log: [−r_max, (b − 1) r_max], b the bound of h, and 0 is always within.
+
+    Of several loggers w_p is anywhere from 0 to 1/min α_p, so that it is [−r_max/min α_p, b r_max].
+    """
+    control, bound = aggregates.plan.settings.control, weight_bound(weighting)
+    if aggregates.plan.loggers == 1:
+        return -r_max, max(bound - 1.0, 0.0) * r_max
+    return -r_max / control.least_share, bound * r_max  # type: ignore[attr-defined]
 
 
 def unsupported_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:

@@ -26,8 +26,9 @@ from foretest.aggregates import Aggregates
 from foretest.displays import Floats
 from foretest.inference.betting import betting_limits
 from foretest.inference.buckets import Interval
+from foretest.inference.by_logger import by_unit
 from foretest.inference.delta import FEW_UNITS, quantile, std_error
-from foretest.inference.row_terms import unsupported_terms, uplift_terms, weight_bound
+from foretest.inference.row_terms import unsupported_terms, uplift_range, uplift_terms, weight_bound
 from foretest.result import known
 from foretest.weights import Weighting
 
@@ -79,6 +80,7 @@ class Terms:
     sliced: Floats
     expected: Floats
     units: int
+    loggers: int = 1
 
     @classmethod
     def of(cls, aggregates: Aggregates, weighting: Weighting, metric: int) -> Terms:
@@ -87,7 +89,8 @@ class Terms:
             unit = np.exp(sums.log_unit)
             names = ("hr", "t", "slice", "slice_expected")
             hr, t, sliced, expected = (sums.get(name, buckets) * unit for name in names)
-        return cls(aggregates.n, hr - aggregates.r[metric], t, sliced, expected, aggregates.n_units)
+        d = hr - aggregates.r[metric]
+        return cls(aggregates.n, d, t, sliced, expected, aggregates.n_units, aggregates.plan.loggers)
 
     @property
     def rows(self) -> float:
@@ -98,7 +101,7 @@ class Terms:
 
     def error(self, sums: Floats) -> float:
         """The standard error of a mean, by unit: Σ_{i∈b} (φ_i − φ̄) is the bucket's sum less its rows' share."""
-        return std_error(sums - self.n * self.mean(sums), self.rows, self.units)
+        return std_error(by_unit(sums - self.n * self.mean(sums), self.n, self.loggers), self.rows, self.units)
 
     def bounds(self, gamma: tuple[float, float]) -> Bounds:
         """L and U at (Γ_lower, Γ_upper); Γ_lower may be infinite."""
@@ -139,7 +142,8 @@ class Terms:
         if not expected > 0.0 or not self.sliced.any():
             return float("nan"), Interval(float("nan"), float("nan"))
         found = float(self.sliced.sum()) / expected
-        error = std_error((self.sliced - found * self.expected) / self.mean(self.expected), self.rows, self.units)
+        terms = by_unit((self.sliced - found * self.expected) / self.mean(self.expected), self.n, self.loggers)
+        error = std_error(terms, self.rows, self.units)
         half = quantile(self.units, level) * error
         return found, Interval(float(np.maximum(found - half, 0.0)), found + half)
 
@@ -221,22 +225,22 @@ class _RowTerms:
     aggregates: Aggregates
     d: Floats
     t: Floats
-    bound: float  # of the weights
-    r_max: float
+    row_range: tuple[float, float]  # of d
+    most: float  # of t: no more than b·r_max
 
     @classmethod
     def of(cls, aggregates: Aggregates, weighting: Weighting, metric: int, r_max: float) -> _RowTerms:
         d, t = (terms(aggregates, weighting, metric) for terms in (uplift_terms, unsupported_terms))
-        return cls(aggregates, d, t, weight_bound(weighting), r_max)
+        return cls(aggregates, d, t, uplift_range(aggregates, weighting, r_max), weight_bound(weighting) * r_max)
 
     def lower(self, x: float, level: float) -> float:
-        """The lower limit of mean(d − x t), whose rows are in [−r_max, (b − 1) r_max]."""
-        row_range = -self.r_max, max(self.bound - 1.0, 0.0) * self.r_max
-        return betting_limits(self.aggregates, self.d - x * self.t, row_range, level).lower
+        """The lower limit of mean(d − x t), whose rows are in [−r_max, (b − 1) r_max] as those of d are."""
+        return betting_limits(self.aggregates, self.d - x * self.t, self.row_range, level).lower
 
     def upper(self, x: float, level: float) -> float:
         """The upper limit of mean(d + x t), whose rows are in [−r_max, ((1 + x) b − 1) r_max]."""
-        row_range = -self.r_max, ((1.0 + x) * self.bound - 1.0) * self.r_max
+        lowest, highest = self.row_range
+        row_range = lowest, highest + x * self.most
         return betting_limits(self.aggregates, self.d + x * self.t, row_range, level).upper
 
     def breakdown(self, sign: int, level: float, rounding: float) -> float | None:

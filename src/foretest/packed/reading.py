@@ -16,9 +16,9 @@ from foretest.errors import BadInput
 from foretest.estimators import CIS, IIPS, IS, RIPS, AdaptivePointNCIS, AdaptiveSlotNCIS, PointNCIS
 from foretest.fold import Fold
 from foretest.kernels.normaliser import two_sided_means
-from foretest.kernels.random import derive
 from foretest.log import Reader, Rows
-from foretest.plan import BUCKET_SALT, Plan
+from foretest.plan import Plan
+from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.saved.files import SavedFile
 from foretest.saved.recipe import OtherLayout, first_difference, tables_of
@@ -30,8 +30,8 @@ from foretest.weights import Capped, Weighting
 REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
 
 # what the saved sums of all rows depend on, beside the policies
-_LOG = ("rewards", "unit", "id", "ranking", "candidates")
-_ANALYSIS = ("buckets", "seed")
+_LOG = ("rewards", "unit", "id", "ranking", "candidates", "logger")
+_ANALYSIS = ("buckets", "seed", "baseline")
 # whose values are Σ h·r / n: rows without a reward add nothing but themselves
 _LINEAR = (IS, CIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS)
 
@@ -144,6 +144,8 @@ def why_all_rows(logs: list[PackedLog], plan: Plan) -> str | None:
         return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:
         return "with neither unit nor id, rows of several packed logs are told apart by their numbers"
+    if len(logs) > 1 and isinstance(settings.control, Pooled):
+        return "each was packed with the loggers' shares of its own log"
     for log in logs:
         if log.base is None:
             return "another version of Foretest packed them"
@@ -161,9 +163,10 @@ def why_all_rows(logs: list[PackedLog], plan: Plan) -> str | None:
 
 
 def _packed_for(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    asked = (*_LOG, "date") if "logger" in tables["log"] else _LOG  # shares are by day
     return {
         **tables,
-        "log": {key: value for key, value in tables["log"].items() if key in _LOG},
+        "log": {key: value for key, value in tables["log"].items() if key in asked},
         "analysis": {key: value for key, value in tables["analysis"].items() if key in _ANALYSIS},
     }
 
@@ -182,7 +185,7 @@ def _estimated(base: Aggregates, weighting: Weighting) -> ScaledSums:
     if not kept:
         return sums
     buckets = len(base.n)
-    bucket = (derive(kept["unit"], BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
+    bucket = base.plan.cells_at(kept["unit"], kept.get("logger"))
     times = base.rows / len(bucket)
     h = sums.scaled(weighting.log_h(kept["log_w"]))
     sums.add("h", times * np.bincount(bucket, weights=h, minlength=buckets))

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.errors import BadInput
 from foretest.policies.base import Policy, policy_columns, policy_settings, shown_log_prob
+from foretest.policies.by_row import sample_by_row
 
 
 class Mixture(Policy):
@@ -65,7 +65,7 @@ class Mixture(Policy):
             return shown_log_prob(policy, displays, is_control=False) if shown else policy.log_prob(displays, rankings)
 
         parts = np.stack([np.log(share) + priced(policy) for share, policy in self.components])
-        return np.asarray(logsumexp(parts, axis=0))
+        return np.asarray(np.logaddexp.reduce(parts, axis=0))
 
     def slot_marginals(self, displays: Displays) -> Ragged:
         """P(item in slot): the mixture of its components', each of which must know its own."""
@@ -81,17 +81,7 @@ class Mixture(Policy):
         shares = np.diff(edges, prepend=0.0)
         within = (uniforms[:, 0] - (edges - shares)[picked]) / shares[picked]
         uniforms[:, 0] = np.clip(within, 2.0**-53, 1.0 - 2.0**-53)
-        slots = displays.slots
-        drawn, starts = np.empty(int(slots.sum()), np.int32), np.cumsum(slots) - slots
-        for j, (_, policy) in enumerate(self.components):
-            rows = np.flatnonzero(picked == j)
-            if len(rows):
-                part = policy.sample(displays.take(rows), uniforms[rows])
-                slot = np.arange(int(part.lengths.sum())) - np.repeat(
-                    np.cumsum(part.lengths) - part.lengths, part.lengths
-                )
-                drawn[np.repeat(starts[rows], part.lengths) + slot] = part.flat()
-        return Ragged.packed(drawn, slots)
+        return sample_by_row([policy for _, policy in self.components], picked, displays, uniforms)
 
     def settings(self) -> dict[str, Any]:
         table = super().settings()

@@ -7,6 +7,7 @@ Content-Security-Policy in the page admits its two scripts by hash and no addres
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -102,7 +103,8 @@ def render(document: Document) -> str:
 
 def _document_page(document: Document, files: Sequence[Download], part: int) -> str:
     remarks = [{"kind": "quiet", "text": text} for text in document.remarks]
-    places = [(f"section-{n}", section.title) for n, section in enumerate(document.sections, 1)]
+    # the navigation has room for the first words of a title
+    places = [(f"section-{n}", re.split(r"[:,(]", s.title)[0].strip()) for n, s in enumerate(document.sections, 1)]
     context = {"document": document, "remarks": remarks, "origin": origin(document.provenance)}
     return fill("document.html", document.kind, document.title, places, context, files, part=part)
 

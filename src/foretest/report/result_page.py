@@ -44,7 +44,7 @@ def _page(
     answer = leading(result)
     name, metric = next(iter(answer.metrics.items()))
     analysis = result.settings["analysis"]
-    confidence = analysis["confidence_level"]
+    confidence, several = analysis["confidence_level"], bool(result.log.get("loggers"))
     facts = online_facts(result) if online else offline_facts(result)
     said = sentence(name, metric, confidence, online=online)
     if result.treatments:
@@ -65,7 +65,8 @@ def _page(
         "remarks": _remarks(answer, truth, online=online),
         "treatments": treatments,
         "segments": segments,
-        "guide": guide(online=online),
+        "guide": guide(online=online, several=several),
+        "several": several,
         "facts": facts,
         "facts_summary": summary(facts),
         "metrics": metric_rows(result)[:shown],

@@ -99,6 +99,13 @@ def rests_on(result: Result) -> str:
 
     if "treatment" in result.log:
         return f"From {arm(result.log)} in the control and {arm(result.log['treatment'])} in the treatment."
+    if result.log.get("loggers"):
+        names = ", ".join(f"{name} {pct(held['share'])}" for name, held in result.log["loggers"].items())
+        baseline = result.settings["analysis"]["baseline"]
+        return (
+            f"Estimated from {arm(result.log)} that {len(result.log['loggers'])} policies served ({names}); the control"
+            f" is {baseline}. The treatment itself was never shown."
+        )
     return f"Estimated from {arm(result.log)} that the control served. The treatment itself was never shown."
 
 
@@ -221,7 +228,18 @@ _GUIDE = {
 }
 
 
-def guide(*, online: bool) -> list[tuple[str, str]]:
-    """The words of the page."""
+_GUIDE_OF_SEVERAL = {
+    "control": "The policy that the treatment is compared with: one of those that showed the log.",
+    "logger": "A policy that showed a part of the log. What was shown might have come from any of them, so it is"
+    " weighed against all, by their shares of the day.",
+    "weight": "How much likelier the treatment was than the loggers together to show what was shown. Weighting turns"
+    " their log into the treatment's.",
+    "robust, fragile": _GUIDE["robust, fragile"].replace("the control hardly ever shows", "no logger shows often"),
+}
+
+
+def guide(*, online: bool, several: bool = False) -> list[tuple[str, str]]:
+    """The words of the page, `several` of a log of several loggers."""
     offline = ("weight", "cap", "robust, fragile")
-    return [(word, said) for word, said in _GUIDE.items() if not (online and word in offline)]
+    words = _GUIDE if not several else _GUIDE | _GUIDE_OF_SEVERAL
+    return [(word, said) for word, said in words.items() if not (online and word in offline)]

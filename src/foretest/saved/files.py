@@ -18,7 +18,7 @@ from foretest.errors import BadInput
 from foretest.plan import Plan
 from foretest.result import whole_file
 from foretest.saved.flat import SCHEMA, array_row, batch_of, flatten, from_batches, restore, tree_row
-from foretest.saved.recipe import Recipe, digest, refuse_repeated
+from foretest.saved.recipe import Days, Recipe, days_of_all, digest, refuse_repeated
 from foretest.settings import Settings
 from foretest.sources import AGGREGATES
 
@@ -112,6 +112,7 @@ def merge_saved(files: Sequence[SavedFile], settings: Settings) -> tuple[Aggrega
     for file in others:
         file.recipe.refuse_other(file.name, first.recipe, first.name)
     refuse_repeated([(file.name, file.recipe.inputs) for file in files])
+    days = days_of_all([(file.name, file.recipe) for file in files])
     first.recipe.refuse_settings(first.name, settings)
     recipes = [file.recipe for file in files]
     notes = list(dict.fromkeys(note for recipe in recipes for note in recipe.notes))
@@ -120,7 +121,7 @@ def merge_saved(files: Sequence[SavedFile], settings: Settings) -> tuple[Aggrega
         for name in first.recipe.r_max
         if all(name in recipe.r_max for recipe in recipes)
     }
-    return merge_files(files, first.plan(settings)), notes, bounds
+    return merge_files(files, first.plan(settings, days)), notes, bounds
 
 
 def merge_files(files: Sequence[SavedFile], plan: Plan) -> Aggregates:
@@ -163,8 +164,8 @@ class SavedFile:
     def name(self) -> str:
         return str(self.path)
 
-    def plan(self, settings: Settings) -> Plan:
-        return self.recipe.plan(self.name, settings)
+    def plan(self, settings: Settings, days: Days | None = None) -> Plan:
+        return self.recipe.plan(self.name, settings, days)
 
     def read(self, plan: Plan, heads: Mapping[str, int] | None = None) -> Aggregates:
         """The aggregates; of kept rows only the blocks that begin below the hashes in `heads`."""

@@ -20,8 +20,10 @@ from foretest.errors import BadInput
 from foretest.estimators import ESTIMATORS, Estimator
 from foretest.kernels import hashing
 from foretest.lineup import lineup
+from foretest.logger_columns import shares_of
 from foretest.plan import Plan
 from foretest.policies.base import Policy, policy_columns, policy_settings
+from foretest.policies.pooled import ALL, Pooled
 from foretest.provenance import fingerprint
 from foretest.roles import roles_dict
 from foretest.settings import AUTO, TREATMENT, Analysis, LogColumns, Settings, with_cap
@@ -38,6 +40,7 @@ class OtherLayout(BadInput):
 
 
 Tables = dict[str, dict[str, Any]]
+Days = dict[str, list[int]]  # rows of each logger by day
 
 
 @dataclass(frozen=True)
@@ -112,18 +115,23 @@ class Recipe:
         tables = self.settings
         roles = _treatment_roles(self.treatments)
         treatments = {name: Recorded(tables[role], **self.policies[role]) for name, role in roles.items()}
+        control: Any = Recorded(tables["control"], **self.policies["control"])
+        if "loggers" in tables["control"]:
+            each = tables["control"]["loggers"]
+            control = {name: Recorded(table, **self.policies["control"]) for name, table in each.items()}
         return Settings(
             log=LogColumns(**tables["log"]),
-            control=Recorded(tables["control"], **self.policies["control"]),
+            control=control,
             treatment=treatments[self.treatments[0]],
             treatments=treatments,
             analysis=Analysis(**tables["analysis"]),
             metrics=tables.get("metrics", {}),
         )
 
-    def plan(self, name: str, settings: Settings) -> Plan:
-        """The plan these aggregates were folded under, with a test's objects where it has them."""
-        settings = self._with_its_cap(settings)
+    def plan(self, name: str, settings: Settings, days: Days | None = None) -> Plan:
+        """The plan these aggregates were folded under, with a test's objects where it has them; `days` are the loggers'
+        rows by day of all files that are added up."""
+        settings = _with_shares(self._with_its_cap(settings), self.days if days is None else days)
         mine = {e.label: e for e in lineup(settings)[0].estimators}
         estimators = []
         for told in self.estimators:
@@ -148,9 +156,14 @@ class Recipe:
             return settings
         return with_cap(settings, self.settings["analysis"]["cap"])
 
+    @property
+    def days(self) -> Days:
+        """Of several loggers, their rows by day, whose shares these aggregates were folded with."""
+        return dict(self.settings["control"].get("shares", {}))
+
     def refuse_other(self, name: str, other: Recipe, other_name: str) -> None:
         """Refuse to add up what was made with other settings, by the first that differs."""
-        difference = _difference(self.settings, other.settings)
+        difference = _difference(_without_shares(self.settings), _without_shares(other.settings))
         if difference is not None:
             key, mine, theirs = difference
             raise BadInput(
@@ -185,7 +198,7 @@ class Recipe:
 
     def refuse_settings(self, name: str, settings: Settings) -> None:
         """Refuse a test whose settings are others than those of the fold, but for what may change."""
-        difference = _difference(self.settings, tables_of(self._with_its_cap(settings)))
+        difference = _difference(self.settings, tables_of(_with_shares(self._with_its_cap(settings), self.days)))
         if difference is not None:
             key, mine, theirs = difference
             said = f"the settings say {_value(theirs)}" if theirs is not None else "the settings name none"
@@ -216,6 +229,42 @@ class Recorded(Policy):
 
     def settings(self) -> dict[str, Any]:
         return self._table
+
+
+def days_of_all(files: Sequence[tuple[str, Recipe]]) -> Days:
+    """The loggers' rows by day of several files. A day belongs to one of them: its shares are those of all its rows."""
+    found: Days = {}
+    whose: dict[str, str] = {}
+    for name, recipe in files:
+        for day, rows in recipe.days.items():
+            if day in whose:
+                both = f"{whose[day]} and {name}"
+                if day == ALL:
+                    raise BadInput(
+                        f"{both} were folded each with the loggers' shares of its own log, so their sums do not add up."
+                        " Fold the logs together, in one foretest aggregate; or name their days in [log] date, so that"
+                        " each day has its own shares, and fold them again."
+                    )
+                raise BadInput(
+                    f"{both} both have rows of the day {day}, each with the loggers' shares of its own rows, so their"
+                    " sums do not add up. Fold all rows of a day together, in one foretest aggregate."
+                )
+            found[day], whose[day] = rows, name
+    return found
+
+
+def _with_shares(settings: Settings, days: Days) -> Settings:
+    """Of several loggers, the shares that were counted before the fold."""
+    control = settings.control
+    if not isinstance(control, Pooled):
+        return settings
+    rows = {(day, code): n for day, counts in days.items() for code, n in enumerate(counts)}
+    return dataclasses.replace(settings, control=control.settled(shares_of(rows, len(control.names))))
+
+
+def _without_shares(tables: Tables) -> Tables:
+    """Each day's shares are its own: they may be others in every file."""
+    return {**tables, "control": {key: value for key, value in tables["control"].items() if key != "shares"}}
 
 
 def _treatment_roles(names: Sequence[str]) -> dict[str, str]:

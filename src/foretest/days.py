@@ -1,0 +1,35 @@
+"""The day of each row, from a date column of any type."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from foretest.arrow_lists import is_text, plain
+from foretest.errors import RowFault
+
+
+def is_day(kind: pa.DataType) -> bool:
+    """Can a column of this type say the day?"""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return is_text(kind) or any(
+        test(kind) for test in (pa.types.is_date, pa.types.is_timestamp, pa.types.is_integer)
+    )  # fmt: skip
+
+
+def days_of_rows(name: str, array: pa.Array) -> pa.DictionaryArray:
+    """The day of each row as text: of times the day in UTC, all else as written. A day may have several codes."""
+    array = plain(array)
+    if array.null_count:
+        rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
+        raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it, or leave the row out.")
+    if pa.types.is_timestamp(array.type):  # with a time zone too the stored number is of UTC
+        array = array.cast(pa.timestamp(array.type.unit))
+    if pa.types.is_temporal(array.type):
+        array = array.cast(pa.date32(), safe=False)
+    coded = array.dictionary_encode()
+    text = coded.dictionary.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(
+        coded.indices, pc.replace_substring_regex(text, r"^(\d{4}-\d{2}-\d{2})[T ].*$", r"\1")
+    )

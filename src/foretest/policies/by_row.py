@@ -1,0 +1,40 @@
+"""Different policies for different rows of a batch: what is drawn from, or priced by, each row's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.arrow_lists import Ragged
+from foretest.displays import Displays, Floats
+
+Ints = npt.NDArray[np.int64]
+
+
+def sample_by_row(policies: Sequence[Any], picked: Ints, displays: Displays, uniforms: Floats) -> Ragged:
+    """One ranking a display, from policy number `picked` of each."""
+    slots = displays.slots
+    drawn, starts = np.empty(int(slots.sum()), np.int32), np.cumsum(slots) - slots
+    for j, policy in enumerate(policies):
+        rows = np.flatnonzero(picked == j)
+        if len(rows):
+            part = policy.sample(displays.take(rows), uniforms[rows])
+            slot = np.arange(int(part.lengths.sum())) - np.repeat(np.cumsum(part.lengths) - part.lengths, part.lengths)
+            drawn[np.repeat(starts[rows], part.lengths) + slot] = part.flat()
+    return Ragged.packed(drawn, slots)
+
+
+def picked_by(uniforms: Floats, shares: Floats) -> tuple[Ints, Floats]:
+    """Which of several policies a display's first uniform picks, by `shares` (displays × policies), and the uniforms
+    that are left: given the policy, where u fell within its share is uniform again, so that no number is used up."""
+    edges = np.cumsum(shares, axis=1)
+    edges /= edges[:, -1:]  # exactly 1 at the end, also where the last share is 0
+    u = uniforms[:, :1]
+    picked = np.minimum((edges <= u).sum(axis=1), shares.shape[1] - 1)
+    at = np.arange(len(picked)), picked
+    left = uniforms.copy()
+    left[:, 0] = np.clip((u[:, 0] - (edges - shares)[at]) / shares[at], 2.0**-53, 1.0 - 2.0**-53)
+    return picked, left
