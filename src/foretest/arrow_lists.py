@@ -60,9 +60,10 @@ class Ragged:
 
     def flat(self) -> npt.NDArray[Any]:
         """The values of all lists, one after the other (a copy)."""
-        out = np.empty(int(self.lengths.sum()), self.values.dtype)
-        gather(self.values, self.starts, self.lengths, out)
-        return out
+        bits = np.dtype(f"u{self.values.dtype.itemsize}")  # floats and integers of one size share a compiled loop
+        out = np.empty(int(self.lengths.sum()), bits)
+        gather(self.values.view(bits), self.starts, self.lengths, out)
+        return out.view(self.values.dtype)
 
     def compact(self) -> Ragged:
         """A copy that holds on to no other values."""

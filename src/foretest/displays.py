@@ -63,6 +63,10 @@ class Displays:
                 chain_integers(keys, lists.values, lists.starts, lists.lengths)
         return keys
 
+    def with_key(self) -> Displays:
+        """The same with the key found, for whoever asks for it again and again."""
+        return replace(self, identity=self.key(), key_columns=None)
+
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Displays:
         """Those rows (repeats allowed), sharing the values of list columns."""
         columns = {name: c.take(rows) if isinstance(c, Ragged) else c[rows] for name, c in self.columns.items()}

@@ -235,7 +235,7 @@ class Fold:
         points: dict[Weighting, PointWeights] = {}
         if not len(rewarded):
             return points
-        displays, rewards = rows.displays.take(rewarded), rows.rewards[rewarded]
+        displays, rewards = rows.displays.take(rewarded).with_key(), rows.rewards[rewarded]
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[rewarded], "key": displays.key()}
         columns["log_w"] = log_w[rewarded]
         if rows.log_baseline is not None:

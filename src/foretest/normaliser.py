@@ -344,6 +344,13 @@ class Normaliser:
         """No ranking of a display has a larger log w; infinite where none is known."""
         if not self._fused:
             return np.full(len(displays), np.inf)
+        if self.batch is None or self.batch.displays is not displays:
+            return self._log_weight_bound(displays)
+        if self.batch.most is None:
+            self.batch.most = self._log_weight_bound(displays)
+        return self.batch.most
+
+    def _log_weight_bound(self, displays: Displays) -> Floats:
         t, p = displays[self.treatment.scores], displays[self.control.scores]
         return np.asarray(plackett_luce.log_weight_bound(
             t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
@@ -437,10 +444,11 @@ class Normaliser:
 
 
 class BatchDraws:
-    """w of two-sided draws of one batch of displays, found when first asked for."""
+    """Of one batch of displays, found when first asked for: w of two-sided draws, and the most that log w can be."""
 
     def __init__(self, displays: Displays) -> None:
         self.displays = displays
+        self.most: Floats | None = None
         self._held: Floats | None = None
         self._known = np.zeros(len(displays), np.bool_)
 

@@ -55,6 +55,23 @@ def every(m: int, k: int) -> np.ndarray:
     return np.array(list(permutations(range(m), k)), np.int32)
 
 
+@pytest.mark.parametrize(
+    "among", [[], [40.0, 0.0, 0.1, -0.2], [1e4, -1e4, 3.0], [np.nan, 1.0, 2.0], [np.inf, 1.0, 2.0]]
+)
+def test_rows_that_adjoin_do_not_disturb_each_other(among: list[float]) -> None:
+    """Rows are priced in blocks of 1 024 scores: a row of any kind among them changes no other."""
+    g = np.random.default_rng(4)
+    rows = [g.normal(size=n) for n in g.integers(3, 90, 60)]
+    rows.insert(20, np.array(among) if among else g.normal(size=1500))  # longer than a block
+    rankings = [g.permutation(len(row))[:3] for row in rows]
+    found = log_probs(Ragged.of(rows), Ragged.of(rankings))
+    for row, ranking, answer in zip(rows, rankings, found, strict=True):
+        if np.isfinite(row).all():
+            assert answer == pytest.approx(plain(row, ranking), rel=1e-12)
+        else:
+            assert np.isnan(answer)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 7.0])
 def test_ragged_rows_against_numpy(kind: type, temperature: float) -> None:

@@ -43,7 +43,7 @@ def exchangeable(shown: Floats, drawn: Floats, factors: Floats) -> Standing:
     >>> [column.round(9).tolist() for column in found]
     [[0.0], [0.0], [-1.0]]
     """
-    apart, second, third, fourth = exchange_moments(np.ascontiguousarray(shown), np.ascontiguousarray(drawn))
+    apart, second, third, fourth = exchange_moments(shown, drawn)
     squares = np.square(factors)
     variance, cubes = squares.T @ second, (squares * factors).T @ third
     fourths = np.square(squares).T @ (fourth - 3.0 * np.square(second))

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
-from foretest.kernels.jit import jit
+Floats = npt.NDArray[np.float64]
 
 
-@jit
-def cell_counts(codes, count):
+def cell_counts(codes: npt.NDArray[np.integer[Any]], count: int) -> tuple[Floats, Floats]:
     """Of rows × members with a cell each, ē being a row's shares of cells: Σ ē, and Σ (diag(ē) − ē ēᵀ).
 
-    A matrix product would do the same, with threads that wait for each other longer than they work.
+    By counting pairs: a matrix product has threads that wait for each other longer than they work.
     """
-    rows, members = codes.shape
-    total = np.zeros(count)
-    together = np.zeros((count, count))
-    for i in range(rows):
-        for a in range(members):
-            total[codes[i, a]] += 1.0
-            for b in range(members):
-                together[codes[i, a], codes[i, b]] += 1.0
-    covariance = together / -(members * members)
-    for c in range(count):
-        covariance[c, c] += total[c] / members
-    return total / members, covariance
+    members = codes.shape[1]
+    total = np.bincount(codes.ravel(), minlength=count) / members
+    pairs = (codes[:, :, None] * count + codes[:, None, :]).ravel()
+    together = np.bincount(pairs, minlength=count * count).reshape(count, count) / members**2
+    return total, np.diag(total) - together

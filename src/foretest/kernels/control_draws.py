@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import exp_nonpositive, sum_of
+from foretest.kernels.exponential import exp_within, sum_of
 from foretest.kernels.jit import jit
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
@@ -28,7 +28,7 @@ def _in_log_space(x, n, k, generator, left, ranking):
         total = 0.0
         for j in range(n):
             total += np.exp(left[j] - most)
-        target = uniform_at(generator, slot) * total
+        target = uniform_at(generator, np.uint64(slot)) * total
         running = 0.0
         chosen = -1
         for j in range(n):
@@ -62,11 +62,11 @@ def control_draws(values, starts, lengths, slots, inverse_temperature, keys, see
         n = lengths[i]
         k = slots[i]
         load_row(values, starts[i], n, inverse_temperature, x)
-        exp_nonpositive(x, e, n)
+        exp_within(x, e, n)
         total = sum_of(e, n)
         state = state_of(seed, stream, keys[i])
         for d in range(count):
-            generator = draw_state(state, d)
+            generator = draw_state(state, np.uint64(d))
             tail = total
             product = 1.0
             answer = 0.0
@@ -76,7 +76,7 @@ def control_draws(values, starts, lengths, slots, inverse_temperature, keys, see
                     tail = sum_of(e, n)
                     if tail < _TINY:
                         break
-                target = uniform_at(generator, slot) * tail
+                target = uniform_at(generator, np.uint64(slot)) * tail
                 running = 0.0
                 chosen = 0
                 for j in range(n):

@@ -30,8 +30,8 @@ def _double_of(_: Any, bits: Any) -> Any:
 
 
 @finite
-def exp_nonpositive(x, e, n):
-    """e[:n] <- exp(x[:n]), x ≤ 0, to 2 units in the last place.
+def exp_within(x, e, n):
+    """e[:n] <- exp(x[:n]), x ≤ 700, to 2 units in the last place.
 
     exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by a Taylor polynomial of degree 12 in Estrin's order, whose
     short chains overlap. Adding 1.5·2^52 rounds to a whole number and leaves it in the low bits, whence 2^k is a shift:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import exp_nonpositive, sum_of
+from foretest.kernels.exponential import exp_within, sum_of
 from foretest.kernels.jit import fast, jit, reordered
 from foretest.kernels.lists import longest
 
 # Below this a tail sum may have lost digits to underflow: the row is redone in log space.
 _TINY = 1e-280
+# A tail found by subtraction keeps its digits while it is at least this share of the sum.
+_SAFE_SHARE = 0.05
+_BLOCK = 1024  # scores
 
 
 @fast
@@ -73,47 +76,101 @@ def log_prob_by_tails(x, n, ranking, k):
     return answer
 
 
+@reordered
+def _load_block(values, start, n, inverse_temperature, x):
+    """x[:n] <- s/T of adjoining rows; a bound on |x|, (Σ x⁴)^¼, which is no finite number if a score is not."""
+    block = values[start : start + n]
+    fourth = 0.0
+    for j in range(n):
+        x[j] = np.float64(block[j]) * inverse_temperature
+        square = x[j] * x[j]
+        fourth += square * square
+    return np.sqrt(np.sqrt(fourth))
+
+
+@jit
+def _log_prob_of_row(values, start, n, inverse_temperature, ranking, at, k, x, e, shown, items):
+    """Any scores: the largest is subtracted, tails are added from the end (the rest, a_K, a_{K−1}, …)."""
+    if not _load_row(values, start, n, inverse_temperature, x):
+        return np.nan
+    exp_within(x, e, n)
+    answer = 0.0
+    for slot in range(k):
+        item = np.uint64(ranking[at + slot])
+        items[slot] = item
+        answer += x[item]
+        shown[slot] = e[item]
+        e[item] = 0.0
+    tail = sum_of(e, n)
+    product = 1.0
+    exact = True
+    for slot in range(k - 1, -1, -1):
+        tail += shown[slot]
+        exact &= tail > _TINY
+        product *= tail
+        if product < 1e-20 or product > 1e20:
+            answer -= np.log(product)
+            product = 1.0
+    answer -= np.log(product)
+    return answer if exact else log_prob_by_tails(x, n, items, k)
+
+
 @jit
 def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temperature):
     """log π(a) a row, O(M + K); NaN where a score is not finite.
 
-    exp once an item, tails by adding (the rest, a_K, a_{K−1}, …), one log for the product of the tails.
+    Rows that adjoin are taken in blocks: exp once an item, over the whole block, and one log for the product of a
+    row's tails. These are found by subtraction where at least 5 % of the sum is left in the end, so that they keep
+    their digits; other rows, and large scores, one by one.
     """
     rows = len(starts)
     out = np.empty(rows)
     width = longest(lengths)
-    x = np.empty(width)
-    e = np.empty(width)
-    shown = np.empty(longest(r_lengths))
-    items = np.empty(longest(r_lengths), np.int64)
-    for i in range(rows):
-        n = lengths[i]
-        k = r_lengths[i]
-        at = r_starts[i]
-        if not _load_row(values, starts[i], n, inverse_temperature, x):
-            out[i] = np.nan
-            continue
-        exp_nonpositive(x, e, n)
-        answer = 0.0
-        shown_items = ranking[at : at + k]
-        for slot in range(k):
-            item = np.uint64(shown_items[slot])
-            items[slot] = item
-            answer += x[item]
-            shown[slot] = e[item]
-            e[item] = 0.0
-        tail = sum_of(e, n)
-        product = 1.0
-        exact = True
-        for slot in range(k - 1, -1, -1):
-            tail += shown[slot]
-            exact &= tail > _TINY
-            product *= tail
-            if product < 1e-20 or product > 1e20:
-                answer -= np.log(product)
+    deep = longest(r_lengths)
+    x = np.empty(max(width, _BLOCK))
+    e = np.empty(max(width, _BLOCK))
+    row_x = np.empty(width)
+    row_e = np.empty(width)
+    shown = np.empty(deep)
+    items = np.empty(deep, np.int64)
+    most = 600.0 / deep - np.log(width)  # up to here a product of tails stays in range
+    first = 0
+    while first < rows:
+        begin = starts[first]
+        size = lengths[first]
+        last = first + 1
+        while last < rows and starts[last] == begin + size and size + lengths[last] <= _BLOCK:
+            size += lengths[last]
+            last += 1
+        small = _load_block(values, begin, size, inverse_temperature, x) < most
+        if small:
+            exp_within(x, e, size)
+        for i in range(first, last):
+            n = lengths[i]
+            k = r_lengths[i]
+            at = r_starts[i]
+            if small:
+                here = starts[i] - begin
+                of_x = x[here : here + n]  # slices, whose indices are known not to be negative
+                of_e = e[here : here + n]
+                total = sum_of(of_e, n)
+                tail = total
+                least = total
                 product = 1.0
-        answer -= np.log(product)
-        out[i] = answer if exact else log_prob_by_tails(x, n, items, k)
+                answer = 0.0
+                for slot in range(k):
+                    item = np.uint64(ranking[np.uint64(at + slot)])
+                    answer += of_x[item]
+                    product *= tail
+                    least = tail
+                    tail -= of_e[item]
+                if least >= _SAFE_SHARE * total:
+                    out[i] = answer - np.log(product)
+                    continue
+            out[i] = _log_prob_of_row(
+                values, starts[i], n, inverse_temperature, ranking, at, k, row_x, row_e, shown, items
+            )
+        first = last
     return out
 
 
@@ -178,9 +235,9 @@ def log_weight_bound(t_values, t_starts, p_values, p_starts, lengths, slots, t_i
         n = lengths[i]
         load_row(t_values, t_starts[i], n, t_inverse, t)
         load_row(p_values, p_starts[i], n, p_inverse, p)
-        exp_nonpositive(t, e, n)
+        exp_within(t, e, n)
         total_t = sum_of(e, n)
-        exp_nonpositive(p, e, n)
+        exp_within(p, e, n)
         total_p = sum_of(e, n)
         least = np.inf
         for j in range(n):

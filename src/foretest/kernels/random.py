@@ -31,7 +31,7 @@ def state_of(seed, stream, key):
 
 @jit
 def bits_at(state, counter):
-    """Output number `counter` (from 0) of the state."""
+    """Output number `counter` (from 0) of the state; kernels give it as uint64, lest it be compiled for each type."""
     return mix64(state + (np.uint64(counter) + np.uint64(1)) * _GAMMA)
 
 
@@ -42,10 +42,8 @@ def uniform_at(state, counter):
     return (np.float64(np.int64(bits_at(state, counter) >> np.uint64(12))) + 0.5) * _TO_UNIT
 
 
-@jit
-def draw_state(state, draw):
-    """The generator of draw number `draw`: each draw may use as many numbers as it needs."""
-    return bits_at(state, draw)
+#: (state, draw): the generator of a draw's number, of which each draw may use as many numbers as it needs
+draw_state = bits_at
 
 
 @jit
@@ -55,9 +53,9 @@ def uniforms(seed, stream, keys, first, count, width):
     for i in range(len(keys)):
         state = state_of(seed, stream, keys[i])
         for d in range(count):
-            generator = draw_state(state, first + d)
+            generator = draw_state(state, np.uint64(first + d))
             for j in range(width):
-                out[i, d, j] = uniform_at(generator, j)
+                out[i, d, j] = uniform_at(generator, np.uint64(j))
     return out
 
 
