@@ -57,6 +57,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/slot_estimators.py
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/dr_point.py
+	$(BIN)/python benchmarks/worlds.py
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

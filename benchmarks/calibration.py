@@ -12,9 +12,7 @@ seed is kept there, and found again by the next run.
 
     python benchmarks/calibration.py --kept FOLDER
 
-takes instead what `history_agreement.py` (seed-0.json, …: uplifts, noise, truth) and `band_coverage.py` (band-0.json,
-…: the band, whose width is the unsupported term) kept there of the same tests. Only point-ncis-adaptive is in both, and
-the variance of the row terms is taken at Γ = 1.
+takes instead what `history_agreement.py` kept there (seed-0.json, …) of the same tests.
 """
 
 from __future__ import annotations
@@ -36,9 +34,7 @@ from pages import DOCS, into_page
 import foretest
 from foretest.calibration import CALIBRATED, History, apply
 from foretest.estimators import ESTIMATORS
-from foretest.history import agreement_tables, run_history
-from foretest.history_calibration import calibrate
-from foretest.manifest import Manifest
+from foretest.history import run_history
 from foretest.simulate import WORLDS, write_history
 
 Floats = npt.NDArray[np.float64]
@@ -76,37 +72,9 @@ def found_for(seed: int, folder: Path, rows: int) -> dict[str, Any]:
 
 
 def kept_for(seed: int, folder: Path) -> dict[str, Any]:
-    """The same from what two other studies kept: the band's upper end lies (Γ − 1)·mean(t) above the estimate."""
-    kept = json.loads((folder / f"seed-{seed}.json").read_text(encoding="utf-8"))
-    bands = json.loads((folder / f"band-{seed}.json").read_text(encoding="utf-8"))
-    label = "point-ncis-adaptive"
-    tests = []
-    for test, of_test in zip(kept["agreement"]["tests"], bands, strict=True):
-        offline, noise = test["offline"][label], test["noise"]
-        control = offline["treatment"] - offline["effect_size"]
-        if not np.isclose(offline["effect_size"], of_test["estimate"], rtol=1e-6):
-            raise SystemExit(f"{test['name']}: the two studies are not of the same test.")
-        widest = max(of_test["bands"], key=lambda band: band["gamma_upper"])
-        t = (widest["effect_size_upper"] - of_test["estimate"]) / (widest["gamma_upper"] - 1.0)
-        record = {
-            "unsupported": t / control, "control": control, "variance": noise[label]["offline_error"] ** 2,
-            "covariance": 0.0, "unsupported_variance": 0.0, "online_covariance": 0.0, "weight_bound": 20.0,
-            "confidence_level": kept["agreement"]["confidence_level"], "enough": offline["verdict"] != "insufficient",
-            "reasons": [],
-        }  # fmt: skip
-        part = {
-            "online": test["online"], "offline": {name: test["offline"][name] for name in ("cis", label)},
-            "noise": {name: noise[name] for name in ("cis", label)}, "unsupported": {label: record}, "bounds": None,
-        }  # fmt: skip
-        tests.append({"name": test["name"], "date": None, "metrics": {"click": part}})
-    truth = {name: entry["rel_uplift"] for name, entry in kept["truth"].items()}
-    calibrated = calibrate(tests, [])
-    agreement = {
-        "tests": [{"name": test["name"], **test["metrics"]["click"]} for test in calibrated.tests],
-        "table": agreement_tables(calibrated.tests, Manifest([], truth))["click"],
-        "calibration": calibrated.details["click"],
-    }
-    return {"agreement": agreement, "truth": kept["truth"], "rows": ROWS, "seconds": None}
+    """The same from what `history_agreement.py` kept: the whole agreement, calibration and all."""
+    kept: dict[str, Any] = json.loads((folder / f"seed-{seed}.json").read_text(encoding="utf-8"))
+    return {"agreement": kept["agreement"], "truth": kept["truth"], "rows": ROWS, "seconds": None}
 
 
 def values(found: list[dict[str, Any]], label: str, key: str) -> Floats:
@@ -221,11 +189,10 @@ def drawn_table(found: list[dict[str, Any]]) -> list[str]:
 def report(found: list[dict[str, Any]], seeds: tuple[int, ...]) -> str:
     seconds = [f["seconds"] for f in found if f["seconds"] is not None]
     took = f" A history took {min(seconds):.0f} to {max(seconds):.0f} s of CPU time on shared cores." if seconds else ""
-    whole = "" if seconds else " The variance of the row terms is taken at Γ = 1."
     lines = [
         f"World `paper`, seeds {', '.join(map(str, seeds))}; {TESTS} tests of 2 × {found[0]['rows']:,} displays each."
         " Means over seeds; the change is paired by seed, ± its standard error. Every calibrated estimate is by the fit"
-        f" of the other {TESTS - 1} tests.{whole}",
+        f" of the other {TESTS - 1} tests.",
         "",
         *table(found),
         *by_seed(found, seeds),
@@ -244,11 +211,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS), help="default: 0 1 2 3 4, as documented")
     parser.add_argument("--rows", type=int, default=ROWS, help="displays an arm; default: 150000, as documented")
     parser.add_argument("--folder", type=Path, help="where what was found is kept; default: nowhere")
-    parser.add_argument("--kept", type=Path, help="a folder with what history_agreement.py and band_coverage.py kept")
+    parser.add_argument("--kept", type=Path, help="a folder with what history_agreement.py kept")
     options = parser.parse_args()
     seeds = tuple(options.seeds)
     if options.kept is not None:
-        seeds = tuple(seed for seed in seeds if (options.kept / f"band-{seed}.json").exists())
         text = report([kept_for(seed, options.kept) for seed in seeds], seeds)
         print(text)
         into_page(DOCS / "calibration.md", "calibration", text)

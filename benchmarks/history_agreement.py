@@ -42,7 +42,14 @@ SAMPLE = 8192  # displays of each treatment's log whose weights are looked at
 AA_TESTS, AA_ROWS, AA_SEED = 400, 8192, 0
 
 ORDER = ("cis", "ncis", "piece-ncis", "point-ncis-adaptive")
-LABELS = ("cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive")
+CALIBRATED = ("point-ncis-calibrated", "slot-ncis-calibrated")  # judged leave-one-test-out
+LABELS = ("cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive", "slot-ncis-adaptive", *CALIBRATED)
+STEPS = (
+    *itertools.pairwise(ORDER),
+    ("point-ncis-adaptive", "slot-ncis-adaptive"),
+    ("point-ncis-adaptive", "point-ncis-calibrated"),
+    ("slot-ncis-adaptive", "slot-ncis-calibrated"),
+)
 # the paper's Table 2: 39 online A/B tests of one company
 PAPER = {
     "cis": (-0.15, 0.28, 0.64, 1.0),
@@ -203,15 +210,17 @@ def beside_the_paper(found: list[dict[str, Any]]) -> list[str]:
 def steps(found: list[dict[str, Any]]) -> list[str]:
     """From each estimator to the next better: the paired gain, its standard error, in how many seeds it is one."""
     lines = [
-        "| gain | correlation | precision | FNR, less by |",
-        "| --- | --- | --- | --- |",
+        "| gain | correlation | precision | FNR, less by | RMSE, ratio |",
+        "| --- | --- | --- | --- | --- |",
     ]
-    for worse, better in itertools.pairwise(ORDER):
+    for worse, better in STEPS:
         cells = []
         for key, sign in (("correlation", 1.0), ("precision", 1.0), ("fnr", -1.0)):
             gain = sign * (values(found, better, key) - values(found, worse, key))
             error = f" ± {number(gain.std(ddof=1) / np.sqrt(len(gain)))}" if len(gain) > 1 else ""
             cells.append(f"{number(gain.mean(), sign=True)}{error} ({int((gain > 0).sum())} of {len(gain)})")
+        ratio = values(found, better, "rmse") / values(found, worse, "rmse")
+        cells.append(f"{mean_and_spread(ratio, 'ratio')} ({int((ratio < 1).sum())} of {len(ratio)})")
         lines.append(f"| `{worse}` → `{better}` | {' | '.join(cells)} |")
     return [*lines, ""]
 
@@ -267,8 +276,10 @@ def describe_aa(found: dict[str, Any]) -> str:
     verdicts = [test["online"]["verdict"] for test in tests]
     called = sum(v in ("positive", "negative") for v in verdicts) / len(tests)
     error = np.sqrt(called * (1.0 - called) / len(tests))
+    # nothing is beyond the log's support, so that nothing is calibrated
+    labels = [label for label in LABELS if label not in CALIBRATED]
     offline = {
-        label: np.array([test["offline"][label]["rel_effect_size"] for test in tests], np.float64) for label in LABELS
+        label: np.array([test["offline"][label]["rel_effect_size"] for test in tests], np.float64) for label in labels
     }
     lines = [
         f"{len(tests)} A/A tests of 2 × {AA_ROWS:,} displays (seed {AA_SEED}). Online {verdicts.count('positive')} are"

@@ -578,7 +578,7 @@ def test_the_boxes_switch_over_estimators(opened: Callable[[str], Page]) -> None
         return [place.get_attribute("aria-label") for place in page.visible("#boxes [data-chart]")]
 
     [first] = drawn()
-    assert "estimator point-ncis-adaptive." in first
+    assert "estimator slot-ncis-adaptive." in first
     [option] = [o for o in page.all("#boxes .options label") if o.text == "cis"]
     page.click(option)
     [second] = drawn()

@@ -67,7 +67,7 @@ def one_display(category: list[int]) -> Displays:
 
 
 def test_click_probability_is_the_formula() -> None:
-    world = replace(PAPER, position_decay=1.0, appeal_effect=0.5, cannibalisation=0.25)
+    world = replace(PAPER, position_decay=1.0, appeal_effect=0.5, cannibalisation=0.25, click_ceiling=0.1)
     ranking = np.array([[2, 0]], dtype=np.int16)
     # Slots are looked at 2/3 and 1/3 of the time; appeals 2 and 0.
     rate = 0.02 * (2 / 3 * np.exp(1.0) + 1 / 3)
@@ -149,7 +149,7 @@ def test_another_treatment_has_noise_of_its_own() -> None:
 
 
 def test_the_clicked_slot_has_its_share_of_the_rate() -> None:
-    """Two slots, by hand: p = (1, 2^-0.7)/sum, appeals 1 and 2 of other categories, λ = 0.02·Σ p_k exp(.55 u_k)."""
+    """Two slots, by hand: p = (1, 2^-0.7)/sum, appeals 1 and 2 of other categories, λ = 0.02·Σ p_k exp(.46 u_k)."""
     one = one_display([0, 1, 2])
     world = replace(PAPER, candidates=3, min_candidates=3, slots=2, click_floor=0.01, click_ceiling=1.0)
     count = 40_000
@@ -157,7 +157,7 @@ def test_the_clicked_slot_has_its_share_of_the_rate() -> None:
     rankings = np.tile(np.array([1, 2], np.int16), (count, 1))
     slots = clicked_slots(world, many, rankings, np.random.default_rng(2).random(count))
     place = np.array([1.0, 2**-0.7]) / (1.0 + 2**-0.7)
-    rate = 0.02 * place * np.exp(0.55 * np.array([1.0, 2.0]))
+    rate = 0.02 * place * np.exp(0.46 * np.array([1.0, 2.0]))
     earned = 0.99 * (1.0 - np.exp(-rate.sum() / 0.99))
     first = (0.01 * place[0] + earned * rate[0] / rate.sum()) / (0.01 + earned)
     assert set(slots) == {0, 1}

@@ -88,9 +88,9 @@ def test_click_probabilities_stay_in_range_and_spread(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in WORLDS if name != "rewards"])
 def test_about_two_clicks_in_a_hundred(name: str) -> None:
-    assert 0.018 < measured(name).click.mean() < 0.023
+    assert 0.018 < measured(name).click.mean() < 0.026
     assert WORLDS[name].click_floor == pytest.approx(1e-3)
-    assert WORLDS[name].click_ceiling == pytest.approx(1e-1)
+    assert WORLDS[name].click_ceiling == 1.0
 
 
 def test_rewards_has_many_clicks() -> None:
@@ -153,8 +153,8 @@ def test_uplift_is_positive_and_known_well(name: str) -> None:
 
 def test_paper_uplift_hides_from_capped_importance_sampling() -> None:
     truth = true_values(WORLDS["paper"], WORLDS["paper"].change, seed=0)["click"]
-    assert 0.06 < truth.rel_uplift < 0.09
-    assert truth.std_error < 0.0005
+    assert 0.09 < truth.rel_uplift < 0.12
+    assert truth.std_error < 0.001
     paper = measured("paper")
     capped = (np.minimum(100, 10**paper.logged) * paper.click).mean() / paper.click.mean() - 1
     assert capped < -0.1
@@ -168,7 +168,7 @@ def test_paper_uplift_hides_from_capped_importance_sampling() -> None:
         ({"groups": WORLDS["paper"].groups[:3]}, r"shares sum to 0\.95"),
         ({"change": replace(WORLDS["paper"].change, touched=("nobody",))}, "touches .'nobody'."),
         ({"groups": tuple(replace(g, touch_probability=0.0) for g in WORLDS["paper"].groups)}, "touch_probability"),
-        ({"click_floor": 0.5}, "click_floor < click_ceiling"),
+        ({"click_floor": 0.5, "click_ceiling": 0.4}, "click_floor < click_ceiling"),
     ],
 )
 def test_contradictions_are_refused(wrong: dict[str, object], message: str) -> None:

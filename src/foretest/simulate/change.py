@@ -52,28 +52,28 @@ NO_CHANGE = Change(touched=(), strength=0.0, accuracy=0.0, cold_lift=0.0)
 class Changes:
     """The distribution from which a history draws its treatments; the module's docstring has the formulas."""
 
-    quality_mean: float = 0.5
-    """Mean quality of an idea: above 0, since a team tests what it believes in."""
+    quality_mean: float = -0.25
+    """Mean quality of an idea: a little below 0, since most changes of a ranking that works make it worse."""
 
-    quality_sd: float = 0.8
-    """Standard deviation of the quality: how often a team is wrong."""
+    quality_sd: float = 0.5
+    """Standard deviation of the quality: how much ideas differ."""
 
-    neutral_share: float = 0.05
+    neutral_share: float = 0.2
     """Probability of a sideways move, whose accuracy is 0 and which lifts no cold item."""
 
-    strength_median: float = 0.6
+    strength_median: float = 0.4
     """Median strength of a change."""
 
-    strength_sd: float = 0.6
+    strength_sd: float = 0.5
     """Standard deviation of the log of the strength."""
 
-    cold_lift_mean: float = 4.8
+    cold_lift_mean: float = 3.0
     """Mean lift of the cold items by a treatment of accuracy 0 that is no sideways move, before the floor at 0."""
 
     cold_lift_slope: float = 2.0
     """How much more a treatment of accuracy 1 lifts: the better a model, the more of the unseen it finds."""
 
-    cold_lift_sd: float = 1.0
+    cold_lift_sd: float = 0.5
     """Standard deviation of the lift given the accuracy."""
 
     def __post_init__(self) -> None:

@@ -86,7 +86,7 @@ policy = "plackett-luce"
 scores = "treatment_scores"
 
 [analysis]
-estimators = ["cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
+estimators = ["cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive", "slot-ncis-adaptive"]
 cap = 100.0
 """
 

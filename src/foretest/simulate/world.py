@@ -89,10 +89,10 @@ class World:
     hidden_intent_sd: float = 0.4
     """Standard deviation of the part of the intent that is by user and never logged."""
 
-    intent_coupling: float = 0.2
+    intent_coupling: float = 0.3
     """How fast the treatment's change grows with the hidden intent h: as exp(intent_coupling·h)."""
 
-    appeal_effect: float = 0.55
+    appeal_effect: float = 0.46
     """How much one standard deviation of appeal raises the log of an item's click rate."""
 
     control_accuracy: float = 0.4
@@ -101,19 +101,19 @@ class World:
     control_sharpness: float = 1.5
     """Standard deviation of the control's scores: large is a low temperature."""
 
-    cold_share: float = 0.08
+    cold_share: float = 0.16
     """Probability that a candidate is cold: penalised by the control."""
 
-    cold_penalty: float = 6.0
+    cold_penalty: float = 3.9
     """How much the control lowers the scores of cold items."""
 
-    cold_appeal: float = 0.2
-    """How much better than the others cold items are, on the scale of the appeal."""
+    cold_appeal: float = 1.4
+    """How much better than the others cold items are, on the scale of the appeal; the control does not know it."""
 
     categories: int = 6
     """Number of equally frequent item categories; items of one category are alike."""
 
-    cannibalisation: float = 0.3
+    cannibalisation: float = 0.05
     """How much each other shown item that is alike takes from an item's click rate: 1/(1 + this) for one."""
 
     position_decay: float = 0.7
@@ -122,7 +122,7 @@ class World:
     click_floor: float = 1e-3
     """The smallest click probability of a display."""
 
-    click_ceiling: float = 0.1
+    click_ceiling: float = 1.0
     """The largest click probability of a display."""
 
     revenue_sd: float = 1.0
@@ -172,12 +172,12 @@ def _problems(world: World) -> list[str]:
 _PAPER = World(
     name="paper",
     groups=(
-        Group(name="passers-by", share=0.55, click_rate=0.0065, revenue=12.0, touch_probability=0.1),
-        Group(name="regulars", share=0.28, click_rate=0.021, revenue=18.0, touch_probability=0.6),
-        Group(name="shoppers", share=0.12, click_rate=0.058, revenue=25.0, touch_probability=0.8),
-        Group(name="fans", share=0.05, click_rate=0.095, revenue=40.0, touch_probability=0.85),
+        Group(name="passers-by", share=0.55, click_rate=0.005, revenue=12.0, touch_probability=0.1),
+        Group(name="regulars", share=0.28, click_rate=0.0165, revenue=18.0, touch_probability=0.6),
+        Group(name="shoppers", share=0.12, click_rate=0.046, revenue=25.0, touch_probability=0.8),
+        Group(name="fans", share=0.05, click_rate=0.075, revenue=40.0, touch_probability=0.85),
     ),
-    change=Change(touched=("regulars", "shoppers", "fans"), strength=0.5, accuracy=0.9, cold_lift=6.5),
+    change=Change(touched=("regulars", "shoppers", "fans"), strength=0.5, accuracy=-0.4, cold_lift=3.7),
 )
 
 _ALL = tuple(group.name for group in _PAPER.groups)
@@ -188,8 +188,9 @@ WORLDS: dict[str, World] = {
     "mild": replace(
         _PAPER,
         name="mild",
-        change=replace(_PAPER.change, strength=0.4, cold_lift=1.0),
-        changes=replace(_CHANGES, strength_median=0.5, cold_lift_mean=0.5, cold_lift_slope=0.5, cold_lift_sd=0.3),
+        intent_coupling=0.1,
+        change=replace(_PAPER.change, strength=0.3, accuracy=0.7, cold_lift=0.6),
+        changes=replace(_CHANGES, quality_mean=0.3, cold_lift_mean=0.5, cold_lift_slope=0.5, cold_lift_sd=0.3),
     ),
     "dense": replace(
         _PAPER,
@@ -209,16 +210,17 @@ WORLDS: dict[str, World] = {
         _PAPER,
         name="sharp",
         control_sharpness=4.0,
-        change=replace(_PAPER.change, strength=1.0, cold_lift=7.0),
-        changes=replace(_CHANGES, strength_median=1.5, cold_lift_mean=4.5),
+        change=replace(_PAPER.change, strength=1.0, accuracy=0.2, cold_lift=3.3),
+        changes=replace(_CHANGES, quality_mean=0.2, strength_median=1.0),
     ),
     "no-overlap": replace(
         _PAPER,
         name="no-overlap",
         cold_share=0.25,
         cold_penalty=9.0,
-        change=replace(_PAPER.change, strength=0.8, cold_lift=11.0),
-        changes=replace(_CHANGES, cold_lift_mean=7.5, cold_lift_slope=4.0),
+        cold_appeal=0.2,
+        change=replace(_PAPER.change, strength=0.8, accuracy=0.9, cold_lift=11.0),
+        changes=replace(_CHANGES, quality_mean=0.3, cold_lift_mean=7.5, cold_lift_slope=4.0),
     ),
 }
 """The named worlds; `paper` is the default."""
