@@ -114,7 +114,7 @@ def terms(table: pa.Table, seed: int) -> Terms:
         seen, rows = np.flatnonzero(fold != held), np.flatnonzero(fold == held)
         model = HistGradientBoostingRegressor(
             loss="poisson", categorical_features=categorical, max_iter=60, learning_rate=0.1, max_leaf_nodes=15,
-            min_samples_leaf=200, random_state=seed,
+            min_samples_leaf=200, random_state=seed % (1 << 32),
         )  # fmt: skip
         model.fit(np.hstack([x, ranking_features(treatment, centre, shown)])[seen], click[seen])
         of_rows = displays.take(rows)

@@ -45,8 +45,8 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SEED = 20260714  # chosen before the first log was drawn
-LOGS = 200
-ROWS = 9000
+LOGS = 500
+ROWS = 36_000
 DISPLAYS_A_USER = 3.0
 ONE, THREE, BY_USER = "one logger", "three loggers", "three loggers, by user"
 NAMES = ("production", "second", "third")

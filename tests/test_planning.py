@@ -200,3 +200,25 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "smallest uplift it could show" in capsys.readouterr().out
     assert app([*given, "--json"], result_action="return_value") == 0
     assert json.loads(capsys.readouterr().out) == json.loads((tmp_path / "out" / "plan.json").read_text())
+
+
+def by_slot(*estimators: str) -> ft.OfflineTest:
+    log = ft.LogColumns(
+        rewards=["click"], unit="user", ranking="ranking", id="id", slot_rewards={"click": "slot_click"}
+    )
+    settings = build_test().settings
+    return ft.OfflineTest(log=log, control=settings.control, treatment=settings.treatment, estimators=list(estimators))
+
+
+def test_whole_rankings_are_planned_for_where_slots_lead() -> None:
+    both = plan_log(by_slot("slot-ncis-adaptive", "point-ncis-adaptive"), LOG.table()).to_dict()
+    alone = plan_log(by_slot("point-ncis-adaptive"), LOG.table()).to_dict()
+    assert both["headline"] == "point-ncis-adaptive"
+    assert both["metrics"] == alone["metrics"]
+    assert "planned for point-ncis-adaptive: slot-ncis-adaptive goes by slot" in " ".join(both["notes"])
+    assert not any("by slot" in note for note in alone["notes"])
+
+
+def test_slots_alone_cannot_be_planned_for() -> None:
+    with pytest.raises(ft.BadInput, match="every estimator listed goes by slot: add point-ncis-adaptive"):
+        plan_log(by_slot("slot-ncis-adaptive", "iips"), LOG.table())

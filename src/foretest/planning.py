@@ -80,15 +80,25 @@ class Outlook:
 
 
 def plan_log(test: OfflineTest, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Outlook:
-    """What the log could show of the test's headline: read twice, or thrice where it has days."""
+    """What the log could show of the test's headline, of those that weigh whole rankings: read twice, or thrice where it
+    has days."""
     if test.settings.log.logger is not None:
         raise BadInput("foretest plan is for a log of one control, and the settings name several ([[control]] tables).")
     folded = lineup(test.settings)[0]
-    label = headline_of(folded.settings.analysis.headline, folded.estimators)
-    [estimator] = [e for e in folded.estimators if e.label == label]
+    leader = headline_of(folded.settings.analysis.headline, folded.estimators)
+    able = [e for e in folded.estimators if not folded.weighting(e).by_slot]
+    if not able:
+        raise BadInput(
+            "foretest plan is about whole rankings, and every estimator listed goes by slot: add point-ncis-adaptive to"
+            " estimators."
+        )
+    label = headline_of(folded.settings.analysis.headline, able)
+    [estimator] = [e for e in able if e.label == label]
     test = test.replace(estimators=[estimator], headline=None, interval="delta")
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source, notes = open_source(log), []
+        if leader != label:
+            notes.append(f"planned for {label}: {leader} goes by slot, and can show smaller uplifts than these.")
         saved = bool(saved_files(source))
         date = test.settings.log.date
         plan = lineup(test.settings)[0]
