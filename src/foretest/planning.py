@@ -80,8 +80,8 @@ class Outlook:
 
 
 def plan_log(test: OfflineTest, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Outlook:
-    """What the log could show of the test's headline, of those that weigh whole rankings: read twice, or thrice where it
-    has days."""
+    """What the log could show of the test's headline, among estimators of whole rankings: read twice, or thrice where
+    it has days."""
     if test.settings.log.logger is not None:
         raise BadInput("foretest plan is for a log of one control, and the settings name several ([[control]] tables).")
     folded = lineup(test.settings)[0]
