@@ -20,14 +20,14 @@ from pages import DOCS, into_page
 from speed import SETTINGS, write_log
 
 import foretest as ft
-from foretest import cap_path, fold, offline, weights
+from foretest import answers, cap_path, fold, offline, weights
 from foretest.audit import draws
 
 # what is timed: part, module or class, function
 PARTS: list[tuple[str, Any, str]] = [
     ("band", fold.Fold, "_add_unsupported"),
     ("band", weights, "_slices"),
-    ("band", offline, "sensitivity"),
+    ("band", answers, "sensitivity"),
     ("audit", fold, "sampled_context"),
     ("audit", fold, "shown_columns"),
     ("audit", fold, "drawn_columns"),
