@@ -119,6 +119,13 @@ def shown_log_prob(policy: Policy, displays: Displays, *, is_control: bool) -> F
     return answer
 
 
+def priced(policy: Policy, displays: Displays, rankings: Ragged) -> Floats:
+    """log π of one ranking a display: as logged where these are the rankings shown and a column says it."""
+    if rankings is displays.ranking:
+        return shown_log_prob(policy, displays, is_control=False)
+    return np.asarray(policy.log_prob(displays, rankings), dtype=np.float64)
+
+
 def marginal_places(displays: Displays) -> tuple[npt.NDArray[np.int64], Floats]:
     """Where each display's P(item in slot) begins, K lists of M numbers one after the other, and room for all."""
     lengths = displays.eligible * displays.slots

@@ -10,8 +10,8 @@ import numpy as np
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.errors import BadInput
-from foretest.policies.base import Policy, policy_columns, policy_settings, shown_log_prob
-from foretest.policies.by_row import sample_by_row
+from foretest.policies.base import Policy, policy_columns, policy_settings, priced
+from foretest.policies.by_row import picked_by, sample_by_row
 
 
 class Mixture(Policy):
@@ -60,11 +60,7 @@ class Mixture(Policy):
         return any(getattr(policy, "full_support", False) for _, policy in self.components)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
-        def priced(policy: Policy) -> Floats:
-            shown = rankings is displays.ranking
-            return shown_log_prob(policy, displays, is_control=False) if shown else policy.log_prob(displays, rankings)
-
-        parts = np.stack([np.log(share) + priced(policy) for share, policy in self.components])
+        parts = np.stack([np.log(share) + priced(policy, displays, rankings) for share, policy in self.components])
         return np.asarray(np.logaddexp.reduce(parts, axis=0))
 
     def slot_marginals(self, displays: Displays) -> Ragged:
@@ -74,14 +70,9 @@ class Mixture(Policy):
         return Ragged.packed(sum(share * part.flat() for share, part in parts), lists.lengths)
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
-        edges = np.cumsum([share for share, _ in self.components])
-        picked = np.minimum(np.searchsorted(edges, uniforms[:, 0], side="right"), len(edges) - 1)
-        # given the component, where u fell within its share is uniform again: no number is used up
-        uniforms = uniforms.copy()
-        shares = np.diff(edges, prepend=0.0)
-        within = (uniforms[:, 0] - (edges - shares)[picked]) / shares[picked]
-        uniforms[:, 0] = np.clip(within, 2.0**-53, 1.0 - 2.0**-53)
-        return sample_by_row([policy for _, policy in self.components], picked, displays, uniforms)
+        shares = np.broadcast_to([share for share, _ in self.components], (len(displays), len(self.components)))
+        picked, left = picked_by(uniforms, shares)
+        return sample_by_row([policy for _, policy in self.components], picked, displays, left)
 
     def settings(self) -> dict[str, Any]:
         table = super().settings()

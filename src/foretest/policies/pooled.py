@@ -18,7 +18,7 @@ import numpy.typing as npt
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.errors import BadInput, RowFault
-from foretest.policies.base import Policy, policy_columns, policy_settings, shown_log_prob
+from foretest.policies.base import Policy, policy_columns, policy_settings, priced, shown_log_prob
 from foretest.policies.by_row import Ints, picked_by, sample_by_row
 
 # where a display keeps its logger's number and its day's hash: names that no column of a log has
@@ -125,13 +125,8 @@ class Pooled(Policy):
         return self.shares.of(displays[DAY])
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
-        shown = rankings is displays.ranking
-        priced = [
-            shown_log_prob(policy, displays, is_control=False) if shown else policy.log_prob(displays, rankings)
-            for policy in self.policies
-        ]
-        parts = np.stack([np.asarray(log_p, np.float64) for log_p in priced], axis=1)
-        if shown:
+        parts = np.stack([priced(policy, displays, rankings) for policy in self.policies], axis=1)
+        if rankings is displays.ranking:
             self._refuse_impossible(displays, parts)
         with np.errstate(divide="ignore"):
             return np.asarray(np.logaddexp.reduce(parts + np.log(self.row_shares(displays)), axis=1))
