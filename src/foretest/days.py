@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.arrow_lists import is_text, plain
-from foretest.errors import RowFault
+from foretest.keys import refuse_nulls
 
 
 def is_day(kind: pa.DataType) -> bool:
@@ -21,9 +20,7 @@ def is_day(kind: pa.DataType) -> bool:
 def days_of_rows(name: str, array: pa.Array) -> pa.DictionaryArray:
     """The day of each row as text: of times the day in UTC, all else as written. A day may have several codes."""
     array = plain(array)
-    if array.null_count:
-        rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-        raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it, or leave the row out.")
+    refuse_nulls(name, array)
     if pa.types.is_timestamp(array.type):  # with a time zone too the stored number is of UTC
         array = array.cast(pa.timestamp(array.type.unit))
     if pa.types.is_temporal(array.type):

@@ -16,7 +16,8 @@ from foretest.days import is_day
 from foretest.displays import Displays, Floats, Hashes
 from foretest.errors import BadInput, RowFault, nearest
 from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
-from foretest.kernels.hashing import hash_integers, hash_strings
+from foretest.kernels.hashing import hash_integers
+from foretest.keys import hash_keys, refuse_nulls
 from foretest.logger_columns import logger_columns
 from foretest.policies.base import policy_columns, refuse_not_finite
 from foretest.policies.pooled import Pooled
@@ -488,14 +489,8 @@ def _anything(kind: pa.DataType) -> bool:
     return True
 
 
-def _refuse_nulls(name: str, array: pa.Array) -> None:
-    if array.null_count:
-        rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
-        raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it, or leave the row out.")
-
-
 def _finite(name: str, array: pa.Array, what: str) -> Floats:
-    _refuse_nulls(name, array)
+    refuse_nulls(name, array)
     values = numbers(array).astype(np.float64, copy=False)
     good = np.isfinite(values)
     if not good.all():
@@ -507,7 +502,7 @@ def _finite(name: str, array: pa.Array, what: str) -> Floats:
 
 
 def _logged_numbers(name: str, array: pa.Array) -> Floats:
-    _refuse_nulls(name, array)
+    refuse_nulls(name, array)
     return numbers(array).astype(np.float64, copy=False)
 
 
@@ -515,12 +510,12 @@ def _any_column(name: str, array: pa.Array) -> Any:
     """A column of a user's policy: a list of numbers, numbers, or whatever Arrow makes of it."""
     if is_list(array.type) and _is_number(array.type.value_type):
         return _list_of_numbers(name, array)
-    _refuse_nulls(name, array)
+    refuse_nulls(name, array)
     return numbers(array) if _is_number(array.type) else np.asarray(plain(array).to_numpy(zero_copy_only=False))
 
 
 def _lists(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    _refuse_nulls(name, array)
+    refuse_nulls(name, array)
     values, starts, lengths = split_lists(array)
     if values.null_count:
         inside = Ragged(values.is_null().to_numpy(zero_copy_only=False), starts, lengths)
@@ -558,21 +553,3 @@ def _same_lengths(lists: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.NDA
                            f"the list has length {lengths[at]} where column '{first}' has length {eligible[at]}",
                            "All lists of a row have one entry for each eligible item.")  # fmt: skip
     return eligible
-
-
-def hash_keys(name: str, array: pa.Array) -> Hashes:
-    """XXH64 of each key: integers as int64, strings as UTF-8."""
-    _refuse_nulls(name, array)
-    if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-        return hash_keys(name, plain(array))
-    if pa.types.is_dictionary(array.type):
-        return np.asarray(hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
-    if pa.types.is_integer(array.type):
-        values = array.to_numpy(zero_copy_only=False)
-        # a uint64 beyond int64 keeps its bits: no two keys become one
-        return hash_integers(values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64))
-    text = array.cast(pa.large_string())
-    _, offsets, data = text.buffers()
-    begin = text.offset
-    ends = np.frombuffer(offsets, np.int64)[begin : begin + len(text) + 1]
-    return hash_strings(np.frombuffer(data, np.uint8) if data else np.empty(0, np.uint8), ends)  # type: ignore[no-any-return]

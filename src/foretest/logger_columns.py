@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from foretest.arrow_lists import plain
 from foretest.days import days_of_rows
-from foretest.displays import Hashes
 from foretest.errors import RowFault, nearest
-from foretest.kernels.hashing import hash_strings
+from foretest.keys import hash_keys
 from foretest.policies.pooled import ALL, DAY, LOGGER, Shares
 from foretest.settings import LogColumns
 
@@ -21,8 +20,10 @@ from foretest.settings import LogColumns
 def logger_columns(batch: pa.RecordBatch, log: LogColumns, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
     """The columns that `Pooled` reads of a display: its logger's number among `names`, its day's hash."""
     assert log.logger is not None
-    days = None if log.date is None else days_of_rows(log.date, batch[log.date])
-    day = np.full(batch.num_rows, hash_day(ALL)) if days is None else _hashed(days)
+    if log.date is None:
+        day = np.full(batch.num_rows, hash_day(ALL))
+    else:
+        day = hash_keys(log.date, days_of_rows(log.date, batch[log.date]))
     return {LOGGER: logger_codes(log.logger, batch[log.logger], names), DAY: day}
 
 
@@ -53,18 +54,7 @@ def hash_day(day: str) -> np.uint64:
     >>> hex(hash_day("2024-05-01"))
     '0xf4dc96b714de569c'
     """
-    return np.uint64(_hashes(pa.array([day]))[0])
-
-
-def _hashed(days: pa.DictionaryArray) -> Hashes:
-    return np.asarray(_hashes(days.dictionary)[days.indices.to_numpy(zero_copy_only=False)])
-
-
-def _hashes(text: pa.Array) -> Hashes:
-    data = [label.encode() for label in text.to_pylist()]
-    ends = np.cumsum([0, *map(len, data)]).astype(np.int64)
-    found: Hashes = hash_strings(np.frombuffer(b"".join(data), np.uint8), ends)
-    return found
+    return np.uint64(hash_keys("day", pa.array([day]))[0])
 
 
 def shares_of(rows: dict[tuple[str, int], int], loggers: int) -> Shares:

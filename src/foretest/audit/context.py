@@ -12,7 +12,8 @@ import pyarrow as pa
 from foretest.arrow_lists import Ragged, is_text, plain, split_lists
 from foretest.displays import Displays, Floats
 from foretest.kept_rows import Columns
-from foretest.log import features_of, hash_keys, is_text_key
+from foretest.keys import hash_keys
+from foretest.log import features_of, is_text_key
 from foretest.settings import LogColumns
 
 MOST_VALUES = 10  # of a text feature, the most frequent
