@@ -38,7 +38,6 @@ java:
 		exit 1; \
 	fi
 
-# the long studies, whose tables are in docs/benchmarks.md, coverage.md, coverage-small.md, lower-bounds.md, audit.md and loggers.md
 # the long studies, whose tables are in docs/
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py

@@ -122,6 +122,7 @@ def _bytes_read(settings: Path, loaded: Path, paths: list[str], place: Path) -> 
 def normaliser() -> list[Row]:
     """1/variance/time of q(x): the kernel with the last slot summed out, against NumPy's Gumbel top-K."""
     from foretest.kernels import normaliser as kernel
+    from foretest.normaliser import NO_LOG_P, NOT_SHOWN
 
     g = np.random.default_rng(0)
     rows, draws, cap = 400, 256, 20.0
@@ -133,7 +134,7 @@ def normaliser() -> list[Row]:
     def ours(count: int = draws) -> np.ndarray:
         return kernel.draws(
             t.ravel(), starts, p.ravel(), starts, sizes, slots, 1.0, 1.0,
-            keys, 0, 1, 0, count, True, kernel.Z, cap, False,
+            keys, 0, 1, 0, count, True, kernel.Z, cap, False, NO_LOG_P, NOT_SHOWN,
         )  # fmt: skip
 
     def log_prob(scores: np.ndarray, shown: np.ndarray) -> np.ndarray:

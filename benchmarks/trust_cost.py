@@ -21,7 +21,6 @@ from speed import SETTINGS, write_log
 
 import foretest as ft
 from foretest import answers, cap_path, fold, offline, weights
-from foretest.audit import draws
 
 # what is timed: part, module or class, function
 PARTS: list[tuple[str, Any, str]] = [
@@ -31,7 +30,7 @@ PARTS: list[tuple[str, Any, str]] = [
     ("audit", fold, "sampled_context"),
     ("audit", fold, "shown_columns"),
     ("audit", fold, "drawn_columns"),
-    ("audit", draws.kernel, "control_draws"),
+    ("audit", fold, "draw_from_control"),
     ("audit", offline, "audit"),
     ("path", fold, "path_columns"),
     ("path", cap_path, "_point_path"),

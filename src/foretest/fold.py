@@ -304,6 +304,7 @@ def _draws(plan: Plan, displays: Displays, unit: Hashes) -> Columns:
         displays = replace(displays, identity=unit, key_columns=None)
     if not getattr(control, "can_draw", True):
         return columns
+    displays = displays.with_key()
     half = SAMPLE_DRAWS // 2
     drawn = draw_from_control(plan.normaliser, displays, half, weigh=plan.can_draw)
     if isinstance(control, Pooled):

@@ -38,6 +38,8 @@ ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
 # one stream of random numbers a purpose
 FIRST, REST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = range(8)
 
+NO_LOG_P, NOT_SHOWN = np.empty((0, 0)), np.empty((0, 0, 0), np.int32)  # where only weights are asked for
+
 Mask = npt.NDArray[np.bool_]
 
 
@@ -242,6 +244,10 @@ class Normaliser:
             )
         return out
 
+    def draw_from_control(self, displays: Displays, count: int, log_p: Floats, shown: npt.NDArray[np.int32]) -> Floats:
+        """log w of the control's rankings, both policies being Plackett-Luce; log_p and shown as the kernel fills them."""
+        return self._fused_draws(displays, FROM_CONTROL, 0, count, False, kernel.LOG_W, log_p=log_p, shown=shown)
+
     def uniforms(self, displays: Displays, stream: int, first: int, count: int) -> Floats:
         """What `sample` is handed for draws first .. first+count−1: a row for each display and draw."""
         width = int(displays.eligible.max(initial=0)) + 1
@@ -433,13 +439,13 @@ class Normaliser:
 
     def _fused_draws(
         self, displays: Displays, stream: int, first: int, count: int, from_treatment: bool, want: int,
-        cap: float = np.nan, zero: bool = False,
+        cap: float = np.nan, zero: bool = False, log_p: Floats = NO_LOG_P, shown: npt.NDArray[np.int32] = NOT_SHOWN,
     ) -> Floats:  # fmt: skip
         t, p = displays[self.treatment.scores], displays[self.control.scores]
         return kernel.draws(  # type: ignore[no-any-return]
             t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
             1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
-            displays.key(), self.seed, stream, first, count, from_treatment, want, cap, zero,
+            displays.key(), self.seed, stream, first, count, from_treatment, want, cap, zero, log_p, shown,
         )  # fmt: skip
 
 

@@ -235,7 +235,7 @@ class OfflineTest:
             if reader.features:
                 if self.settings.analysis.value_log is None and not source.repeatable:
                     source = _spooled(source, reader, folder)
-                plan = dataclasses.replace(plan, value_model=self._fit(source, reader, progress))
+                plan = dataclasses.replace(plan, value_model=self._fit(source, reader, threads, progress))
             done = stage(progress, "read", source)
             aggregates = fold_resumably(
                 source, reader, plan, parts, threads=threads, batch_rows=batch_rows, progress=done
@@ -335,7 +335,7 @@ class OfflineTest:
             raise BadInput(f"the aggregates hold none of the estimators that can run: {', '.join(folded)}.")
         return dataclasses.replace(plan, estimators=tuple(chosen)), notes
 
-    def _fit(self, log: Source, reader: Reader, progress: Progress | None) -> ValueModel:
+    def _fit(self, log: Source, reader: Reader, threads: int | None, progress: Progress | None) -> ValueModel:
         """V(x): cross-fitted on the log, or fitted on a separate one."""
         a = self.settings.analysis
         source, folds = (log, a.folds) if a.value_log is None else (open_source(a.value_log), 1)
@@ -345,7 +345,7 @@ class OfflineTest:
             _refuse_other_features(log, source, self.settings.log.features)
         done = stage(progress, "value model", source)
 
-        return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed)
+        return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed, threads)
 
 
 def _said(plan: Plan) -> list[str]:

@@ -34,6 +34,15 @@ class Strata:
 
     def of_column(self, column: pa.Array) -> npt.NDArray[np.int64]:
         """Codes of a column's values; null is a stratum of its own."""
+        if pa.types.is_signed_integer(column.type) and len(column) and not column.null_count:
+            values = column.to_numpy().astype(np.int64)
+            low, high = int(values.min()), int(values.max())
+            if high - low < MOST_STRATA:  # a table of all between them is quicker than a search
+                values -= low
+                met = np.flatnonzero(np.bincount(values))
+                table = np.zeros(high - low + 1, np.int64)
+                table[met] = [self.code(label) for label in (met + low).tolist()]
+                return np.asarray(table[values])
         coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         table = np.array([self.code(label) for label in coded.dictionary.to_pylist()], dtype=np.int64)
         indices = coded.indices.cast(pa.int64())

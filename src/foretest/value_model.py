@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.arrow_lists import is_text, numbers, plain
-from foretest.background import in_background
+from foretest.background import in_background, side_by_side
 from foretest.displays import Floats, Hashes
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
@@ -90,22 +91,26 @@ class Encoder:
         return [c is not None for c in self.categories]
 
 
-def fit_value_model(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds: int, seed: int) -> ValueModel:
+def fit_value_model(
+    rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds: int, seed: int, threads: int | None = None
+) -> ValueModel:
     """Fit on at most 200 000 rows, those of the smallest unit hashes: (features, rewards, unit) batch by batch.
 
-    With one fold (a separate log) every row is used for the one model.
+    With one fold (a separate log) every row is used for the one model. Models are fitted side by side.
     """
     features, rewards, unit = in_background(lambda: smallest_rows(rows))
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
     fold = _fold_of(unit, folds)
-    models = []
-    for f in range(folds):
+
+    def fit(f: int, m: int) -> Any:
         seen = np.flatnonzero(fold != f) if folds > 1 else np.arange(len(unit))
-        models.append(
-            tuple(_fit(x[seen], rewards[seen, m], encoder.categorical, seed) for m in range(rewards.shape[1]))
-        )
-    return ValueModel(tuple(models), encoder, _fingerprint(x, rewards, unit, encoder, folds, seed))
+        return _fit(x[seen], rewards[seen, m], encoder.categorical, seed)
+
+    metrics = range(rewards.shape[1])
+    fitted = iter(side_by_side([partial(fit, f, m) for f in range(folds) for m in metrics], threads))
+    models = tuple(tuple(next(fitted) for _ in metrics) for _ in range(folds))
+    return ValueModel(models, encoder, _fingerprint(x, rewards, unit, encoder, folds, seed))
 
 
 def _fingerprint(x: Floats, rewards: Floats, unit: Hashes, encoder: Encoder, folds: int, seed: int) -> str:

@@ -39,8 +39,12 @@ class WeightBins:
     def add(
         self, log_w: Floats, bucket: npt.NDArray[np.int64], rewards: Floats, rewarded: npt.NDArray[np.int64]
     ) -> None:
-        place = np.floor(np.maximum(log_w, -99.0) * (STEPS / np.log(10.0))).astype(np.int64) - LOWEST * STEPS + 1
-        cell = bucket * BINS + np.clip(place, 0, BINS - 1)
+        place = log_w * (STEPS / np.log(10.0))
+        np.floor(place, out=place)
+        np.clip(place, LOWEST * STEPS - 1, HIGHEST * STEPS, out=place)
+        place += 1 - LOWEST * STEPS
+        cell = bucket * BINS
+        cell += place.astype(np.int64)
         w = np.exp(np.minimum(log_w, np.log(CAPS[-1])))
         self.n += np.bincount(cell, minlength=len(self.n))
         self.w += np.bincount(cell, weights=w, minlength=len(self.n))

@@ -34,14 +34,19 @@ def drawn(control: Any, treatment: Any = None, count: int = 16, **columns: Any) 
     return draw_from_control(normaliser, displays(**columns), count, weigh=True)
 
 
-def test_compiled_draws_are_the_generic_ones() -> None:
-    compiled, generic = drawn(ft.PlackettLuce("control_scores", 0.8)), drawn(Own("control_scores", 0.8))
-    np.testing.assert_allclose(compiled.log_p, generic.log_p, rtol=1e-11)
-    np.testing.assert_array_equal(compiled.positions, generic.positions)
-    assert generic.log_w is not None
-    assert compiled.log_w is not None
-    # the weights' own kernel draws from its own table: the same policy, other rankings
-    assert generic.log_w.mean() == pytest.approx(compiled.log_w.mean(), abs=5 * generic.log_w.std() / np.sqrt(4800))
+@pytest.mark.parametrize("policy", [ft.PlackettLuce, Own])
+@pytest.mark.parametrize("weigh", [True, False])
+def test_draws_are_priced_as_enumerated(policy: type, weigh: bool) -> None:
+    """Compiled and generic alike: a drawn ranking's probabilities are those of the same ranking among all 20."""
+    normaliser = Normaliser(ft.PlackettLuce("treatment_scores"), policy("control_scores"), seed=3)
+    found = draw_from_control(normaliser, displays(), 4, weigh=weigh)
+    place = {tuple(ranking): i for i, ranking in enumerate(LOG.rankings.tolist())}
+    which = np.array([[place[tuple(r[:2])] for r in row] for row in found.positions.tolist()])
+    rows = np.arange(300)[:, None]
+    np.testing.assert_allclose(found.log_p, LOG.log_p[rows, which], rtol=1e-10)
+    assert (found.log_w is None) != weigh
+    if found.log_w is not None:
+        np.testing.assert_allclose(found.log_w, (LOG.log_t - LOG.log_p)[rows, which], rtol=1e-9, atol=1e-10)
 
 
 def test_expectations_by_enumeration() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from foretest.arrow_lists import Ragged
 from foretest.kernels.normaliser import (
     LOG_W,
     W,
@@ -22,6 +23,8 @@ from foretest.kernels.normaliser import (
     squares_of_draws,
     two_sided_means,
 )
+from foretest.kernels.plackett_luce import log_prob
+from foretest.normaliser import NO_LOG_P, NOT_SHOWN
 
 Scores = list[float]
 
@@ -59,7 +62,7 @@ def drawn(
     start = np.zeros(1, np.int64)
     return draws(
         np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0,
-        np.array([key], np.uint64), 3, 4, first, count, from_treatment, want, cap, zero,
+        np.array([key], np.uint64), 3, 4, first, count, from_treatment, want, cap, zero, NO_LOG_P, NOT_SHOWN,
     )[0]  # fmt: skip
 
 
@@ -128,10 +131,9 @@ def test_drawn_weights_are_weights_of_rankings(name: str) -> None:
 def test_temperatures_divide_the_scores() -> None:
     start, length, key = np.zeros(1, np.int64), np.array([3]), np.array([1], np.uint64)
     t, p = np.array([0.0, 1.0, 2.0]), np.array([2.0, 0.0, 1.0])
-    hot = draws(t, start, p, start, length, np.array([2]), 0.5, 4.0, key, 0, 0, 0, 50, True, LOG_W, np.nan, False)
-    same = draws(
-        t * 0.5, start, p * 4.0, start, length, np.array([2]), 1.0, 1.0, key, 0, 0, 0, 50, True, LOG_W, np.nan, False
-    )
+    slots, how = np.array([2]), (key, 0, 0, 0, 50, True, LOG_W, np.nan, False, NO_LOG_P, NOT_SHOWN)
+    hot = draws(t, start, p, start, length, slots, 0.5, 4.0, *how)
+    same = draws(t * 0.5, start, p * 4.0, start, length, slots, 1.0, 1.0, *how)
     np.testing.assert_allclose(hot, same, rtol=1e-12, atol=1e-12)
 
 
@@ -159,9 +161,47 @@ def test_a_draw_depends_on_its_number_and_key_alone(name: str, want: int) -> Non
     starts = np.cumsum(lengths) - lengths
     among = draws(
         values, starts, others, starts, lengths, np.array([2, k, 1]), 1.0, 1.0,
-        np.array([1, 5, 2], np.uint64), 3, 4, 0, 40, True, want, 1.5, False,
+        np.array([1, 5, 2], np.uint64), 3, 4, 0, 40, True, want, 1.5, False, NO_LOG_P, NOT_SHOWN,
     )  # fmt: skip
     assert np.array_equal(among[1], whole)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0, 2000.0])
+def test_drawn_rankings_are_priced_as_the_policy_prices_them(spread: float, dtype: type) -> None:
+    """Scores 30 apart leave tails to be added up anew, scores 2 000 apart are drawn and priced in log space."""
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(1, 13, 200)
+    slots = np.minimum(lengths, rng.integers(1, 6, 200))
+    t, p = (Ragged.packed((spread * rng.normal(size=lengths.sum())).astype(dtype), lengths) for _ in range(2))
+    keys = np.arange(200).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    log_p, shown = np.full((200, 5), np.nan), np.full((200, 3, 4), -1, np.int32)
+    every = np.full((200, 5, 5), -1, np.int32)
+    for positions in (shown, every):
+        log_w = draws(
+            t.values, t.starts, p.values, p.starts, lengths, slots, 1.0 / 0.7, 1.0 / 0.7, keys, 3, 4, 0, 5, False,
+            LOG_W, np.nan, False, log_p, positions,
+        )  # fmt: skip
+    assert np.array_equal(shown, np.where(np.arange(4) < slots[:, None, None], every[:, :3, :4], -1))
+    for d in range(5):
+        rankings = Ragged.of([every[i, d, : slots[i]] for i in range(200)])
+        assert all(len(set(rankings[i])) == slots[i] and rankings[i].max() < lengths[i] for i in range(200))
+        of_t, of_p = (
+            log_prob(s.values, s.starts, lengths, rankings.values, rankings.starts, rankings.lengths, 1.0 / 0.7)
+            for s in (t, p)
+        )
+        np.testing.assert_allclose(log_p[:, d], of_p, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(log_w[:, d], of_t - of_p, rtol=1e-11, atol=1e-11)
+
+
+def test_a_long_ranking_is_priced_beyond_the_smallest_double() -> None:
+    """200 of 400 equal items: π = 200!/400!, 1e-494."""
+    start, p, log_p = np.zeros(1, np.int64), np.zeros(400), np.empty((1, 3))
+    draws(
+        p, start, p, start, np.array([400]), np.array([200]), 1.0, 1.0, np.array([1], np.uint64), 3, 4, 0, 3, False,
+        LOG_W, np.nan, False, log_p, NOT_SHOWN,
+    )  # fmt: skip
+    np.testing.assert_allclose(log_p, -np.log(np.arange(201, 401)).sum(), rtol=1e-12)
 
 
 def enumerated_by_kernel(

@@ -5,6 +5,7 @@ All of it is found display by display, so that samples of parts of a log join to
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,9 @@ from foretest.audit.context import HASHED_ITEMS, ITEMS, ids_column
 from foretest.audit.likelihood import shares_below
 from foretest.displays import Displays, Floats, Hashes
 from foretest.kept_rows import Columns
-from foretest.kernels import control_draws as kernel
 from foretest.kernels.hashing import chain_floats
 from foretest.kernels.random import uniforms
+from foretest.kernels.score_ranks import ranks_by_score
 from foretest.normaliser import FROM_CONTROL, Normaliser
 from foretest.policies import PlackettLuce
 from foretest.policies.base import shown_log_prob
@@ -45,13 +46,11 @@ def draw_from_control(normaliser: Normaliser, displays: Displays, count: int, *,
     control = normaliser.control
     if type(control) is not PlackettLuce or (weigh and type(normaliser.treatment) is not PlackettLuce):
         return _generic_draws(normaliser, displays, count, weigh)
-    s = displays[control.scores]
-    log_p, positions = kernel.control_draws(
-        s.values, s.starts, s.lengths, displays.slots, 1.0 / control.temperature, displays.key(), normaliser.seed,
-        FROM_CONTROL, count, min(count, KEPT_RANKINGS), MOST_SLOTS,
-    )  # fmt: skip
-    log_w = normaliser.draw(displays, FROM_CONTROL, 0, count, from_treatment=False) if weigh else None
-    return Drawn(log_w, log_p, positions)
+    log_p = np.empty((len(displays), count))
+    positions = np.full((len(displays), min(count, KEPT_RANKINGS), MOST_SLOTS), -1, np.int32)
+    pair = normaliser if weigh else replace(normaliser, treatment=control)
+    log_w = pair.draw_from_control(displays, count, log_p, positions)
+    return Drawn(log_w if weigh else None, log_p, positions)
 
 
 def _generic_draws(normaliser: Normaliser, displays: Displays, count: int, weigh: bool) -> Drawn:
@@ -116,7 +115,7 @@ def _cells(control: Any, displays: Displays, positions: npt.NDArray[np.int32]) -
     if not scores:
         return {}
     s = displays[scores[0]]
-    return {RANKS: kernel.ranks_by_score(s.values, s.starts, s.lengths, positions, MOST_RANKS)}
+    return {RANKS: ranks_by_score(s.values, s.starts, s.lengths, positions, MOST_RANKS)}
 
 
 def _hash_of_scores(displays: Displays, names: tuple[str, ...]) -> Hashes:

@@ -23,15 +23,22 @@ def ranking_faults(ranking, starts, lengths, eligible):
         if n >= 0 and k > n:
             out[i] = 2
             continue
+        seen = np.uint64(0)  # positions below 64, one bit each; the few beyond are looked for one by one
         for slot in range(k):
             item = ranking[starts[i] + slot]
             if item < 0 or (n >= 0 and item >= n):
                 out[i] = 3
                 break
-            for earlier in range(slot):
-                if ranking[starts[i] + earlier] == item:
-                    out[i] = 4
-            if out[i]:
+            if item < 64:
+                bit = np.uint64(1) << np.uint64(item)
+                twice = seen & bit != 0
+                seen |= bit
+            else:
+                twice = False
+                for earlier in range(slot):
+                    twice |= ranking[starts[i] + earlier] == item
+            if twice:
+                out[i] = 4
                 break
     return out
 

@@ -13,7 +13,7 @@ from foretest.kernels.exponential import exp_within, sum_of
 from foretest.kernels.jit import fast, inner, jit
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
-from foretest.kernels.random import draw_state, state_of, uniform_at
+from foretest.kernels.random import GAMMA, draw_state, mix64, state_of, uniform_at, unit_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,6 +21,7 @@ Floats = npt.NDArray[np.float64]
 _SAFE_SPREAD = 600.0
 # A tail found by subtraction keeps its digits while it is at least this share of the total.
 _SAFE_SHARE = 0.05
+SLICE = 3.0  # the slice test looks between c/3 and c
 
 
 @jit
@@ -78,82 +79,129 @@ def _is_taken(chosen, slots, d, item):
 def _scan(e, n, chosen, slots, d, target):
     """The item, of those that draw d has left, at which the running sum of e passes the target."""
     running = 0.0
-    item = np.uint64(0)
+    item = np.uint32(0)
     for j in range(n):
-        if not _is_taken(chosen, slots, d, np.uint64(j)):
+        if not _is_taken(chosen, slots, d, np.uint32(j)):
             running += e[j]
-            item = np.uint64(j)
+            item = np.uint32(j)
             if running > target:
                 break
     return item
 
 
-@inner
-def _fill_slot(e, n, keep, either, slot, tails, generators, counters, chosen, waiting, count):
+@jit
+def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, count):
     """chosen[slot, d] of every draw d, among the items it has left, in proportion to e.
 
     All draws pick from the alias table at once, those that hit an item they have shown pick again: no draw waits for
-    another. Where little mass is left and a peaked policy would spin, a scan of the rest.
+    another. Where little mass is left and a peaked policy would spin, a scan of the rest. One short loop a step: in a
+    single one each pick would wait for the one before, at twice the time.
     """
+    picked = chosen[slot]
+    left = np.uint64(0)
     for d in range(count):
-        waiting[d] = d
-    left = count
+        waiting[left] = d
+        left += np.uint64(tails[d] >= _SAFE_SHARE)
+    if left < count:
+        for d in range(count):
+            if tails[d] < _SAFE_SHARE:
+                picked[d] = _scan(e, n, chosen, slot, d, unit_of(mix64(states[d])) * tails[d])
+                states[d] += GAMMA
     while left > 0:
+        for at in range(left):
+            d = waiting[at]
+            u[at] = unit_of(mix64(states[d])) * n
+            states[d] += GAMMA
         again = np.uint64(0)
         for at in range(left):
             d = waiting[at]
-            u = uniform_at(generators[d], counters[d])
-            counters[d] += np.uint64(1)
-            if tails[d] < _SAFE_SHARE:
-                chosen[slot, d] = _scan(e, n, chosen, slot, d, u * tails[d])
-                continue
-            u *= n
-            whole = np.int64(u)  # signed and unsigned: the one converts in an instruction, the other indexes in one
+            whole = np.int64(u[at])  # signed and unsigned: the one converts in an instruction, the other indexes in one
             column = np.uint64(whole)
-            item = either[np.uint64(2) * column + np.uint64(u - whole >= keep[column])]
-            chosen[slot, d] = item
+            item = either[np.uint64(2) * column + np.uint64(u[at] - whole >= keep[column])]
+            picked[d] = item
             waiting[again] = d  # kept only if the item is taken
             again += np.uint64(_is_taken(chosen, slot, d, item))
         left = again
 
 
 @jit
+def _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, count):
+    """The weight of each draw with one slot more."""
+    for d in range(count):
+        item = chosen[slot, d]
+        above[d] *= odds[item] * tails_p[d]
+        below[d] *= tails_t[d]
+        tails_t[d] -= et[item]
+        tails_p[d] -= ep[item]
+        if min(tails_t[d], tails_p[d]) < _SAFE_SHARE:
+            tails_t[d] = _rest(et, n, chosen, slot + np.uint64(1), d)
+            tails_p[d] = _rest(ep, n, chosen, slot + np.uint64(1), d)
+
+
+@jit
 def _rest(e, n, chosen, slots, d):
     total = 0.0
     for j in range(n):
-        if not _is_taken(chosen, slots, d, np.uint64(j)):
+        if not _is_taken(chosen, slots, d, np.uint32(j)):
             total += e[j]
     return total
 
 
+@jit
+def _log_prob_of(e, n, chosen, slots, d):
+    """log π of draw d: the product of e over what is left of the total, its logarithm taken before it can underflow."""
+    answer = 0.0
+    product = 1.0
+    tail = 1.0
+    for slot in range(slots):
+        item = chosen[slot, d]
+        product *= e[item] / tail
+        if product < 1e-100:
+            answer += np.log(product)
+            product = 1.0
+        tail -= e[item]
+        if tail < _SAFE_SHARE:
+            tail = _rest(e, n, chosen, slot + np.uint64(1), d)
+    return answer + np.log(product)
+
+
 @fast
 def _smaller(et, ep, n, by_t, by_p):
-    """Σ_j min(by_t·et, by_p·ep) over all items."""
+    """Σ_j min(by_t·et, by_p·ep) over all items, and the same with a third of by_p."""
     share = 0.0
+    low = 0.0
+    third = by_p / SLICE
     for j in range(n):
         a = by_t * et[j]
         b = by_p * ep[j]
+        c = third * ep[j]
         share += a if a < b else b
-    return share
+        low += a if a < c else c
+    return share, low
 
 
 @inner
 def _last_slot(et, ep, n, chosen, slots, d, by_t, by_p, zero, safe):
     """Σ_j min(π_t(j|·), c/w·π_p(j|·)) over the items left; Σ_j π_t(j|·)·1(w < c) under zero capping."""
     share = 0.0
+    low = 0.0
+    third = by_p / SLICE
     if safe and not zero:
         # all items less those taken: the difference keeps its digits, as at least 5 % of both totals is left
-        share = _smaller(et, ep, n, by_t, by_p)
+        share, low = _smaller(et, ep, n, by_t, by_p)
         for slot in range(slots):
             item = chosen[slot, d]
             share -= min(by_t * et[item], by_p * ep[item])
-        return min(1.0, max(0.0, share))
-    for j in range(n):
-        if not _is_taken(chosen, slots, d, np.uint64(j)):
-            a = by_t * et[j]
-            b = by_p * ep[j]
-            share += min(a, b) if not zero else (a if a < b else 0.0)
-    return min(1.0, share)
+            low -= min(by_t * et[item], third * ep[item])
+    else:
+        for j in range(n):
+            if not _is_taken(chosen, slots, d, np.uint32(j)):
+                a = by_t * et[j]
+                b = by_p * ep[j]
+                c = third * ep[j]
+                share += min(a, b) if not zero else (a if a < b else 0.0)
+                low += min(a, c) if not zero else (a if a < c else 0.0)
+    return min(1.0, max(0.0, share)), min(1.0, max(0.0, low))
 
 
 @jit
@@ -179,19 +227,21 @@ def _kept(log_w, log_cap, zero):
 
 
 LOG_W, W, Z, BOTH = 0, 1, 2, 3  # what `draws` gives
-SLICE = 3.0  # the slice test looks between c/3 and c
 
 
 @jit
 def draws(
     t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse,
-    keys, seed, stream, first, count, from_treatment, want, cap, zero,
+    keys, seed, stream, first, count, from_treatment, want, cap, zero, log_p, shown,
 ):  # fmt: skip
     """Rankings number first .. first+count−1 of each display, from either policy: their log w, w, or z.
 
     z = w̄/w (rankings from the treatment) has the last slot summed out,
     E_t[z | a_1..a_{K−1}] = Σ_j min(π_t(j|·), c/w_{K−1}·π_p(j|·)), which has q for mean and a smaller variance.
     BOTH gives z at the cap, then in as many columns more z of the same rankings at a third of it.
+
+    Where they are not empty, log_p (displays × draws) <- log π_p, and shown (displays × rankings × slots) <- the
+    positions of as many rankings and slots as it has room for; what is not there stays as it is.
     """
     rows = len(lengths)
     out = np.empty((rows, 2 * count if want == BOTH else count))
@@ -204,16 +254,16 @@ def draws(
     odds = np.empty(width)
     source = et if from_treatment else ep
     keep = np.empty(width)
-    either = np.empty(2 * width, np.uint64)
+    either = np.empty(2 * width, np.uint32)
     small = np.empty(width, np.int64)
     large = np.empty(width, np.int64)
     ranking = np.empty(deep, np.int64)
     # one entry a draw: slot after slot is filled for all of them
     many = np.uint64(count)
-    chosen = np.empty((deep, count), np.uint64)
-    waiting = np.empty(count, np.uint64)
-    generators = np.empty(count, np.uint64)
-    counters = np.empty(count, np.uint64)
+    chosen = np.empty((deep, count), np.uint32)
+    waiting = np.empty(count, np.uint32)
+    states = np.empty(count, np.uint64)
+    u = np.empty(count)
     tails_t = np.empty(count)
     tails_p = np.empty(count)
     tails = tails_t if from_treatment else tails_p
@@ -231,7 +281,13 @@ def draws(
                 _gumbel_ranking(
                     t if from_treatment else p, n, k, draw_state(state, np.uint64(first + d)), keep, ranking
                 )
-                log_w = log_prob_by_tails(t, n, ranking, k) - log_prob_by_tails(p, n, ranking, k)
+                of_control = log_prob_by_tails(p, n, ranking, k)
+                log_w = log_prob_by_tails(t, n, ranking, k) - of_control
+                if len(log_p) > 0:
+                    log_p[i, d] = of_control
+                if d < shown.shape[1]:
+                    for slot in range(min(k, shown.shape[2])):
+                        shown[i, d, slot] = ranking[slot]
                 if want == LOG_W:
                     out[i, d] = log_w
                 elif want == W:
@@ -252,24 +308,21 @@ def draws(
             odds[j] = et[j] / ep[j]
         _alias_table(source, n, keep, either, small, large)
         for d in range(many):
-            generators[d] = draw_state(state, np.uint64(first) + d)
-            counters[d] = 0
+            states[d] = draw_state(state, np.uint64(first) + d) + GAMMA
             tails_t[d] = 1.0
             tails_p[d] = 1.0
             above[d] = 1.0
             below[d] = 1.0
         drawn = np.uint64(k - 1 if want >= Z else k)
         for slot in range(drawn):
-            _fill_slot(source, n, keep, either, slot, tails, generators, counters, chosen, waiting, many)
+            _fill_slot(source, n, keep, either, slot, tails, states, u, chosen, waiting, many)
+            _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, many)
+        if len(log_p) > 0:
             for d in range(many):
-                item = chosen[slot, d]
-                above[d] *= odds[item] * tails_p[d]
-                below[d] *= tails_t[d]
-                tails_t[d] -= et[item]
-                tails_p[d] -= ep[item]
-                if min(tails_t[d], tails_p[d]) < _SAFE_SHARE:
-                    tails_t[d] = _rest(et, n, chosen, slot + np.uint64(1), d)
-                    tails_p[d] = _rest(ep, n, chosen, slot + np.uint64(1), d)
+                log_p[i, d] = _log_prob_of(ep, n, chosen, drawn, d)
+        for d in range(min(count, shown.shape[1])):
+            for slot in range(min(k, shown.shape[2])):
+                shown[i, d, slot] = chosen[slot, d]
         for d in range(many):
             w = above[d] / below[d]
             if want == LOG_W:
@@ -279,9 +332,10 @@ def draws(
             else:
                 safe = min(tails_t[d], tails_p[d]) >= _SAFE_SHARE
                 c = cap / (w * tails_p[d])
-                out[i, d] = _last_slot(et, ep, n, chosen, drawn, d, 1.0 / tails_t[d], c, zero, safe)
+                share, low = _last_slot(et, ep, n, chosen, drawn, d, 1.0 / tails_t[d], c, zero, safe)
+                out[i, d] = share
                 if want == BOTH:
-                    out[i, many + d] = _last_slot(et, ep, n, chosen, drawn, d, 1.0 / tails_t[d], c / SLICE, zero, safe)
+                    out[i, many + d] = low
     return out
 
 
@@ -342,17 +396,15 @@ def adaptive_caps_of_draws(w, bound):
 
 
 def two_sided_means(log_w: Floats, cap: float, zero: bool) -> Floats:
-    """Row by row, mean of 2·w̄/(1+W): 2·min(1/(1+1/W), c/(1+W)) under max capping.
+    """Row by row, mean of 2·w̄/(1+W): 2·min(W, c)/(1+W) under max capping.
 
-    In NumPy: a few passes cost less than a compilation.
+    In NumPy: a few passes cost less than a compilation. A W too large for a double stands at the largest that is not.
     """
-    small = np.exp(-np.abs(log_w))
-    large = 1.0 / (1.0 + small)
-    small *= large
-    above = log_w > 0.0
-    kept = np.where(above, large, small)
-    cut = 0.0 if zero else cap * np.where(above, small, large)
-    return np.asarray(2.0 * np.where(log_w < np.log(cap), kept, cut).mean(axis=1))
+    w = np.exp(np.minimum(log_w, 709.0))
+    kept = np.where(log_w < np.log(cap), w, 0.0) if zero else np.minimum(w, cap)
+    w += 1.0
+    kept /= w
+    return np.asarray(2.0 * kept.mean(axis=1))
 
 
 @jit

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from foretest.kernels.jit import jit
 
-_GAMMA = np.uint64(0x9E3779B97F4A7C15)
+GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _TO_UNIT = 2.0**-52
 
 
@@ -26,20 +26,26 @@ def mix64(z):
 @jit
 def state_of(seed, stream, key):
     """The generator's state for one display and one purpose (`stream`)."""
-    return mix64(key ^ mix64(np.uint64(seed) * _GAMMA + np.uint64(stream) + np.uint64(1)))
+    return mix64(key ^ mix64(np.uint64(seed) * GAMMA + np.uint64(stream) + np.uint64(1)))
 
 
 @jit
 def bits_at(state, counter):
     """Output number `counter` (from 0) of the state; kernels give it as uint64, lest it be compiled for each type."""
-    return mix64(state + (np.uint64(counter) + np.uint64(1)) * _GAMMA)
+    return mix64(state + (np.uint64(counter) + np.uint64(1)) * GAMMA)
+
+
+@jit
+def unit_of(bits):
+    """64 bits as a double in the open interval (0, 1)."""
+    # 52 bits and a half: with 53, the largest would round to 1; via int64, whose conversion is one instruction
+    return (np.float64(np.int64(bits >> np.uint64(12))) + 0.5) * _TO_UNIT
 
 
 @jit
 def uniform_at(state, counter):
-    """A double in the open interval (0, 1)."""
-    # 52 bits and a half: with 53, the largest would round to 1; via int64, whose conversion is one instruction
-    return (np.float64(np.int64(bits_at(state, counter) >> np.uint64(12))) + 0.5) * _TO_UNIT
+    """Number `counter` of the state, in (0, 1)."""
+    return unit_of(bits_at(state, counter))
 
 
 #: (state, draw): the generator of a draw's number, of which each draw may use as many numbers as it needs
@@ -64,7 +70,7 @@ def derive(hashes: npt.NDArray[np.uint64], salt: int) -> npt.NDArray[np.uint64]:
 
     SplitMix64's finaliser of hash + salt·γ, in NumPy: a few passes over a batch cost less than a compilation.
     """
-    z = hashes + np.uint64(salt * int(_GAMMA) % (1 << 64))
+    z = hashes + np.uint64(salt * int(GAMMA) % (1 << 64))
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return z ^ (z >> np.uint64(31))
