@@ -24,6 +24,7 @@ from foretest.kernels import normaliser as kernel
 from foretest.kernels import plackett_luce
 from foretest.kernels import point_path as path_kernel
 from foretest.kernels.random import uniforms
+from foretest.kernels.ranking_draws import BOTH, LOG_W, SLICE, W, Z, draws
 from foretest.policies import PlackettLuce
 
 CHEAP_RANKINGS = 12_000
@@ -119,7 +120,7 @@ class Normaliser:
             late = np.flatnonzero(stuck)
             if len(late):
                 log_w = np.hstack(self.two_sided_draws(displays.take(late), self.draws))
-                q[late], below[late] = (kernel.two_sided_means(log_w, c, zero) for c in (cap, cap / kernel.SLICE))
+                q[late], below[late] = (kernel.two_sided_means(log_w, c, zero) for c in (cap, cap / SLICE))
                 answer[late] = _reciprocal(q[late])
             stuck &= self.method != "two-sided"
         return Masses(np.full(n, cap), answer, q, below, squares, stuck)
@@ -188,7 +189,7 @@ class Normaliser:
                 else self._weights_of(displays, many)
             )
             squares[~few] = kernel.squares_of_draws(w, np.full(len(many), cap), zero)
-            cut[~few] = kernel.cut_of_draws(w, cap / kernel.SLICE, zero)
+            cut[~few] = kernel.cut_of_draws(w, cap / SLICE, zero)
         return squares, cut
 
     def mass(self, displays: Displays, cap: float, *, zero: bool, log_w: Floats) -> Floats:
@@ -226,12 +227,12 @@ class Normaliser:
                 return np.exp(np.hstack(self.two_sided_draws(displays, count)))
         half = count // 2
         sides = ((FROM_TREATMENT, True), (FROM_CONTROL, False))
-        return np.hstack([self._fused_draws(displays, stream, 0, half, side, kernel.W) for stream, side in sides])
+        return np.hstack([self._fused_draws(displays, stream, 0, half, side, W) for stream, side in sides])
 
     def draw(self, displays: Displays, stream: int, first: int, count: int, *, from_treatment: bool) -> Floats:
         """log w of rankings number first .. first+count−1 of each display, one row a display."""
         if self._fused:
-            return self._fused_draws(displays, stream, first, count, from_treatment, kernel.LOG_W)
+            return self._fused_draws(displays, stream, first, count, from_treatment, LOG_W)
         source = self.treatment if from_treatment else self.control
         out = np.empty((len(displays), count))
         step = max(1, (1 << 16) // max(count, 1))
@@ -245,8 +246,8 @@ class Normaliser:
         return out
 
     def draw_from_control(self, displays: Displays, count: int, log_p: Floats, shown: npt.NDArray[np.int32]) -> Floats:
-        """log w of the control's rankings, both policies being Plackett-Luce; log_p and shown as the kernel fills them."""
-        return self._fused_draws(displays, FROM_CONTROL, 0, count, False, kernel.LOG_W, log_p=log_p, shown=shown)
+        """log w of the control's rankings, both policies being Plackett-Luce; the kernel fills log_p and shown."""
+        return self._fused_draws(displays, FROM_CONTROL, 0, count, False, LOG_W, log_p=log_p, shown=shown)
 
     def uniforms(self, displays: Displays, stream: int, first: int, count: int) -> Floats:
         """What `sample` is handed for draws first .. first+count−1: a row for each display and draw."""
@@ -258,7 +259,7 @@ class Normaliser:
     def _z(self, displays: Displays, stream: int, first: int, count: int, cap: float, zero: bool = False) -> Floats:
         """Values in [0, 1] with mean q: z = w̄/w of rankings from the treatment."""
         if self._fused:
-            return self._fused_draws(displays, stream, first, count, True, kernel.Z, cap, zero)
+            return self._fused_draws(displays, stream, first, count, True, Z, cap, zero)
         return _kept(self.draw(displays, stream, first, count, from_treatment=True), cap, zero)
 
     def _both(
@@ -266,10 +267,10 @@ class Normaliser:
     ) -> tuple[Floats, Floats]:
         """z of the same rankings at the cap, and at a third of it."""
         if self._fused:
-            z = self._fused_draws(displays, stream, first, count, True, kernel.BOTH, cap, zero)
+            z = self._fused_draws(displays, stream, first, count, True, BOTH, cap, zero)
             return z[:, :count], z[:, count:]
         log_w = self.draw(displays, stream, first, count, from_treatment=True)
-        return _kept(log_w, cap, zero), _kept(log_w, cap / kernel.SLICE, zero)
+        return _kept(log_w, cap, zero), _kept(log_w, cap / SLICE, zero)
 
     def _midzuno_sen(self, displays: Displays, cap: float, rest: Floats) -> tuple[Floats, Mask]:
         """Draw a_1 until u < z_1, then a_2..a_S; S/Σz_i has mean 1/q exactly (the paper's text inverts a ratio).
@@ -442,7 +443,7 @@ class Normaliser:
         cap: float = np.nan, zero: bool = False, log_p: Floats = NO_LOG_P, shown: npt.NDArray[np.int32] = NOT_SHOWN,
     ) -> Floats:  # fmt: skip
         t, p = displays[self.treatment.scores], displays[self.control.scores]
-        return kernel.draws(  # type: ignore[no-any-return]
+        return draws(  # type: ignore[no-any-return]
             t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
             1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
             displays.key(), self.seed, stream, first, count, from_treatment, want, cap, zero, log_p, shown,
@@ -485,7 +486,7 @@ def _solve(alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float) ->
         found, q = kernel.adaptive_cap(alpha, beta, len(alpha), bound)
     at = cap if np.isnan(bound) else found
     squares = float(kernel.capped_squares(alpha, beta, len(alpha), at, zero))
-    return found, q, squares, float(kernel.capped_mass(alpha, beta, len(alpha), at / kernel.SLICE, zero))
+    return found, q, squares, float(kernel.capped_mass(alpha, beta, len(alpha), at / SLICE, zero))
 
 
 def _reciprocal(q: Floats) -> Floats:

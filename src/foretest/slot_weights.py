@@ -16,7 +16,7 @@ import numpy.typing as npt
 from foretest.arrow_lists import Ragged
 from foretest.displays import Displays, Floats
 from foretest.kernels import slot_marginals as kernel
-from foretest.kernels.normaliser import SLICE
+from foretest.kernels.ranking_draws import SLICE
 from foretest.normaliser import Normaliser
 from foretest.slot_marginals import slot_marginals
 from foretest.weights import PointWeighting, PointWeights

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from foretest.displays import Displays, Floats
 from foretest.errors import RowFault
-from foretest.kernels.normaliser import SLICE
+from foretest.kernels.ranking_draws import SLICE
 from foretest.normaliser import Masses, Normaliser
 from foretest.policies.base import Policy, shown_log_prob
 

@@ -11,19 +11,16 @@ from hypothesis import strategies as st
 
 from foretest.arrow_lists import Ragged
 from foretest.kernels.normaliser import (
-    LOG_W,
-    W,
-    Z,
     adaptive_cap,
     adaptive_caps_of_draws,
     capped_mass,
     capped_squares,
-    draws,
     enumerate_all,
     squares_of_draws,
     two_sided_means,
 )
 from foretest.kernels.plackett_luce import log_prob
+from foretest.kernels.ranking_draws import LOG_W, W, Z, draws
 from foretest.normaliser import NO_LOG_P, NOT_SHOWN
 
 Scores = list[float]

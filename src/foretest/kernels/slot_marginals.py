@@ -18,7 +18,8 @@ import numpy as np
 
 from foretest.kernels.jit import inner, jit
 from foretest.kernels.lists import longest
-from foretest.kernels.normaliser import SLICE, adaptive_cap, capped_mass
+from foretest.kernels.normaliser import adaptive_cap, capped_mass
+from foretest.kernels.ranking_draws import SLICE
 
 _FIRST = 1e-5  # where the integrals over u begin: what is left out is u²/2 of the marginal, from rank 2 on
 _DONE = 1e-13  # where they end: what is left out, beside the marginal

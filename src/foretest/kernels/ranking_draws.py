@@ -1,0 +1,335 @@
+"""Random rankings of two Plackett-Luce policies, priced as they are drawn, with no exp or log a draw.
+
+All draws of a display are made together, slot after slot, from an alias table of the policy they come from.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.exponential import exp_within, sum_of
+from foretest.kernels.jit import fast, inner, jit
+from foretest.kernels.lists import longest
+from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
+from foretest.kernels.random import GAMMA, draw_state, mix64, state_of, uniform_at, unit_of
+
+# A product of K ratios of exponentials stays in range while K times the spread of both score lists is below this.
+SAFE_SPREAD = 600.0
+# A tail found by subtraction keeps its digits while it is at least this share of the total.
+_SAFE_SHARE = 0.05
+SLICE = 3.0  # the slice test looks between c/3 and c
+
+
+@jit
+def spread(x, n):
+    least = 0.0
+    for j in range(n):
+        least = min(least, x[j])
+    return -least
+
+
+@jit
+def _alias_table(e, n, keep, either, small, large):
+    """Walker's alias table by Vose's method: item j with probability keep[j], else its alias; e sums to 1.
+
+    either[2j] = j and either[2j+1] is the alias: a pick is a load, not a branch that the processor guesses wrong.
+    """
+    smalls = 0
+    larges = 0
+    for j in range(n):
+        keep[j] = e[j] * n
+        either[2 * j] = j
+        either[2 * j + 1] = j
+        if keep[j] < 1.0:
+            small[smalls] = j
+            smalls += 1
+        else:
+            large[larges] = j
+            larges += 1
+    while smalls > 0 and larges > 0:
+        smalls -= 1
+        s = small[smalls]
+        big = large[larges - 1]
+        either[2 * s + 1] = big
+        keep[big] -= 1.0 - keep[s]
+        if keep[big] < 1.0:
+            larges -= 1
+            small[smalls] = big
+            smalls += 1
+    for j in range(larges):
+        keep[large[j]] = 1.0
+    for j in range(smalls):  # rounding left these just below 1
+        keep[small[j]] = 1.0
+
+
+@inner
+def _is_taken(chosen, slots, d, item):
+    """Has draw d shown the item in one of its first slots?"""
+    taken = False
+    for slot in range(slots):
+        taken |= chosen[slot, d] == item
+    return taken
+
+
+@jit
+def _scan(e, n, chosen, slots, d, target):
+    """The item, of those that draw d has left, at which the running sum of e passes the target."""
+    running = 0.0
+    item = np.uint32(0)
+    for j in range(n):
+        if not _is_taken(chosen, slots, d, np.uint32(j)):
+            running += e[j]
+            item = np.uint32(j)
+            if running > target:
+                break
+    return item
+
+
+@jit
+def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, count):
+    """chosen[slot, d] of every draw d, among the items it has left, in proportion to e.
+
+    All draws pick from the alias table at once, those that hit an item they have shown pick again: no draw waits for
+    another. Where little mass is left and a peaked policy would spin, a scan of the rest. One short loop a step: in a
+    single one each pick would wait for the one before, at twice the time.
+    """
+    picked = chosen[slot]
+    left = np.uint64(0)
+    for d in range(count):
+        waiting[left] = d
+        left += np.uint64(tails[d] >= _SAFE_SHARE)
+    if left < count:
+        for d in range(count):
+            if tails[d] < _SAFE_SHARE:
+                picked[d] = _scan(e, n, chosen, slot, d, unit_of(mix64(states[d])) * tails[d])
+                states[d] += GAMMA
+    while left > 0:
+        for at in range(left):
+            d = waiting[at]
+            u[at] = unit_of(mix64(states[d])) * n
+            states[d] += GAMMA
+        again = np.uint64(0)
+        for at in range(left):
+            d = waiting[at]
+            whole = np.int64(u[at])  # signed and unsigned: the one converts in an instruction, the other indexes in one
+            column = np.uint64(whole)
+            item = either[np.uint64(2) * column + np.uint64(u[at] - whole >= keep[column])]
+            picked[d] = item
+            waiting[again] = d  # kept only if the item is taken
+            again += np.uint64(_is_taken(chosen, slot, d, item))
+        left = again
+
+
+@jit
+def _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, count):
+    """The weight of each draw with one slot more."""
+    for d in range(count):
+        item = chosen[slot, d]
+        above[d] *= odds[item] * tails_p[d]
+        below[d] *= tails_t[d]
+        tails_t[d] -= et[item]
+        tails_p[d] -= ep[item]
+        if min(tails_t[d], tails_p[d]) < _SAFE_SHARE:
+            tails_t[d] = _rest(et, n, chosen, slot + np.uint64(1), d)
+            tails_p[d] = _rest(ep, n, chosen, slot + np.uint64(1), d)
+
+
+@jit
+def _rest(e, n, chosen, slots, d):
+    total = 0.0
+    for j in range(n):
+        if not _is_taken(chosen, slots, d, np.uint32(j)):
+            total += e[j]
+    return total
+
+
+@jit
+def _log_prob_of(e, n, chosen, slots, d):
+    """log π of draw d: the product of e over what is left of the total, its logarithm taken before it can underflow."""
+    answer = 0.0
+    product = 1.0
+    tail = 1.0
+    for slot in range(slots):
+        item = chosen[slot, d]
+        product *= e[item] / tail
+        if product < 1e-100:
+            answer += np.log(product)
+            product = 1.0
+        tail -= e[item]
+        if tail < _SAFE_SHARE:
+            tail = _rest(e, n, chosen, slot + np.uint64(1), d)
+    return answer + np.log(product)
+
+
+@fast
+def _smaller(et, ep, n, by_t, by_p):
+    """Σ_j min(by_t·et, by_p·ep) over all items, and the same with a third of by_p."""
+    share = 0.0
+    low = 0.0
+    third = by_p / SLICE
+    for j in range(n):
+        a = by_t * et[j]
+        b = by_p * ep[j]
+        c = third * ep[j]
+        share += a if a < b else b
+        low += a if a < c else c
+    return share, low
+
+
+@inner
+def _last_slot(et, ep, n, chosen, slots, d, by_t, by_p, zero, safe):
+    """Σ_j min(π_t(j|·), c/w·π_p(j|·)) over the items left; Σ_j π_t(j|·)·1(w < c) under zero capping."""
+    share = 0.0
+    low = 0.0
+    third = by_p / SLICE
+    if safe and not zero:
+        # all items less those taken: the difference keeps its digits, as at least 5 % of both totals is left
+        share, low = _smaller(et, ep, n, by_t, by_p)
+        for slot in range(slots):
+            item = chosen[slot, d]
+            share -= min(by_t * et[item], by_p * ep[item])
+            low -= min(by_t * et[item], third * ep[item])
+    else:
+        for j in range(n):
+            if not _is_taken(chosen, slots, d, np.uint32(j)):
+                a = by_t * et[j]
+                b = by_p * ep[j]
+                c = third * ep[j]
+                share += min(a, b) if not zero else (a if a < b else 0.0)
+                low += min(a, c) if not zero else (a if a < c else 0.0)
+    return min(1.0, max(0.0, share)), min(1.0, max(0.0, low))
+
+
+@jit
+def _gumbel_ranking(x, n, k, generator, noisy, ranking):
+    """Top K of x + Gumbel noise: exact for any spread of scores, at one log an item."""
+    for j in range(n):
+        noisy[j] = x[j] - np.log(-np.log(uniform_at(generator, np.uint64(j))))
+    for slot in range(k):
+        best = 0
+        for j in range(1, n):
+            if noisy[j] > noisy[best]:
+                best = j
+        ranking[slot] = best
+        noisy[best] = -np.inf
+
+
+@inner
+def _kept(log_w, log_cap, zero):
+    """z = w̄/w."""
+    if zero:
+        return 1.0 if log_w < log_cap else 0.0
+    return np.exp(min(0.0, log_cap - log_w))
+
+
+LOG_W, W, Z, BOTH = 0, 1, 2, 3  # what `draws` gives
+
+
+@jit
+def draws(
+    t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse,
+    keys, seed, stream, first, count, from_treatment, want, cap, zero, log_p, shown,
+):  # fmt: skip
+    """Rankings number first .. first+count−1 of each display, from either policy: their log w, w, or z.
+
+    z = w̄/w (rankings from the treatment) has the last slot summed out,
+    E_t[z | a_1..a_{K−1}] = Σ_j min(π_t(j|·), c/w_{K−1}·π_p(j|·)), which has q for mean and a smaller variance.
+    BOTH gives z at the cap, then in as many columns more z of the same rankings at a third of it.
+
+    Where they are not empty, log_p (displays × draws) <- log π_p, and shown (displays × rankings × slots) <- the
+    positions of as many rankings and slots as it has room for; what is not there stays as it is.
+    """
+    rows = len(lengths)
+    out = np.empty((rows, 2 * count if want == BOTH else count))
+    width = longest(lengths)
+    deep = longest(slots)
+    t = np.empty(width)
+    p = np.empty(width)
+    et = np.empty(width)
+    ep = np.empty(width)
+    odds = np.empty(width)
+    source = et if from_treatment else ep
+    keep = np.empty(width)
+    either = np.empty(2 * width, np.uint32)
+    small = np.empty(width, np.int64)
+    large = np.empty(width, np.int64)
+    ranking = np.empty(deep, np.int64)
+    # one entry a draw: slot after slot is filled for all of them
+    many = np.uint64(count)
+    chosen = np.empty((deep, count), np.uint32)
+    waiting = np.empty(count, np.uint32)
+    states = np.empty(count, np.uint64)
+    u = np.empty(count)
+    tails_t = np.empty(count)
+    tails_p = np.empty(count)
+    tails = tails_t if from_treatment else tails_p
+    above = np.empty(count)  # w = above/below, so that there is one division a draw
+    below = np.empty(count)
+    log_cap = np.log(cap)
+    for i in range(rows):
+        n = lengths[i]
+        k = slots[i]
+        load_row(t_values, t_starts[i], n, t_inverse, t)
+        load_row(p_values, p_starts[i], n, p_inverse, p)
+        state = state_of(seed, stream, keys[i])
+        if k * (spread(t, n) + spread(p, n)) > SAFE_SPREAD:
+            for d in range(count):
+                _gumbel_ranking(
+                    t if from_treatment else p, n, k, draw_state(state, np.uint64(first + d)), keep, ranking
+                )
+                of_control = log_prob_by_tails(p, n, ranking, k)
+                log_w = log_prob_by_tails(t, n, ranking, k) - of_control
+                if len(log_p) > 0:
+                    log_p[i, d] = of_control
+                if d < shown.shape[1]:
+                    for slot in range(min(k, shown.shape[2])):
+                        shown[i, d, slot] = ranking[slot]
+                if want == LOG_W:
+                    out[i, d] = log_w
+                elif want == W:
+                    out[i, d] = np.exp(log_w)
+                else:
+                    out[i, d] = _kept(log_w, log_cap, zero)
+                    if want == BOTH:
+                        out[i, count + d] = _kept(log_w, log_cap - np.log(SLICE), zero)
+            continue
+        exp_within(t, et, n)
+        exp_within(p, ep, n)
+        # in shares of the total, so that a product of many tails stays in range
+        by_t = 1.0 / sum_of(et, n)
+        by_p = 1.0 / sum_of(ep, n)
+        for j in range(n):
+            et[j] *= by_t
+            ep[j] *= by_p
+            odds[j] = et[j] / ep[j]
+        _alias_table(source, n, keep, either, small, large)
+        for d in range(many):
+            states[d] = draw_state(state, np.uint64(first) + d) + GAMMA
+            tails_t[d] = 1.0
+            tails_p[d] = 1.0
+            above[d] = 1.0
+            below[d] = 1.0
+        drawn = np.uint64(k - 1 if want >= Z else k)
+        for slot in range(drawn):
+            _fill_slot(source, n, keep, either, slot, tails, states, u, chosen, waiting, many)
+            _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, many)
+        if len(log_p) > 0:
+            for d in range(many):
+                log_p[i, d] = _log_prob_of(ep, n, chosen, drawn, d)
+        for d in range(min(count, shown.shape[1])):
+            for slot in range(min(k, shown.shape[2])):
+                shown[i, d, slot] = chosen[slot, d]
+        for d in range(many):
+            w = above[d] / below[d]
+            if want == LOG_W:
+                out[i, d] = np.log(w)
+            elif want == W:
+                out[i, d] = w
+            else:
+                safe = min(tails_t[d], tails_p[d]) >= _SAFE_SHARE
+                c = cap / (w * tails_p[d])
+                share, low = _last_slot(et, ep, n, chosen, drawn, d, 1.0 / tails_t[d], c, zero, safe)
+                out[i, d] = share
+                if want == BOTH:
+                    out[i, many + d] = low
+    return out
