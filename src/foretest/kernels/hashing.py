@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from foretest.kernels.jit import jit
+from foretest.kernels.jit import jit, step
 from foretest.kernels.lists import longest
 
 NAME = "xxh64/1"
@@ -20,29 +20,29 @@ _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 
 
-@jit
+@step
 def _rotate(x, r):
     return (x << np.uint64(r)) | (x >> np.uint64(64 - r))
 
 
-@jit
+@step
 def _round(accumulator, word):
     return _rotate(accumulator + word * _P2, 31) * _P1
 
 
-@jit
+@step
 def _merge(h, accumulator):
     return (h ^ _round(np.uint64(0), accumulator)) * _P1 + _P4
 
 
-@jit
+@step
 def _avalanche(h):
     h = (h ^ (h >> np.uint64(33))) * _P2
     h = (h ^ (h >> np.uint64(29))) * _P3
     return h ^ (h >> np.uint64(32))
 
 
-@jit
+@step
 def _tail_word(h, word):
     return _rotate(h ^ _round(np.uint64(0), word), 27) * _P1 + _P4
 
@@ -73,7 +73,7 @@ def xxh64_words(words, n, seed):
     return _avalanche(h)
 
 
-@jit
+@step
 def _word(data, at, width):
     word = np.uint64(0)
     for b in range(width):
@@ -81,7 +81,7 @@ def _word(data, at, width):
     return word
 
 
-@jit
+@step
 def _xxh64_bytes(data, start, length, seed):
     at = start
     end = start + length

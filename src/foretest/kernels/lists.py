@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from foretest.kernels.jit import jit
+from foretest.kernels.jit import jit, step
 
 
 @jit
@@ -18,7 +18,7 @@ def gather(values, starts, lengths, out):
         at += n
 
 
-@jit
+@step
 def longest(lengths):
     """The greatest length, at least 1: the size of a buffer that holds any row."""
     most = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from foretest.kernels.jit import jit
+from foretest.kernels.jit import jit, step
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
 from foretest.kernels.ranking_draws import SAFE_SPREAD, SLICE, spread
@@ -85,7 +85,7 @@ def two_sided_means(log_w: Floats, cap: float, zero: bool) -> Floats:
     return np.asarray(2.0 * kept.mean(axis=1))
 
 
-@jit
+@step
 def _left(e, n, taken):
     total = 0.0
     for j in range(n):
@@ -94,7 +94,7 @@ def _left(e, n, taken):
     return total
 
 
-@jit
+@step
 def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
     """α = π_t(a) and β = π_p(a) of every ranking, depth first without recursion; their number."""
     safe = k * (spread(t, n) + spread(p, n)) <= SAFE_SPREAD

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.kernels.exponential import exp_within, sum_of
-from foretest.kernels.jit import fast, jit, reordered
+from foretest.kernels.jit import fast, jit, reordered, step
 from foretest.kernels.lists import longest
 
 # Below this a tail sum may have lost digits to underflow: the row is redone in log space.
@@ -39,7 +39,7 @@ def _load_row(values, start, n, inverse_temperature, x):
     return check - check == 0.0
 
 
-@jit
+@step
 def load_row(values, start, n, inverse_temperature, x):
     """The same, called rather than inlined: for kernels that load a row and then work on it at length."""
     return _load_row(values, start, n, inverse_temperature, x)
@@ -86,7 +86,7 @@ def _load_block(values, start, n, inverse_temperature, x):
     return np.sqrt(np.sqrt(fourth))
 
 
-@jit
+@step
 def _log_prob_of_row(values, start, n, inverse_temperature, ranking, at, k, x, e, shown, items):
     """Any scores: the largest is subtracted, tails are added from the end (the rest, a_K, a_{K−1}, …)."""
     if not _load_row(values, start, n, inverse_temperature, x):
@@ -208,7 +208,7 @@ def sample(values, starts, lengths, slots, inverse_temperature, u, out):
             x[chosen] = -np.inf
 
 
-@jit
+@step
 def _take_largest(x, n):
     best = 0
     for j in range(1, n):

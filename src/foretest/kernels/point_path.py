@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.jit import fast, jit
+from foretest.kernels.jit import fast, jit, step
 from foretest.kernels.lists import longest
 from foretest.kernels.normaliser import _enumerate_row
 from foretest.kernels.plackett_luce import load_row
@@ -37,7 +37,7 @@ def _below_and_above(alpha, beta, n, cap):
     return a, b
 
 
-@jit
+@step
 def _row(alpha, beta, n, log_w, log_most, caps, bounds, of_caps, of_bounds):
     """log h of one row along both grids. No ranking weighs more than exp(log_most): beyond it q = 1."""
     for k in range(len(caps)):

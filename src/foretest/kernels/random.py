@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from foretest.kernels.jit import jit
+from foretest.kernels.jit import jit, step
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _TO_UNIT = 2.0**-52
@@ -35,7 +35,7 @@ def bits_at(state, counter):
     return mix64(state + (np.uint64(counter) + np.uint64(1)) * GAMMA)
 
 
-@jit
+@step
 def unit_of(bits):
     """64 bits as a double in the open interval (0, 1)."""
     # 52 bits and a half: with 53, the largest would round to 1; via int64, whose conversion is one instruction

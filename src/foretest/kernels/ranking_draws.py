@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.kernels.exponential import exp_within, sum_of
-from foretest.kernels.jit import fast, inner, jit
+from foretest.kernels.jit import fast, inner, jit, step
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
 from foretest.kernels.random import GAMMA, draw_state, mix64, state_of, uniform_at, unit_of
@@ -20,7 +20,7 @@ _SAFE_SHARE = 0.05
 SLICE = 3.0  # the slice test looks between c/3 and c
 
 
-@jit
+@step
 def spread(x, n):
     least = 0.0
     for j in range(n):
@@ -28,7 +28,7 @@ def spread(x, n):
     return -least
 
 
-@jit
+@step
 def _alias_table(e, n, keep, either, small, large):
     """Walker's alias table by Vose's method: item j with probability keep[j], else its alias; e sums to 1.
 
@@ -71,7 +71,7 @@ def _is_taken(chosen, slots, d, item):
     return taken
 
 
-@jit
+@step
 def _scan(e, n, chosen, slots, d, target):
     """The item, of those that draw d has left, at which the running sum of e passes the target."""
     running = 0.0
@@ -85,7 +85,7 @@ def _scan(e, n, chosen, slots, d, target):
     return item
 
 
-@jit
+@step
 def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, count):
     """chosen[slot, d] of every draw d, among the items it has left, in proportion to e.
 
@@ -105,12 +105,12 @@ def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, coun
                 states[d] += GAMMA
     while left > 0:
         for at in range(left):
-            d = waiting[at]
+            d = np.uint64(waiting[at])
             u[at] = unit_of(mix64(states[d])) * n
             states[d] += GAMMA
         again = np.uint64(0)
         for at in range(left):
-            d = waiting[at]
+            d = np.uint64(waiting[at])
             whole = np.int64(u[at])  # signed and unsigned: the one converts in an instruction, the other indexes in one
             column = np.uint64(whole)
             item = either[np.uint64(2) * column + np.uint64(u[at] - whole >= keep[column])]
@@ -120,7 +120,7 @@ def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, coun
         left = again
 
 
-@jit
+@step
 def _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, count):
     """The weight of each draw with one slot more."""
     for d in range(count):
@@ -134,7 +134,7 @@ def _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, co
             tails_p[d] = _rest(ep, n, chosen, slot + np.uint64(1), d)
 
 
-@jit
+@step
 def _rest(e, n, chosen, slots, d):
     total = 0.0
     for j in range(n):
@@ -143,7 +143,7 @@ def _rest(e, n, chosen, slots, d):
     return total
 
 
-@jit
+@step
 def _log_prob_of(e, n, chosen, slots, d):
     """log π of draw d: the product of e over what is left of the total, its logarithm taken before it can underflow."""
     answer = 0.0
@@ -200,7 +200,7 @@ def _last_slot(et, ep, n, chosen, slots, d, by_t, by_p, zero, safe):
     return min(1.0, max(0.0, share)), min(1.0, max(0.0, low))
 
 
-@jit
+@step
 def _gumbel_ranking(x, n, k, generator, noisy, ranking):
     """Top K of x + Gumbel noise: exact for any spread of scores, at one log an item."""
     for j in range(n):

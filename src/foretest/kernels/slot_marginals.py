@@ -16,7 +16,7 @@ import math
 
 import numpy as np
 
-from foretest.kernels.jit import inner, jit
+from foretest.kernels.jit import inner, jit, step
 from foretest.kernels.lists import longest
 from foretest.kernels.normaliser import adaptive_cap, capped_mass
 from foretest.kernels.ranking_draws import SLICE
@@ -56,7 +56,7 @@ def _divided(counts, slots, arrived, waiting, out):
     return True
 
 
-@jit
+@step
 def _add_moment(arrived, waiting, density, n, slots, before, after, without, out):
     """out[k, i] += density_i·P(k others have arrived), for all items; returns P(fewer than `slots` have arrived).
 
@@ -110,7 +110,7 @@ def _normalise(table, slots, n):
                 table[k, i] /= total
 
 
-@jit
+@step
 def _exponential_race(theta, n, slots, arrived, waiting, density, before, after, without, table):
     """table[k, i] <- P(i at rank k), θ summing to 1; u = e^y, trapezoid on y with step ln(2)/m.
 
@@ -225,12 +225,14 @@ def shown_marginals(table, starts, lengths, ranking, r_starts, slots, out):
 def slot_caps(t, t_starts, p, p_starts, lengths, slots, bound, out):
     """Of every shown slot the largest c with c/q(c) ≤ bound, q(c) = Σ_j min(P_t(j, k), c·P_p(j, k)), or 0 where there
     is none; q there; q at a third of it."""
+    alpha, beta = np.empty(longest(lengths)), np.empty(longest(lengths))
     at = 0
     for row in range(len(lengths)):
         n = lengths[row]
         for k in range(slots[row]):
-            alpha = t[t_starts[row] + k * n : t_starts[row] + (k + 1) * n]
-            beta = p[p_starts[row] + k * n : p_starts[row] + (k + 1) * n]
+            for i in range(n):  # copies: all that follows would be compiled again for read-only slices
+                alpha[i] = t[t_starts[row] + k * n + i]
+                beta[i] = p[p_starts[row] + k * n + i]
             cap, mass = adaptive_cap(alpha, beta, n, bound)
             out[0, at] = cap
             out[1, at] = mass

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from foretest.kernels.jit import jit
+from foretest.kernels.jit import jit, step
 from foretest.kernels.lists import longest
 
 _ORDER = 10
@@ -26,7 +26,7 @@ def _quadrature() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 NODES, WEIGHTS, TO_ONE = _quadrature()
 
 
-@jit
+@step
 def _log_ndtr(x):
     if x > -30.0:
         return math.log(0.5 * math.erfc(-x * 0.7071067811865476))
