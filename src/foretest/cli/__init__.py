@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -56,6 +57,10 @@ def _termination_is_heard() -> Iterator[None]:
 
 def main() -> NoReturn:
     """The entry point: every outcome has an exit code, bad input one line on stderr."""
+    # what imports and compilation make stays: looking through it for garbage is a tenth of a first run
+    gc.set_threshold(100_000)
+    # our matrix products are small: threads of BLAS would spin between them longer than they work
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with _termination_is_heard(), _one_temporary_folder():
             _main()
@@ -63,6 +68,8 @@ def main() -> NoReturn:
         _stop(128 + signal.SIGINT)
     except _Terminated:
         _stop(128 + signal.SIGTERM)
+    finally:
+        gc.freeze()  # Python's last look for garbage would take longer than --help
 
 
 def _main() -> NoReturn:

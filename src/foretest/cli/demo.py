@@ -7,6 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from foretest.cli.ahead import compiling_ahead
 from foretest.cli.application import app
 from foretest.cli.output import PAGE, console, with_command, write
 from foretest.cli.simulate import simulated_log
@@ -23,13 +24,15 @@ def demo(
     seed: Annotated[int, Parameter(help="Of the simulated log.")] = 0,
 ) -> int:
     """A simulated log with a known truth, the whole test, and the truth beside it."""
-    from foretest.offline import OfflineTest
+    with compiling_ahead():
+        truth = simulated_log("paper", rows, seed, out)
+        from foretest.offline import OfflineTest
+
+        test = OfflineTest.from_toml(out / "settings.toml")
+        with progress_bar() as progress:
+            result = with_command(test.run(str(out / "log.parquet"), progress=progress))
     from foretest.terminal import percent, result_table
 
-    truth = simulated_log("paper", rows, seed, out)
-    test = OfflineTest.from_toml(out / "settings.toml")
-    with progress_bar() as progress:
-        result = with_command(test.run(str(out / "log.parquet"), progress=progress))
     write(result, out, truth)
     terminal = console()
     terminal.print(result_table(result, truth))
