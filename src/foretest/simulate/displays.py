@@ -8,6 +8,7 @@ which slot was clicked, by `clicked_slots`.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,7 +163,19 @@ def sample_rankings(scores: NDArray[np.float32], exponentials: NDArray[np.float6
     arrive are shown. -log turns this race into Gumbel top-K: the same rankings from the same numbers. Handing
     the same exponentials to two policies couples them (common random numbers).
     """
-    arrival = np.exp(-scores.astype(np.float64)) * exponentials
+    return first_to_arrive(mean_times(scores), exponentials, slots)
+
+
+def mean_times(scores: NDArray[np.float32]) -> NDArray[np.float64]:
+    """exp(-s_j), how long each candidate takes to arrive on average."""
+    return np.exp(-scores.astype(np.float64))
+
+
+def first_to_arrive(
+    times: NDArray[np.float64], exponentials: NDArray[np.float64], slots: int
+) -> NDArray[np.int16]:  # fmt: skip
+    """The first K candidates of each row's race, in order."""
+    arrival = times * exponentials
     rows = np.arange(len(arrival))
     rankings = np.empty((len(arrival), slots), dtype=np.int16)
     for slot in range(slots):
@@ -207,8 +220,11 @@ def _slots(
     """exp(appeal_effect·u_k)/(1 + cannibalisation·alike_k) of each shown item, and p_k of each slot."""
     rows = np.arange(len(displays))[:, None]
     category = displays.category[rows, rankings]
-    # Every item is alike to itself: hence the - 1.
-    alike = np.stack([(category == shown[:, None]).sum(axis=1) - 1 for shown in category.T], axis=1)
+    alike = np.zeros(category.shape)
+    for one, other in combinations(range(category.shape[1]), 2):
+        same = category[:, one] == category[:, other]
+        alike[:, one] += same
+        alike[:, other] += same
     position = np.arange(1, rankings.shape[1] + 1) ** -world.position_decay
     clicks: NDArray[np.float64] = np.exp(world.appeal_effect * displays.appeal[rows, rankings])
     clicks /= 1 + world.cannibalisation * alike

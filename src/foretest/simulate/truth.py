@@ -15,7 +15,8 @@ from foretest.simulate.displays import (
     chunk_generator,
     click_probability,
     draw_displays,
-    sample_rankings,
+    first_to_arrive,
+    mean_times,
 )
 from foretest.simulate.world import World
 
@@ -68,13 +69,14 @@ def _mean_probabilities(
     # Equal scores and equal random numbers give equal rankings: only changed displays need a second draw.
     changed = (displays.control_scores != displays.treatment_scores).any(axis=1)
     touched = displays.take(changed)
+    of_control, of_treatment = mean_times(displays.control_scores), mean_times(touched.treatment_scores)
     control, treatment = np.zeros((2, len(displays)))
     for _ in range(draws):
         exponentials = rng.standard_exponential(displays.appeal.shape)
-        shown = sample_rankings(displays.control_scores, exponentials, world.slots)
+        shown = first_to_arrive(of_control, exponentials, world.slots)
         probability = click_probability(world, displays, shown)
         control += probability
-        shown = sample_rankings(touched.treatment_scores, exponentials[changed], world.slots)
+        shown = first_to_arrive(of_treatment, exponentials[changed], world.slots)
         probability[changed] = click_probability(world, touched, shown)
         treatment += probability
     return control / draws, treatment / draws
