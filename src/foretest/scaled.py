@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays import Floats
+from foretest.kernels.exponential import exponentials
 
 _STEP = 64  # exponents move in steps, so that rescaling is exact and rare
 SQUARES = ("h2", "hr2")
@@ -30,7 +31,7 @@ class ScaledSums:
             return np.zeros(len(log_h))
         self.raise_to(_STEP * int(np.ceil(top / (_STEP * _LN2))))
         assert self.exponent is not None
-        return np.asarray(np.exp(log_h - self.exponent * _LN2))
+        return np.asarray(exponentials(log_h, self.exponent * _LN2))
 
     def raise_to(self, exponent: int) -> None:
         if self.exponent is None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays import Floats
+from foretest.kernels.exponential import exponentials
 
 # quarter decades from 1e-3 to 1e25, the range of the paper's Figure 2
 STEPS = 4
@@ -45,7 +46,7 @@ class WeightBins:
         place += 1 - LOWEST * STEPS
         cell = bucket * BINS
         cell += place.astype(np.int64)
-        w = np.exp(np.minimum(log_w, np.log(CAPS[-1])))
+        w = exponentials(np.minimum(log_w, np.log(CAPS[-1])), 0.0)
         self.n += np.bincount(cell, minlength=len(self.n))
         self.w += np.bincount(cell, weights=w, minlength=len(self.n))
         at, w = cell[rewarded], w[rewarded]

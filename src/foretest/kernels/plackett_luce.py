@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import exp_within, sum_of
+from foretest.kernels.exponential import exp_within, log_within, sum_of
 from foretest.kernels.jit import fast, jit, reordered, step
 from foretest.kernels.lists import longest
 
@@ -119,7 +119,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
 
     Rows that adjoin are taken in blocks: exp once an item, over the whole block; then the shown items of all rows are
     taken out, and only then what is left is added up, so that no sum waits for a store. Tails are added from the end,
-    with one log for the product of a row's. Blocks with large scores go row by row.
+    with one log for the product of a row's, and these for a block at once. Blocks with large scores go row by row.
     """
     rows = len(starts)
     out = np.empty(rows)
@@ -128,6 +128,8 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
     x = np.empty(max(width, _BLOCK))
     e = np.empty(max(width, _BLOCK))
     shown = np.empty(max(width, _BLOCK))
+    products = np.empty(_BLOCK)
+    logs = np.empty(_BLOCK)
     row_x = np.empty(width)
     row_e = np.empty(width)
     items = np.empty(deep, np.int64)
@@ -164,7 +166,10 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
                     tail += shown[np.uint64(taken + k - 1 - slot)]
                     product *= tail
                 taken += k
-                out[i] -= np.log(product)
+                products[i - first] = product
+            log_within(products, logs, last - first)
+            for i in range(first, last):
+                out[i] -= logs[i - first]
         else:
             for i in range(first, last):
                 out[i] = _log_prob_of_row(
