@@ -26,9 +26,7 @@ def hash_keys(name: str, array: pa.Array) -> Hashes:
     if pa.types.is_dictionary(array.type):
         return np.asarray(hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
     if pa.types.is_integer(array.type):
-        values = array.to_numpy(zero_copy_only=False)
-        # a uint64 beyond int64 keeps its bits: no two keys become one
-        return hash_integers(values.view(np.int64) if values.dtype == np.uint64 else values.astype(np.int64))
+        return hash_integers(array.to_numpy(zero_copy_only=False))
     text = array.cast(pa.large_string())
     _, offsets, data = text.buffers()
     begin = text.offset

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from foretest.displays import Floats
 from foretest.kernels.exponential import exponentials
+from foretest.kernels.tallies import tally_bins
 
 # quarter decades from 1e-3 to 1e25, the range of the paper's Figure 2
 STEPS = 4
@@ -40,15 +41,9 @@ class WeightBins:
     def add(
         self, log_w: Floats, bucket: npt.NDArray[np.int64], rewards: Floats, rewarded: npt.NDArray[np.int64]
     ) -> None:
-        place = log_w * (STEPS / np.log(10.0))
-        np.floor(place, out=place)
-        np.clip(place, LOWEST * STEPS - 1, HIGHEST * STEPS, out=place)
-        place += 1 - LOWEST * STEPS
-        cell = bucket * BINS
-        cell += place.astype(np.int64)
         w = exponentials(np.minimum(log_w, np.log(CAPS[-1])), 0.0)
-        self.n += np.bincount(cell, minlength=len(self.n))
-        self.w += np.bincount(cell, weights=w, minlength=len(self.n))
+        cell = np.empty(len(log_w), np.int64)
+        tally_bins(log_w, w, bucket, STEPS / np.log(10.0), LOWEST * STEPS, BINS, self.n, self.w, cell)
         at, w = cell[rewarded], w[rewarded]
         for metric in range(self.metrics):
             r = rewards[rewarded, metric]

@@ -5,6 +5,8 @@ Integers are hashed as 8 little-endian bytes of their int64, strings as UTF-8 (C
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -113,15 +115,18 @@ def _xxh64_bytes(data, start, length, seed):
     return _avalanche(h)
 
 
-def hash_integers(values: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
-    """XXH64 (seed 0) of each int64, in NumPy: a few passes over a batch cost less than a compilation."""
-    k = values.astype(np.int64).view(np.uint64) * _P2
-    k = ((k << np.uint64(31)) | (k >> np.uint64(33))) * _P1
-    h = k ^ np.uint64((int(_P5) + 8) % (1 << 64))
-    h = ((h << np.uint64(27)) | (h >> np.uint64(37))) * _P1 + _P4
-    h = (h ^ (h >> np.uint64(33))) * _P2
-    h = (h ^ (h >> np.uint64(29))) * _P3
-    return h ^ (h >> np.uint64(32))
+@jit
+def _hash_words(words):
+    """words[i] <- XXH64 (seed 0) of its 8 bytes."""
+    for i in range(len(words)):
+        words[i] = _avalanche(_tail_word(_P5 + np.uint64(8), words[i]))
+
+
+def hash_integers(values: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.uint64]:
+    """XXH64 (seed 0) of each integer as int64; a uint64 beyond that keeps its bits, so that no two become one."""
+    words = values.astype(np.int64).view(np.uint64)  # a copy, which becomes the answer
+    _hash_words(words)
+    return words
 
 
 @jit

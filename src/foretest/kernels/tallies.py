@@ -1,4 +1,4 @@
-"""Counting rows by unit: exactly in a hash table, beyond its limit in hash cells."""
+"""Counting rows: by unit, exactly in a hash table or beyond its limit in hash cells; by bin of log w."""
 
 from __future__ import annotations
 
@@ -36,3 +36,14 @@ def tally_cells(counts, lowest, units, amounts):
         counts[cell] += amounts[i]
         rest = np.float64(units[i] >> np.uint64(17)) * 2.0**-47
         lowest[cell] = min(lowest[cell], rest)
+
+
+@jit
+def tally_bins(log_w, w, bucket, scale, lowest, bins, counts, sums, cells):
+    """Add each row to its bucket and bin, ⌊scale·log w⌋ − lowest + 1 within 0 .. bins − 1; `cells` <- where that is."""
+    for i in range(len(log_w)):
+        place = min(max(np.floor(scale * log_w[i]) - lowest + 1.0, 0.0), bins - 1.0)
+        cell = bucket[i] * bins + np.int64(place)
+        cells[i] = cell
+        counts[cell] += 1.0
+        sums[cell] += w[i]
