@@ -203,10 +203,6 @@ class Normaliser:
         q[left] = kernel.two_sided_means(log_w[left], cap, zero)
         return np.minimum(q, 1.0)
 
-    def two_sided_mass(self, displays: Displays, cap: float, *, zero: bool) -> Floats:
-        """q̂ = mean of 2·w̄/(1+W) over draws from both policies: unbiased, bounded by 2c/(1+c)."""
-        return np.asarray(kernel.two_sided_means(np.hstack(self.two_sided_draws(displays, self.draws)), cap, zero))
-
     def two_sided_draws(self, displays: Displays, count: int) -> tuple[Floats, Floats]:
         """log w of count/2 rankings from the treatment, and of as many from the control."""
         return (
@@ -245,7 +241,7 @@ class Normaliser:
             )
         return out
 
-    def draw_from_control(self, displays: Displays, count: int, log_p: Floats, shown: npt.NDArray[np.int32]) -> Floats:
+    def control_draws(self, displays: Displays, count: int, log_p: Floats, shown: npt.NDArray[np.int32]) -> Floats:
         """log w of the control's rankings, both policies being Plackett-Luce; the kernel fills log_p and shown."""
         return self._fused_draws(displays, FROM_CONTROL, 0, count, False, LOG_W, log_p=log_p, shown=shown)
 

@@ -49,7 +49,7 @@ def draw_from_control(normaliser: Normaliser, displays: Displays, count: int, *,
     log_p = np.empty((len(displays), count))
     positions = np.full((len(displays), min(count, KEPT_RANKINGS), MOST_SLOTS), -1, np.int32)
     pair = normaliser if weigh else replace(normaliser, treatment=control)
-    log_w = pair.draw_from_control(displays, count, log_p, positions)
+    log_w = pair.control_draws(displays, count, log_p, positions)
     return Drawn(log_w if weigh else None, log_p, positions)
 
 

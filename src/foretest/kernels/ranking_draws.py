@@ -90,8 +90,8 @@ def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, coun
     """chosen[slot, d] of every draw d, among the items it has left, in proportion to e.
 
     All draws pick from the alias table at once, those that hit an item they have shown pick again: no draw waits for
-    another. Where little mass is left and a peaked policy would spin, a scan of the rest. One short loop a step: in a
-    single one each pick would wait for the one before, at twice the time.
+    another. Where little mass is left and a peaked policy would spin, a scan of the rest. Numbers and picks have a loop
+    each: in one loop they take a third longer.
     """
     picked = chosen[slot]
     left = np.uint64(0)
