@@ -434,9 +434,11 @@ def test_a_bug_has_exit_code_1_and_a_traceback(foretest_command: Command, tmp_pa
     assert done.stderr.endswith("RuntimeError: a bug\n")
 
 
-def test_piped(foretest_command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize("log", [["down.parquet"], ["--sql", "FROM 'down.parquet'"]])
+def test_piped(log: list[str], foretest_command: Command, tmp_path: Path) -> None:
+    """Silent to the very end: what is left to the end of the process must not speak up on stderr either."""
     done = subprocess.run(
-        [FORETEST, "run", "down.parquet", "-c", "test.toml", "--json", "--fail-on", "negative"], cwd=tmp_path,
+        [FORETEST, "run", *log, "-c", "test.toml", "--json", "--fail-on", "negative"], cwd=tmp_path,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 3
