@@ -39,7 +39,7 @@ def is_compiled() -> bool:
     assert spec.origin is not None
     source = Path(spec.origin)
     chosen = os.environ.get("NUMBA_CACHE_DIR")
-    places = [Path(chosen)] if chosen else [source.parent / "__pycache__", Path.home() / ".cache" / "numba"]
+    places = [Path(chosen)] if chosen else [source.parent / "__pycache__", Path(os.path.expanduser("~/.cache/numba"))]
     found = (index for place in places for index in place.rglob(f"{_LARGEST}.draws-*.nbi"))
     return any(index.stat().st_mtime >= source.stat().st_mtime for index in found)
 

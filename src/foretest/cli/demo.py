@@ -25,14 +25,13 @@ def demo(
 ) -> int:
     """A simulated log with a known truth, the whole test, and the truth beside it."""
     with compiling_ahead():
-        truth = simulated_log("paper", rows, seed, out)
         from foretest.offline import OfflineTest
+        from foretest.terminal import percent, result_table
 
+        truth = simulated_log("paper", rows, seed, out)
         test = OfflineTest.from_toml(out / "settings.toml")
         with progress_bar() as progress:
             result = with_command(test.run(str(out / "log.parquet"), progress=progress))
-    from foretest.terminal import percent, result_table
-
     write(result, out, truth)
     terminal = console()
     terminal.print(result_table(result, truth))

@@ -79,7 +79,7 @@ def log_within(x, out, n):
 
 @jit
 def exponentials(x, shift):
-    """exp(x − shift), x − shift ≤ 700; 0 below the smallest double, −∞ included."""
+    """exp(x − shift), x − shift ≤ 700; 0 where that is below the smallest normal double, as it is for −∞."""
     n = len(x)
     out = np.empty(n)
     moved = np.empty(_BLOCK)
@@ -88,7 +88,7 @@ def exponentials(x, shift):
         here = x[first : first + size]
         answer = out[first : first + size]
         for j in range(size):
-            moved[j] = here[j] - shift
+            moved[j] = max(here[j] - shift, -709.0)  # the next step takes finite numbers
         exp_within(moved, answer, size)
         for j in range(size):
             answer[j] = answer[j] if moved[j] > -708.0 else 0.0

@@ -22,6 +22,7 @@ SLICE = 3.0  # the slice test looks between c/3 and c
 
 @step
 def spread(x, n):
+    """How far the lowest score lies below the highest, which is 0."""
     least = 0.0
     for j in range(n):
         least = min(least, x[j])
