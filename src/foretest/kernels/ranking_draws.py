@@ -1,4 +1,4 @@
-"""Random rankings of two Plackett-Luce policies, priced as they are drawn, with no exp or log a draw.
+"""Random rankings of two Plackett-Luce policies, priced as they are drawn, with no exp a draw.
 
 All draws of a display are made together, slot after slot, from an alias table of the policy they come from.
 """

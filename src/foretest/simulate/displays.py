@@ -171,9 +171,7 @@ def mean_times(scores: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.exp(-scores.astype(np.float64))
 
 
-def first_to_arrive(
-    times: NDArray[np.float64], exponentials: NDArray[np.float64], slots: int
-) -> NDArray[np.int16]:  # fmt: skip
+def first_to_arrive(times: NDArray[np.float64], exponentials: NDArray[np.float64], slots: int) -> NDArray[np.int16]:
     """The first K candidates of each row's race, in order."""
     arrival = times * exponentials
     rows = np.arange(len(arrival))
