@@ -7,7 +7,7 @@ kernels take the place of `draw` and of the enumeration, and are tested equal.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 from math import perm
@@ -24,7 +24,7 @@ from foretest.kernels import normaliser as kernel
 from foretest.kernels import plackett_luce
 from foretest.kernels import point_path as path_kernel
 from foretest.kernels.random import uniforms
-from foretest.kernels.ranking_draws import BOTH, LOG_W, SLICE, W, Z, draws
+from foretest.kernels.ranking_draws import ALL, BOTH, LOG_W, SLICE, W, Z, draws
 from foretest.policies import PlackettLuce
 
 CHEAP_RANKINGS = 12_000
@@ -37,7 +37,7 @@ MOST_TRIALS = 100_000
 ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
 
 # one stream of random numbers a purpose
-FIRST, REST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = range(8)
+FIRST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = 0, 2, 3, 4, 5, 6, 7
 
 NO_LOG_P, NOT_SHOWN = np.empty((0, 0)), np.empty((0, 0, 0), np.int32)  # where only weights are asked for
 
@@ -104,12 +104,11 @@ class Normaliser:
                 answer[exact] = _reciprocal(q[exact])
             left = np.setdiff1d(left, exact, assume_unique=True)
         if len(left):
-            part = displays.take(left)
-            squares[left], _ = self._at_little_cost(displays, left, cap, zero)
             if self.method == "two-sided":
                 stuck[left] = True
             else:
-                rest = self._both(part, REST, 1, max(1, self._set_size - 1), cap, zero)
+                part = displays.take(left)
+                rest = self._both(displays, left, part, cap, zero)
                 q[left], below[left] = (z.mean(axis=1) for z in rest)
                 if zero or not getattr(self.control, "full_support", False):
                     answer[left], stuck[left] = self._trials(part, cap, zero)
@@ -117,6 +116,7 @@ class Normaliser:
                     answer[left], stuck[left] = self._lahiri(part, cap)
                 else:
                     answer[left], stuck[left] = self._midzuno_sen(part, cap, rest[0])
+            squares[left], _ = self._at_little_cost(displays, left, cap, zero)
             late = np.flatnonzero(stuck)
             if len(late):
                 log_w = np.hstack(self.two_sided_draws(displays.take(late), self.draws))
@@ -185,7 +185,7 @@ class Normaliser:
             many = rows[~few]
             w = (
                 self._two_sided_weights(displays.take(many), min(FEW_DRAWS, self.draws))
-                if self.batch is None
+                if self._batch_of(displays) is None
                 else self._weights_of(displays, many)
             )
             squares[~few] = kernel.squares_of_draws(w, np.full(len(many), cap), zero)
@@ -212,18 +212,27 @@ class Normaliser:
 
     def _weights_of(self, displays: Displays, rows: npt.NDArray[np.int64]) -> Floats:
         """w of two-sided draws of some rows, as many as the settings say."""
-        if self.batch is None or self.batch.displays is not displays:
+        batch = self._batch_of(displays)
+        if batch is None:
             return self._two_sided_weights(displays.take(rows), self.draws)
-        return self.batch.of(rows, lambda part: self._two_sided_weights(part, self.draws))
+        missing = batch.missing(rows)
+        if len(missing):
+            batch.put(missing, self._two_sided_weights(displays.take(missing), self.draws))
+        return batch.of(rows)
+
+    def _batch_of(self, displays: Displays) -> BatchDraws | None:
+        """The batch, if these are its displays."""
+        return self.batch if self.batch is not None and self.batch.displays is displays else None
 
     def _two_sided_weights(self, displays: Displays, count: int) -> Floats:
         """w of `count` rankings, half from each policy."""
-        if not self._fused:
-            with np.errstate(over="ignore"):
-                return np.exp(np.hstack(self.two_sided_draws(displays, count)))
-        half = count // 2
         sides = ((FROM_TREATMENT, True), (FROM_CONTROL, False))
-        return np.hstack([self._fused_draws(displays, stream, 0, half, side, W) for stream, side in sides])
+        return np.hstack([self._weights(displays, stream, count // 2, side) for stream, side in sides])
+
+    def _weights(self, displays: Displays, stream: int, count: int, from_treatment: bool) -> Floats:
+        if self._fused:
+            return self._fused_draws(displays, stream, 0, count, from_treatment, W)
+        return _exp(self.draw(displays, stream, 0, count, from_treatment=from_treatment))
 
     def draw(self, displays: Displays, stream: int, first: int, count: int, *, from_treatment: bool) -> Floats:
         """log w of rankings number first .. first+count−1 of each display, one row a display."""
@@ -259,14 +268,25 @@ class Normaliser:
         return _kept(self.draw(displays, stream, first, count, from_treatment=True), cap, zero)
 
     def _both(
-        self, displays: Displays, stream: int, first: int, count: int, cap: float, zero: bool
+        self, displays: Displays, rows: npt.NDArray[np.int64], part: Displays, cap: float, zero: bool
     ) -> tuple[Floats, Floats]:
-        """z of the same rankings at the cap, and at a third of it."""
+        """z of a_2..a_S at the cap, and of the same rankings at a third of it; `part` are those rows of the displays.
+
+        They are the treatment's side of the two-sided draws: a batch that has yet to draw these is given their weights.
+        """
+        count, half = max(1, self._set_size - 1), self.draws // 2
+        batch = self._batch_of(displays)
+        shared = batch if batch is not None and len(batch.missing(rows)) == len(rows) else None
         if self._fused:
-            z = self._fused_draws(displays, stream, first, count, True, BOTH, cap, zero)
-            return z[:, :count], z[:, count:]
-        log_w = self.draw(displays, stream, first, count, from_treatment=True)
-        return _kept(log_w, cap, zero), _kept(log_w, cap / SLICE, zero)
+            drawn, want = (half, ALL) if shared else (count, BOTH)
+            z = self._fused_draws(part, FROM_TREATMENT, 0, drawn, True, want, cap, zero)
+            both, w = (z[:, :count], z[:, drawn : drawn + count]), z[:, 2 * drawn :]
+        else:
+            log_w = self.draw(part, FROM_TREATMENT, 0, count, from_treatment=True)
+            both, w = (_kept(log_w, cap, zero), _kept(log_w, cap / SLICE, zero)), _exp(log_w[:, :half])
+        if shared:
+            shared.put(rows, np.hstack([w, self._weights(part, FROM_CONTROL, half, False)]))
+        return both
 
     def _midzuno_sen(self, displays: Displays, cap: float, rest: Floats) -> tuple[Floats, Mask]:
         """Draw a_1 until u < z_1, then a_2..a_S; S/Σz_i has mean 1/q exactly (the paper's text inverts a ratio).
@@ -347,11 +367,12 @@ class Normaliser:
         """No ranking of a display has a larger log w; infinite where none is known."""
         if not self._fused:
             return np.full(len(displays), np.inf)
-        if self.batch is None or self.batch.displays is not displays:
+        batch = self._batch_of(displays)
+        if batch is None:
             return self._log_weight_bound(displays)
-        if self.batch.most is None:
-            self.batch.most = self._log_weight_bound(displays)
-        return self.batch.most
+        if batch.most is None:
+            batch.most = self._log_weight_bound(displays)
+        return batch.most
 
     def _log_weight_bound(self, displays: Displays) -> Floats:
         t, p = displays[self.treatment.scores], displays[self.control.scores]
@@ -455,18 +476,27 @@ class BatchDraws:
         self._held: Floats | None = None
         self._known = np.zeros(len(displays), np.bool_)
 
-    def of(self, rows: npt.NDArray[np.int64], draw: Callable[[Displays], Floats]) -> Floats:
-        missing = rows[~self._known[rows]]
-        if len(missing) == len(self.displays):  # all at once: no copy
-            self._held = draw(self.displays)
-        elif len(missing):
-            found = draw(self.displays.take(missing))
+    def missing(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Those of the rows whose weights have yet to be drawn."""
+        return np.asarray(rows[~self._known[rows]])
+
+    def put(self, rows: npt.NDArray[np.int64], w: Floats) -> None:
+        if len(rows) == len(self.displays):  # all at once: no copy
+            self._held = w
+        else:
             if self._held is None:
-                self._held = np.empty((len(self.displays), found.shape[1]))
-            self._held[missing] = found
-        self._known[missing] = True
+                self._held = np.empty((len(self.displays), w.shape[1]))
+            self._held[rows] = w
+        self._known[rows] = True
+
+    def of(self, rows: npt.NDArray[np.int64]) -> Floats:
         assert self._held is not None
         return self._held if len(rows) == len(self.displays) else self._held[rows]
+
+
+def _exp(log_w: Floats) -> Floats:
+    with np.errstate(over="ignore"):
+        return np.asarray(np.exp(log_w))
 
 
 def _kept(log_w: Floats, cap: float, zero: bool) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from foretest.kernels.jit import jit, step
+from foretest.kernels.jit import fast, inner, jit, reordered, step
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
 from foretest.kernels.ranking_draws import SAFE_SPREAD, SLICE, spread
@@ -17,31 +17,55 @@ from foretest.kernels.ranking_draws import SAFE_SPREAD, SLICE, spread
 Floats = npt.NDArray[np.float64]
 
 
-@jit
-def adaptive_cap(alpha, beta, n, bound):
-    """The largest c with c/q(c) ≤ bound, q(c) = Σ min(α, c·β), and q there; (0, 0) where there is none.
+@fast
+def max_capped_mass(alpha, beta, n, cap):
+    """q(c) = Σ min(α, c·β)."""
+    q = 0.0
+    for j in range(n):
+        a = alpha[j]
+        b = cap * beta[j]
+        q += a if a < b else b
+    return q
 
-    q is concave and piecewise linear and q(0) = 0, so Newton's steps on q(c) − c/bound from the right,
-    c ← A/(1/bound − B) with A = Σ_{α≤cβ} α and B = Σ_{α>cβ} β, fall onto the largest root in a few steps.
-    Feasible iff P_p(W > 0) = Σ_{α>0} β ≥ 1/bound (not always, as the paper's appendix has it).
-    """
+
+@fast
+def _below_and_above(alpha, beta, n, cap):
+    """A = Σ_{α≤cβ} α and B = Σ_{α>cβ} β."""
+    a = 0.0
+    b = 0.0
+    for j in range(n):
+        below = alpha[j] <= cap * beta[j]
+        a += alpha[j] if below else 0.0
+        b += 0.0 if below else beta[j]
+    return a, b
+
+
+@fast
+def total_and_reach(alpha, beta, n):
+    """Σ α and Σ_{α>0} β."""
     total = 0.0
     reach = 0.0
     for j in range(n):
         total += alpha[j]
-        if alpha[j] > 0.0:
-            reach += beta[j]
-    if reach < (1.0 - 1e-12) / bound:
-        return 0.0, 0.0
-    c = bound * total
+        reach += beta[j] if alpha[j] > 0.0 else 0.0
+    return total, reach
+
+
+@inner
+def is_feasible(reach, bound):
+    """Is there a c > 0 with c/q(c) ≤ bound? Iff P_p(W > 0) ≥ 1/bound (not always, as the paper's appendix has it)."""
+    return reach >= (1.0 - 1e-12) / bound
+
+
+@step
+def largest_root(alpha, beta, n, bound, c):
+    """The largest c with c/q(c) = bound, and q = A + c·B there, looked for from a c to the right of it.
+
+    q is concave and piecewise linear and q(0) = 0, so Newton's steps on q(c) − c/bound from the right,
+    c ← A/(1/bound − B), fall onto the largest root in a few steps.
+    """
     for _ in range(200):
-        a = 0.0
-        b = 0.0
-        for j in range(n):
-            if alpha[j] <= c * beta[j]:
-                a += alpha[j]
-            else:
-                b += beta[j]
+        a, b = _below_and_above(alpha, beta, n, c)
         slope = 1.0 / bound - b
         if slope <= 0.0 or a <= 0.0:
             break
@@ -49,15 +73,31 @@ def adaptive_cap(alpha, beta, n, bound):
         if following >= c * (1.0 - 1e-15):
             break
         c = following
-    q = 0.0
-    for j in range(n):
-        q += min(alpha[j], c * beta[j])
-    return c, q
+    return c, a + c * b
+
+
+@jit
+def adaptive_cap(alpha, beta, n, bound):
+    """The largest c with c/q(c) ≤ bound, q(c) = Σ min(α, c·β), and q there; (0, 0) where there is none."""
+    total, reach = total_and_reach(alpha, beta, n)
+    if not is_feasible(reach, bound):
+        return 0.0, 0.0
+    return largest_root(alpha, beta, n, bound, bound * total)
+
+
+@reordered
+def masses_of_draws(w, alpha, beta):
+    """What two-sided draws stand for: α = 2W/(1+W)/S and β = 2/(1+W)/S."""
+    count = len(w)
+    for d in range(count):
+        v = min(w[d], 1e300)
+        beta[d] = 2.0 / (count * (1.0 + v))
+        alpha[d] = v * beta[d]
 
 
 @jit
 def adaptive_caps_of_draws(w, bound):
-    """Row by row, the adaptive cap on two-sided draws: α = 2W/(1+W)/S and β = 2/(1+W)/S; q there and at a third."""
+    """Row by row, the adaptive cap on two-sided draws, q there and at a third of it."""
     rows, count = w.shape
     alpha = np.empty(count)
     beta = np.empty(count)
@@ -65,11 +105,9 @@ def adaptive_caps_of_draws(w, bound):
     q = np.empty(rows)
     low = np.empty(rows)
     for i in range(rows):
-        for d in range(count):
-            beta[d] = 2.0 / (count * (1.0 + w[i, d]))
-            alpha[d] = w[i, d] * beta[d] if w[i, d] < 1e300 else 2.0 / count
+        masses_of_draws(w[i], alpha, beta)
         cap[i], q[i] = adaptive_cap(alpha, beta, count, bound)
-        low[i] = capped_mass(alpha, beta, count, cap[i] / SLICE, False)
+        low[i] = max_capped_mass(alpha, beta, count, cap[i] / SLICE)
     return cap, q, low
 
 
@@ -95,7 +133,7 @@ def _left(e, n, taken):
 
 
 @step
-def _enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
+def enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
     """α = π_t(a) and β = π_p(a) of every ranking, depth first without recursion; their number."""
     safe = k * (spread(t, n) + spread(p, n)) <= SAFE_SPREAD
     for j in range(n):
@@ -168,7 +206,7 @@ def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inve
         n = lengths[i]
         load_row(t_values, t_starts[i], n, t_inverse, t)
         load_row(p_values, p_starts[i], n, p_inverse, p)
-        count = _enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
+        count = enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
         if np.isnan(bound):
             q[i] = capped_mass(alpha, beta, count, cap, zero)
         else:
@@ -201,17 +239,35 @@ def capped_squares(alpha, beta, n, cap, zero):
     return total
 
 
+@reordered
+def _cut(w, cap, zero):
+    """Σ (W − w̄)/(1+W)."""
+    total = 0.0
+    over = 0.0 if zero else cap
+    for d in range(len(w)):
+        v = min(w[d], 1e300)
+        total += (v - over) / (1.0 + v) if v >= cap else 0.0
+    return total
+
+
+@reordered
+def _squares(w, cap, zero):
+    """Σ w̄²/(1+W)."""
+    total = 0.0
+    over = 0.0 if zero else cap
+    for d in range(len(w)):
+        kept = w[d] if w[d] < cap else over
+        total += kept * kept / (1.0 + w[d])
+    return total
+
+
 @jit
 def cut_of_draws(w, cap, zero):
     """Row by row, 1 − q on two-sided draws: mean of 2·(W − w̄)/(1+W), with little noise where little is cut."""
     rows, count = w.shape
     out = np.empty(rows)
     for i in range(rows):
-        total = 0.0
-        for d in range(count):
-            if w[i, d] >= cap:
-                total += (1.0 if zero else 1.0 - cap / w[i, d]) / (1.0 + 1.0 / w[i, d])
-        out[i] = 2.0 * total / count
+        out[i] = 2.0 * _cut(w[i], cap, zero) / count
     return out
 
 
@@ -221,11 +277,5 @@ def squares_of_draws(w, caps, zero):
     rows, count = w.shape
     out = np.empty(rows)
     for i in range(rows):
-        total = 0.0
-        for d in range(count):
-            if w[i, d] < caps[i]:
-                total += w[i, d] * w[i, d] / (1.0 + w[i, d])
-            elif not zero:
-                total += caps[i] * caps[i] / (1.0 + w[i, d])
-        out[i] = 2.0 * total / count
+        out[i] = 2.0 * _squares(w[i], caps[i], zero) / count
     return out

@@ -8,33 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.jit import fast, jit, step
+from foretest.kernels.jit import jit, step
 from foretest.kernels.lists import longest
-from foretest.kernels.normaliser import _enumerate_row
+from foretest.kernels.normaliser import (
+    enumerate_row,
+    is_feasible,
+    largest_root,
+    masses_of_draws,
+    max_capped_mass,
+    total_and_reach,
+)
 from foretest.kernels.plackett_luce import load_row
-
-
-@fast
-def _capped_mass(alpha, beta, n, cap):
-    """q(c) = Σ min(α, c·β)."""
-    q = 0.0
-    for j in range(n):
-        a = alpha[j]
-        b = cap * beta[j]
-        q += a if a < b else b
-    return q
-
-
-@fast
-def _below_and_above(alpha, beta, n, cap):
-    """A = Σ_{α≤cβ} α and B = Σ_{α>cβ} β."""
-    a = 0.0
-    b = 0.0
-    for j in range(n):
-        below = alpha[j] <= cap * beta[j]
-        a += alpha[j] if below else 0.0
-        b += 0.0 if below else beta[j]
-    return a, b
 
 
 @step
@@ -44,14 +28,9 @@ def _row(alpha, beta, n, log_w, log_most, caps, bounds, of_caps, of_bounds):
         log_cap = np.log(caps[k])
         q = 1.0
         if log_most > log_cap + 1e-12:
-            q = _capped_mass(alpha, beta, n, caps[k])
+            q = max_capped_mass(alpha, beta, n, caps[k])
         of_caps[k] = min(log_w, log_cap) - np.log(q) if q > 0.0 else -np.inf
-    total = 0.0
-    reach = 0.0
-    for j in range(n):
-        total += alpha[j]
-        if alpha[j] > 0.0:
-            reach += beta[j]
+    total, reach = total_and_reach(alpha, beta, n)
     c = np.inf
     for back in range(len(bounds)):
         k = len(bounds) - 1 - back
@@ -59,21 +38,11 @@ def _row(alpha, beta, n, log_w, log_most, caps, bounds, of_caps, of_bounds):
         if log_most <= np.log(bound) + 1e-12:
             of_bounds[k] = log_w
             continue
-        if reach < (1.0 - 1e-12) / bound:
+        if not is_feasible(reach, bound):
             of_bounds[k] = 0.0
             continue
-        # Newton's steps from the right, as for one bound: the root for a larger bound lies to the right of this one
-        c = min(c, bound * total)
-        for _ in range(200):
-            a, b = _below_and_above(alpha, beta, n, c)
-            slope = 1.0 / bound - b
-            if slope <= 0.0 or a <= 0.0:
-                break
-            following = a / slope
-            if following >= c * (1.0 - 1e-15):
-                break
-            c = following
-        q = _capped_mass(alpha, beta, n, c)
+        # the root for a larger bound lies to the right of this one
+        c, q = largest_root(alpha, beta, n, bound, min(c, bound * total))
         of_bounds[k] = min(log_w, np.log(c)) - np.log(q) if q > 0.0 else 0.0
 
 
@@ -86,9 +55,7 @@ def path_of_draws(w, log_w, log_most, caps, bounds):
     alpha = np.empty(count)
     beta = np.empty(count)
     for i in range(rows):
-        for d in range(count):
-            beta[d] = 2.0 / (count * (1.0 + w[i, d]))
-            alpha[d] = w[i, d] * beta[d] if w[i, d] < 1e300 else 2.0 / count
+        masses_of_draws(w[i], alpha, beta)
         _row(alpha, beta, count, log_w[i], log_most[i], caps, bounds, of_caps[i], of_bounds[i])
     return of_caps, of_bounds
 
@@ -127,6 +94,6 @@ def path_of_all(
         n = lengths[i]
         load_row(t_values, t_starts[i], n, t_inverse, t)
         load_row(p_values, p_starts[i], n, p_inverse, p)
-        count = _enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
+        count = enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
         _row(alpha, beta, count, log_w[i], log_most[i], caps, bounds, of_caps[i], of_bounds[i])
     return of_caps, of_bounds

@@ -86,7 +86,7 @@ def _scan(e, n, chosen, slots, d, target):
     return item
 
 
-@step
+@inner
 def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, count):
     """chosen[slot, d] of every draw d, among the items it has left, in proportion to e.
 
@@ -121,7 +121,7 @@ def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, coun
         left = again
 
 
-@step
+@inner
 def _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, count):
     """The weight of each draw with one slot more."""
     for d in range(count):
@@ -223,7 +223,19 @@ def _kept(log_w, log_cap, zero):
     return np.exp(min(0.0, log_cap - log_w))
 
 
-LOG_W, W, Z, BOTH = 0, 1, 2, 3  # what `draws` gives
+LOG_W, W, Z, BOTH, ALL = 0, 1, 2, 3, 4  # what `draws` gives
+
+
+@step
+def _sum_last_slots(et, ep, n, chosen, slots, tails_t, tails_p, above, below, cap, zero, z, low, count):
+    """z of every draw with its last slot summed out, and where there is room for it, at a third of the cap."""
+    for d in range(count):
+        safe = min(tails_t[d], tails_p[d]) >= _SAFE_SHARE
+        c = cap * below[d] / (above[d] * tails_p[d])
+        share, third = _last_slot(et, ep, n, chosen, slots, d, 1.0 / tails_t[d], c, zero, safe)
+        z[d] = share
+        if len(low) > 0:
+            low[d] = third
 
 
 @jit
@@ -235,13 +247,14 @@ def draws(
 
     z = w̄/w (rankings from the treatment) has the last slot summed out,
     E_t[z | a_1..a_{K−1}] = Σ_j min(π_t(j|·), c/w_{K−1}·π_p(j|·)), which has q for mean and a smaller variance.
-    BOTH gives z at the cap, then in as many columns more z of the same rankings at a third of it.
+    BOTH gives z at the cap, then in as many columns more z of the same rankings at a third of it; ALL gives these two
+    and then w.
 
     Where they are not empty, log_p (displays × draws) <- log π_p, and shown (displays × rankings × slots) <- the
     positions of as many rankings and slots as it has room for; what is not there stays as it is.
     """
     rows = len(lengths)
-    out = np.empty((rows, 2 * count if want == BOTH else count))
+    out = np.empty((rows, max(1, want - Z + 1) * count))
     width = longest(lengths)
     deep = longest(slots)
     t = np.empty(width)
@@ -291,8 +304,10 @@ def draws(
                     out[i, d] = np.exp(log_w)
                 else:
                     out[i, d] = _kept(log_w, log_cap, zero)
-                    if want == BOTH:
+                    if want >= BOTH:
                         out[i, count + d] = _kept(log_w, log_cap - np.log(SLICE), zero)
+                    if want == ALL:
+                        out[i, 2 * count + d] = np.exp(log_w)
             continue
         exp_within(t, et, n)
         exp_within(p, ep, n)
@@ -310,27 +325,28 @@ def draws(
             tails_p[d] = 1.0
             above[d] = 1.0
             below[d] = 1.0
-        drawn = np.uint64(k - 1 if want >= Z else k)
-        for slot in range(drawn):
+        deepest = np.uint64(k)
+        for slot in range(deepest):
+            if want >= Z and slot + np.uint64(1) == deepest:
+                _sum_last_slots(
+                    et, ep, n, chosen, slot, tails_t, tails_p, above, below, cap, zero,
+                    out[i, :count], out[i, count : 2 * count], many,
+                )  # fmt: skip
+                if want < ALL:
+                    break
             _fill_slot(source, n, keep, either, slot, tails, states, u, chosen, waiting, many)
             _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, many)
         if len(log_p) > 0:
             for d in range(many):
-                log_p[i, d] = _log_prob_of(ep, n, chosen, drawn, d)
+                log_p[i, d] = _log_prob_of(ep, n, chosen, deepest, d)
         for d in range(min(count, shown.shape[1])):
             for slot in range(min(k, shown.shape[2])):
                 shown[i, d, slot] = chosen[slot, d]
+        if Z <= want < ALL:
+            continue
+        w = out[i, 2 * count :] if want == ALL else out[i]
         for d in range(many):
-            w = above[d] / below[d]
+            w[d] = above[d] / below[d]
             if want == LOG_W:
-                out[i, d] = np.log(w)
-            elif want == W:
-                out[i, d] = w
-            else:
-                safe = min(tails_t[d], tails_p[d]) >= _SAFE_SHARE
-                c = cap / (w * tails_p[d])
-                share, low = _last_slot(et, ep, n, chosen, drawn, d, 1.0 / tails_t[d], c, zero, safe)
-                out[i, d] = share
-                if want == BOTH:
-                    out[i, many + d] = low
+                w[d] = np.log(w[d])
     return out
