@@ -18,8 +18,14 @@ def rows(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 def binned(log_w: np.ndarray, bucket: np.ndarray, rewards: np.ndarray) -> WeightBins:
     bins = WeightBins.empty(5, 2)
-    bins.add(log_w, bucket, rewards, np.flatnonzero(rewards.any(axis=1)))
+    take_in(bins, log_w, bucket, rewards)
     return bins
+
+
+def take_in(bins: WeightBins, log_w: np.ndarray, bucket: np.ndarray, rewards: np.ndarray) -> None:
+    bins.add(log_w, bucket)
+    some = np.flatnonzero(rewards.any(axis=1))
+    bins.add_rewarded(log_w[some], bucket[some], rewards[some])
 
 
 def capped_directly(
@@ -53,7 +59,7 @@ def test_batches_and_merges_add_up() -> None:
     left, right = binned(log_w[:700], bucket[:700], rewards[:700]), binned(log_w[700:], bucket[700:], rewards[700:])
     for name in ("n", "w", "by_metric"):
         np.testing.assert_allclose(getattr(left + right, name), getattr(whole, name), rtol=1e-12)
-    left.add(log_w[700:], bucket[700:], rewards[700:], np.flatnonzero(rewards[700:].any(axis=1)))
+    take_in(left, log_w[700:], bucket[700:], rewards[700:])
     np.testing.assert_allclose(left.by_metric, whole.by_metric, rtol=1e-12)
 
 
@@ -72,7 +78,7 @@ def test_squares_and_counts_by_bin() -> None:
 
 def test_rows_without_weight_fall_in_the_lowest_bin() -> None:
     bins = WeightBins.empty(1, 1)
-    bins.add(np.array([-np.inf, -1000.0]), np.zeros(2, np.int64), np.ones((2, 1)), np.arange(2))
+    take_in(bins, np.array([-np.inf, -1000.0]), np.zeros(2, np.int64), np.ones((2, 1)))
     assert bins.n.reshape(1, BINS)[0, 0] == 2
     w, wr = bins.capped_sums(0)
     assert (w == 0.0).all()

@@ -12,7 +12,7 @@ neither policy draws have no part in either sum: the treatment has next to nothi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,12 +43,8 @@ class ExplorationFold(SampleFold):
         self.state["sample"] = KeptRows(DISPLAYS, self.state["sample"].order)
 
     def add(self, rows: Rows) -> None:
-        rewarded = np.flatnonzero(rows.rewards.any(axis=1))
-        if len(rewarded):
-            super().add(replace(
-                rows, displays=rows.displays.take(rewarded), rewards=rows.rewards[rewarded], unit=rows.unit[rewarded],
-                stratum=None, value=None, features=None,
-            ))  # fmt: skip
+        if len(rows.rewarded):
+            super().add(rows.take(rows.rewarded))
 
     def _draws(self, displays: Displays) -> dict[str, Floats]:
         pairs = [

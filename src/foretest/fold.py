@@ -21,6 +21,7 @@ from foretest.normaliser import FROM_TREATMENT, MODEL
 from foretest.plan import MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
 from foretest.point_path import path_columns
 from foretest.policies.pooled import LOGGER, OwnLogger, Pooled
+from foretest.rewarded_rows import AT_ONCE, RewardedRows
 from foretest.scaled import ScaledSums, add_padded
 from foretest.segments import SegmentSums
 from foretest.slot_weights import SlotWeighting, slot_prices
@@ -37,6 +38,7 @@ class Fold:
     plan: Plan
     state: dict[str, Any] = field(default_factory=dict)
     further: dict[str, Fold] = field(default_factory=dict)  # a fold for each treatment after the first
+    waiting: list[RewardedRows] = field(default_factory=list)  # rewarded rows to be priced
 
     def __post_init__(self) -> None:
         self.further = {name: type(self)(plan) for name, plan in self.plan.further.items()}
@@ -81,15 +83,9 @@ class Fold:
         plan, s, buckets = self.plan, self.state, self.plan.cells
         bucket = plan.cells_of(rows)
         s["n"] += np.bincount(bucket, minlength=buckets)
-        rewarded, worth = np.flatnonzero(rows.rewards.any(axis=1)), rows.worth
-        for m in range(len(plan.metrics)):
-            r = rows.rewards[rewarded, m]
-            s["r"][m] += np.bincount(bucket[rewarded], weights=worth[rewarded, m], minlength=buckets)
-            s["r2"][m] += np.square(r).sum()
-            s["positives"][m] += np.count_nonzero(r)
         s["max_log_w"] = max(s["max_log_w"], float(log_w.max()))
         s["capped_rows"] += int(np.count_nonzero(log_w > np.log(plan.settings.analysis.cap_number)))
-        s["bins"].add(log_w, bucket, rows.rewards, rewarded)
+        s["bins"].add(log_w, bucket)
         if s["units"] is not None:
             s["units"].add(rows.unit)
         values = plan.values(rows)
@@ -97,11 +93,15 @@ class Fold:
         for table, code in codes.items():
             s["strata_n"][table] = add_padded(s["strata_n"][table], self._by_cell(code, bucket, None, table))
         for weighting in plan.weightings:
-            self._add_weights(weighting, weighting.log_h(log_w), rows, rewarded, bucket, codes)
+            self._add_weights(weighting, weighting.log_h(log_w), bucket, codes)
         self._add_models(rows, log_w, bucket, values)
-        points = self._add_rewarded(rows, rewarded, log_w, bucket, codes)
-        for column, sums in s["segments"].items():
-            sums.add(plan, rows.segments[column], rows.unit, bucket, rows.rewards, worth, rewarded, log_w, points)
+        rewarded = RewardedRows.of(rows, log_w, bucket, codes)
+        if s["segments"]:  # which codes their values have is known while a batch is at hand
+            points = self._add_rewarded(rewarded) if len(rewarded) else {}
+            for column, sums in s["segments"].items():
+                sums.add(plan, rows.segments[column], rows, bucket, log_w, points)
+        elif len(rewarded):
+            self._add_soon(rewarded)
         self._add_sample(rows, log_w)
 
     def finish(self) -> Aggregates:
@@ -110,6 +110,7 @@ class Fold:
 
     def unpriced(self) -> Aggregates:
         """The same with the sampled displays themselves: parts of a log add up first, and are priced once."""
+        self._add_waiting()
         sample: KeptRows = self.state["sample"]
         # keys break ties among the last rows: found here for those still held, not for all that passed
         sample.parts = [
@@ -138,28 +139,37 @@ class Fold:
         return np.asarray(np.bincount(code * buckets + bucket, weights=amounts, minlength=size), np.float64)
 
     def _add_weights(
-        self, weighting: Weighting, log_h: Floats, rows: Rows, rewarded: npt.NDArray[np.int64],
-        bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
+        self, weighting: Weighting, log_h: Floats, bucket: npt.NDArray[np.int64],
+        codes: dict[str, npt.NDArray[np.int64]],
     ) -> None:  # fmt: skip
-        """Σh, Σh² over all rows, then Σhr and its kin over the rewarded."""
-        plan, buckets = self.plan, self.plan.cells
+        """Σh, Σh² over all rows."""
         sums = self.state["h"][weighting]
         h = sums.scaled(log_h)
-        sums.add("h", np.bincount(bucket, weights=h, minlength=buckets))
+        sums.add("h", np.bincount(bucket, weights=h, minlength=self.plan.cells))
         sums.add("h2", np.square(h).sum())
-        if weighting in plan.stratified:
+        if weighting in self.plan.stratified:
             for table, code in codes.items():
                 sums.add(f"h:{table}", self._by_cell(code, bucket, h, table))
-        self._add_rewards(weighting, log_h[rewarded], rows.rewards[rewarded], rewarded, bucket, codes)
 
-    def _add_rewards(
-        self, weighting: Weighting, log_h: Floats, rewards: Floats, rewarded: npt.NDArray[np.int64],
-        bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
-    ) -> None:  # fmt: skip
-        plan, buckets = self.plan, self.plan.cells
+    def _add_soon(self, rewarded: RewardedRows) -> None:
+        """Keep rewarded rows until there are enough to be priced together."""
+        if sum(map(len, self.waiting)) + len(rewarded) < AT_ONCE:
+            self.waiting.append(rewarded.compact())
+        else:
+            self.waiting.append(rewarded)
+            self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        if waiting:
+            self._add_rewarded(RewardedRows.concatenate(waiting))
+
+    def _add_rewards(self, weighting: Weighting, log_h: Floats, rewarded: RewardedRows) -> None:
+        """Σhr and its kin."""
+        plan, buckets, rewards = self.plan, self.plan.cells, rewarded.rows.rewards
         for m in range(len(plan.metrics)):
             some = np.flatnonzero(rewards[:, m])
-            r, at = rewards[some, m], bucket[rewarded[some]]
+            r, at = rewards[some, m], rewarded.cell[some]
             sums = self.state["hr"][weighting, m]
             hr = sums.scaled(of_metric(log_h, m)[some]) * r
             sums.add("hr", np.bincount(at, weights=hr, minlength=buckets))
@@ -167,7 +177,7 @@ class Fold:
             sums.add("hrr", (hr * r).sum())
             table = plan.table_of(m)
             if weighting in plan.stratified:
-                sums.add(f"hr:{table}", self._by_cell(codes[table][rewarded[some]], at, hr, table))
+                sums.add(f"hr:{table}", self._by_cell(rewarded.codes[table][some], at, hr, table))
 
     def _add_unsupported(
         self, weighting: Weighting, point: PointWeights, rewards: Floats, bucket: npt.NDArray[np.int64]
@@ -227,46 +237,51 @@ class Fold:
             total += predicted(self.plan.settings.treatment.sample(displays, u))
         return predicted(displays.ranking), total / estimator.draws
 
-    def _add_rewarded(
-        self, rows: Rows, rewarded: npt.NDArray[np.int64], log_w: Floats,
-        bucket: npt.NDArray[np.int64], codes: dict[str, npt.NDArray[np.int64]],
-    ) -> dict[Weighting, PointWeights]:  # fmt: skip
-        plan, s = self.plan, self.state
+    def _add_rewarded(self, rewarded: RewardedRows) -> dict[Weighting, PointWeights]:
+        """All that is asked of rewarded rows; their weights by the pointwise estimators."""
+        found = [self._add_some(part) for part in rewarded.parts()]
+        return {w: PointWeights.concatenate([points[w] for points in found]) for w in self.plan.point_weightings}
+
+    def _add_some(self, rewarded: RewardedRows) -> dict[Weighting, PointWeights]:
+        plan, s, rows, log_w, bucket = self.plan, self.state, rewarded.rows, rewarded.log_w, rewarded.cell
         points: dict[Weighting, PointWeights] = {}
-        if not len(rewarded):
-            return points
-        displays, rewards = rows.displays.take(rewarded).with_key(), rows.rewards[rewarded]
-        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[rewarded], "key": displays.key()}
-        columns["log_w"] = log_w[rewarded]
+        displays, rewards, worth = rows.displays, rows.rewards, rows.worth
+        for m in range(len(plan.metrics)):
+            s["r"][m] += np.bincount(bucket, weights=worth[:, m], minlength=plan.cells)
+        s["r2"] += np.square(rewards).sum(axis=0)
+        s["positives"] += np.count_nonzero(rewards, axis=0)
+        s["bins"].add_rewarded(log_w, bucket, rewards)
+        for weighting in plan.weightings:
+            self._add_rewards(weighting, weighting.log_h(log_w), rewarded)
+        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit, "key": displays.key(), "log_w": log_w}
         if rows.log_baseline is not None:
-            columns |= {"log_baseline": rows.log_baseline[rewarded], "logger": displays[LOGGER]}
+            columns |= {"log_baseline": rows.log_baseline, "logger": displays[LOGGER]}
         columns |= {f"r:{m}": rewards[:, m] for m in range(len(plan.metrics))}
-        columns |= {f"stratum:{table}": code[rewarded] for table, code in codes.items()}
-        earned = {m: lists.take(rewarded) for m, lists in rows.slots.items()}
+        columns |= {f"stratum:{table}": code for table, code in rewarded.codes.items()}
         bounds = plan.slot_bounds
         normaliser = plan.normaliser.for_batch(displays)
-        prices = None if bounds is None else slot_prices(displays, log_w[rewarded], normaliser, bounds)
+        prices = None if bounds is None else slot_prices(displays, log_w, normaliser, bounds)
         for i, weighting in enumerate(plan.point_weightings):
             if isinstance(weighting, SlotWeighting):
-                point = weighting.of_slots(log_w[rewarded], displays, normaliser, prices, earned, len(plan.metrics))
+                point = weighting.of_slots(log_w, displays, normaliser, prices, rows.slots, len(plan.metrics))
             else:
-                point = weighting.of_rewarded(log_w[rewarded], displays, normaliser)
+                point = weighting.of_rewarded(log_w, displays, normaliser)
             points[weighting] = point
             s["unsupported"][weighting] += int(point.unsupported.sum())
             s["approximate"][weighting] += int(point.approximate.sum())
-            self._add_rewards(weighting, point.log_h, rewards, rewarded, bucket, codes)
+            self._add_rewards(weighting, point.log_h, rewarded)
             if weighting.banded:
-                self._add_unsupported(weighting, point, rewards, bucket[rewarded])
+                self._add_unsupported(weighting, point, rewards, bucket)
             columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
             columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
             if weighting.by_slot:
                 columns[f"log_capped:{i}"] = point.log_capped
         keep = s["rewarded"].below(columns["unit"])
         kept = {name: column[keep] for name, column in columns.items()}
-        if len(keep) < len(rewarded):
+        if len(keep) < len(rows):
             displays = displays.take(keep)
         kept |= path_columns(plan, normaliser, kept["log_w"], displays)
-        s["rewarded"].add(kept, len(rewarded))
+        s["rewarded"].add(kept, len(rows))
         return points
 
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
@@ -333,7 +348,7 @@ def with_baseline(plan: Plan, rows: Rows) -> Rows:
     if not isinstance(control, Pooled):
         return rows
     found = np.zeros(len(rows))
-    some = np.flatnonzero(rows.rewards.any(axis=1))
+    some = rows.rewarded
     if len(some):
         found[some] = control.log_baseline(rows.displays.take(some))
     return replace(rows, log_baseline=found)

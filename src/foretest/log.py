@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,8 +47,21 @@ class Rows:
         """The control's rewards: r, or of several loggers w_p r."""
         return self.rewards if self.log_baseline is None else self.rewards * np.exp(self.log_baseline)[:, None]
 
+    @cached_property
+    def rewarded(self) -> npt.NDArray[np.int64]:
+        """The rows that have a reward of some metric."""
+        return np.flatnonzero(self.rewards if self.rewards.shape[1] == 1 else self.rewards.any(axis=1))
+
     def __len__(self) -> int:
         return len(self.rewards)
+
+    def take(self, at: npt.NDArray[np.int64]) -> Rows:
+        """Some rows, without the columns that are asked for a batch at a time: strata, values, features, segments."""
+        return Rows(
+            self.displays.take(at), self.rewards[at], self.unit[at], None, None, None, self.names,
+            slots={m: lists.take(at) for m, lists in self.slots.items()},
+            log_baseline=None if self.log_baseline is None else self.log_baseline[at],
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from foretest.arrow_lists import plain
 from foretest.displays import Floats, Hashes
 from foretest.kernels.hashing import hash_strings
+from foretest.log import Rows
 from foretest.plan import Plan
 from foretest.scaled import ScaledSums
 from foretest.weights import PointWeights, Weighting, of_metric
@@ -48,13 +49,13 @@ class SegmentSums:
     hr: dict[tuple[Weighting, int], ScaledSums] = field(default_factory=dict)  # hr, hr2
 
     def add(
-        self, plan: Plan, column: pa.Array, unit: Hashes, bucket: Ints, rewards: Floats, worth: Floats, rewarded: Ints,
-        log_w: Floats, points: Mapping[Weighting, PointWeights],
+        self, plan: Plan, column: pa.Array, rows: Rows, bucket: Ints, log_w: Floats,
+        points: Mapping[Weighting, PointWeights],
     ) -> None:  # fmt: skip
-        """Take in one batch, priced; `worth` is the control's part of its rewards, `points` are the weights of its
-        rewarded rows."""
+        """Take in one batch, priced; `points` are the weights of its rewarded rows."""
+        rewards, worth, rewarded = rows.rewards, rows.worth, rows.rewarded
         code = self._codes(column)
-        self._add_units(code, unit)
+        self._add_units(code, rows.unit)
         self._add(self.sums, "n", code, bucket, 1.0)
         for weighting in plan.weightings:
             log_h = weighting.log_h(log_w)

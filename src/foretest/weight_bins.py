@@ -38,17 +38,24 @@ class WeightBins:
         size = buckets * BINS
         return cls(buckets, metrics, np.zeros(size), np.zeros(size), np.zeros((metrics, 4, size)))
 
-    def add(
-        self, log_w: Floats, bucket: npt.NDArray[np.int64], rewards: Floats, rewarded: npt.NDArray[np.int64]
-    ) -> None:
-        w = exponentials(np.minimum(log_w, np.log(CAPS[-1])), 0.0)
-        cell = np.empty(len(log_w), np.int64)
-        tally_bins(log_w, w, bucket, STEPS / np.log(10.0), LOWEST * STEPS, BINS, self.n, self.w, cell)
-        at, w = cell[rewarded], w[rewarded]
+    def add(self, log_w: Floats, bucket: npt.NDArray[np.int64]) -> None:
+        """Count all rows, and their weights."""
+        self._tally(log_w, bucket, np.ones(len(log_w)), _weights(log_w), self.n, self.w)
+
+    def add_rewarded(self, log_w: Floats, bucket: npt.NDArray[np.int64], rewards: Floats) -> None:
+        """Add the rewards of rows that have one."""
+        w = _weights(log_w)
         for metric in range(self.metrics):
-            r = rewards[rewarded, metric]
-            for which, amount in enumerate((r, w * r, r * r, (w * r) ** 2)):
-                np.add.at(self.by_metric[metric, which], at, amount)
+            r = np.ascontiguousarray(rewards[:, metric])
+            sums = self.by_metric[metric]
+            self._tally(log_w, bucket, r, w * r, sums[0], sums[1])
+            self._tally(log_w, bucket, r * r, (w * r) ** 2, sums[2], sums[3])
+
+    @staticmethod
+    def _tally(
+        log_w: Floats, bucket: npt.NDArray[np.int64], first: Floats, second: Floats, firsts: Floats, seconds: Floats
+    ) -> None:
+        tally_bins(log_w, bucket, first, second, STEPS / np.log(10.0), LOWEST * STEPS, BINS, firsts, seconds)
 
     def __add__(self, other: WeightBins) -> WeightBins:
         return WeightBins.total([self, other])
@@ -76,3 +83,7 @@ class WeightBins:
             return np.asarray(kept + CAPS * cut)
 
         return at_caps(w, n), at_caps(wr, r)
+
+
+def _weights(log_w: Floats) -> Floats:
+    return np.asarray(exponentials(np.minimum(log_w, np.log(CAPS[-1])), 0.0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -60,6 +60,10 @@ class PointWeights(NamedTuple):
     log_capped: Floats  # log w̄; −∞ where the treatment has no support
     log_below: Floats  # log w̄ at a third of the cap
     slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[PointWeights]) -> PointWeights:
+        return parts[0] if len(parts) == 1 else cls(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def of_metric(column: npt.NDArray[Any], metric: int) -> npt.NDArray[Any]:

@@ -39,11 +39,10 @@ def tally_cells(counts, lowest, units, amounts):
 
 
 @jit
-def tally_bins(log_w, w, bucket, scale, lowest, bins, counts, sums, cells):
-    """Add each row to its bucket and bin, ⌊scale·log w⌋ − lowest + 1 within 0 .. bins − 1; `cells` <- where that is."""
+def tally_bins(log_w, bucket, first, second, scale, lowest, bins, firsts, seconds):
+    """Add two amounts of each row to its bucket and bin, ⌊scale·log w⌋ − lowest + 1 within 0 .. bins − 1."""
     for i in range(len(log_w)):
         place = min(max(np.floor(scale * log_w[i]) - lowest + 1.0, 0.0), bins - 1.0)
         cell = bucket[i] * bins + np.int64(place)
-        cells[i] = cell
-        counts[cell] += 1.0
-        sums[cell] += w[i]
+        firsts[cell] += first[i]
+        seconds[cell] += second[i]
