@@ -24,7 +24,7 @@ from foretest.kernels import normaliser as kernel
 from foretest.kernels import plackett_luce
 from foretest.kernels import point_path as path_kernel
 from foretest.kernels.random import uniforms
-from foretest.kernels.ranking_draws import ALL, BOTH, LOG_W, SLICE, W, Z, draws
+from foretest.kernels.ranking_draws import LOG_W, SLICE, W, Z, draws
 from foretest.policies import PlackettLuce
 
 CHEAP_RANKINGS = 12_000
@@ -39,7 +39,7 @@ ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
 # one stream of random numbers a purpose
 FIRST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = 0, 2, 3, 4, 5, 6, 7
 
-NO_LOG_P, NOT_SHOWN = np.empty((0, 0)), np.empty((0, 0, 0), np.int32)  # where only weights are asked for
+NONE, NOT_SHOWN = np.empty((0, 0)), np.empty((0, 0, 0), np.int32)  # where only weights are asked for
 
 Mask = npt.NDArray[np.bool_]
 
@@ -108,14 +108,13 @@ class Normaliser:
                 stuck[left] = True
             else:
                 part = displays.take(left)
-                rest = self._both(displays, left, part, cap, zero)
-                q[left], below[left] = (z.mean(axis=1) for z in rest)
+                q[left], below[left] = self._mean_z(displays, left, part, cap, zero)
                 if zero or not getattr(self.control, "full_support", False):
                     answer[left], stuck[left] = self._trials(part, cap, zero)
                 elif self.method == "lahiri":
                     answer[left], stuck[left] = self._lahiri(part, cap)
                 else:
-                    answer[left], stuck[left] = self._midzuno_sen(part, cap, rest[0])
+                    answer[left], stuck[left] = self._midzuno_sen(part, cap, q[left])
             squares[left], _ = self._at_little_cost(displays, left, cap, zero)
             late = np.flatnonzero(stuck)
             if len(late):
@@ -226,18 +225,15 @@ class Normaliser:
 
     def _two_sided_weights(self, displays: Displays, count: int) -> Floats:
         """w of `count` rankings, half from each policy."""
-        sides = ((FROM_TREATMENT, True), (FROM_CONTROL, False))
-        return np.hstack([self._weights(displays, stream, count // 2, side) for stream, side in sides])
-
-    def _weights(self, displays: Displays, stream: int, count: int, from_treatment: bool) -> Floats:
         if self._fused:
-            return self._fused_draws(displays, stream, 0, count, from_treatment, W)
-        return _exp(self.draw(displays, stream, 0, count, from_treatment=from_treatment))
+            return self._fused_draws(displays, W, count // 2, count // 2)
+        return _exp(np.hstack(self.two_sided_draws(displays, count)))
 
     def draw(self, displays: Displays, stream: int, first: int, count: int, *, from_treatment: bool) -> Floats:
         """log w of rankings number first .. first+count−1 of each display, one row a display."""
         if self._fused:
-            return self._fused_draws(displays, stream, first, count, from_treatment, LOG_W)
+            counts = (count, 0) if from_treatment else (0, count)
+            return self._fused_draws(displays, LOG_W, *counts, streams=(stream, stream), first=first)
         source = self.treatment if from_treatment else self.control
         out = np.empty((len(displays), count))
         step = max(1, (1 << 16) // max(count, 1))
@@ -252,7 +248,7 @@ class Normaliser:
 
     def control_draws(self, displays: Displays, count: int, log_p: Floats, shown: npt.NDArray[np.int32]) -> Floats:
         """log w of the control's rankings, both policies being Plackett-Luce; the kernel fills log_p and shown."""
-        return self._fused_draws(displays, FROM_CONTROL, 0, count, False, LOG_W, log_p=log_p, shown=shown)
+        return self._fused_draws(displays, LOG_W, 0, count, log_p=log_p, shown=shown)
 
     def uniforms(self, displays: Displays, stream: int, first: int, count: int) -> Floats:
         """What `sample` is handed for draws first .. first+count−1: a row for each display and draw."""
@@ -264,43 +260,44 @@ class Normaliser:
     def _z(self, displays: Displays, stream: int, first: int, count: int, cap: float, zero: bool = False) -> Floats:
         """Values in [0, 1] with mean q: z = w̄/w of rankings from the treatment."""
         if self._fused:
-            return self._fused_draws(displays, stream, first, count, True, Z, cap, zero)
+            return self._fused_draws(displays, Z, count, 0, streams=(stream, stream), first=first, cap=cap, zero=zero)
         return _kept(self.draw(displays, stream, first, count, from_treatment=True), cap, zero)
 
-    def _both(
+    def _mean_z(
         self, displays: Displays, rows: npt.NDArray[np.int64], part: Displays, cap: float, zero: bool
     ) -> tuple[Floats, Floats]:
-        """z of a_2..a_S at the cap, and of the same rankings at a third of it; `part` are those rows of the displays.
+        """The mean z of a_2..a_S at the cap, and of the same rankings at a third of it; `part` is displays.take(rows).
 
         They are the treatment's side of the two-sided draws: a batch that has yet to draw these is given their weights.
         """
-        count, half = max(1, self._set_size - 1), self.draws // 2
-        batch = self._batch_of(displays)
+        batch, half = self._batch_of(displays), self.draws // 2
         shared = batch if batch is not None and len(batch.missing(rows)) == len(rows) else None
         if self._fused:
-            drawn, want = (half, ALL) if shared else (count, BOTH)
-            z = self._fused_draws(part, FROM_TREATMENT, 0, drawn, True, want, cap, zero)
-            both, w = (z[:, :count], z[:, drawn : drawn + count]), z[:, 2 * drawn :]
-        else:
-            log_w = self.draw(part, FROM_TREATMENT, 0, count, from_treatment=True)
-            both, w = (_kept(log_w, cap, zero), _kept(log_w, cap / SLICE, zero)), _exp(log_w[:, :half])
+            means = np.empty((len(rows), 2))
+            want, from_p = (W, half) if shared else (Z, 0)
+            w = self._fused_draws(part, want, half, from_p, cap=cap, zero=zero, means=means)
+            if shared:
+                shared.put(rows, w)
+            return means[:, 0], means[:, 1]
+        log_w = self.draw(part, FROM_TREATMENT, 0, max(1, self._set_size - 1), from_treatment=True)
         if shared:
-            shared.put(rows, np.hstack([w, self._weights(part, FROM_CONTROL, half, False)]))
-        return both
+            of_control = self.draw(part, FROM_CONTROL, 0, half, from_treatment=False)
+            shared.put(rows, _exp(np.hstack([log_w[:, :half], of_control])))
+        return _kept(log_w, cap, zero).mean(axis=1), _kept(log_w, cap / SLICE, zero).mean(axis=1)
 
-    def _midzuno_sen(self, displays: Displays, cap: float, rest: Floats) -> tuple[Floats, Mask]:
+    def _midzuno_sen(self, displays: Displays, cap: float, mean_z: Floats) -> tuple[Floats, Mask]:
         """Draw a_1 until u < z_1, then a_2..a_S; S/Σz_i has mean 1/q exactly (the paper's text inverts a ratio).
 
-        `rest` is z of a_2..a_S.
+        `mean_z` is that of a_2..a_S.
         """
         first, stuck = self._first_accepted(displays, cap)
-        total = first + rest[:, : self._set_size - 1].sum(axis=1)
+        total = first + (self._set_size - 1) * mean_z
         return self._set_size / np.where(stuck, 1.0, total), stuck
 
     @property
     def _set_size(self) -> int:
         """S. The kernel sums the last slot out, which divides the variance by two or so: such a draw counts for two."""
-        return max(1, self.draws // 2) if self._fused else self.draws
+        return 1 + self.draws // 2 if self._fused else self.draws
 
     def _first_accepted(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
         """z of the first trial that passes u < z."""
@@ -456,14 +453,15 @@ class Normaliser:
         return type(self.treatment) is PlackettLuce and type(self.control) is PlackettLuce
 
     def _fused_draws(
-        self, displays: Displays, stream: int, first: int, count: int, from_treatment: bool, want: int,
-        cap: float = np.nan, zero: bool = False, log_p: Floats = NO_LOG_P, shown: npt.NDArray[np.int32] = NOT_SHOWN,
+        self, displays: Displays, want: int, from_t: int, from_p: int, *,
+        streams: tuple[int, int] = (FROM_TREATMENT, FROM_CONTROL), first: int = 0, cap: float = np.nan,
+        zero: bool = False, means: Floats = NONE, log_p: Floats = NONE, shown: npt.NDArray[np.int32] = NOT_SHOWN,
     ) -> Floats:  # fmt: skip
         t, p = displays[self.treatment.scores], displays[self.control.scores]
         return draws(  # type: ignore[no-any-return]
             t.values, t.starts, p.values, p.starts, t.lengths, displays.slots,
-            1.0 / self.treatment.temperature, 1.0 / self.control.temperature,
-            displays.key(), self.seed, stream, first, count, from_treatment, want, cap, zero, log_p, shown,
+            1.0 / self.treatment.temperature, 1.0 / self.control.temperature, displays.key(), self.seed,
+            *streams, first, from_t, from_p, want, cap, zero, means, log_p, shown,
         )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from foretest.kernels.normaliser import (
 )
 from foretest.kernels.plackett_luce import log_prob
 from foretest.kernels.ranking_draws import LOG_W, W, Z, draws
-from foretest.normaliser import NO_LOG_P, NOT_SHOWN
+from foretest.normaliser import NONE, NOT_SHOWN
 
 Scores = list[float]
 
@@ -59,7 +59,8 @@ def drawn(
     start = np.zeros(1, np.int64)
     return draws(
         np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0,
-        np.array([key], np.uint64), 3, 4, first, count, from_treatment, want, cap, zero, NO_LOG_P, NOT_SHOWN,
+        np.array([key], np.uint64), 3, 4, 4, first, *((count, 0) if from_treatment else (0, count)), want, cap, zero,
+        NONE, NONE, NOT_SHOWN,
     )[0]  # fmt: skip
 
 
@@ -128,7 +129,7 @@ def test_drawn_weights_are_weights_of_rankings(name: str) -> None:
 def test_temperatures_divide_the_scores() -> None:
     start, length, key = np.zeros(1, np.int64), np.array([3]), np.array([1], np.uint64)
     t, p = np.array([0.0, 1.0, 2.0]), np.array([2.0, 0.0, 1.0])
-    slots, how = np.array([2]), (key, 0, 0, 0, 50, True, LOG_W, np.nan, False, NO_LOG_P, NOT_SHOWN)
+    slots, how = np.array([2]), (key, 0, 0, 0, 0, 50, 0, LOG_W, np.nan, False, NONE, NONE, NOT_SHOWN)
     hot = draws(t, start, p, start, length, slots, 0.5, 4.0, *how)
     same = draws(t * 0.5, start, p * 4.0, start, length, slots, 1.0, 1.0, *how)
     np.testing.assert_allclose(hot, same, rtol=1e-12, atol=1e-12)
@@ -158,9 +159,24 @@ def test_a_draw_depends_on_its_number_and_key_alone(name: str, want: int) -> Non
     starts = np.cumsum(lengths) - lengths
     among = draws(
         values, starts, others, starts, lengths, np.array([2, k, 1]), 1.0, 1.0,
-        np.array([1, 5, 2], np.uint64), 3, 4, 0, 40, True, want, 1.5, False, NO_LOG_P, NOT_SHOWN,
+        np.array([1, 5, 2], np.uint64), 3, 4, 4, 0, 40, 0, want, 1.5, False, NONE, NONE, NOT_SHOWN,
     )  # fmt: skip
     assert np.array_equal(among[1], whole)
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+@pytest.mark.parametrize("zero", [False, True])
+def test_both_policies_at_once_are_each_alone(name: str, zero: bool) -> None:
+    """Weights, logarithms or not, and the mean z of the treatment's rankings at the cap and at a third of it."""
+    t, p, k = DISPLAYS[name]
+    start, means = np.zeros(1, np.int64), np.empty((1, 2))
+    display = (np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0)
+    for want in (LOG_W, W):
+        both = draws(*display, np.array([5], np.uint64), 3, 4, 4, 2, 30, 20, want, 1.5, zero, means, NONE, NOT_SHOWN)[0]
+        assert np.array_equal(both[:30], drawn(t, p, k, 30, want=want, first=2))
+        assert np.array_equal(both[30:], drawn(t, p, k, 20, want=want, first=2, from_treatment=False))
+        z, low = (drawn(t, p, k, 30, want=Z, cap=cap, zero=zero, first=2) for cap in (1.5, 0.5))
+        np.testing.assert_allclose(means[0], [z.mean(), low.mean()], rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -176,8 +192,8 @@ def test_drawn_rankings_are_priced_as_the_policy_prices_them(spread: float, dtyp
     every = np.full((200, 5, 5), -1, np.int32)
     for positions in (shown, every):
         log_w = draws(
-            t.values, t.starts, p.values, p.starts, lengths, slots, 1.0 / 0.7, 1.0 / 0.7, keys, 3, 4, 0, 5, False,
-            LOG_W, np.nan, False, log_p, positions,
+            t.values, t.starts, p.values, p.starts, lengths, slots, 1.0 / 0.7, 1.0 / 0.7, keys, 3, 4, 4, 0, 0, 5,
+            LOG_W, np.nan, False, NONE, log_p, positions,
         )  # fmt: skip
     assert np.array_equal(shown, np.where(np.arange(4) < slots[:, None, None], every[:, :3, :4], -1))
     for d in range(5):
@@ -195,8 +211,8 @@ def test_a_long_ranking_is_priced_beyond_the_smallest_double() -> None:
     """200 of 400 equal items: π = 200!/400!, 1e-494."""
     start, p, log_p = np.zeros(1, np.int64), np.zeros(400), np.empty((1, 3))
     draws(
-        p, start, p, start, np.array([400]), np.array([200]), 1.0, 1.0, np.array([1], np.uint64), 3, 4, 0, 3, False,
-        LOG_W, np.nan, False, log_p, NOT_SHOWN,
+        p, start, p, start, np.array([400]), np.array([200]), 1.0, 1.0, np.array([1], np.uint64), 3, 4, 4, 0, 0, 3,
+        LOG_W, np.nan, False, NONE, log_p, NOT_SHOWN,
     )  # fmt: skip
     np.testing.assert_allclose(log_p, -np.log(np.arange(201, 401)).sum(), rtol=1e-12)
 

@@ -223,130 +223,148 @@ def _kept(log_w, log_cap, zero):
     return np.exp(min(0.0, log_cap - log_w))
 
 
-LOG_W, W, Z, BOTH, ALL = 0, 1, 2, 3, 4  # what `draws` gives
-
-
 @step
 def _sum_last_slots(et, ep, n, chosen, slots, tails_t, tails_p, above, below, cap, zero, z, low, count):
-    """z of every draw with its last slot summed out, and where there is room for it, at a third of the cap."""
+    """z of every draw with its last slot summed out, and the same at a third of the cap."""
     for d in range(count):
         safe = min(tails_t[d], tails_p[d]) >= _SAFE_SHARE
         c = cap * below[d] / (above[d] * tails_p[d])
-        share, third = _last_slot(et, ep, n, chosen, slots, d, 1.0 / tails_t[d], c, zero, safe)
-        z[d] = share
-        if len(low) > 0:
-            low[d] = third
+        z[d], low[d] = _last_slot(et, ep, n, chosen, slots, d, 1.0 / tails_t[d], c, zero, safe)
+
+
+LOG_W, W, Z = 0, 1, 2  # what `draws` gives
+
+
+@step
+def _draw(
+    source, tails, et, ep, odds, n, slots, keep, either, small, large, states, u, chosen, waiting,
+    tails_t, tails_p, above, below, want, weigh, cap, zero, z, low, count,
+):  # fmt: skip
+    """Rankings from the policy whose shares are `source`, as many as there are states: w = above/below, or z.
+
+    A function of its own: what does not change from slot to slot stays in registers.
+    """
+    _alias_table(source, n, keep, either, small, large)
+    for d in range(count):
+        tails_t[d] = 1.0
+        tails_p[d] = 1.0
+        above[d] = 1.0
+        below[d] = 1.0
+    for slot in range(slots):
+        if weigh and slot + np.uint64(1) == slots:
+            _sum_last_slots(et, ep, n, chosen, slot, tails_t, tails_p, above, below, cap, zero, z, low, count)
+            if want == Z:
+                break
+        _fill_slot(source, n, keep, either, slot, tails, states, u, chosen, waiting, count)
+        _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, count)
 
 
 @jit
 def draws(
-    t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse,
-    keys, seed, stream, first, count, from_treatment, want, cap, zero, log_p, shown,
+    t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, keys, seed, t_stream, p_stream,
+    first, from_t, from_p, want, cap, zero, means, log_p, shown,
 ):  # fmt: skip
-    """Rankings number first .. first+count−1 of each display, from either policy: their log w, w, or z.
+    """log w, w or z of each display's rankings from number `first`: `from_t` of the treatment, `from_p` of the control.
 
     z = w̄/w (rankings from the treatment) has the last slot summed out,
     E_t[z | a_1..a_{K−1}] = Σ_j min(π_t(j|·), c/w_{K−1}·π_p(j|·)), which has q for mean and a smaller variance.
-    BOTH gives z at the cap, then in as many columns more z of the same rankings at a third of it; ALL gives these two
-    and then w.
 
-    Where they are not empty, log_p (displays × draws) <- log π_p, and shown (displays × rankings × slots) <- the
-    positions of as many rankings and slots as it has room for; what is not there stays as it is.
+    Where they are not empty: means (displays × 2) <- the mean z of the treatment's rankings at the cap, and at a third
+    of it; log_p (displays × rankings) <- log π_p of the control's; shown (displays × rankings × slots) <- the positions
+    of as many of the control's rankings and slots as it has room for; what is not there stays as it is.
     """
     rows = len(lengths)
-    out = np.empty((rows, max(1, want - Z + 1) * count))
+    out = np.empty((rows, from_t + from_p))
     width = longest(lengths)
     deep = longest(slots)
+    most = max(from_t, from_p)
     t = np.empty(width)
     p = np.empty(width)
     et = np.empty(width)
     ep = np.empty(width)
     odds = np.empty(width)
-    source = et if from_treatment else ep
     keep = np.empty(width)
     either = np.empty(2 * width, np.uint32)
     small = np.empty(width, np.int64)
     large = np.empty(width, np.int64)
     ranking = np.empty(deep, np.int64)
     # one entry a draw: slot after slot is filled for all of them
-    many = np.uint64(count)
-    chosen = np.empty((deep, count), np.uint32)
-    waiting = np.empty(count, np.uint32)
-    states = np.empty(count, np.uint64)
-    u = np.empty(count)
-    tails_t = np.empty(count)
-    tails_p = np.empty(count)
-    tails = tails_t if from_treatment else tails_p
-    above = np.empty(count)  # w = above/below, so that there is one division a draw
-    below = np.empty(count)
+    chosen = np.empty((deep, most), np.uint32)
+    waiting = np.empty(most, np.uint32)
+    states = np.empty(most, np.uint64)
+    u = np.empty(most)
+    tails_t = np.empty(most)
+    tails_p = np.empty(most)
+    above = np.empty(most)  # w = above/below, so that there is one division a draw
+    below = np.empty(most)
+    z = np.empty(most)
+    low = np.empty(most)
+    weigh = want == Z or len(means) > 0
     log_cap = np.log(cap)
     for i in range(rows):
         n = lengths[i]
         k = slots[i]
         load_row(t_values, t_starts[i], n, t_inverse, t)
         load_row(p_values, p_starts[i], n, p_inverse, p)
-        state = state_of(seed, stream, keys[i])
-        if k * (spread(t, n) + spread(p, n)) > SAFE_SPREAD:
-            for d in range(count):
-                _gumbel_ranking(
-                    t if from_treatment else p, n, k, draw_state(state, np.uint64(first + d)), keep, ranking
-                )
-                of_control = log_prob_by_tails(p, n, ranking, k)
-                log_w = log_prob_by_tails(t, n, ranking, k) - of_control
-                if len(log_p) > 0:
-                    log_p[i, d] = of_control
-                if d < shown.shape[1]:
-                    for slot in range(min(k, shown.shape[2])):
-                        shown[i, d, slot] = ranking[slot]
-                if want == LOG_W:
-                    out[i, d] = log_w
-                elif want == W:
-                    out[i, d] = np.exp(log_w)
-                else:
-                    out[i, d] = _kept(log_w, log_cap, zero)
-                    if want >= BOTH:
-                        out[i, count + d] = _kept(log_w, log_cap - np.log(SLICE), zero)
-                    if want == ALL:
-                        out[i, 2 * count + d] = np.exp(log_w)
-            continue
-        exp_within(t, et, n)
-        exp_within(p, ep, n)
-        # in shares of the total, so that a product of many tails stays in range
-        by_t = 1.0 / sum_of(et, n)
-        by_p = 1.0 / sum_of(ep, n)
-        for j in range(n):
-            et[j] *= by_t
-            ep[j] *= by_p
-            odds[j] = et[j] / ep[j]
-        _alias_table(source, n, keep, either, small, large)
-        for d in range(many):
-            states[d] = draw_state(state, np.uint64(first) + d) + GAMMA
-            tails_t[d] = 1.0
-            tails_p[d] = 1.0
-            above[d] = 1.0
-            below[d] = 1.0
-        deepest = np.uint64(k)
-        for slot in range(deepest):
-            if want >= Z and slot + np.uint64(1) == deepest:
-                _sum_last_slots(
-                    et, ep, n, chosen, slot, tails_t, tails_p, above, below, cap, zero,
-                    out[i, :count], out[i, count : 2 * count], many,
+        in_range = k * (spread(t, n) + spread(p, n)) <= SAFE_SPREAD
+        if in_range:
+            exp_within(t, et, n)
+            exp_within(p, ep, n)
+            # in shares of the total, so that a product of many tails stays in range
+            by_t = 1.0 / sum_of(et, n)
+            by_p = 1.0 / sum_of(ep, n)
+            for j in range(n):
+                et[j] *= by_t
+                ep[j] *= by_p
+                odds[j] = et[j] / ep[j]
+        for side in range(2):
+            of_treatment = side == 0
+            many = np.uint64(from_t if of_treatment else from_p)
+            if many == 0:
+                continue
+            answer = out[i, :from_t] if of_treatment else out[i, from_t:]
+            state = state_of(seed, t_stream if of_treatment else p_stream, keys[i])
+            if in_range:
+                for d in range(many):
+                    states[d] = draw_state(state, np.uint64(first) + d) + GAMMA
+                _draw(
+                    et if of_treatment else ep, tails_t if of_treatment else tails_p, et, ep, odds, n, np.uint64(k),
+                    keep, either, small, large, states, u, chosen, waiting, tails_t, tails_p, above, below,
+                    want, weigh and of_treatment, cap, zero, z, low, many,
                 )  # fmt: skip
-                if want < ALL:
-                    break
-            _fill_slot(source, n, keep, either, slot, tails, states, u, chosen, waiting, many)
-            _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, many)
-        if len(log_p) > 0:
-            for d in range(many):
-                log_p[i, d] = _log_prob_of(ep, n, chosen, deepest, d)
-        for d in range(min(count, shown.shape[1])):
-            for slot in range(min(k, shown.shape[2])):
-                shown[i, d, slot] = chosen[slot, d]
-        if Z <= want < ALL:
-            continue
-        w = out[i, 2 * count :] if want == ALL else out[i]
-        for d in range(many):
-            w[d] = above[d] / below[d]
-            if want == LOG_W:
-                w[d] = np.log(w[d])
+                for d in range(many):
+                    if want == Z:
+                        answer[d] = z[d]
+                    else:
+                        answer[d] = above[d] / below[d]
+                        if want == LOG_W:
+                            answer[d] = np.log(answer[d])
+                if not of_treatment:
+                    if len(log_p) > 0:
+                        for d in range(many):
+                            log_p[i, d] = _log_prob_of(ep, n, chosen, np.uint64(k), d)
+                    for d in range(min(from_p, shown.shape[1])):
+                        for slot in range(min(k, shown.shape[2])):
+                            shown[i, d, slot] = chosen[slot, d]
+            else:
+                for d in range(many):
+                    generator = draw_state(state, np.uint64(first) + d)
+                    _gumbel_ranking(t if of_treatment else p, n, k, generator, keep, ranking)
+                    of_control = log_prob_by_tails(p, n, ranking, k)
+                    log_w = log_prob_by_tails(t, n, ranking, k) - of_control
+                    answer[d] = log_w if want == LOG_W else np.exp(log_w)
+                    if weigh:
+                        z[d] = _kept(log_w, log_cap, zero)
+                        low[d] = _kept(log_w, log_cap - np.log(SLICE), zero)
+                        if want == Z:
+                            answer[d] = z[d]
+                    if not of_treatment:
+                        if len(log_p) > 0:
+                            log_p[i, d] = of_control
+                        if d < shown.shape[1]:
+                            for slot in range(min(k, shown.shape[2])):
+                                shown[i, d, slot] = ranking[slot]
+            if of_treatment and len(means) > 0:
+                means[i, 0] = sum_of(z, from_t) / from_t
+                means[i, 1] = sum_of(low, from_t) / from_t
     return out
