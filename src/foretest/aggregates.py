@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ class Aggregates:
     def rows(self) -> int:
         return int(self.n.sum())
 
-    @property
+    @cached_property
     def n_units(self) -> int:
         return self.rows if self.units is None else self.units.units
 

@@ -15,7 +15,7 @@ from foretest.displays import Floats, Hashes
 from foretest.engines.local import fold_in_threads
 from foretest.errors import BadInput
 from foretest.health import effective_count
-from foretest.kernels.random import derive
+from foretest.kernels.random import derive, derived_bucket
 from foretest.log import Reader, Rows
 from foretest.plan import BUCKET_SALT
 from foretest.sources import BATCH_ROWS, Chunk, Source
@@ -191,7 +191,7 @@ class Arm:
     def add(self, rows: ArmRows) -> None:
         """Take one batch in, in place."""
         buckets = len(self.n)
-        bucket = (derive(rows.unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
+        bucket = derived_bucket(rows.unit, BUCKET_SALT, buckets)
         self.n[:] += np.bincount(bucket, minlength=buckets)
         for m, r in enumerate(rows.rewards.T):
             self.r[m] += np.bincount(bucket, weights=r, minlength=buckets)

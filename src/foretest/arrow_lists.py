@@ -124,7 +124,7 @@ def numbers(array: pa.Array) -> npt.NDArray[Any]:
     if pa.types.is_decimal(array.type) or pa.types.is_boolean(array.type) or pa.types.is_float16(array.type):
         array = array.cast(pa.float64())
     values = np.asarray(array.to_numpy(zero_copy_only=False))
-    return values.astype(np.float64)
+    return values.astype(np.float64, copy=False)
 
 
 def integers(array: pa.Array) -> npt.NDArray[np.int32]:

@@ -90,10 +90,12 @@ class Fold:
             s["units"].add(rows.unit)
         values = plan.values(rows)
         codes = self._strata(rows, values)
-        for table, code in codes.items():
-            s["strata_n"][table] = add_padded(s["strata_n"][table], self._by_cell(code, bucket, None, table))
+        places = {table: code * buckets + bucket for table, code in codes.items()}
+        for table, place in places.items():
+            rows_there = np.bincount(place, minlength=self._places(table)).astype(np.float64)
+            s["strata_n"][table] = add_padded(s["strata_n"][table], rows_there)
         for weighting in plan.weightings:
-            self._add_weights(weighting, weighting.log_h(log_w), bucket, codes)
+            self._add_weights(weighting, weighting.log_h(log_w), bucket, places)
         self._add_models(rows, log_w, bucket, values)
         rewarded = RewardedRows.of(rows, log_w, bucket, codes)
         if s["segments"]:  # which codes their values have is known while a batch is at hand
@@ -131,25 +133,20 @@ class Fold:
             for table in plan.tables
         }
 
-    def _by_cell(
-        self, code: npt.NDArray[np.int64], bucket: npt.NDArray[np.int64], amounts: Floats | None, table: str
-    ) -> Floats:
-        buckets = self.plan.cells
-        size = len(self.state["strata"][table].labels) * buckets
-        return np.asarray(np.bincount(code * buckets + bucket, weights=amounts, minlength=size), np.float64)
+    def _places(self, table: str) -> int:
+        """How many strata and buckets there are by now: place = stratum·buckets + bucket."""
+        return len(self.state["strata"][table].labels) * self.plan.cells
 
     def _add_weights(
         self, weighting: Weighting, log_h: Floats, bucket: npt.NDArray[np.int64],
-        codes: dict[str, npt.NDArray[np.int64]],
+        places: dict[str, npt.NDArray[np.int64]],
     ) -> None:  # fmt: skip
-        """Σh, Σh² over all rows."""
-        sums = self.state["h"][weighting]
-        h = sums.scaled(log_h)
-        sums.add("h", np.bincount(bucket, weights=h, minlength=self.plan.cells))
-        sums.add("h2", np.square(h).sum())
+        """Σh, Σh² over all rows; `places` are those of strata and buckets, by table."""
+        sums: ScaledSums = self.state["h"][weighting]
+        sums.add("h2", sums.tally("h", self.plan.cells, log_h, bucket))
         if weighting in self.plan.stratified:
-            for table, code in codes.items():
-                sums.add(f"h:{table}", self._by_cell(code, bucket, h, table))
+            for table, place in places.items():
+                sums.tally(f"h:{table}", self._places(table), log_h, place)
 
     def _add_soon(self, rewarded: RewardedRows) -> None:
         """Keep rewarded rows until there are enough to be priced together."""
@@ -177,7 +174,8 @@ class Fold:
             sums.add("hrr", (hr * r).sum())
             table = plan.table_of(m)
             if weighting in plan.stratified:
-                sums.add(f"hr:{table}", self._by_cell(rewarded.codes[table][some], at, hr, table))
+                place = rewarded.codes[table][some] * buckets + at
+                sums.add(f"hr:{table}", np.bincount(place, weights=hr, minlength=self._places(table)))
 
     def _add_unsupported(
         self, weighting: Weighting, point: PointWeights, rewards: Floats, bucket: npt.NDArray[np.int64]

@@ -238,7 +238,8 @@ class Reader:
     def read(self, chunk: Chunk) -> Rows:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
         log, batch = self.settings.log, chunk.batch
-        rewards = np.column_stack([self._reward(batch, name) for name in log.rewards])
+        found = [self._reward(batch, name) for name in log.rewards]
+        rewards = found[0][:, None] if len(found) == 1 else np.column_stack(found)
         identity = None if log.id is None else hash_keys(log.id, batch[log.id])
         if log.unit is not None:
             unit = hash_keys(log.unit, batch[log.unit])
@@ -301,14 +302,13 @@ class Reader:
 
     def _reward(self, batch: pa.RecordBatch, name: str) -> Floats:
         values = _finite(name, batch[name], "the reward")
-        negative = values < 0
-        if negative.any():
-            rows = np.flatnonzero(negative)
+        if values.min(initial=0.0) < 0.0:
+            rows = np.flatnonzero(values < 0.0)
             raise RowFault("reward-negative", name, rows, f"the reward is negative ({values[rows[0]]:g})",
                            "Rewards must be 0 or more: split gains and losses into two metrics.")  # fmt: skip
         given = self.settings.analysis.r_max
         bound = given.get(name) if isinstance(given, Mapping) else given
-        if bound is not None and (values > bound).any():
+        if bound is not None and values.max(initial=0.0) > bound:
             rows = np.flatnonzero(values > bound)
             raise RowFault("reward-above-r-max", name, rows,
                            f"the reward {values[rows[0]]:g} is above r_max = {bound:g}",
@@ -506,9 +506,10 @@ def _anything(kind: pa.DataType) -> bool:
 def _finite(name: str, array: pa.Array, what: str) -> Floats:
     refuse_nulls(name, array)
     values = numbers(array).astype(np.float64, copy=False)
-    good = np.isfinite(values)
-    if not good.all():
-        rows = np.flatnonzero(~good)
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspect = not np.isfinite(values.sum())  # as it is where one of them is, and where they are very large
+    rows = np.flatnonzero(~np.isfinite(values)) if suspect else np.empty(0, np.int64)
+    if len(rows):
         kind = "NaN" if np.isnan(values[rows[0]]) else "infinite"
         raise RowFault("not-finite", name, rows, f"{what} is {kind}",
                        "Every row needs a finite number: mend it, or leave the row out.")  # fmt: skip

@@ -194,7 +194,10 @@ class Normaliser:
     def mass(self, displays: Displays, cap: float, *, zero: bool, log_w: Floats) -> Floats:
         """q(x): exact where cheap, else from the two-sided draws `log_w`, at most 1."""
         q = np.ones(len(displays))
-        left = np.flatnonzero(~self._certified(displays, cap, zero))
+        # a ranking above the cap rules a certificate out: no bound is needed
+        inside = np.flatnonzero(log_w.max(axis=1) <= np.log(cap) + 1e-12)
+        certified = inside[self._certified(displays.take(inside), cap, zero)]
+        left = np.setdiff1d(np.arange(len(displays)), certified, assume_unique=True)
         exact = left[self._is_cheap(displays.take(left))]
         if len(exact):
             _, q[exact], _, _ = self._exactly(displays.take(exact), cap=cap, zero=zero)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from foretest.displays import Floats, Hashes
 from foretest.estimators import Estimator
-from foretest.kernels.random import derive
+from foretest.kernels.random import derived_bucket
 from foretest.log import Rows
 from foretest.normaliser import Normaliser
 from foretest.policies.pooled import LOGGER
@@ -73,7 +73,7 @@ class Plan:
     def cells_at(self, unit: Hashes, logger: Any) -> npt.NDArray[np.int64]:
         """The cells of some units' rows; `logger` has the number of each row's, where there are several."""
         buckets = self.settings.analysis.buckets
-        bucket = (derive(unit, BUCKET_SALT) % np.uint64(buckets)).astype(np.int64)
+        bucket = derived_bucket(unit, BUCKET_SALT, buckets)
         return bucket if logger is None else np.asarray(logger * buckets + bucket)
 
     @property

@@ -18,7 +18,7 @@ from foretest.arrow_lists import is_text, numbers, plain
 from foretest.background import in_background, side_by_side
 from foretest.displays import Floats, Hashes
 from foretest.kernels.hashing import hash_integers
-from foretest.kernels.random import derive
+from foretest.kernels.random import derived_bucket
 
 FOLD_SALT = 2
 MOST_ROWS = 200_000
@@ -126,7 +126,7 @@ def _fingerprint(x: Floats, rewards: Floats, unit: Hashes, encoder: Encoder, fol
 
 
 def _fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:
-    return np.asarray(derive(unit, FOLD_SALT) % np.uint64(folds)).astype(np.int64)
+    return derived_bucket(unit, FOLD_SALT, folds)
 
 
 def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:

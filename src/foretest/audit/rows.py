@@ -123,6 +123,8 @@ def _recurring(scores: Hashes, columns: list[npt.NDArray[Any]]) -> tuple[int, in
     >>> _recurring(np.array([7, 7, 8, 8, 9], np.uint64), [np.array([1, 2, 3, 3, 4])])
     (2, 1)
     """
+    if _all_differ(scores):
+        return 0, 0
     order = np.lexsort([*columns[::-1], scores])
     ordered = scores[order]
     same = ordered[1:] == ordered[:-1]
@@ -135,9 +137,17 @@ def _recurring(scores: Hashes, columns: list[npt.NDArray[Any]]) -> tuple[int, in
 
 def _repeats(columns: list[npt.NDArray[Any]]) -> int:
     """How many rows are equal to an earlier one in all columns."""
+    if _all_differ(columns[0]):
+        return 0
     order = np.lexsort(columns[::-1])
     same = np.ones(max(len(order) - 1, 0), np.bool_)
     for column in columns:
         ordered = column[order]
         same &= ordered[1:] == ordered[:-1]
     return int(same.sum())
+
+
+def _all_differ(column: npt.NDArray[Any]) -> bool:
+    """As in most logs: one sort tells, where several columns would need as many."""
+    ordered = np.sort(column)
+    return not (ordered[1:] == ordered[:-1]).any()

@@ -71,6 +71,17 @@ def derive(hashes: npt.NDArray[np.uint64], salt: int) -> npt.NDArray[np.uint64]:
     SplitMix64's finaliser of hash + salt·γ, in NumPy: a few passes over a batch cost less than a compilation.
     """
     z = hashes + np.uint64(salt * int(GAMMA) % (1 << 64))
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+    shifted = z >> np.uint64(30)
+    z ^= shifted
+    z *= np.uint64(0xBF58476D1CE4E5B9)
+    z ^= np.right_shift(z, np.uint64(27), out=shifted)
+    z *= np.uint64(0x94D049BB133111EB)
+    z ^= np.right_shift(z, np.uint64(31), out=shifted)
+    return z
+
+
+def derived_bucket(hashes: npt.NDArray[np.uint64], salt: int, buckets: int) -> npt.NDArray[np.int64]:
+    """A bucket for each hash, by the derived one."""
+    z = derive(hashes, salt)
+    z %= np.uint64(buckets)
+    return z.view(np.int64)
