@@ -50,7 +50,10 @@ class Rows:
     @cached_property
     def rewarded(self) -> npt.NDArray[np.int64]:
         """The rows that have a reward of some metric."""
-        return np.flatnonzero(self.rewards if self.rewards.shape[1] == 1 else self.rewards.any(axis=1))
+        found = self.rewards[:, 0] != 0.0
+        for more in self.rewards.T[1:]:
+            found |= more != 0.0
+        return np.flatnonzero(found)
 
     def __len__(self) -> int:
         return len(self.rewards)

@@ -13,7 +13,7 @@ from foretest.kernels.lists import longest
 
 # Below this a tail sum may have lost digits to underflow: the row is redone in log space.
 _TINY = 1e-280
-_BLOCK = 1024  # scores
+_BLOCK = 512  # scores: what is done with them stays in the nearest cache
 
 
 @fast

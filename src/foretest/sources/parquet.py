@@ -15,6 +15,7 @@ from foretest.sources.files import LogFiles, Piece, changed
 from foretest.sources.paths import file_ends, refuse_missing
 
 _MAGIC = b"PAR1"  # both ends of a file
+_BUFFER = 1 << 18  # bytes of a column read at a time, which stay in the cache until they are decoded
 _MOST_BYTES = 1 << 26  # of a batch: rows with a thousand candidates come in smaller ones
 
 
@@ -54,8 +55,8 @@ class ParquetFile:
     def _row_group(self, group: int, row: int, rows: int, columns: list[str], batch_rows: int) -> Piece:
         def read() -> Iterator[pa.RecordBatch]:
             try:
-                # pre_buffer would hold whole row groups in memory
-                with pq.ParquetFile(self.path, pre_buffer=False) as file:
+                # pre_buffer would hold whole row groups in memory, no buffer whole columns of them
+                with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
                     now = file.metadata
                     if now.num_row_groups != self.metadata.num_row_groups or now.row_group(group).num_rows != rows:
                         raise changed(self.path)
