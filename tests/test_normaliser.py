@@ -12,6 +12,7 @@ from foretest.arrow_lists import Ragged
 from foretest.displays import Displays
 from foretest.errors import BadInput
 from foretest.kernels.hashing import hash_integers
+from foretest.kernels.normaliser import two_sided_means
 from foretest.normaliser import Normaliser
 from foretest.policies import EpsilonGreedy, Mallows, PlackettLuce, Policy
 
@@ -550,3 +551,34 @@ def test_masses_at_the_adaptive_cap_come_from_its_draws() -> None:
     exact, drawn = (normaliser("fused", m, draws=32768).at_adaptive_cap(rows, 3.0) for m in ("exact", "two-sided"))
     np.testing.assert_allclose(drawn.q_below, exact.q_below, rtol=0.04)
     assert (exact.q_below < exact.q).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", ["midzuno-sen", "lahiri"])
+def test_a_batch_draws_once_whoever_asks_first(kind: str, method: str) -> None:
+    """The fixed cap's rankings are the treatment's side of the two-sided draws: the order of asking changes nothing."""
+    rng = np.random.default_rng(5)
+    rows = displays(rng.normal(size=(30, 6)).tolist(), rng.normal(size=(30, 6)).tolist(), [3] * 30)
+    own = normaliser(kind, method, draws=16)
+    alone = own.at_cap(rows, 1.2, zero=False), own.at_adaptive_cap(rows, 2.0)
+    for first in (0, 1):
+        batch = own.for_batch(rows)
+        asked = [lambda b=batch: b.at_cap(rows, 1.2, zero=False), lambda b=batch: b.at_adaptive_cap(rows, 2.0)]
+        found = {i: asked[i]() for i in (first, 1 - first)}
+        assert batch.batch is not None
+        assert len(batch.batch.missing(np.arange(30))) == 0
+        w = np.exp(np.hstack(own.two_sided_draws(rows, 16)))
+        np.testing.assert_allclose(batch.batch.of(np.arange(30)), w, rtol=1e-12)
+        for i in (0, 1):
+            for name in ("cap", "inverse", "q", "q_below"):
+                np.testing.assert_allclose(getattr(found[i], name), getattr(alone[i], name), rtol=1e-12)
+
+
+def test_means_of_many_draws_are_those_of_each_row() -> None:
+    """Blocks of rows do not show."""
+    log_w = np.random.default_rng(6).normal(scale=3.0, size=(1300, 8))
+    w = np.exp(log_w)
+    for zero in (False, True):
+        kept = np.where(w < 2.0, w, 0.0) if zero else np.minimum(w, 2.0)
+        expected = (2.0 * kept / (1.0 + w)).mean(axis=1)
+        np.testing.assert_allclose(two_sided_means(log_w, 2.0, zero), expected, rtol=1e-12)

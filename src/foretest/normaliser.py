@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy.special import gammaln
 
 from foretest.arrow_lists import Ragged
+from foretest.batch_draws import BatchDraws
 from foretest.displays import Displays, Floats
 from foretest.errors import BadInput
 from foretest.kernels import normaliser as kernel
@@ -282,7 +283,7 @@ class Normaliser:
             if shared:
                 shared.put(rows, w)
             return means[:, 0], means[:, 1]
-        log_w = self.draw(part, FROM_TREATMENT, 0, max(1, self._set_size - 1), from_treatment=True)
+        log_w = self.draw(part, FROM_TREATMENT, 0, max(1, self._rest), from_treatment=True)
         if shared:
             of_control = self.draw(part, FROM_CONTROL, 0, half, from_treatment=False)
             shared.put(rows, _exp(np.hstack([log_w[:, :half], of_control])))
@@ -294,13 +295,18 @@ class Normaliser:
         `mean_z` is that of a_2..a_S.
         """
         first, stuck = self._first_accepted(displays, cap)
-        total = first + (self._set_size - 1) * mean_z
-        return self._set_size / np.where(stuck, 1.0, total), stuck
+        total = first + self._rest * mean_z
+        return (1 + self._rest) / np.where(stuck, 1.0, total), stuck
 
     @property
     def _set_size(self) -> int:
         """S. The kernel sums the last slot out, which divides the variance by two or so: such a draw counts for two."""
-        return 1 + self.draws // 2 if self._fused else self.draws
+        return self.draws // 2 if self._fused else self.draws
+
+    @property
+    def _rest(self) -> int:
+        """How many a_2..a_S are: by the kernel all of the treatment's side of the two-sided draws, a_1 beside them."""
+        return self._set_size if self._fused else self._set_size - 1
 
     def _first_accepted(self, displays: Displays, cap: float) -> tuple[Floats, Mask]:
         """z of the first trial that passes u < z."""
@@ -466,33 +472,6 @@ class Normaliser:
             1.0 / self.treatment.temperature, 1.0 / self.control.temperature, displays.key(), self.seed,
             *streams, first, from_t, from_p, want, cap, zero, means, log_p, shown,
         )  # fmt: skip
-
-
-class BatchDraws:
-    """Of one batch of displays, found when first asked for: w of two-sided draws, and the most that log w can be."""
-
-    def __init__(self, displays: Displays) -> None:
-        self.displays = displays
-        self.most: Floats | None = None
-        self._held: Floats | None = None
-        self._known = np.zeros(len(displays), np.bool_)
-
-    def missing(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Those of the rows whose weights have yet to be drawn."""
-        return np.asarray(rows[~self._known[rows]])
-
-    def put(self, rows: npt.NDArray[np.int64], w: Floats) -> None:
-        if len(rows) == len(self.displays):  # all at once: no copy
-            self._held = w
-        else:
-            if self._held is None:
-                self._held = np.empty((len(self.displays), w.shape[1]))
-            self._held[rows] = w
-        self._known[rows] = True
-
-    def of(self, rows: npt.NDArray[np.int64]) -> Floats:
-        assert self._held is not None
-        return self._held if len(rows) == len(self.displays) else self._held[rows]
 
 
 def _exp(log_w: Floats) -> Floats:

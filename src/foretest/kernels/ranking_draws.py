@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.kernels.exponential import exp_within, sum_of
-from foretest.kernels.jit import fast, inner, jit, step
+from foretest.kernels.jit import inner, jit, step
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
 from foretest.kernels.random import GAMMA, draw_state, mix64, state_of, uniform_at, unit_of
@@ -162,43 +162,60 @@ def _log_prob_of(e, n, chosen, slots, d):
     return answer + np.log(product)
 
 
-@fast
-def _smaller(et, ep, n, by_t, by_p):
-    """Σ_j min(by_t·et, by_p·ep) over all items, and the same with a third of by_p."""
+@inner
+def _last_slot_one_by_one(et, ep, n, chosen, slots, d, tail_t, ratio, zero):
+    """Σ_j min(π_t(j|·), c/w·π_p(j|·)) of a draw over the items it has left, and the same at a third of c; under zero
+    capping Σ_j π_t(j|·)·1(w < c)."""
     share = 0.0
     low = 0.0
-    third = by_p / SLICE
     for j in range(n):
-        a = by_t * et[j]
-        b = by_p * ep[j]
-        c = third * ep[j]
-        share += a if a < b else b
-        low += a if a < c else c
-    return share, low
+        if not _is_taken(chosen, slots, d, np.uint32(j)):
+            a = et[j]
+            b = ratio * ep[j]
+            c = b / SLICE
+            share += min(a, b) if not zero else (a if a < b else 0.0)
+            low += min(a, c) if not zero else (a if a < c else 0.0)
+    return share / tail_t, low / tail_t
 
 
 @inner
-def _last_slot(et, ep, n, chosen, slots, d, by_t, by_p, zero, safe):
-    """Σ_j min(π_t(j|·), c/w·π_p(j|·)) over the items left; Σ_j π_t(j|·)·1(w < c) under zero capping."""
-    share = 0.0
-    low = 0.0
-    third = by_p / SLICE
-    if safe and not zero:
-        # all items less those taken: the difference keeps its digits, as at least 5 % of both totals is left
-        share, low = _smaller(et, ep, n, by_t, by_p)
-        for slot in range(slots):
-            item = chosen[slot, d]
-            share -= min(by_t * et[item], by_p * ep[item])
-            low -= min(by_t * et[item], third * ep[item])
-    else:
+def _add_smaller(a, b, ratio, z, low, count):
+    """z += min(a, ratio·b) and low += min(a, ratio·b/3) of every draw."""
+    third = b / SLICE
+    for d in range(count):
+        over = ratio[d] * b
+        under = ratio[d] * third
+        z[d] += a if a < over else over
+        low[d] += a if a < under else under
+
+
+@step
+def _sum_last_slots(et, ep, n, chosen, slots, tails_t, tails_p, above, below, cap, zero, ratio, z, low, count):
+    """z of every draw with its last slot summed out, and the same at a third of the cap: item after item for all draws.
+
+    With ratio = c/w·tail_t/tail_p a term is min(et, ratio·ep)/tail_t. Over all items less those taken: the difference
+    keeps its digits, as at least 5 % of both totals is left; where it is not, over the rest.
+    """
+    for d in range(count):
+        ratio[d] = cap * below[d] * tails_t[d] / (above[d] * tails_p[d])
+        z[d] = 0.0
+        low[d] = 0.0
+    if not zero:
         for j in range(n):
-            if not _is_taken(chosen, slots, d, np.uint32(j)):
-                a = by_t * et[j]
-                b = by_p * ep[j]
-                c = third * ep[j]
-                share += min(a, b) if not zero else (a if a < b else 0.0)
-                low += min(a, c) if not zero else (a if a < c else 0.0)
-    return min(1.0, max(0.0, share)), min(1.0, max(0.0, low))
+            _add_smaller(et[j], ep[j], ratio, z, low, count)
+        for slot in range(slots):
+            for d in range(count):
+                item = chosen[slot, d]
+                over = ratio[d] * ep[item]
+                z[d] -= min(et[item], over)
+                low[d] -= min(et[item], over / SLICE)
+    for d in range(count):
+        z[d] /= tails_t[d]
+        low[d] /= tails_t[d]
+        if zero or min(tails_t[d], tails_p[d]) < _SAFE_SHARE:
+            z[d], low[d] = _last_slot_one_by_one(et, ep, n, chosen, slots, d, tails_t[d], ratio[d], zero)
+        z[d] = min(1.0, max(0.0, z[d]))
+        low[d] = min(1.0, max(0.0, low[d]))
 
 
 @step
@@ -223,15 +240,6 @@ def _kept(log_w, log_cap, zero):
     return np.exp(min(0.0, log_cap - log_w))
 
 
-@step
-def _sum_last_slots(et, ep, n, chosen, slots, tails_t, tails_p, above, below, cap, zero, z, low, count):
-    """z of every draw with its last slot summed out, and the same at a third of the cap."""
-    for d in range(count):
-        safe = min(tails_t[d], tails_p[d]) >= _SAFE_SHARE
-        c = cap * below[d] / (above[d] * tails_p[d])
-        z[d], low[d] = _last_slot(et, ep, n, chosen, slots, d, 1.0 / tails_t[d], c, zero, safe)
-
-
 LOG_W, W, Z = 0, 1, 2  # what `draws` gives
 
 
@@ -252,7 +260,7 @@ def _draw(
         below[d] = 1.0
     for slot in range(slots):
         if weigh and slot + np.uint64(1) == slots:
-            _sum_last_slots(et, ep, n, chosen, slot, tails_t, tails_p, above, below, cap, zero, z, low, count)
+            _sum_last_slots(et, ep, n, chosen, slot, tails_t, tails_p, above, below, cap, zero, u, z, low, count)
             if want == Z:
                 break
         _fill_slot(source, n, keep, either, slot, tails, states, u, chosen, waiting, count)
