@@ -28,7 +28,9 @@ class KeptRows:
     highest: int = (1 << 64) - 1  # no row above this hash is among the first
     parts: list[Columns] = field(default_factory=list)
     displays: list[Displays] = field(default_factory=list)
-    ordered: Columns | None = field(default=None, compare=False, repr=False)  # the part that is known to be in order
+
+    def __post_init__(self) -> None:
+        self._ordered: Columns | None = None  # the part that is known to be in order
 
     @property
     def complete(self) -> bool:
@@ -62,8 +64,8 @@ class KeptRows:
         """The kept rows in order, as one part."""
         if not self.parts:
             return {}
-        if len(self.parts) == 1 and self.parts[0] is self.ordered:
-            return self.ordered
+        if len(self.parts) == 1 and self.parts[0] is self._ordered:
+            return self._ordered
         if len(self.parts) > 1 or len(self) > self.limit or not self._sorted():
             # a feature that is text in one log and a number in another is no column of both
             names = [name for name in self.parts[0] if all(name in part for part in self.parts)]
@@ -75,8 +77,8 @@ class KeptRows:
             self.parts = [{name: np.concatenate([part.pop(name) for part in parts])[rank] for name in names}]
             if self.displays:
                 self.displays = [Displays.concatenate(self.displays).take(rank)]
-        self.ordered = self.parts[0]
-        return self.ordered
+        self._ordered = self.parts[0]
+        return self._ordered
 
     def __add__(self, other: KeptRows) -> KeptRows:
         return KeptRows.total([self, other])
