@@ -142,11 +142,13 @@ class Fold:
         places: dict[str, npt.NDArray[np.int64]],
     ) -> None:  # fmt: skip
         """Σh, Σh² over all rows; `places` are those of strata and buckets, by table."""
-        sums: ScaledSums = self.state["h"][weighting]
-        sums.add("h2", sums.tally("h", self.plan.cells, log_h, bucket))
+        sums = self.state["h"][weighting]
+        h = sums.scaled(log_h)
+        sums.add("h", np.bincount(bucket, weights=h, minlength=self.plan.cells))
+        sums.add("h2", np.square(h).sum())
         if weighting in self.plan.stratified:
             for table, place in places.items():
-                sums.tally(f"h:{table}", self._places(table), log_h, place)
+                sums.add(f"h:{table}", np.bincount(place, weights=h, minlength=self._places(table)))
 
     def _add_soon(self, rewarded: RewardedRows) -> None:
         """Keep rewarded rows until there are enough to be priced together."""

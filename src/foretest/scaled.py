@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from foretest.displays import Floats
 from foretest.kernels.exponential import exponentials
-from foretest.kernels.tallies import tally_weights
 
 _STEP = 64  # exponents move in steps, so that rescaling is exact and rare
 SQUARES = ("h2", "hr2")
@@ -27,21 +26,14 @@ class ScaledSums:
 
     def scaled(self, log_h: Floats) -> Floats:
         """h in units of 2^exponent, after raising the exponent to what the largest needs."""
-        self._raise_for(log_h)
-        return np.asarray(exponentials(log_h, self.log_unit))
-
-    def tally(self, name: str, size: int, log_h: Floats, place: npt.NDArray[np.int64]) -> float:
-        """Add the h of each row to the named sum at its place, of `size`; Σh² in units of the exponent's square."""
-        self._raise_for(log_h)
-        self.add(name, np.zeros(size))
-        return float(tally_weights(log_h, self.log_unit, place, self.arrays[name]))
-
-    def _raise_for(self, log_h: Floats) -> None:
         top = float(log_h.max(initial=-np.inf))
-        if top > -np.inf:
-            self._raise_to(_STEP * int(np.ceil(top / (_STEP * _LN2))))
+        if top == -np.inf:
+            return np.zeros(len(log_h))
+        self.raise_to(_STEP * int(np.ceil(top / (_STEP * _LN2))))
+        assert self.exponent is not None
+        return np.asarray(exponentials(log_h, self.exponent * _LN2))
 
-    def _raise_to(self, exponent: int) -> None:
+    def raise_to(self, exponent: int) -> None:
         if self.exponent is None:
             self.exponent = exponent
         elif exponent > self.exponent:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretest.kernels.tallies import tally, tally_cells, tally_weights
+from foretest.kernels.tallies import tally, tally_cells
 
 
 @settings(max_examples=60, deadline=None)
@@ -55,15 +55,3 @@ def test_cells_hold_the_rows_and_the_lowest_hash() -> None:
     for c in range(8):
         assert lowest[c] == ((units[cell == c] >> np.uint64(17)) / 2**47).min()
     assert (lowest[8:] == 1.0).all()
-
-
-def test_weights_are_added_up_at_their_places() -> None:
-    rng = np.random.default_rng(1)
-    for n in (0, 1, 1024, 1025, 5000):
-        log_h, place = 30.0 * rng.normal(size=n) + 500.0, rng.integers(0, 7, n)
-        log_h[::10] = -np.inf
-        sums = np.ones(7)
-        squares = tally_weights(log_h, 400.0, place, sums)
-        h = np.exp(log_h - 400.0)
-        np.testing.assert_allclose(sums, 1.0 + np.bincount(place, weights=h, minlength=7), rtol=1e-12)
-        np.testing.assert_allclose(squares, np.square(h).sum(), rtol=1e-12)

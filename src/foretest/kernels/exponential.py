@@ -9,11 +9,11 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-from foretest.kernels.jit import fast, finite, inner, jit
+from foretest.kernels.jit import fast, finite, jit
 
 _ROUND = 1.5 * 2.0**52
 _HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of √½
-BLOCK = 1024
+_BLOCK = 1024
 
 
 @intrinsic
@@ -78,26 +78,21 @@ def log_within(x, out, n):
         out[j] = k * 0.693147180369123816490 - (s * (f - z * (z * odd + even)) - k * 1.90821492927058770002e-10 - f)
 
 
-@inner
-def exponentials_of_block(x, shift, moved, out):
-    """exp(x − shift) of at most BLOCK numbers, x − shift ≤ 700; 0 where that is below the smallest normal double."""
-    n = len(x)
-    for j in range(n):
-        moved[j] = max(x[j] - shift, -709.0)  # the next step takes finite numbers
-    exp_within(moved, out, n)
-    for j in range(n):
-        out[j] = out[j] if moved[j] > -708.0 else 0.0
-
-
 @jit
 def exponentials(x, shift):
-    """The same of any number of them, among which may be −∞."""
+    """exp(x − shift), x − shift ≤ 700; 0 where that is below the smallest normal double, as it is for −∞."""
     n = len(x)
     out = np.empty(n)
-    moved = np.empty(BLOCK)
-    for first in range(0, n, BLOCK):
-        size = min(BLOCK, n - first)
-        exponentials_of_block(x[first : first + size], shift, moved, out[first : first + size])
+    moved = np.empty(_BLOCK)
+    for first in range(0, n, _BLOCK):
+        size = min(_BLOCK, n - first)
+        here = x[first : first + size]
+        answer = out[first : first + size]
+        for j in range(size):
+            moved[j] = max(here[j] - shift, -709.0)  # the next step takes finite numbers
+        exp_within(moved, answer, size)
+        for j in range(size):
+            answer[j] = answer[j] if moved[j] > -708.0 else 0.0
     return out
 
 

@@ -1,10 +1,9 @@
-"""Rows added up: by unit, exactly in a hash table or beyond its limit in hash cells; by bin of log w; their weights."""
+"""Rows added up: by unit, exactly in a hash table or beyond its limit in hash cells; by bin of log w."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import BLOCK, exponentials_of_block
 from foretest.kernels.jit import jit
 
 
@@ -47,19 +46,3 @@ def tally_bins(log_w, bucket, first, second, scale, lowest, bins, firsts, second
         cell = bucket[i] * bins + np.int64(place)
         firsts[cell] += first[i]
         seconds[cell] += second[i]
-
-
-@jit
-def tally_weights(log_h, shift, place, sums):
-    """Add h = exp(log h − shift) of each row to the sum at its place; Σ h²."""
-    moved = np.empty(BLOCK)
-    h = np.empty(BLOCK)
-    squares = 0.0
-    for first in range(0, len(log_h), BLOCK):
-        size = min(BLOCK, len(log_h) - first)
-        exponentials_of_block(log_h[first : first + size], shift, moved, h[:size])
-        here = place[first : first + size]
-        for j in range(size):
-            sums[here[j]] += h[j]
-            squares += h[j] * h[j]
-    return squares
