@@ -122,7 +122,7 @@ def _bytes_read(settings: Path, loaded: Path, paths: list[str], place: Path) -> 
 def normaliser() -> list[Row]:
     """1/variance/time of q(x): the kernel with the last slot summed out, against NumPy's Gumbel top-K."""
     from foretest.kernels import ranking_draws as kernel
-    from foretest.normaliser import NO_LOG_P, NOT_SHOWN
+    from foretest.normaliser import NONE, NOT_SHOWN
 
     g = np.random.default_rng(0)
     rows, draws, cap = 400, 256, 20.0
@@ -134,7 +134,7 @@ def normaliser() -> list[Row]:
     def ours(count: int = draws) -> np.ndarray:
         return kernel.draws(
             t.ravel(), starts, p.ravel(), starts, sizes, slots, 1.0, 1.0,
-            keys, 0, 1, 0, count, True, kernel.Z, cap, False, NO_LOG_P, NOT_SHOWN,
+            keys, 0, 1, 1, 0, count, 0, kernel.Z, cap, False, NONE, NONE, NOT_SHOWN,
         )  # fmt: skip
 
     def log_prob(scores: np.ndarray, shown: np.ndarray) -> np.ndarray:

@@ -243,6 +243,7 @@ class Fold:
         return {w: PointWeights.concatenate([points[w] for points in found]) for w in self.plan.point_weightings}
 
     def _add_some(self, rewarded: RewardedRows) -> dict[Weighting, PointWeights]:
+        """The same of some thousand rows: sums, weights, and the columns that are kept of them."""
         plan, s, rows, log_w, bucket = self.plan, self.state, rewarded.rows, rewarded.log_w, rewarded.cell
         points: dict[Weighting, PointWeights] = {}
         displays, rewards, worth = rows.displays, rows.rewards, rows.worth
