@@ -90,8 +90,9 @@ def watched(log: Path) -> Stopwatch:
     for owner, attribute, name in (
         (Reader, "read", "read"),
         (weights, "log_weights", "weights"),
-        (Normaliser, "inverse", "normaliser"),
-        (Normaliser, "adaptive", "normaliser"),
+        (Normaliser, "at_cap", "normaliser"),
+        (Normaliser, "at_adaptive_cap", "normaliser"),
+        (Normaliser, "path", "normaliser"),
         (Normaliser, "mass", "normaliser"),
         (Normaliser, "two_sided_draws", "normaliser"),
         (value_model, "fit_value_model", "value model"),
