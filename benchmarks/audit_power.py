@@ -23,8 +23,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 import foretest as ft
-from foretest.audit import FAIL, WARN, Audit
-from foretest.result import write_whole
+from foretest.diagnostics.audit import FAIL, WARN, Audit
+from foretest.files import write_whole
 from foretest.simulate import WORLDS, World, simulate_log
 
 SEED = 20261116  # chosen before the first log was drawn

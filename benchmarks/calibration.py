@@ -1,6 +1,6 @@
 """What does calibrating on one's own A/B tests bring? Leave-one-out on simulated histories, with a known truth.
 
-For every seed a history is simulated and run (`foretest.simulate.write_history`, `foretest.history.run_history`, only
+For every seed a history is simulated and run (`foretest.simulate.write_history`, `foretest.run_history`, only
 the estimators in question); its logs (1.8 GB) are removed as soon as they are read. Then histories with a
 known Γ, Γ = 1 among them: tests drawn from the model, with the unsupported terms, noise and true uplifts of the
 simulated histories.
@@ -32,9 +32,9 @@ import numpy.typing as npt
 from pages import DOCS, into_page
 
 import foretest
-from foretest.calibration import CALIBRATED, History, apply
+from foretest.calibration.fit import CALIBRATED, History, apply
 from foretest.estimators import ESTIMATORS
-from foretest.history import run_history
+from foretest.history.run import run_history
 from foretest.simulate import WORLDS, write_history
 
 Floats = npt.NDArray[np.float64]

@@ -25,14 +25,14 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest.displays import Displays
-from foretest.lineup import lineup
-from foretest.normaliser import MODEL, Normaliser
-from foretest.offline import offline_reader
+from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.value_model import Encoder
+from foretest.displays.batch import Displays
+from foretest.offline.test import offline_reader
 from foretest.simulate import WORLDS, World, draw_test, simulate_log, true_values
 from foretest.sources.base import Chunk
-from foretest.value_model import Encoder
-from foretest.weights import log_weights
+from foretest.weights.normaliser import MODEL, Normaliser
+from foretest.weights.weightings import log_weights
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,13 +18,18 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from foretest import agreement, cap_path, history, online, value_model, weights
+from foretest.aggregation import value_model
+from foretest.diagnostics import cap_path
+from foretest.history import agreement
+from foretest.history import run as history
 from foretest.inference import bootstrap
 from foretest.inference.buckets import BucketSums
-from foretest.log import Reader
-from foretest.normaliser import Normaliser
+from foretest.log.reader import Reader
+from foretest.online import test as online
 from foretest.simulate import WORLDS, write_history
 from foretest.sources import open_source
+from foretest.weights import weightings as weights
+from foretest.weights.normaliser import Normaliser
 
 STAGES = ("simulate", "read", "weights", "normaliser", "value model", "resampling", "the rest")
 

@@ -30,10 +30,10 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest import fold as fold_module
-from foretest import offline as offline_module
-from foretest.aggregates import Aggregates
-from foretest.result import Estimate
+from foretest.aggregation import fold as fold_module
+from foretest.aggregation.aggregates import Aggregates
+from foretest.offline import test as offline_module
+from foretest.results.result import Estimate
 
 Floats = npt.NDArray[np.float64]
 Key = tuple[str, str]  # estimator, interval

@@ -39,7 +39,7 @@ from pages import DOCS, into_page
 from scipy.stats import norm
 
 import foretest as ft
-from foretest import fold as fold_module
+from foretest.aggregation import fold as fold_module
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

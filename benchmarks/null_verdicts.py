@@ -26,7 +26,7 @@ from interval_coverage import RANKINGS, World, make_world
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest import offline
+from foretest.offline import test as offline
 
 SEED = 20260311  # chosen before the first log was drawn
 LOGS, ROWS = 1000, 4000

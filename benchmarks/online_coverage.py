@@ -28,8 +28,8 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest import online as online_module
-from foretest.result import Estimate
+from foretest.online import test as online_module
+from foretest.results.result import Estimate
 
 Floats = npt.NDArray[np.float64]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from foretest.result import write_whole
+from foretest.files import write_whole
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 

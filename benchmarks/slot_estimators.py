@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from speed import SETTINGS, K, command, write_log
 
 import foretest as ft
-from foretest.agreement import DECISIONS, Pairs, ci_size, correlation, coverage, fnr, precision, rmse
+from foretest.history.agreement import DECISIONS, Pairs, ci_size, correlation, coverage, fnr, precision, rmse
 from foretest.simulate import WORLDS, draw_test, simulate_log, true_values
 
 SLOTS = ["iips", "rips", "slot-ncis-adaptive"]

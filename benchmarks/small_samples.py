@@ -31,17 +31,17 @@ from interval_coverage import RANKINGS, World, adaptive_cap, make_world
 from pages import DOCS, into_page
 
 import foretest as ft
+from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.inference.betting import in_hash_order, mean_limits
 from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.inference.buckets import BucketSums, Interval
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.sensitivity import Terms, imbens_manski
 from foretest.inference.uplift import uplift
+from foretest.inference.verdict import are_few
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT
-from foretest.settings import Analysis
-from foretest.verdict import are_few
+from foretest.settings.analysis import Analysis
 
 Floats = npt.NDArray[np.float64]
 

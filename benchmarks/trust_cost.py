@@ -20,7 +20,11 @@ from pages import DOCS, into_page
 from speed import SETTINGS, write_log
 
 import foretest as ft
-from foretest import answers, cap_path, fold, offline, weights
+from foretest.aggregation import fold
+from foretest.diagnostics import cap_path
+from foretest.offline import estimates as answers
+from foretest.offline import test as offline
+from foretest.weights import weightings as weights
 
 # what is timed: part, module or class, function
 PARTS: list[tuple[str, Any, str]] = [

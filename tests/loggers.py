@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 import foretest as ft
+from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT
 from tests.support import SmallLog, log_softmax_ranking
 
 NAMES = ("new", "old", "older")

@@ -34,9 +34,9 @@ import pytest
 
 import foretest
 from foretest import cli
-from foretest.settings_file import read_settings
+from foretest.settings.file import read_settings
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "table.svg"
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(ROOT.glob("docs/*.md"))]
 HOSTS = {"doi.org", "arxiv.org"}

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.provenance import command_line, files_of, files_read, fingerprint, public, rows_fingerprint, versions
+from foretest.provenance import command_line, files_read, fingerprint, public, rows_fingerprint, versions
+from foretest.sources.inputs import files_of
 from tests.support import SmallLog, build_test
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,3 +61,38 @@ def choose(kind: str, name: object, options: Iterable[str]) -> str:
         return name
     hint = nearest(name, options) if isinstance(name, str) else ""
     raise BadInput(f"unknown {kind} {name!r}.{hint} Known: {', '.join(options)}.")
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+) -> None:
+    """Refuse what is not a finite number within the limits."""
+    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    limits = []
+    if above is not None:
+        good = good and value > above
+        limits.append(f"above {above:g}")
+    if at_least is not None:
+        good = good and value >= at_least
+        limits.append(f"of at least {at_least:g}")
+    if below is not None:
+        good = good and value < below
+        limits.append(f"below {below:g}")
+    if not good:
+        finite = "finite " if isinstance(value, float) and not math.isfinite(value) else ""
+        percent = f" For {value} % write {value / 100:g}." if below == 1.0 and _is_percent(value) else ""
+        raise BadInput(f"{name} = {value!r}: expected a {finite}number {' and '.join(limits)}.{percent}")
+
+
+def _is_percent(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 50 <= value < 100
+
+
+def check_integer(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise BadInput(f"{name} = {value!r}: expected a whole number of at least {least}.")

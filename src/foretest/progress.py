@@ -6,15 +6,19 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from foretest.sources import Source
+from typing import Protocol
 
 Progress = Callable[[str, int | None, int], None]  # stage, rows in all if known, rows done since the last call
 
 
-def stage(progress: Progress | None, name: str, source: Source) -> Callable[[int], None] | None:
+class Counted(Protocol):
+    """What may know beforehand how many rows it has, as a source of a log does."""
+
+    @property
+    def rows(self) -> int | None: ...
+
+
+def stage(progress: Progress | None, name: str, source: Counted) -> Callable[[int], None] | None:
     """Progress of one stage: what the engine calls with the rows of each batch."""
     if progress is None:
         return None

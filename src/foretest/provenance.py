@@ -70,16 +70,6 @@ def command_line(words: Sequence[str]) -> str:
     return " ".join(said)
 
 
-def files_of(log: Any) -> list[Path]:
-    """The files behind a log that was given by name; none for a table or a stream."""
-    from foretest.sources import open_source
-
-    named = isinstance(log, str | Path) or (
-        isinstance(log, list | tuple) and bool(log) and all(isinstance(item, str | Path) for item in log)
-    )
-    return list(getattr(open_source(log), "paths", [])) if named else []
-
-
 def fingerprint(path: Path) -> str:
     """BLAKE2b of a file's size, its first and last 64 KiB and, of a Parquet file, the whole footer (which holds the
     schema and, for every row group and column, place, size and statistics). Cheap at any size; not of every byte.
@@ -107,12 +97,6 @@ def files_read(paths: Iterable[Path]) -> dict[str, Any]:
         "fingerprint": hashlib.blake2b("\n".join(marks).encode(), digest_size=16).hexdigest(),
         "files": [{"name": path.name, "bytes": path.stat().st_size, "fingerprint": mark} for path, mark in listed],
     }
-
-
-def inputs_of(**logs: Any) -> dict[str, Any]:
-    """{"inputs": …} of the logs that were given by name; nothing where none was."""
-    found = {role: files_read(files) for role, log in logs.items() if (files := files_of(log))}
-    return {"inputs": found} if found else {}
 
 
 def rows_fingerprint(*counts: npt.NDArray[Any]) -> str:

@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
+from tests.engines.input_forms import INPUT_FORMS
 from tests.engines.spark_session import spark
 from tests.engines.test_sources_agree import leaves
-from tests.engines.ways import WAYS
 from tests.support import SCORES, SmallLog
 
 SMALL = SmallLog(rows=900, units=400, spread=0.7, seed=5)
@@ -63,10 +63,10 @@ def assert_same_audit(result: ft.Result, want: dict[str, Any]) -> None:
     assert result.metrics["click"].verdict == want["metrics"]["click"]["verdict"]
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", INPUT_FORMS)
 def test_same_audit(way: str, expected: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     kind, want = expected
-    assert_same_audit(WAYS[way](LOGS[kind], tmp_path, TESTS[kind]()), want)
+    assert_same_audit(INPUT_FORMS[way](LOGS[kind], tmp_path, TESTS[kind]()), want)
 
 
 def test_same_audit_over_partitions(expected: tuple[str, dict[str, Any]], tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ import pytest
 
 import foretest as ft
 from foretest import cli
-from foretest.result import write_whole
-from tests.engines.ways import write_csv, write_json_lines
+from foretest.files import write_whole
+from tests.engines.input_forms import write_csv, write_json_lines
 
 FORETEST = str(Path(sys.executable).with_name("foretest"))
 FILES, ROWS = 100, 20

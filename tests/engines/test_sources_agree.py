@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pytest
 
 import foretest as ft
-from foretest.history import run_history
-from tests.engines.ways import WAYS, write_csv, write_json_lines
+from foretest.history.run import run_history
+from tests.engines.input_forms import INPUT_FORMS, write_csv, write_json_lines
 from tests.support import SCORES, SmallLog, build_test
 
 ROWS = 300
@@ -104,10 +104,10 @@ def assert_same(got: dict[str, Any], want: dict[str, Any]) -> None:
                 assert found[key] == pytest.approx(estimate[key], rel=1e-9, abs=1e-9), (label, key)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", INPUT_FORMS)
 def test_same_answer(way: str, expected: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     kind, want = expected
-    assert_same(WAYS[way](LOG, tmp_path, TESTS[kind]()).to_dict(), want)
+    assert_same(INPUT_FORMS[way](LOG, tmp_path, TESTS[kind]()).to_dict(), want)
 
 
 @pytest.mark.parametrize("key", ["is", "nis", "dr", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"])
@@ -127,7 +127,7 @@ def test_another_answer_is_noticed() -> None:
             assert_same(TESTS["neither unit nor id"]().run(log).to_dict(), want)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", INPUT_FORMS)
 def test_same_faults(way: str, tmp_path: Path) -> None:
     """A row that is bad is found, and others with the same fault are counted, wherever the log is kept."""
     revenue = LOG["revenue"].to_pylist()
@@ -135,7 +135,7 @@ def test_same_faults(way: str, tmp_path: Path) -> None:
         revenue[row] = -2.5
     bad = LOG.set_column(LOG.column_names.index("revenue"), "revenue", pa.array(revenue))
     with pytest.raises(ft.BadInput) as error:
-        WAYS[way](bad, tmp_path, TESTS["neither unit nor id"]())
+        INPUT_FORMS[way](bad, tmp_path, TESTS["neither unit nor id"]())
     assert str(error.value).endswith(
         ": column 'revenue', row 3 (the first row is 0): the reward is negative (-2.5); 3 rows have this fault."
         " Rewards must be 0 or more: split gains and losses into two metrics."

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.displays import Displays
+from foretest.displays.batch import Displays
 from foretest.engines import spark as engine
-from foretest.result import Estimate
+from foretest.results.result import Estimate
 from tests.engines.spark_session import spark
 from tests.loggers import ThreeLoggers, build
 from tests.support import SCORES, SmallLog, build_test

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 import foretest as ft
+from tests.engines.input_forms import write_csv
 from tests.engines.test_faults import SETTINGS, assert_whole_answer, everything, table
-from tests.engines.ways import write_csv
 from tests.support import SmallLog
 
 FORETEST = str(Path(sys.executable).with_name("foretest"))

@@ -343,9 +343,9 @@ def test_value_and_standard_error_are_the_printed_formulas(key: str, capping: st
 
 def apart(count: int, buckets: int = 1024) -> np.ndarray:
     """Unit ids of which no two fall into one bucket."""
+    from foretest.aggregation.fold_plan import BUCKET_SALT
     from foretest.kernels.hashing import hash_integers
     from foretest.kernels.random import derive
-    from foretest.plan import BUCKET_SALT
 
     ids = np.arange(50 * count)
     bucket = derive(hash_integers(ids), BUCKET_SALT) % np.uint64(buckets)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest import fold as module
+from foretest.aggregation import fold as module
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=500, units=140, seed=21)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest import fold as fold_module
+from foretest.aggregation import fold as fold_module
 from foretest.inference import betting
 from foretest.inference.betting import OrderedTerms, in_hash_order, mean_limits, mean_lower_bound
 from foretest.kernels.hashing import hash_integers

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT
 from tests.support import SmallLog, build_test
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from foretest.estimators import ESTIMATORS
-from foretest.inference.row_terms import is_bounded, kept_log_h, uplift_terms, weight_bound, worst_bias
-from foretest.weights import Adaptive, Capped, Pointwise, Uncapped
+from foretest.estimators.bounded import is_bounded
+from foretest.inference.row_terms import kept_log_h, uplift_terms, weight_bound, worst_bias
+from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=300, seed=4)

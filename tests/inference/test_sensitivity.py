@@ -19,13 +19,13 @@ from scipy.stats import norm
 from scipy.stats import t as student
 
 import foretest as ft
+from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.errors import BadInput
 from foretest.estimators import Estimator
 from foretest.inference.betting import betting_limits
 from foretest.inference.sensitivity import Bounds, Terms, imbens_manski, robustness
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
-from foretest.plan import BUCKET_SALT
 from tests.support import SCORES, SmallLog, build_test
 
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest import fold as fold_module
+from foretest.aggregation import fold as fold_module
 from foretest.inference.smoothing import smoothing_bound
 from tests.support import SmallLog, build_test
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretest.arrow_lists import Ragged
+from foretest.displays.ragged import Ragged
 from foretest.kernels.checks import positions_in, ranking_faults
 
 

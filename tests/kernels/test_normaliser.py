@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretest.arrow_lists import Ragged
+from foretest.displays.ragged import Ragged
 from foretest.kernels.normaliser import (
     adaptive_cap,
     adaptive_caps_of_draws,
@@ -21,7 +21,7 @@ from foretest.kernels.normaliser import (
 )
 from foretest.kernels.plackett_luce import log_prob
 from foretest.kernels.ranking_draws import LOG_W, W, Z, draws
-from foretest.normaliser import NONE, NOT_SHOWN
+from foretest.weights.normaliser import NONE, NOT_SHOWN
 
 Scores = list[float]
 

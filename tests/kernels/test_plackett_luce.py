@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretest.arrow_lists import Ragged
+from foretest.displays.ragged import Ragged
 from foretest.kernels.plackett_luce import log_prob, log_prob_by_tails, log_weight_bound, sample
 from foretest.kernels.random import uniforms
 

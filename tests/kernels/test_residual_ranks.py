@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretest.arrow_lists import Ragged
+from foretest.displays.ragged import Ragged
 from foretest.kernels.residual_ranks import items_at, residual_ranks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.arrow_lists import Ragged
+from foretest.displays.ragged import Ragged
 from foretest.kernels.cell_counts import cell_counts
 from foretest.kernels.score_ranks import ranks_by_score
 

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from foretest.arrow_lists import Ragged
+from foretest.displays.ragged import Ragged
 from foretest.kernels import slot_marginals as kernel
 
 

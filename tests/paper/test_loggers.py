@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from foretest.offline import OfflineTest
+from foretest.offline.test import OfflineTest
 from foretest.paper.loggers import ESTIMATORS, MIXED, SHARES, SINGLE, mixed_log, production_value, several_loggers
 from foretest.paper.rows import read_displays
 from foretest.policies import PlackettLuce
-from foretest.settings import LogColumns
+from foretest.settings.log_columns import LogColumns
 from foretest.simulate import WORLDS, draw_test, true_values, write_history
 
 WORLD = WORLDS["rewards"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from foretest import cli
-from foretest.history import run_history
+from foretest.history.run import run_history
 from foretest.paper import run_paper
 from foretest.paper.estimators import TABLE_2_KEYS, all_estimators
 from foretest.paper.summary import summary

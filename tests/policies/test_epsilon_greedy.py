@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays
+from foretest.displays.batch import Displays
+from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.kernels.hashing import hash_integers
 from foretest.policies import EpsilonGreedy

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays
-from foretest.logger_columns import hash_day, shares_of
+from foretest.displays.batch import Displays
+from foretest.displays.ragged import Ragged
+from foretest.log.logger_columns import hash_day, shares_of
 from foretest.policies.pooled import DAY, LOGGER, OwnLogger, Pooled
 from tests.loggers import NAMES, ThreeLoggers
 

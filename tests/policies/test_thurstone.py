@@ -9,8 +9,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import log_ndtr, ndtr
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays
+from foretest.displays.batch import Displays
+from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import uniforms

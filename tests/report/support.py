@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from foretest.agreement import DECISIONS
+from foretest.history.agreement import DECISIONS
 from foretest.report.pictures import svg
 from foretest.report.theme import LIGHT, SCHEMA
 

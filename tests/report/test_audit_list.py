@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 import foretest as ft
-from foretest.audit.finding import Audit, Finding, not_made
 from foretest.report.audit_list import alarm, checklist
 from foretest.report.result_page import result_page
+from foretest.results.audit import Audit, Finding, not_made
 from tests.support import SmallLog, build_test
 
 HOSTILE = "<img src=x onerror=alert(1)>"

@@ -9,7 +9,7 @@ import pytest
 import foretest as ft
 from foretest.report.blocks import Fact
 from foretest.report.facts import offline_facts, online_facts, summary
-from foretest.result import Control, Estimate, Metric
+from foretest.results.result import Control, Estimate, Metric
 
 CONTROL = Control(0.02, 0.001, 0.019, 0.021)
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import foretest as ft
-from foretest.description import settings_dict
+from foretest.offline.result_facts import settings_dict
 from foretest.report.method import methods, references, settings_text
 from foretest.report.page import environment
-from foretest.settings_file import read_settings
+from foretest.settings.file import read_settings
 from tests.support import SmallLog, build_test
 
 SETTINGS = """
@@ -46,7 +46,7 @@ def test_the_settings_on_a_page_are_the_settings(tmp_path: Path) -> None:
     """What a page shows, saved as a file, is read as what was run."""
     (tmp_path / "first.toml").write_text(SETTINGS, encoding="utf-8")
     first = read_settings(tmp_path / "first.toml")
-    from foretest.lineup import lineup
+    from foretest.aggregation.choose_estimators import lineup
 
     shown = settings_text(settings_dict(first, lineup(first)[0]))
     (tmp_path / "second.toml").write_text(shown, encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 
 import foretest as ft
 from foretest.report.rows import estimator_rows, metric_rows, strata_rows
-from foretest.result import Metric
+from foretest.results.result import Metric
 from tests.support import SmallLog, build_test
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import foretest as ft
 from foretest.report.words import assumption, headline_reason, others, rests_on, sentence, things
-from foretest.result import Control, Estimate, Metric
+from foretest.results.result import Control, Estimate, Metric
 
 UP = Estimate(0.0206, 0.1, 0.0006, 0.0002, 0.001, 0.032, 0.011, 0.054, "positive", [], 99.0)
 CONTROL = Control(0.02, 0.001, 0.019, 0.021)

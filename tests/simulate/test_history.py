@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 
-from foretest.settings_file import read_settings
+from foretest.settings.file import read_settings
 from foretest.simulate import (
     WORLDS,
     Changes,

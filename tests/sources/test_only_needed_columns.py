@@ -17,7 +17,7 @@ import pytest
 
 import foretest as ft
 from foretest.sources import open_source
-from tests.engines.ways import write_csv, write_json_lines
+from tests.engines.input_forms import write_csv, write_json_lines
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=200)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from foretest.cli.ahead import compiling_ahead
 from foretest.cli.application import app
+from foretest.cli.compile_kernels import compiling_ahead
 from foretest.cli.output import PAGE, console, with_command, write
 from foretest.cli.simulate import simulated_log
 from foretest.progress import progress_bar
@@ -25,8 +25,9 @@ def demo(
 ) -> int:
     """A simulated log with a known truth, the whole test, and the truth beside it."""
     with compiling_ahead():
-        from foretest.offline import OfflineTest
-        from foretest.terminal import percent, result_table
+        from foretest.formatting import percent
+        from foretest.offline.test import OfflineTest
+        from foretest.terminal.result import result_table
 
         truth = simulated_log("paper", rows, seed, out)
         test = OfflineTest.from_toml(out / "settings.toml")

@@ -35,9 +35,9 @@ def history(
 
     Results of tests whose logs and settings have not changed are reused. Example: foretest history tests.toml -o out
     """
-    from foretest.history import run_history
-    from foretest.result import json_text, write_all
-    from foretest.terminal import agreement_table
+    from foretest.files import json_text, write_all
+    from foretest.history.run import run_history
+    from foretest.terminal.result import agreement_table
 
     refuse_threads(threads)
     refuse_place(out)

@@ -32,7 +32,7 @@ from foretest.cli.options import (
 from foretest.cli.output import audit_met, deliver, print_json, refuse_figures, refuse_place, show
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
-from foretest.settings import Analysis
+from foretest.settings.analysis import Analysis
 
 
 @app.command
@@ -101,10 +101,10 @@ def check(
 
 def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:
     """The test of a settings file, or the one that saved aggregates were made for, with the options given beside it."""
-    from foretest.lineup import lineup
-    from foretest.offline import OfflineTest
-    from foretest.saved.files import saved_files
+    from foretest.aggregation.choose_estimators import lineup
+    from foretest.offline.test import OfflineTest
     from foretest.sources import open_source
+    from foretest.storage.saved.files import saved_files
 
     if config is not None:
         test = OfflineTest.from_toml(config)

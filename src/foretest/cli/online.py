@@ -44,7 +44,7 @@ def online(
 
     Example: foretest online control.parquet "treatment/*.parquet" -c test.toml -o out
     """
-    from foretest.online import OnlineTest
+    from foretest.online.test import OnlineTest
 
     wanted = verdicts(fail_on, (*VERDICTS, GUARDRAIL))
     refuse_threads(threads)

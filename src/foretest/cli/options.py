@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from foretest.errors import BadInput, choose, nearest
-from foretest.settings import Analysis
+from foretest.settings.analysis import Analysis
 
 ENGINES = ("local", "spark")
 VERDICTS = ("negative", "neutral", "insufficient")

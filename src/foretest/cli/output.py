@@ -12,8 +12,8 @@ from foretest.cli.options import AUDIT, GUARDRAIL
 from foretest.errors import BadInput
 
 if TYPE_CHECKING:
-    from foretest.history import Agreement
-    from foretest.result import Metric, Result
+    from foretest.history.run import Agreement
+    from foretest.results.result import Metric, Result
 
 
 PAGE = "report.html"
@@ -72,8 +72,8 @@ def audit_met(result: Result, wanted: list[str]) -> bool:
 
 def write(result: Result, out: Path, truth: dict[str, float] | None = None) -> None:
     """OUT/result.json and OUT/report.html; the page is made before either is written."""
+    from foretest.files import write_whole
     from foretest.report.result_page import result_page
-    from foretest.result import write_whole
 
     page = result_page(result, truth)
     result.to_json(out / "result.json")
@@ -116,7 +116,7 @@ def console() -> Any:
 
 
 def show(result: Result, as_json: bool) -> None:
-    from foretest.terminal import result_table
+    from foretest.terminal.result import result_table
 
     if as_json:
         print_json(result.to_dict())
@@ -125,6 +125,6 @@ def show(result: Result, as_json: bool) -> None:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    from foretest.result import json_text
+    from foretest.files import json_text
 
     print(json_text(document), end="")

@@ -45,8 +45,8 @@ def plan(
     refuse_threads(threads)
     refuse_place(out)
     test = configured_test("plan", source, config, analysis)
-    from foretest.plan_table import plan_table
-    from foretest.planning import plan_log
+    from foretest.planning.plan import plan_log
+    from foretest.terminal.plan import plan_table
 
     with progress_bar() as progress:
         outlook = plan_log(test, source, threads=threads, progress=progress)

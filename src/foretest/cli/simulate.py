@@ -29,7 +29,7 @@ def simulate_log_command(
 
     Example: foretest simulate log --world sharp --rows 500000 -o sharp
     """
-    from foretest.terminal import percent
+    from foretest.formatting import percent
 
     true = percent(simulated_log(world, rows, seed, out)["click"], sign=True)
     print(f"{out}: log.parquet ({rows:,} displays), settings.toml, truth.json (click {true})")

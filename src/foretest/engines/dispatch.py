@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from foretest.aggregates import Aggregates
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.fold import Fold
+from foretest.aggregation.fold_plan import Plan
 from foretest.engines import local
 from foretest.engines.local import Progress
-from foretest.engines.spark import SparkFrame
 from foretest.engines.spark import aggregate as aggregate_in_spark
 from foretest.engines.spark import value_model_rows as rows_from_spark
-from foretest.fold import Fold
-from foretest.log import Reader
-from foretest.plan import Plan
+from foretest.log.reader import Reader
 from foretest.sources import BATCH_ROWS, Source
+from foretest.sources.spark_frames import SparkFrame
 
 
 def aggregate(

@@ -16,14 +16,14 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from foretest.aggregates import Aggregates
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.fold import Fold, priced
+from foretest.aggregation.fold_plan import Plan
 from foretest.background import THREADS, in_background
 from foretest.errors import BadInput, RowFault
-from foretest.fold import Fold, priced
-from foretest.log import Reader, Rows
-from foretest.plan import Plan
+from foretest.log.reader import Reader, Rows
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
-from foretest.weights import all_log_weights
+from foretest.weights.weightings import all_log_weights
 
 Progress = Callable[[int], None]
 Sums = TypeVar("Sums", covariant=True)

@@ -10,23 +10,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from math import ceil
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from foretest.aggregates import Aggregates
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.flat import from_batch, to_batch
+from foretest.aggregation.fold import Fold
+from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.value_model import smallest_rows
 from foretest.engines.local import State, find_fault
 from foretest.errors import BadInput, RowFault
-from foretest.fold import Fold
-from foretest.log import Reader
-from foretest.plan import Plan
-from foretest.saved.flat import from_batch, to_batch
-from foretest.sources import BATCH_ROWS, Chunk, Part
-from foretest.value_model import smallest_rows
+from foretest.log.reader import Reader
+from foretest.sources import BATCH_ROWS, Chunk
+from foretest.sources.spark_frames import SparkFrame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,25 +38,6 @@ _STATE = "state binary, fault string"
 Sums = TypeVar("Sums")
 Summary = Callable[[Iterator[Chunk]], pa.RecordBatch | None]
 Merge = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
-
-
-@dataclass(frozen=True)
-class SparkFrame:
-    """A Spark DataFrame as a log."""
-
-    frame: DataFrame
-    repeatable = True
-    rows: ClassVar[None] = None
-
-    def schemas(self) -> list[tuple[str, pa.Schema]]:
-        from pyspark.sql.pandas.types import to_arrow_schema
-
-        return [("the Spark DataFrame", to_arrow_schema(self.frame.schema))]
-
-    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
-        raise BadInput(
-            "a Spark DataFrame is folded where its rows are: give it to OfflineTest.run, check or aggregate."
-        )
 
 
 def read(paths: Sequence[str], sql: str | None) -> DataFrame:

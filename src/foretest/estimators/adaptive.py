@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from foretest.estimators.base import Estimator, Sums, ratio
-from foretest.settings import check_number
-from foretest.weights import Adaptive, Weighting
-
-if TYPE_CHECKING:
-    from foretest.settings import Analysis
+from foretest.errors import check_number
+from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.weights.weightings import Adaptive, Weighting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +27,7 @@ class AdaptivePointNCIS(Estimator):
         if self.weight_bound is not None:
             check_number("weight_bound", self.weight_bound, at_least=1.0)
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         return Adaptive(self.weight_bound or analysis.weight_bound)
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from foretest.weights import Weighting
-
-if TYPE_CHECKING:
-    from foretest.settings import Analysis
+from foretest.weights.weightings import Weighting
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,19 @@ class Sums:
     hv: npt.NDArray[Any]  # Σ h·r̂
     v: npt.NDArray[Any]  # Σ E_t r̂
     unit: float = 1.0
+
+
+class CapSettings(Protocol):
+    """The analysis settings that a weighting may depend on; `Analysis` has them."""
+
+    @property
+    def cap_number(self) -> float: ...
+
+    @property
+    def capping(self) -> str: ...
+
+    @property
+    def weight_bound(self) -> float: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +65,7 @@ class Estimator:
         """Its name in results: the key, unless another was given."""
         return self.name or self.key
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         """The weight h of a row; parameters that were not given come from the analysis settings."""
         raise NotImplementedError(f"{type(self).__name__} has no weighting")
 

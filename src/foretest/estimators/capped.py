@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from foretest.errors import choose
-from foretest.estimators.base import Estimator, Sums, ratio
-from foretest.settings import CAPPINGS, check_number
-from foretest.weights import Capped, Weighting
-
-if TYPE_CHECKING:
-    from foretest.settings import Analysis
+from foretest.errors import check_number, choose
+from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.weights.weightings import CAPPINGS, Capped, Weighting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +26,7 @@ class CIS(Estimator):
         if self.capping is not None:
             choose("capping", self.capping, CAPPINGS)
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         return Capped(self.cap or analysis.cap_number, self.capping or analysis.capping)
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
-from foretest.estimators.base import Estimator, Sums, ratio
-from foretest.weights import Uncapped, Weighting
-
-if TYPE_CHECKING:
-    from foretest.settings import Analysis
+from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.weights.weightings import Uncapped, Weighting
 
 
 class RewardModel(Protocol):
@@ -41,7 +38,7 @@ class DR(Estimator):
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:
             raise BadInput(f"draws = {self.draws!r}: expected a whole number of at least 1.")
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         return Uncapped()
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:

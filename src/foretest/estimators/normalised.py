@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from foretest.estimators.base import Estimator, Sums, ratio
-from foretest.weights import Uncapped, Weighting
-
-if TYPE_CHECKING:
-    from foretest.settings import Analysis
+from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.weights.weightings import Uncapped, Weighting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +18,7 @@ class NIS(Estimator):
     key: ClassVar[str] = "nis"
     normalised: ClassVar[bool] = True
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         return Uncapped()
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:

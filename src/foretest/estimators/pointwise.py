@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from foretest.estimators.base import CapSettings
 from foretest.estimators.capped import CIS
-from foretest.weights import Pointwise, Weighting
-
-if TYPE_CHECKING:
-    from foretest.settings import Analysis
+from foretest.weights.weightings import Pointwise, Weighting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,5 +19,5 @@ class PointNCIS(CIS):
 
     key: ClassVar[str] = "point-ncis"
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         return Pointwise(self.cap or analysis.cap_number, self.capping or analysis.capping)

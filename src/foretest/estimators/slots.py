@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from foretest.estimators.base import Estimator, Sums, ratio
-from foretest.settings import check_number
-from foretest.slot_weights import Prefixes, SlotAdaptive, SlotUncapped
-from foretest.weights import Weighting
-
-if TYPE_CHECKING:
-    from foretest.settings import Analysis
+from foretest.errors import check_number
+from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.weights.slot_weights import Prefixes, SlotAdaptive, SlotUncapped
+from foretest.weights.weightings import Weighting
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,7 +23,7 @@ class IIPS(Estimator):
 
     key: ClassVar[str] = "iips"
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         return SlotUncapped()
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
@@ -42,7 +39,7 @@ class RIPS(IIPS):
 
     key: ClassVar[str] = "rips"
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         return Prefixes()
 
 
@@ -61,5 +58,5 @@ class AdaptiveSlotNCIS(IIPS):
         if self.weight_bound is not None:
             check_number("weight_bound", self.weight_bound, at_least=1.0)
 
-    def weighting(self, analysis: Analysis) -> Weighting:
+    def weighting(self, analysis: CapSettings) -> Weighting:
         return SlotAdaptive(self.weight_bound or analysis.weight_bound)

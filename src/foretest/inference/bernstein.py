@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.aggregates import Aggregates
+from foretest.aggregation.aggregates import Aggregates
 from foretest.estimators import Estimator
 from foretest.inference.buckets import Interval, bucket_sums
 from foretest.inference.row_terms import uplift_range, uplift_terms, worst_bias

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from foretest.aggregates import Aggregates
-from foretest.displays import Floats
+from foretest.aggregation.aggregates import Aggregates
+from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.inference.buckets import Interval
 from foretest.inference.row_terms import uplift_range, uplift_terms, worst_bias

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.displays import Floats
+from foretest.displays.batch import Floats
 from foretest.inference.buckets import Interval
 
 

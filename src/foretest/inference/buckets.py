@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from foretest.aggregates import Aggregates
-from foretest.displays import Floats
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.strata import bin_label, merged_bins
+from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
 from foretest.inference.by_logger import by_unit
-from foretest.settings import VALUE_MODEL
-from foretest.strata import bin_label, merged_bins
+from foretest.settings.analysis import VALUE_MODEL
 
 # the step of the complex derivative: far below any rounding, far above underflow
 _STEP = 1e-30

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.displays import Floats
+from foretest.displays.batch import Floats
 
 
 def fixed_in_part(rows: float, whole: float) -> float:

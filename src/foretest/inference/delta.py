@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from foretest.displays import Floats
+from foretest.displays.batch import Floats
 from foretest.inference.buckets import Interval
 
 FEW_UNITS = 30

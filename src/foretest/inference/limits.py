@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from foretest.aggregates import Aggregates
-from foretest.displays import Floats
+from foretest.aggregation.aggregates import Aggregates
+from foretest.displays.batch import Floats
 from foretest.estimators import Sums
+from foretest.files import known
 from foretest.inference.bootstrap import percentile_interval
 from foretest.inference.buckets import BucketSums, Interval
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import mean_reward
-from foretest.result import Control, known
+from foretest.results.result import Control
 
 
 def control_of(aggregates: Aggregates, metric: int, counts: Floats | None, fixed: float = 1.0) -> Control:

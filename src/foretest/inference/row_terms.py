@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.aggregates import Aggregates
-from foretest.displays import Floats
+from foretest.aggregation.aggregates import Aggregates
+from foretest.displays.batch import Floats
 from foretest.errors import BadInput
-from foretest.estimators import CIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
-from foretest.slot_weights import SlotAdaptive
-from foretest.weights import Adaptive, Capped, Weighting, of_metric
-
-
-def is_bounded(estimator: Estimator) -> bool:
-    """Linear estimators whose weights have a known bound."""
-    return type(estimator) in (CIS, AdaptivePointNCIS, AdaptiveSlotNCIS)
+from foretest.weights.slot_weights import SlotAdaptive
+from foretest.weights.weightings import Adaptive, Capped, Weighting, of_metric
 
 
 def weight_bound(weighting: Weighting) -> float:

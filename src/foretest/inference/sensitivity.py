@@ -22,15 +22,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from foretest.aggregates import Aggregates
-from foretest.displays import Floats
+from foretest.aggregation.aggregates import Aggregates
+from foretest.displays.batch import Floats
+from foretest.files import known
 from foretest.inference.betting import betting_limits
 from foretest.inference.buckets import Interval
 from foretest.inference.by_logger import by_unit
 from foretest.inference.delta import FEW_UNITS, quantile, std_error
 from foretest.inference.row_terms import unsupported_terms, uplift_range, uplift_terms, weight_bound
-from foretest.result import known
-from foretest.weights import Weighting
+from foretest.weights.weightings import Weighting
 
 _LARGEST_GAMMA = 1e9
 

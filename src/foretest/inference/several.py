@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtr, stdtr
 
-from foretest.displays import Floats
+from foretest.displays.batch import Floats
 from foretest.inference.delta import FEW_UNITS
 
 _DRAWS = 100_000  # of the largest of several normal numbers: its 90 % quantile is good to 0.3 %

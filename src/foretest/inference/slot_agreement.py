@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from foretest.aggregates import Aggregates
+from foretest.aggregation.aggregates import Aggregates
 from foretest.estimators import AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
+from foretest.files import known
 from foretest.inference.buckets import Interval
 from foretest.inference.delta import quantile
 from foretest.inference.sensitivity import Terms
-from foretest.result import Estimate, known
+from foretest.results.result import Estimate
 
 GAMMA = (1.15, 1.3)
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.aggregates import Aggregates
-from foretest.result import known
-from foretest.weight_bins import BINS
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.weight_bins import BINS
+from foretest.files import known
 
 LEVEL = 0.95
 

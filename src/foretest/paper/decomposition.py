@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from foretest.bias_decomposition import bias_contributions
-from foretest.displays import Floats
+from foretest.diagnostics.bias_decomposition import bias_contributions
+from foretest.displays.batch import Floats
 from foretest.kernels.plackett_luce import log_prob
 from foretest.simulate import (
     Change,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foretest.displays import Floats
+from foretest.displays.batch import Floats
 from foretest.estimators import CIS, NCIS, PieceNCIS, PointNCIS
 
 TABLE_2_KEYS = ("cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive")

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foretest.offline import OfflineTest
+from foretest.offline.test import OfflineTest
 from foretest.paper.estimators import TABLE_2_KEYS, UNCAPPED
 from foretest.simulate import World, write_log
 

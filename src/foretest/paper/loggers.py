@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from foretest.offline import OfflineTest
+from foretest.offline.test import OfflineTest
 from foretest.paper.estimators import NAMES, mean, rms
 from foretest.paper.rows import read_displays
 from foretest.policies import Mixture, PlackettLuce, Policy
-from foretest.settings import LogColumns
+from foretest.settings.log_columns import LogColumns
 from foretest.simulate import (
     Displays,
     SimulatedTest,

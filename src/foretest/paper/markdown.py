@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from foretest import terminal
+from foretest import formatting
 
 NOTHING = "–"
 
@@ -43,7 +43,7 @@ def percent(value: float | None, *, sign: bool = True) -> str:
     >>> percent(-0.0512), percent(0.2, sign=False), percent(None)
     ('−5.1 %', '20.0 %', '–')
     """
-    return NOTHING if value is None else terminal.percent(value, sign=sign).replace("-", "−")
+    return NOTHING if value is None else formatting.percent(value, sign=sign).replace("-", "−")
 
 
 def count(value: float | None) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from foretest.displays import Floats
+from foretest.displays.batch import Floats
 from foretest.paper.estimators import NAMES, TABLE_2_KEYS, column, mean, rms
 
 

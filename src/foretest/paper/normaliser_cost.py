@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from foretest.lineup import lineup
-from foretest.offline import OfflineTest
+from foretest.aggregation.choose_estimators import lineup
+from foretest.offline.test import OfflineTest
 from foretest.paper.estimators import NAMES
 from foretest.paper.rows import read_displays
-from foretest.weights import log_weights
+from foretest.weights.weightings import log_weights
 
 MOST_ROWS = 1 << 17
 EVERY = 8  # one row in eight stands for all of them

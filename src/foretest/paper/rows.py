@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
 from foretest.engines.local import read_rows
-from foretest.log import Reader
-from foretest.offline import OfflineTest
+from foretest.log.reader import Reader
+from foretest.offline.test import OfflineTest
 from foretest.sources import open_source
 
 

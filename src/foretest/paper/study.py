@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from foretest._version import __version__
-from foretest.history import run_history
+from foretest.files import finite, json_text, write_whole
+from foretest.history.run import run_history
 from foretest.paper.cap_bands import cap_bands
 from foretest.paper.capping import cappings
 from foretest.paper.decomposition import decompose, over_tests
@@ -28,7 +29,6 @@ from foretest.paper.normaliser_cost import normaliser_cost
 from foretest.paper.table_one import table_one
 from foretest.paper.table_two import table_two
 from foretest.paper.uncapped import uncapped
-from foretest.result import finite, json_text, write_whole
 from foretest.simulate import World, draw_test, write_history
 from foretest.simulate.displays import CHUNK
 

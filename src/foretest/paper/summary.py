@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.formatting import plural
 from foretest.paper.estimators import NAMES
 from foretest.paper.markdown import cap, count, decimal, paragraph, percent, span, table
 from foretest.paper.summary_claims import capping, computation_time, decomposition, estimators, loggers, uncapped
-from foretest.terminal import plural
 
 Section = dict[str, Any]
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from foretest.bias_decomposition import bias_contributions
-from foretest.offline import OfflineTest
+from foretest.diagnostics.bias_decomposition import bias_contributions
+from foretest.offline.test import OfflineTest
 from foretest.paper.published import TABLE_1
 from foretest.policies import PlackettLuce
-from foretest.settings import LogColumns
+from foretest.settings.log_columns import LogColumns
 
 CAP = 100.0
 

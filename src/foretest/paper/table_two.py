@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from foretest.agreement import DECISIONS
+from foretest.history.agreement import DECISIONS
 from foretest.paper.estimators import NAMES, TABLE_2_KEYS
 from foretest.paper.published import TABLE_2
 

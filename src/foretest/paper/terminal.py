@@ -8,8 +8,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from foretest.formatting import plural
 from foretest.paper.markdown import count, decimal, percent
-from foretest.terminal import plural
 
 if TYPE_CHECKING:
     from foretest.paper.study import PaperStudy

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from foretest.agreement import DECISIONS
+from foretest.history.agreement import DECISIONS
 from foretest.paper.estimators import NAMES, UNCAPPED, column, verdicts
 
 WITHOUT_CAPPED_DR = (

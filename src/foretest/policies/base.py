@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
 
 

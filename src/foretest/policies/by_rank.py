@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.kernels import residual_ranks as kernel
 from foretest.kernels.slot_marginals import centre_ranks
 from foretest.policies.base import ScorePolicy, marginal_places

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.policies.base import Policy, shown_log_prob
 

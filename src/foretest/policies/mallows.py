@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from foretest.displays import Floats
+from foretest.displays.batch import Floats
 from foretest.policies.base import positive
 from foretest.policies.by_rank import ByResidualRank
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.policies.base import Policy, policy_columns, policy_settings, priced
 from foretest.policies.by_row import picked_by, sample_by_row

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.kernels import plackett_luce as kernel
 from foretest.kernels import slot_marginals
 from foretest.policies.base import ScorePolicy, marginal_places, positive

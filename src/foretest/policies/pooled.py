@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
 from foretest.policies.base import Policy, policy_columns, policy_settings, priced, shown_log_prob
 from foretest.policies.by_row import Ints, picked_by, sample_by_row

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from foretest.arrow_lists import Ragged
-from foretest.displays import Displays, Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.kernels import slot_marginals
 from foretest.kernels import thurstone as kernel
 from foretest.policies.base import ScorePolicy, marginal_places, positive

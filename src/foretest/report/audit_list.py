@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.audit.finding import FAIL, NOT_MADE, PASS, WARN, Audit
 from foretest.report.blocks import typeset
 from foretest.report.digits import chance
-from foretest.result import Result
+from foretest.results.audit import FAIL, NOT_MADE, PASS, WARN, Audit
+from foretest.results.result import Result
 
 #: outcome: the class of its colours, a sign and a word that say the same
 SIGNS = {

@@ -70,7 +70,7 @@ def _read(place: Path) -> str | None:
 
 
 def _write(place: Path, script: str) -> None:
-    from foretest.result import write_whole
+    from foretest.files import write_whole
 
     write_whole(place, f"{_mark(script)}\n{script}")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.recommendation import learned_sentence, sentence
+from foretest.formatting import plural
+from foretest.history.recommendation import learned_sentence, sentence
 from foretest.report.blocks import Table, chart_of
 from foretest.report.charts.calibration import calibration_chart, gamma_chart
 from foretest.report.digits import NONE, pct
-from foretest.terminal import plural
 
 DRIVERS = 10  # tests listed as those that pull most
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSUPPORTED
 from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, chance, count, num, pct, tally
 from foretest.report.words import things
-from foretest.result import Result
-from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSUPPORTED
+from foretest.results.result import Result
 
 _FEW_UNITS = 30  # below, intervals take Student's quantiles
 _SOME_POSITIVES = 100.0

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from foretest.agreement import DECISIONS
 from foretest.estimators import HEADLINES
+from foretest.formatting import plural
+from foretest.history.agreement import DECISIONS
 from foretest.report.blocks import Fact, Words, chart_of
 from foretest.report.calibration_part import calibration_parts
 from foretest.report.charts.correlation import correlation_chart
@@ -16,10 +17,9 @@ from foretest.report.method import settings_text
 from foretest.report.origin import origin
 from foretest.report.page import Download, bounded, fill
 from foretest.report.words import SIGNS, VERDICTS
-from foretest.terminal import plural
 
 if TYPE_CHECKING:
-    from foretest.history import Agreement
+    from foretest.history.run import Agreement
 
 TESTS_SHOWN = 500  # rows of the list of tests, and boxes of a chart
 METRICS_SHOWN = 6

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from foretest.comparison import goal
+from foretest.offline.treatments import goal
 from foretest.report.blocks import Table, chart_of
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.digits import chance, level, pct
 from foretest.report.words import things
-from foretest.result import Estimate, Metric, Result, Treatment
+from foretest.results.result import Estimate, Metric, Result, Treatment
 
 TREATMENTS_DRAWN = 40
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from foretest.calibration import CALIBRATED
+from foretest.calibration.fit import CALIBRATED
+from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS
 from foretest.report.blocks import Link
 from foretest.report.words import ESTIMATORS
-from foretest.result import Result
-from foretest.verdict import FEWEST_POSITIVES, FEWEST_UNITS
+from foretest.results.result import Result
 
 _PAPER = Link(
     "Gilotte, Calauzènes, Nedelec, Abraham, Dollé: Offline A/B testing for Recommender Systems (WSDM 2018)",

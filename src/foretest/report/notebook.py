@@ -11,8 +11,8 @@ from foretest.report.rows import estimator_rows, metric_rows
 from foretest.report.words import sentence
 
 if TYPE_CHECKING:
-    from foretest.history import Agreement
-    from foretest.result import Result
+    from foretest.history.run import Agreement
+    from foretest.results.result import Result
 
 COLOURS = {"positive": "#16896c", "negative": "#cc3d4a", "neutral": "#74808e", "insufficient": "#8a66c4"}
 ROWS = 50  # metrics shown

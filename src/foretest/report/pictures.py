@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from foretest.files import write_all
 from foretest.report.theme import LIGHT
-from foretest.result import write_all
 
 VEGA_LITE = "6.4"  # of those that vl-convert has
 _SCALE = 2.0  # pixels of a PNG for each of the chart's: legible in print

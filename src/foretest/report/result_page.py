@@ -19,7 +19,7 @@ from foretest.report.origin import origin
 from foretest.report.page import Download, bounded, fill
 from foretest.report.rows import absolute, arm_rows, estimator_rows, metric_rows, relative, strata_rows
 from foretest.report.words import assumption, guide, headline_reason, others, rests_on, sentence, things, trust
-from foretest.result import Metric, Result
+from foretest.results.result import Metric, Result
 
 METRICS_SHOWN = 200  # rows of the table of metrics
 METRICS_DRAWN = 12  # metrics with charts of their own

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.holds import is_fragile
 from foretest.report.bars import Bar, Span, bars
 from foretest.report.blocks import chart_of
 from foretest.report.charts.strata import strata_chart
 from foretest.report.digits import aligned, chance, count, num, pct
 from foretest.report.many import role_words
 from foretest.report.words import ESTIMATORS
-from foretest.result import Estimate, Metric, Result
+from foretest.results.result import Estimate, Metric, Result
+from foretest.results.robustness_text import is_fragile
 
 
 def relative(e: Estimate) -> Span:

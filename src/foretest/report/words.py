@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.audit.finding import AUDIT_FAILED
-from foretest.holds import factor, holds
+from foretest.inference.verdict import FEWEST_POSITIVES
 from foretest.report.digits import count, level, num, pct
-from foretest.result import Estimate, Metric, Result
-from foretest.verdict import FEWEST_POSITIVES
+from foretest.results.audit import AUDIT_FAILED
+from foretest.results.result import Estimate, Metric, Result
+from foretest.results.robustness_text import factor, holds
 
 VERDICTS = ("positive", "negative", "neutral", "insufficient")
 SIGNS = {"positive": "▲", "negative": "▼", "neutral": "◆", "insufficient": "?"}

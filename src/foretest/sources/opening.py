@@ -38,7 +38,7 @@ def open_source(log: Any) -> Source:
     if isinstance(log, Sql):
         return SqlQuery(log.query)
     if is_spark_frame(log):  # it speaks Arrow too, but its rows would come to this machine
-        from foretest.engines.spark import SparkFrame
+        from foretest.sources.spark_frames import SparkFrame
 
         return SparkFrame(log)
     # a frame can only be one of a library that is loaded

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretest.calibration import Fit, History
-from foretest.calibration_file import Learned
-from foretest.history_calibration import _shown
+from foretest.calibration.file import Learned
+from foretest.calibration.fit import Fit, History
+from foretest.calibration.learn import _shown
 from foretest.report.charts.calibration import calibration_chart, gamma_chart
 from tests.report.support import HOSTILE, Drawing, assert_sound
 

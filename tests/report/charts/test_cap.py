@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from foretest.formatting import percent
 from foretest.report.charts.cap import bound_chart, cap_chart, cap_charts, cap_estimates_chart
-from foretest.terminal import percent
 from tests.report.support import HOSTILE, Drawing, assert_sound
 from tests.support import SmallLog, build_test
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretest.agreement import Pairs, figures
+from foretest.history.agreement import Pairs, figures
 from foretest.report.charts.correlation import correlation_chart
 from tests.report.support import HOSTILE, Drawing, assert_sound
 

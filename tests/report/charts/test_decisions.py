@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from foretest.agreement import DECISIONS
+from foretest.history.agreement import DECISIONS
 from foretest.report.charts.decisions import decisions_chart
 from foretest.report.theme import OUTCOMES
 from tests.report.support import HOSTILE, Drawing, assert_sound, simulated_tests

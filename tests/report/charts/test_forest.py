@@ -11,7 +11,7 @@ import vl_convert
 
 from foretest.report.charts.forest import Row, forest_chart, ticks
 from foretest.report.charts.strata import MOST, strata_chart
-from foretest.result import Estimate
+from foretest.results.result import Estimate
 
 EVIL = "'] || alert(1) || ['"
 UP = Estimate(0.0206, 0.1, 0.0006, 0.0002, 0.001, 0.05, 0.02, 0.08, "positive", [], 99.0)

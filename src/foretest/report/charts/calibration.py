@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.formatting import percent, plural
 from foretest.report.charts.parts import Spec, corner, frame, percent_axis, quantitative, said
 from foretest.report.theme import BLUE, HEIGHT, VERMILION, WIDTH
-from foretest.terminal import percent, plural
 
 _TWO_SIDED = 1.645  # a test's bar: a 90 % interval of what online said beyond offline
 

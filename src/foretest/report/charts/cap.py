@@ -5,6 +5,8 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from typing import Any
 
+from foretest.formatting import number, percent, span
+from foretest.inference.verdict import FEWEST_POSITIVES
 from foretest.report.charts.parts import (
     Spec,
     corner,
@@ -17,8 +19,6 @@ from foretest.report.charts.parts import (
     said,
 )
 from foretest.report.theme import BLUE, GREEN, GREY, HEIGHT, VERMILION, WIDTH, Sign
-from foretest.terminal import number, percent, span
-from foretest.verdict import FEWEST_POSITIVES
 
 CURVES = {
     "noise": ("noise", Sign(BLUE, [1, 0], "circle")),

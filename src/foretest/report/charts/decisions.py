@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from foretest.agreement import DECISIONS
+from foretest.formatting import percent, plural, span
+from foretest.history.agreement import DECISIONS
 from foretest.report.charts.parts import Spec, corner, frame, percent_axis, plain_percent, quantitative, said
 from foretest.report.theme import OUTCOMES
-from foretest.terminal import percent, plural, span
 
 SIDE = 480  # both axes have the same scale: the plot is square
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from foretest.report.charts.parts import Spec, frame, percent_axis, said
 from foretest.report.digits import num, pct
 from foretest.report.theme import VERDICTS, WIDTH
-from foretest.result import Estimate
+from foretest.results.result import Estimate
 
 _STEP = 46  # pixels of a row
 _WIDE = 6.0  # times the usual width: an interval beyond it is cut at the frame

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import log10
 from typing import Any
 
+from foretest.formatting import percent
 from foretest.report.charts.parts import Spec, frame, percent_axis, power, power_of, powers_of_ten, quantitative, said
 from foretest.report.theme import BLUE, HEIGHT, VERMILION, WIDTH
-from foretest.terminal import percent
 
 _TICKS = [0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0]
 

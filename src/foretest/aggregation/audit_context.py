@@ -1,0 +1,124 @@
+"""Context features as columns of numbers: text as indicators of its frequent values, gaps as a feature of their own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from foretest.aggregation.kept_rows import Columns
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.keys import hash_keys
+from foretest.displays.ragged import Ragged, is_text, plain, split_lists
+from foretest.log.reader import features_of, is_text_key
+from foretest.settings.log_columns import LogColumns
+
+MOST_VALUES = 10  # of a text feature, the most frequent
+FEWEST_ROWS = 100  # with a value
+NUMBER, TEXT = "number:", "text:"  # what the kept columns' names begin with
+ITEMS, HASHED_ITEMS = "items", "hashed items"  # ids of candidates: integers, or the hashes of texts
+_BYTES = 24  # of a text that are kept
+_MISSING = b"\xff" * _BYTES  # no UTF-8 text
+_OUTLIERS = 0.01  # beyond these quantiles numbers are drawn in
+
+
+class Feature(NamedTuple):
+    """A function of the context: one number a display."""
+
+    name: str
+    values: Floats
+
+
+def sampled_context(
+    context: pa.RecordBatch, rows: npt.NDArray[np.int64], displays: Displays, log: LogColumns
+) -> tuple[Columns, Displays]:
+    """Of sampled rows of a batch: their features as plain arrays, and their displays with the ids of candidates."""
+    features = [name for name in log.features if name in context.schema.names]
+    some = {name: _takeable(context[name]).take(pa.array(rows)) for name in features}
+    columns = _kept_columns(features_of(pa.RecordBatch.from_pydict(some), tuple(features)))
+    if log.candidates is None or log.candidates not in context.schema.names:
+        return columns, displays
+    name, ids = _item_ids(log.candidates, context[log.candidates], rows)
+    return columns, replace(displays, columns={**displays.columns, ids_column(name): ids})
+
+
+def ids_column(name: str) -> str:
+    """Where a display keeps such ids: a name that no column of a log has."""
+    return f"foretest: {name}"
+
+
+def _takeable(array: pa.Array) -> pa.Array:
+    """Arrow cannot take rows of a view of strings."""
+    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
+
+
+def _item_ids(name: str, array: pa.Array, rows: npt.NDArray[np.int64]) -> tuple[str, Ragged]:
+    values, starts, lengths = split_lists(array)
+    wanted = Ragged.packed(np.empty(0), lengths[rows])  # one after the other, as they will be
+    places = np.repeat(starts[rows] - wanted.starts, wanted.lengths) + np.arange(int(wanted.lengths.sum()))
+    values = _takeable(values).take(pa.array(places))
+    if is_text_key(values.type):
+        return HASHED_ITEMS, Ragged(hash_keys(name, values).view(np.int64), wanted.starts, wanted.lengths)
+    ids = plain(values).to_numpy(zero_copy_only=False)
+    ids = ids.view(np.int64) if ids.dtype == np.uint64 else ids.astype(np.int64)
+    return ITEMS, Ragged(ids, wanted.starts, wanted.lengths)
+
+
+def _kept_columns(features: pa.RecordBatch) -> Columns:
+    """Features (float64 or large_string) as plain arrays: numbers as they are, of text the first 24 bytes."""
+    columns: Columns = {}
+    for name in features.schema.names:
+        array = features[name]
+        if is_text(array.type):
+            columns[TEXT + name] = _packed(array)
+        else:
+            columns[NUMBER + name] = np.asarray(array.to_numpy(zero_copy_only=False), np.float64)
+    return columns
+
+
+def _packed(array: pa.Array) -> npt.NDArray[np.uint64]:
+    """Each text's first bytes as three integers; texts that share them are one value."""
+    coded = array.dictionary_encode()
+    words = [_MISSING if t is None else t.encode()[:_BYTES].ljust(_BYTES, b"\0") for t in coded.dictionary.to_pylist()]
+    table = np.frombuffer(b"".join([*words, _MISSING]), np.uint64).reshape(-1, _BYTES // 8)
+    codes = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    return np.asarray(table[codes])
+
+
+def _unpacked(data: bytes) -> str:
+    return "missing" if data == _MISSING else repr(data.rstrip(b"\0").decode(errors="ignore"))
+
+
+def features_that_vary(columns: Columns) -> list[Feature]:
+    """The features that vary: numbers within their outer percentiles, indicators of gaps and of frequent texts."""
+    found: list[Feature] = []
+    for name, column in columns.items():
+        if name.startswith(NUMBER):
+            found += _numbers(name.removeprefix(NUMBER), column)
+        elif name.startswith(TEXT):
+            found += _texts(name.removeprefix(TEXT), column)
+    return [f for f in found if f.values.std() > 1e-12 * (1.0 + np.abs(f.values).max())]
+
+
+def _numbers(name: str, column: Floats) -> list[Feature]:
+    known = np.isfinite(column)
+    if known.sum() < FEWEST_ROWS:
+        return []
+    low, high = np.quantile(column[known], [_OUTLIERS, 1.0 - _OUTLIERS])
+    # a rare flag has no percentiles to be drawn in to
+    drawn_in = np.clip(column, low, high) if low < high else column
+    found = [Feature(name, np.where(known, drawn_in, drawn_in[known].mean()))]
+    gaps = len(column) - int(known.sum())
+    return [*found, Feature(f"{name} missing", (~known).astype(np.float64))] if gaps >= FEWEST_ROWS else found
+
+
+def _texts(name: str, column: npt.NDArray[np.uint64]) -> list[Feature]:
+    buffer = pa.py_buffer(np.ascontiguousarray(column))
+    coded = pa.Array.from_buffers(pa.binary(_BYTES), len(column), [None, buffer]).dictionary_encode()
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    counts, values = np.bincount(codes), coded.dictionary.to_pylist()
+    often = [v for v in np.argsort(-counts, kind="stable")[:MOST_VALUES].tolist() if counts[v] >= FEWEST_ROWS]
+    return [Feature(f"{name} = {_unpacked(values[v])}", (codes == v).astype(np.float64)) for v in often]

@@ -1,0 +1,143 @@
+"""What the audit keeps of each sampled display: its probability, its place among draws, which items these show.
+
+All of it is found display by display, so that samples of parts of a log join to the sample of the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.aggregation.audit_context import HASHED_ITEMS, ITEMS, ids_column
+from foretest.aggregation.kept_rows import Columns
+from foretest.displays.batch import Displays, Floats, Hashes
+from foretest.displays.ragged import Ragged
+from foretest.kernels.hashing import chain_floats
+from foretest.kernels.random import uniforms
+from foretest.kernels.score_ranks import ranks_by_score
+from foretest.policies import PlackettLuce
+from foretest.policies.base import shown_log_prob
+from foretest.weights.normaliser import FROM_CONTROL, Normaliser
+
+KEPT_RANKINGS = 4  # drawn ones, for counts of items by slot
+MOST_SLOTS = 8  # that are counted
+MOST_RANKS = 64
+RANKS = "ranks"
+OWN = "log_p_own"  # of several loggers, the log-probability that the row's own gives to what was shown
+NO_RANK, NO_ITEM = 255, np.iinfo(np.int64).min
+TIES = 101  # the stream of random numbers that break ties
+_CERTAIN = -1e-9  # a log-probability above is that of the only ranking
+
+
+class Drawn(NamedTuple):
+    """Rankings from the control."""
+
+    log_w: Floats | None  # displays × draws, where the treatment can price them
+    log_p: Floats  # displays × draws
+    positions: npt.NDArray[np.int32]  # displays × KEPT_RANKINGS × MOST_SLOTS; −1 beyond the display's slots
+
+
+def draw_from_control(normaliser: Normaliser, displays: Displays, count: int, *, weigh: bool) -> Drawn:
+    """`count` rankings of each display; `weigh`: with log w."""
+    control = normaliser.control
+    if type(control) is not PlackettLuce or (weigh and type(normaliser.treatment) is not PlackettLuce):
+        return _generic_draws(normaliser, displays, count, weigh)
+    log_p = np.empty((len(displays), count))
+    positions = np.full((len(displays), min(count, KEPT_RANKINGS), MOST_SLOTS), -1, np.int32)
+    pair = normaliser if weigh else replace(normaliser, treatment=control)
+    log_w = pair.control_draws(displays, count, log_p, positions)
+    return Drawn(log_w if weigh else None, log_p, positions)
+
+
+def _generic_draws(normaliser: Normaliser, displays: Displays, count: int, weigh: bool) -> Drawn:
+    """By `sample` and `log_prob` alone; a policy whose probabilities are dear is asked once for each ranking."""
+    rows, kept = len(displays), min(count, KEPT_RANKINGS)
+    log_p, log_w = np.empty((rows, count)), np.empty((rows, count))
+    positions = np.full((rows, kept, MOST_SLOTS), -1, np.int32)
+    step = max(1, (1 << 16) // count)
+    for begin in range(0, rows, step):
+        some = np.arange(begin, min(begin + step, rows))
+        part = displays.take(np.repeat(some, count))
+        rankings = normaliser.control.sample(part, normaliser.uniforms(displays.take(some), FROM_CONTROL, 0, count))
+        priced = normaliser.control.log_prob(part, rankings)
+        log_p[some] = priced.reshape(-1, count)
+        if weigh:
+            log_w[some] = (normaliser.treatment.log_prob(part, rankings) - priced).reshape(-1, count)
+        first = rankings.take((np.arange(len(some))[:, None] * count + np.arange(kept)).ravel())
+        positions[some] = _first_slots(first).reshape(-1, kept, MOST_SLOTS)
+    return Drawn(log_w if weigh else None, log_p, positions)
+
+
+def _first_slots(rankings: Ragged) -> npt.NDArray[np.int32]:
+    """Rankings as rows of MOST_SLOTS positions, −1 where there is none."""
+    cut = Ragged(rankings.values, rankings.starts, np.minimum(rankings.lengths, MOST_SLOTS))
+    out = np.full((len(rankings), MOST_SLOTS), -1, np.int32)
+    padded = cut.padded(-1)
+    out[:, : padded.shape[1]] = padded
+    return out
+
+
+def shown_columns(control: Any, displays: Displays) -> Columns:
+    """Of a display of any policy: log π_p as the weights use it, and whether nothing else could have been shown."""
+    log_p = shown_log_prob(control, displays, is_control=True)
+    single = np.asarray(displays.eligible == 1)
+    columns: Columns = {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single, "single": single}
+    scores = getattr(control, "score_columns", ())
+    if scores and displays.key_columns is not None:
+        columns["scores"] = _hash_of_scores(displays, scores)
+    return columns
+
+
+def drawn_columns(control: Any, displays: Displays, log_p: Floats, drawn: Drawn, seed: int) -> Columns:
+    """Of a display whose control can be drawn from: the expected log π_p, the place of `log_p`, items by slot."""
+    logged = getattr(control, "_logged", None) is not None
+    shown = np.asarray(control.log_prob(displays, displays.ranking), np.float64) if logged else log_p
+    ties = np.asarray(uniforms(seed, TIES, displays.key(), 0, 1, 1))[:, 0, 0]
+    columns: Columns = {"expected_log_p": drawn.log_p.mean(axis=1), "place": shares_below(shown, drawn.log_p, ties)}
+    if logged:
+        columns["log_p_scores"] = shown
+    positions = np.concatenate([_first_slots(displays.ranking)[:, None, :], drawn.positions], axis=1)
+    return columns | _cells(control, displays, positions)
+
+
+def _cells(control: Any, displays: Displays, positions: npt.NDArray[np.int32]) -> Columns:
+    """Which items are shown where: by id where the log has ids, else by their rank in the control's scores."""
+    for name in (ITEMS, HASHED_ITEMS):
+        if ids_column(name) in displays.columns:
+            ids = displays[ids_column(name)]
+            at = ids.starts[:, None, None] + np.maximum(positions, 0)
+            return {name: np.where(positions < 0, NO_ITEM, ids.values[at])}
+    scores = getattr(control, "score_columns", ())
+    if not scores:
+        return {}
+    s = displays[scores[0]]
+    return {RANKS: ranks_by_score(s.values, s.starts, s.lengths, positions, MOST_RANKS)}
+
+
+def _hash_of_scores(displays: Displays, names: tuple[str, ...]) -> Hashes:
+    hashes = np.zeros(len(displays), np.uint64)
+    for name in names:
+        lists = displays[name]
+        chain_floats(hashes, lists.values, lists.starts, lists.lengths)
+    return hashes
+
+
+_TIE = 1e-9  # of log-probabilities found in two ways
+
+
+def shares_below(shown: Floats, drawn: Floats, uniforms: Floats) -> Floats:
+    """The randomised probability integral transform of log π(a) among S draws: uniform where a is one more draw.
+
+    u = (draws below + V·(1 + draws equal))/(S + 1), V uniform.
+
+    >>> shares_below(np.array([0.5]), np.array([[0.1, 0.5, 0.9]]), np.array([0.5])).tolist()
+    [0.5]
+    """
+    close = _TIE * (1.0 + np.abs(shown[:, None]))
+    with np.errstate(invalid="ignore"):  # probability 0, of which `calibration` tells
+        below = (drawn < shown[:, None] - close).sum(axis=1)
+        equal = (np.abs(drawn - shown[:, None]) <= close).sum(axis=1)
+    return np.asarray((below + uniforms * (1.0 + equal)) / (drawn.shape[1] + 1.0))

@@ -1,0 +1,169 @@
+"""Which estimators run: what the settings ask for, or all that the columns and policies allow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from foretest.aggregation.fold_plan import Plan
+from foretest.errors import BadInput, choose, nearest
+from foretest.estimators import ESTIMATORS, HEADLINES, AdaptiveSlotNCIS, Estimator
+from foretest.estimators.bounded import is_bounded
+from foretest.settings.analysis import BOUNDED, VALUE_MODEL
+from foretest.settings.settings import Settings
+from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
+from foretest.weights.weightings import Adaptive, Pointwise
+
+_NO_SLOTS = (
+    "it needs to know which slot earned the reward: name the list column that says it, as in"
+    ' [log] slot_rewards = {click = "slot_click"}.'
+)
+# three of one kind, and most logs do not say it: one note
+_SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not say which slot earned the reward."
+
+
+def lineup(settings: Settings) -> tuple[Plan, list[str]]:
+    """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
+    _check_policies(settings)
+    asked = settings.analysis.estimators
+    notes: list[str] = []
+    if asked is None:
+        chosen = []
+        for key, cls in ESTIMATORS.items():
+            estimator = cls()
+            reason = _obstacle_of_any(estimator, settings)
+            if reason is None:
+                chosen.append(estimator)
+            elif reason == _NO_SLOTS:
+                if _SLOTS_LEFT_OUT not in notes:
+                    notes.append(_SLOTS_LEFT_OUT)
+            else:
+                notes.append(f"{key} was left out: {reason}")
+    else:
+        chosen = [_as_estimator(item) for item in asked]
+        for estimator in chosen:
+            reason = _obstacle_of_any(estimator, settings)
+            if reason is not None:
+                raise BadInput(f"{estimator.label} cannot run: {reason} {_remaining(settings)}")
+    _refuse_same_names(chosen)
+    labels = [e.label for e in chosen]
+    headline = settings.analysis.headline
+    if headline is not None and headline not in labels:
+        raise BadInput(
+            f"headline = '{headline}' is not among the estimators that run.{nearest(headline, labels)}"
+            f" They are: {', '.join(labels)}."
+        )
+    if settings.analysis.decide_on == "band" and chosen:
+        leads = headline_of(headline, chosen)
+        if not any(e.label == leads and e.weighting(settings.analysis).banded for e in chosen):
+            raise BadInput(
+                f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis,'
+                " point-ncis-adaptive and slot-ncis-adaptive have. Name one of them as headline, or decide on the"
+                " interval."
+            )
+    plan = Plan(settings, tuple(chosen))
+    return plan, notes + _metrics_without_slots(plan)
+
+
+def _metrics_without_slots(plan: Plan) -> list[str]:
+    """A note on metrics that estimators by slot cannot answer for; refused where they have no other."""
+    by_slot = [e.label for e in plan.estimators if plan.weighting(e).by_slot]
+    without = [name for name in plan.metrics if name not in (plan.settings.log.slot_rewards or {})]
+    if not by_slot or not without:
+        return []
+    named = ", ".join(without)
+    if len(by_slot) == len(plan.estimators):
+        raise BadInput(
+            f"{', '.join(by_slot)} cannot run for {named}: the log does not say which slot earned it. Name its list"
+            " column in [log] slot_rewards, or list another estimator."
+        )
+    was = "was" if len(by_slot) == 1 else "were"
+    return [
+        f"{', '.join(by_slot)} {was} left out for {named}: the log does not say which slot earned it ([log]"
+        " slot_rewards)."
+    ]
+
+
+def headline_of(asked: str | None, estimators: Sequence[Estimator], *, by_slot: bool = True) -> str:
+    """The estimator whose verdict is the metric's; `by_slot` False where slots influence each other."""
+    labels = [e.label for e in estimators]
+    order = [key for key in HEADLINES if key in labels and (by_slot or key != AdaptiveSlotNCIS.key)]
+    return asked if asked in labels else (order or labels)[0]
+
+
+def obstacle(estimator: Estimator, settings: Settings) -> str | None:
+    """Why an estimator cannot run here; None if it can."""
+    a, weighting = settings.analysis, estimator.weighting(settings.analysis)
+    if weighting.by_slot and not settings.log.slot_rewards:
+        return _NO_SLOTS
+    if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
+        for role in ("treatment", "control"):
+            if not getattr(getattr(settings, role), "can_draw", True):
+                what = (
+                    "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
+                )
+                return (
+                    f"the {role} is a logged policy, and {what} that were not shown:"
+                    f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
+                )
+    if getattr(estimator, "model", None) is not None and not getattr(settings.treatment, "can_draw", True):
+        return "its model's expectation is over draws from the treatment, and a logged policy cannot be drawn from."
+    if isinstance(weighting, Adaptive | SlotAdaptive) and a.capping == "zero":
+        return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
+    zero = isinstance(weighting, Pointwise) and weighting.capping == "zero"
+    if zero and a.normaliser in ("midzuno-sen", "lahiri"):
+        return f'normaliser = "{a.normaliser}" is biased under zero capping: use "auto".'
+    has_value = a.value is not None or a.value_log is not None or bool(settings.log.features)
+    if estimator.stratified and a.strata == VALUE_MODEL and not has_value:
+        return "it needs strata: name a strata column, a value column, or features to fit a value model on."
+    if estimator.uses_value and getattr(estimator, "model", None) is None and not has_value:
+        return "it needs V(x): name a value column, or features to fit a value model on."
+    if a.value_log is not None and not settings.log.features and (estimator.uses_value or estimator.stratified):
+        return "value_log needs features to fit V(x) on."
+    if a.interval in BOUNDED and not is_bounded(estimator):
+        return f'interval = "{a.interval}" holds for cis, point-ncis-adaptive and slot-ncis-adaptive only.'
+    return None
+
+
+def _obstacle_of_any(estimator: Estimator, settings: Settings) -> str | None:
+    """The same for several treatments: an estimator runs for all, so that they compare, or for none."""
+    found = {name: obstacle(estimator, alone) for name, alone in settings.each_treatment().items()}
+    if len(set(found.values())) == 1:
+        return next(iter(found.values()))
+    return next(f"with the treatment '{name}', {reason}" for name, reason in found.items() if reason is not None)
+
+
+def _remaining(settings: Settings) -> str:
+    rest = [key for key, cls in ESTIMATORS.items() if _obstacle_of_any(cls(), settings) is None]
+    return f"With these settings these can: {', '.join(rest)}." if rest else "With these settings none can."
+
+
+def _as_estimator(item: Any) -> Estimator:
+    if isinstance(item, Estimator):
+        return item
+    return ESTIMATORS[choose("estimator", item, ESTIMATORS)]()
+
+
+def _refuse_same_names(estimators: list[Estimator]) -> None:
+    labels = [e.label for e in estimators]
+    for label in labels:
+        if labels.count(label) > 1:
+            raise BadInput(
+                f"two estimators are named '{label}': list it once, or in Python give one of them another name=."
+            )
+
+
+def _check_policies(settings: Settings) -> None:
+    """Score policies rank items: they need to know what was shown."""
+    several = len(settings.treatments) > 1
+    named = {f"treatment '{name}'" if several else "treatment": p for name, p in settings.treatments.items()}
+    for role, policy in {"control": settings.control, **named}.items():
+        if getattr(policy, "can_draw", True) and settings.log.ranking is None:
+            raise BadInput(f"the {role} ranks items, so the log needs a ranking: name its column in [log] ranking.")
+    used = {column for policy in named.values() for column in getattr(policy, "columns", ())}
+    used -= set(getattr(settings.control, "columns", ()))
+    for feature in settings.log.features:
+        if feature in used:
+            raise BadInput(
+                f"the feature '{feature}' is a column of the treatment: strata and V(x) must not depend on it."
+            )

@@ -1,0 +1,143 @@
+"""What a fold adds up: fixed before the first row is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.aggregation.value_model import ValueModel
+from foretest.displays.batch import Floats, Hashes
+from foretest.estimators import Estimator
+from foretest.kernels.random import derived_bucket
+from foretest.log.reader import Rows
+from foretest.policies.pooled import LOGGER
+from foretest.settings.analysis import VALUE_MODEL
+from foretest.settings.settings import Settings
+from foretest.weights.normaliser import Normaliser
+from foretest.weights.slot_weights import SlotWeighting
+from foretest.weights.weightings import Capped, PointWeighting, Uncapped, Weighting
+
+if TYPE_CHECKING:
+    from foretest.aggregation.cap_choice import CapChoice
+
+MOST_REWARDED = 1 << 17
+SAMPLED_DISPLAYS = 20_000
+SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
+
+# salts: what is derived from a unit's hash must not share bits with the samples of smallest hashes
+BUCKET_SALT = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fold adds up: fixed before the first row is read."""
+
+    settings: Settings
+    estimators: tuple[Estimator, ...] = ()
+    value_model: ValueModel | None = None
+    cap_choice: CapChoice | None = None  # how `cap = "auto"` was settled; the settings then have the number
+
+    @cached_property
+    def further(self) -> dict[str, Plan]:
+        """The plans of the treatments after the first, by name: the same sums of the same rows, for another policy."""
+        each = list(self.settings.each_treatment().items())
+        return {name: replace(self, settings=settings) for name, settings in each[1:]}
+
+    @property
+    def segments(self) -> tuple[str, ...]:
+        """Columns whose values have sums of their own; without estimators there is nothing to tell of them."""
+        return self.settings.log.segments if self.estimators else ()
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        return self.settings.log.rewards
+
+    @property
+    def loggers(self) -> int:
+        """How many policies produced the log."""
+        return len(getattr(self.settings.control, "loggers", ())) or 1
+
+    @property
+    def cells(self) -> int:
+        """Sums are by logger and bucket of units, logger by logger: cell = logger·buckets + bucket."""
+        return self.loggers * self.settings.analysis.buckets
+
+    def cells_of(self, rows: Rows) -> npt.NDArray[np.int64]:
+        """The cell of each row."""
+        logger = rows.displays.columns.get(LOGGER) if self.loggers > 1 else None
+        return self.cells_at(rows.unit, logger)
+
+    def cells_at(self, unit: Hashes, logger: Any) -> npt.NDArray[np.int64]:
+        """The cells of some units' rows; `logger` has the number of each row's, where there are several."""
+        buckets = self.settings.analysis.buckets
+        bucket = derived_bucket(unit, BUCKET_SALT, buckets)
+        return bucket if logger is None else np.asarray(logger * buckets + bucket)
+
+    @property
+    def row_is_unit(self) -> bool:
+        return self.settings.log.unit is None
+
+    @cached_property
+    def normaliser(self) -> Normaliser:
+        a = self.settings.analysis
+        return Normaliser(self.settings.treatment, self.settings.control, a.normaliser, a.draws, a.seed)
+
+    @cached_property
+    def health_weighting(self) -> Capped:
+        return Capped(self.settings.analysis.cap_number, self.settings.analysis.capping)
+
+    @cached_property
+    def weightings(self) -> list[Weighting]:
+        """Those of all rows: the estimators' and the two that health needs."""
+        asked = [self.weighting(e) for e in self.estimators]
+        return list(dict.fromkeys([Uncapped(), self.health_weighting, *(w for w in asked if not w.pointwise)]))
+
+    @cached_property
+    def point_weightings(self) -> list[PointWeighting]:
+        """Those of rewarded rows."""
+        asked = [self.weighting(e) for e in self.estimators]
+        return list(dict.fromkeys(w for w in asked if isinstance(w, PointWeighting)))
+
+    @cached_property
+    def slot_bounds(self) -> tuple[float, ...] | None:
+        """The bounds of slots' weights whose caps are asked for; None where no estimator needs P(item in slot)."""
+        asked = [w for w in self.point_weightings if isinstance(w, SlotWeighting) and w.marginal]
+        return tuple(dict.fromkeys(b for w in asked for b in w.bounds)) if asked else None
+
+    def weighs(self, estimator: Estimator, metric: int) -> bool:
+        """Can the estimator answer for this metric? By slot, only where the log says which slot earned it."""
+        by_metric = self.settings.log.slot_rewards or {}
+        return not self.weighting(estimator).by_slot or self.metrics[metric] in by_metric
+
+    @cached_property
+    def stratified(self) -> list[Weighting]:
+        return list(dict.fromkeys(self.weighting(e) for e in self.estimators if e.stratified))
+
+    def weighting(self, estimator: Estimator) -> Weighting:
+        return estimator.weighting(self.settings.analysis)
+
+    @property
+    def can_draw(self) -> bool:
+        """Can rankings be drawn from both policies, and others than the shown be priced?"""
+        return all(getattr(p, "can_draw", True) for p in (self.settings.treatment, self.settings.control))
+
+    def table_of(self, metric: int) -> str:
+        """The strata of a metric: shared, unless each metric has a value model of its own."""
+        a = self.settings.analysis
+        return "" if a.strata != VALUE_MODEL or a.value is not None else self.metrics[metric]
+
+    @property
+    def tables(self) -> list[str]:
+        return list(dict.fromkeys(self.table_of(m) for m in range(len(self.metrics)))) if self.stratified else []
+
+    def values(self, rows: Rows) -> Floats | None:
+        """V(x), a column a metric, where an estimator asks for it."""
+        if rows.value is not None:
+            return np.repeat(rows.value[:, None], len(self.metrics), axis=1)
+        if self.value_model is not None and rows.features is not None:
+            return self.value_model.predict(rows.features, rows.unit)
+        return None

@@ -1,0 +1,64 @@
+"""A pass that only counts and keeps a sample of displays: what must be known of a log before its fold, or beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.fold import Fold, with_baseline
+from foretest.aggregation.kept_rows import KeptRows
+from foretest.displays.batch import Displays, Floats
+from foretest.log.reader import Rows
+from foretest.weights.weightings import log_weights
+
+DISPLAYS = 4096
+DRAWS = 128  # of each, half from each policy
+
+
+@dataclass
+class SampleFold(Fold):
+    """Rows, rewards, units, and displays of the smallest unit hashes with draws from both policies.
+
+    Weights are found for the displays that are kept, so that a pass costs little more than reading the log. It is no
+    matter which rows are bad elsewhere: the fold that follows tells.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.state["sample"] = KeptRows(DISPLAYS, self.state["sample"].order)
+
+    def add(self, rows: Rows) -> None:
+        if not len(rows):
+            return
+        s, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, rows)
+        s["n"] += np.bincount(self.plan.cells_of(rows), minlength=self.plan.cells)
+        # Σ r is all that is asked of rewards: the first bucket has it
+        s["r"][:, 0] += rows.worth.sum(axis=0)
+        s["r2"] += np.square(rows.rewards).sum(axis=0)
+        s["positives"] += np.count_nonzero(rows.rewards, axis=0)
+        keep = s["sample"].below(rows.unit)
+        part = rows.displays.take(keep)
+        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep]}
+        columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(keep) else np.empty(0)
+        columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
+        s["sample"].add(columns, len(rows), part)
+
+    def unpriced(self) -> Aggregates:
+        """Few displays, with draws of their own kind: each part prices its own."""
+        found, log = super().unpriced(), self.plan.settings.log
+        kept = found.sample.columns()
+        if kept and self.plan.can_draw:
+            [displays] = found.sample.displays
+            if log.unit is None and log.id is None:  # equal rows must not share their draws
+                displays = replace(displays, identity=kept["unit"], key_columns=None)
+            found.sample.parts = [{**kept, **self._draws(displays)}]
+        found.sample.displays = []
+        return found
+
+    def _draws(self, displays: Displays) -> dict[str, Floats]:
+        treatment, control = self.plan.normaliser.two_sided_draws(displays, DRAWS)
+        return {"draws_treatment": treatment, "draws_control": control}

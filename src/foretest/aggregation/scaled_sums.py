@@ -1,0 +1,78 @@
+"""Sums of weights of any size: a running power of two keeps 1e-300 and 1e300 apart from overflow and underflow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays.batch import Floats
+from foretest.kernels.exponential import exponentials
+
+_STEP = 64  # exponents move in steps, so that rescaling is exact and rare
+SQUARES = ("h2", "hr2")
+_LN2 = float(np.log(2.0))
+
+
+@dataclass
+class ScaledSums:
+    """Named arrays of sums of h (of h² where the name is among SQUARES) in units of 2^exponent (or its square)."""
+
+    arrays: dict[str, Floats] = field(default_factory=dict)
+    exponent: int | None = None
+
+    def scaled(self, log_h: Floats) -> Floats:
+        """h in units of 2^exponent, after raising the exponent to what the largest needs."""
+        top = float(log_h.max(initial=-np.inf))
+        if top == -np.inf:
+            return np.zeros(len(log_h))
+        self.raise_to(_STEP * int(np.ceil(top / (_STEP * _LN2))))
+        assert self.exponent is not None
+        return np.asarray(exponentials(log_h, self.exponent * _LN2))
+
+    def raise_to(self, exponent: int) -> None:
+        if self.exponent is None:
+            self.exponent = exponent
+        elif exponent > self.exponent:
+            for name, array in self.arrays.items():
+                np.ldexp(array, (self.exponent - exponent) * (2 if name in SQUARES else 1), out=array)
+            self.exponent = exponent
+
+    def add(self, name: str, amounts: Any) -> None:
+        """Add a scalar or an array; a shorter array is taken to end in zeros."""
+        amounts = np.atleast_1d(np.asarray(amounts, dtype=np.float64))
+        self.arrays[name] = add_padded(self.arrays.get(name), amounts)
+
+    def get(self, name: str, size: int = 1) -> Floats:
+        array = self.arrays.get(name)
+        return np.zeros(size) if array is None else array
+
+    @property
+    def log_unit(self) -> float:
+        return 0.0 if self.exponent is None else self.exponent * _LN2
+
+    def __add__(self, other: ScaledSums) -> ScaledSums:
+        return ScaledSums.total([self, other])
+
+    @classmethod
+    def total(cls, parts: Sequence[ScaledSums]) -> ScaledSums:
+        """The sums of all parts, in units of the largest exponent."""
+        both = cls(exponent=max((p.exponent for p in parts if p.exponent is not None), default=None))
+        for part in parts:
+            shift = 0 if part.exponent is None or both.exponent is None else part.exponent - both.exponent
+            for name, array in part.arrays.items():
+                both.add(name, np.ldexp(array, shift * (2 if name in SQUARES else 1)) if shift else array)
+        return both
+
+
+def add_padded(left: npt.NDArray[Any] | None, right: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """left + right, the shorter one filled up with zeros; `left` is changed in place where it is long enough."""
+    if left is None:
+        return right.copy()
+    if len(left) < len(right):
+        left = np.concatenate([left, np.zeros(len(right) - len(left), left.dtype)])
+    left[: len(right)] += right
+    return left

@@ -1,0 +1,164 @@
+"""The calibrated estimate: a plain one, moved by what past tests say of its unsupported part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.fold_plan import Plan
+from foretest.calibration.file import Calibration, Learned
+from foretest.calibration.fit import CALIBRATED, ROUNDING, Fit, apply
+from foretest.diagnostics.health import effective_positives, predicted_effective_positives
+from foretest.displays.batch import Floats
+from foretest.errors import BadInput
+from foretest.estimators import Estimator
+from foretest.files import known
+from foretest.inference.buckets import Interval
+from foretest.inference.by_logger import by_unit
+from foretest.inference.sensitivity import Terms
+from foretest.inference.verdict import decide, reasons_against
+from foretest.results.result import Estimate
+
+
+@dataclass(frozen=True)
+class Unsupported:
+    """The unsupported term of a relative uplift x: T = mean(t)/R_p, and how both vary.
+
+    The row terms of x + g·T are [d + g·t − (x + g·T)·r]/r̄ = (d − x·r)/r̄ + g·(t − T·r)/r̄: the variance, by unit, is
+    quadratic in g.
+    """
+
+    unsupported: float
+    control: float  # r̄
+    variance: float  # of x
+    covariance: float  # of x and T
+    unsupported_variance: float  # of T
+
+    @classmethod
+    def of(cls, aggregates: Aggregates, estimator: Estimator, metric: int) -> Unsupported:
+        """From sums by bucket of units; NaN where the log has no reward."""
+        terms = Terms.of(aggregates, aggregates.plan.weighting(estimator), metric)
+        r, rows = aggregates.r[metric], terms.rows
+        total = float(r.sum())
+        if not total > 0.0:
+            return cls(*(float("nan"),) * 5)
+        x, t, mean = float(terms.d.sum()) / total, float(terms.t.sum()) / total, total / rows
+        first, second = (
+            by_unit(centred / mean, terms.n, terms.loggers) for centred in (terms.d - x * r, terms.t - t * r)
+        )
+        count = min(len(first), terms.units)
+
+        def covariance(a: Floats, b: Floats) -> float:
+            return float(count / (count - 1.0) * (a @ b) / rows**2) if count > 1 else float("nan")
+
+        return cls(t, mean, covariance(first, first), covariance(first, second), covariance(second, second))
+
+    def variance_at(self, gamma: float) -> float:
+        """That of x + (Γ − 1)·T."""
+        g = gamma - 1.0
+        return self.variance + 2.0 * g * self.covariance + g * g * self.unsupported_variance
+
+
+def evidence_of(aggregates: Aggregates, estimator: Estimator, metric: int) -> tuple[bool, list[str]]:
+    """Can the log carry normal limits? And what a reader must know either way."""
+    weighting = aggregates.plan.weighting(estimator)
+    return reasons_against(
+        rows=aggregates.rows, units=aggregates.n_units, positives=int(aggregates.positives[metric]),
+        effective_positives=effective_positives(aggregates, weighting, metric),
+        predicted=predicted_effective_positives(aggregates, weighting, metric),
+        unsupported=aggregates.unsupported.get(weighting, 0), rewarded=aggregates.rewarded.seen, strata=[],
+    )  # fmt: skip
+
+
+def calibrated_estimate(
+    plain: Estimate, term: Unsupported, fit: Fit, level: float, evidence: tuple[bool, list[str]], why: str
+) -> Estimate:
+    """The fields of an estimate for x + (Γ0 − 1)·T; `why` says where Γ0 comes from. Absolute is relative × r̄."""
+    enough, reasons = evidence
+    lower, upper = fit.interval()
+    said = {
+        "gamma": known(fit.gamma), "gamma_ci_lower": known(lower), "gamma_ci_upper": known(upper),
+        "tau2": known(fit.tau2), "tests": fit.tests, "unsupported": known(term.unsupported),
+    }  # fmt: skip
+    bare = Estimate(
+        *(None,) * 8, verdict="insufficient", reasons=[*reasons, why], effective_positives=plain.effective_positives,
+        unsupported_rows=plain.unsupported_rows, predicted_effective_positives=plain.predicted_effective_positives,
+        calibration=said,
+    )  # fmt: skip
+    if not fit.known and abs(term.unsupported) <= ROUNDING:
+        fit = Fit(1.0, 0.0, 0.0, 0)  # there is nothing that Γ0 could move
+    if plain.rel_effect_size is None or not np.isfinite(fit.gamma):
+        return bare
+    found = apply(fit, plain.rel_effect_size, term.unsupported, term.variance_at(fit.gamma), level)
+    limits = Interval(found.lower * term.control, found.upper * term.control)
+    return replace(
+        bare,
+        treatment=known((1.0 + found.value) * term.control),
+        std_error=known(found.error * term.control),
+        effect_size=known(found.value * term.control),
+        effect_size_ci_lower=known(limits.lower),
+        effect_size_ci_upper=known(limits.upper),
+        rel_effect_size=known(found.value),
+        rel_effect_size_ci_lower=known(found.lower),
+        rel_effect_size_ci_upper=known(found.upper),
+        verdict=decide(limits, enough, term.control),
+    )
+
+
+def bound_of(plan: Plan, estimator: Estimator) -> float:
+    """The bound on the weights of an estimator that can be calibrated: its own, or that of the settings."""
+    own = getattr(estimator, "weight_bound", None)
+    return float(own if own is not None else plan.settings.analysis.weight_bound)
+
+
+def refuse_unfit(calibration: Calibration, plan: Plan) -> None:
+    """Before any log is read: is the calibration for these settings, estimators and metrics?"""
+    learned = {label for found in calibration.metrics.values() for label in found}
+    runs = [e for e in plan.estimators if e.label in CALIBRATED and e.label in learned]
+    if not runs:
+        raise BadInput(
+            f"{calibration.name}: it calibrates {' and '.join(sorted(learned)) or 'nothing'}, which does not run here:"
+            " add it to the estimators, or leave the calibration out."
+        )
+    if not set(calibration.metrics) & set(plan.metrics):
+        raise BadInput(
+            f"{calibration.name}: it is for the metric {' and '.join(calibration.metrics)}, and this test has"
+            f" {' and '.join(plan.metrics)}: one fit is for one metric."
+        )
+    calibration.refuse_other_settings(plan.settings, {e.label: bound_of(plan, e) for e in runs})
+
+
+def with_calibrated(
+    estimates: dict[str, Estimate], aggregates: Aggregates, estimators: tuple[Estimator, ...], metric: int,
+    calibration: Calibration,
+) -> tuple[dict[str, Estimate], list[str]]:  # fmt: skip
+    """The estimates of a metric with the calibrated ones beside the plain; and a note on each that is not used."""
+    name, level = aggregates.plan.metrics[metric], aggregates.plan.settings.analysis.confidence_level
+    learned, found, notes = calibration.metrics.get(name, {}), {}, []
+    for label, estimate in estimates.items():
+        found[label] = estimate
+        if label not in CALIBRATED:
+            continue
+        one = learned.get(label)
+        if one is None or not one.used:
+            why = "the history has no fit of it" if one is None else one.reason
+            notes.append(f"{CALIBRATED[label]} is left out for {name}: {why}.")
+            continue
+        estimator = next(e for e in estimators if e.label == label)
+        term = Unsupported.of(aggregates, estimator, metric)
+        evidence = evidence_of(aggregates, estimator, metric)
+        found[CALIBRATED[label]] = calibrated_estimate(estimate, term, one.fit, level, evidence, why_of(one))
+    return found, notes
+
+
+def why_of(learned: Learned) -> str:
+    """Where Γ0 comes from, for those who read the estimate."""
+    fit = learned.fit
+    lower, upper = fit.interval()
+    days = f" from {learned.first} to {learned.last}" if learned.first is not None else ""
+    return (
+        f"calibrated on {fit.tests} A/B tests{days}: unsupported recommendations were worth {fit.gamma:.2f} times"
+        f" supported ones (Γ0; 95 % interval {lower:.2f} to {upper:.2f})"
+    )

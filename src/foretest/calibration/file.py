@@ -1,0 +1,208 @@
+"""calibration.json: what a history learned, with the settings that it holds for."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from foretest._version import __version__
+from foretest.calibration.fit import LEVEL, Fit
+from foretest.errors import BadInput, nearest_file
+from foretest.files import finite, json_text
+from foretest.policies.base import policy_settings
+from foretest.settings.settings import Settings
+
+SCHEMA = 1
+KIND = "calibration"
+#: keys of [analysis] that an uplift and its unsupported term follow from; what they are differs from test to test
+ANALYSIS = ("weight_bound", "normaliser", "draws")
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The fit of one metric and estimator; `reason` says why it is not used, None where it is."""
+
+    fit: Fit
+    weight_bound: float
+    reason: str | None
+    first: str | None = None  # days of the first and the last test, where they are known
+    last: str | None = None
+
+    @property
+    def used(self) -> bool:
+        return self.reason is None
+
+    def to_dict(self) -> dict[str, Any]:
+        lower, upper = self.fit.interval()
+        fit = self.fit
+        said: dict[str, Any] = finite(
+            {
+                "gamma": fit.gamma, "variance": fit.variance, "tau2": fit.tau2, "tests": fit.tests,
+                "gamma_ci_lower": lower, "gamma_ci_upper": upper, "ci_level": LEVEL,
+                "weight_bound": self.weight_bound, "dates": {"first": self.first, "last": self.last},
+                "used": self.used, "reason": self.reason,
+            }
+        )  # fmt: skip
+        return said
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What `foretest history` learned: a fit for each metric and estimator.
+
+    `settings` are those that an uplift follows from, by name (`analysis.draws`, `control.policy`); a list where tests
+    differ. `tests` has the name and, where it is known, the day of each test.
+    """
+
+    settings: dict[str, Any]
+    metrics: dict[str, dict[str, Learned]]
+    tests: list[dict[str, str | None]] = field(default_factory=list)
+    name: str = "the calibration"  # in messages: that of its file
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of calibration.json."""
+        document: dict[str, Any] = finite(
+            {
+                "foretest": __version__,
+                "schema": SCHEMA,
+                "kind": KIND,
+                "settings": self.settings,
+                "metrics": {
+                    metric: {label: learned.to_dict() for label, learned in found.items()}
+                    for metric, found in self.metrics.items()
+                },
+                "tests": self.tests,
+            }
+        )
+        return document
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """JSON text; with a path it is also written there, whole or not at all."""
+        return json_text(self.to_dict(), path)
+
+    @classmethod
+    def read(cls, path: str | Path) -> Calibration:
+        """From a file; what is no whole calibration of this version is refused."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise BadInput(f"{path}: there is no such calibration file.{nearest_file(path)}") from None
+        except UnicodeDecodeError:
+            raise BadInput(f"{path}: not a calibration, which is JSON text: {_REMEDY}") from None
+        except OSError as error:
+            raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}; expected a calibration file.") from None
+        try:
+            return cls.from_dict(json.loads(text), str(path))
+        except json.JSONDecodeError as error:
+            raise BadInput(f"{path}: not whole JSON (line {error.lineno}), cut short or damaged: {_REMEDY}") from None
+
+    @classmethod
+    def from_dict(cls, document: Any, name: str = "the calibration") -> Calibration:
+        """From the content of calibration.json."""
+        if not isinstance(document, Mapping) or document.get("kind") != KIND:
+            raise BadInput(f"{name}: not a calibration: {_REMEDY}")
+        if document.get("schema") != SCHEMA:
+            raise BadInput(
+                f"{name}: written in version {document.get('schema')} of the format, and this Foretest"
+                f" ({__version__}) reads version {SCHEMA}: {_REMEDY}"
+            )
+        try:
+            metrics = {
+                metric: {label: _learned(entry) for label, entry in found.items()}
+                for metric, found in document["metrics"].items()
+            }
+            return cls(dict(document["settings"]), metrics, [dict(test) for test in document["tests"]], name)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
+            raise BadInput(f"{name}: damaged ({what}): {_REMEDY}") from None
+
+    def refuse_other_settings(self, settings: Settings, bounds: Mapping[str, float]) -> None:
+        """Say which settings of a test are not those of the calibration; `bounds` are those of its estimators."""
+        mine, apart = settings_of(settings), []
+        for key in sorted(set(self.settings) | set(mine)):
+            was = self.settings.get(key)
+            if key != "analysis.weight_bound" and mine.get(key) not in (was if isinstance(was, list) else [was]):
+                apart.append((key, was, mine.get(key)))
+        for label, bound in bounds.items():
+            for was in {found[label].weight_bound for found in self.metrics.values() if label in found} - {bound}:
+                apart.append(("analysis.weight_bound", was, bound))
+        if apart:
+            lines = [f"{key} was {_said(was)} and is {_said(now)} here" for key, was, now in apart]
+            said = "; ".join(dict.fromkeys(lines))
+            raise BadInput(
+                f"{self.name}: made with other settings: {said}. Run foretest history with these settings, or leave"
+                " the calibration out."
+            )
+
+
+_REMEDY = "write it anew with foretest history MANIFEST -o OUT, which makes OUT/calibration.json."
+
+
+def settings_of(settings: Settings) -> dict[str, Any]:
+    """The settings that a calibration holds for, by name: how weights are bounded and priced, and what the policies
+    are. Columns, intervals and resamples are left aside: they change no worth of an unsupported part."""
+    found = {f"analysis.{key}": getattr(settings.analysis, key) for key in ANALYSIS}
+    for role in ("control", "treatment"):
+        found |= _numbers(role, policy_settings(getattr(settings, role)))
+    plain: dict[str, Any] = finite(found)
+    return plain
+
+
+def common_settings(each: Sequence[Settings]) -> tuple[dict[str, Any], str | None]:
+    """The settings of several tests, a list where they differ; and why they cannot share a calibration, if so."""
+    known = [settings_of(settings) for settings in each]
+    together: dict[str, Any] = {}
+    doubt = None
+    for key in dict.fromkeys(key for found in known for key in found):
+        values = list(dict.fromkeys(found.get(key) for found in known))
+        together[key] = values[0] if len(values) == 1 else values
+        if len(values) > 1 and key.startswith("analysis."):
+            doubt = f"the tests differ in {key}: {', '.join(map(_said, values))}"
+    return together, doubt
+
+
+def _numbers(where: str, table: Any) -> dict[str, Any]:
+    """What a policy is, and its numbers; the names of its columns are the log's business."""
+    if isinstance(table, Mapping):
+        pairs: Iterable[tuple[str, Any]] = ((f"{where}.{key}", value) for key, value in table.items())
+    elif isinstance(table, list | tuple):
+        pairs = ((f"{where}[{k}]", value) for k, value in enumerate(table))
+    else:
+        kept = where.endswith(".policy") or (isinstance(table, int | float) and not isinstance(table, bool))
+        return {where: table} if kept else {}
+    return {name: value for key, item in pairs for name, value in _numbers(key, item).items()}
+
+
+def _learned(entry: Mapping[str, Any]) -> Learned:
+    tests, used, reason = entry["tests"], entry["used"], entry["reason"]
+    if isinstance(tests, bool) or not isinstance(tests, int) or tests < 0:
+        raise ValueError("tests is no count")
+    if not isinstance(used, bool) or not (isinstance(reason, str) or reason is None) or used != (reason is None):
+        raise ValueError("used and reason do not fit")
+    numbers = {name: _number(name, entry[name], missing=not used) for name in ("gamma", "variance", "tau2")}
+    if min(numbers["variance"], numbers["tau2"]) < 0.0:
+        raise ValueError("a variance is below 0")
+    dates = entry["dates"]
+    return Learned(
+        Fit(**numbers, tests=tests), _number("weight_bound", entry["weight_bound"]), reason, dates["first"],
+        dates["last"],
+    )  # fmt: skip
+
+
+def _number(name: str, value: Any, *, missing: bool = False) -> float:
+    if value is None and missing:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise ValueError(f"{name} is no number")
+    return float(value)
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, list):
+        return " or ".join(map(_said, value))
+    return "nothing" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,1 @@
+"""Can this log carry the question? Health, the distribution of weights, the path over caps, the audit."""

@@ -1,0 +1,68 @@
+"""Is what was shown as likely as the control says? The log-likelihood against its expectation, and among draws."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import kolmogorov
+
+from foretest.diagnostics.audit.by_unit import two_sided, z_by_unit
+from foretest.displays.batch import Floats
+from foretest.results.audit import FAIL, Finding, tested
+
+CALIBRATION, PIT = "log-likelihood", "rank among draws"
+
+
+def kolmogorov_smirnov(u: Floats) -> tuple[float, float]:
+    """The largest distance of the distribution of u from the uniform one, and its p-value (Stephens 1970).
+
+    >>> kolmogorov_smirnov((np.arange(50) + 0.5) / 50)[1] > 0.99
+    True
+    """
+    n = len(u)
+    ordered = np.sort(u)
+    distance = float(max((np.arange(1, n + 1) / n - ordered).max(), (ordered - np.arange(n) / n).max()))
+    return distance, float(kolmogorov((np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)) * distance))
+
+
+def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) -> Finding:
+    """mean(log π_p(a)) − mean(E_p log π_p) = 0, z by unit. A wrong temperature moves it first of all."""
+    impossible = ~np.isfinite(log_p) | ~np.isfinite(expected)
+    if impossible.any():
+        many = f"{int(impossible.sum()):,} of {len(log_p):,} sampled displays"
+        return Finding(
+            CALIBRATION, FAIL, None, float(impossible.mean()),
+            f"on {many} the scores give probability 0 to what was shown, or to a ranking drawn from them",
+            "Check that scores and ranking are of the same display; and, of a policy of your own, that sample and"
+            " log_prob agree.",
+        )  # fmt: skip
+    z = float(z_by_unit((log_p - expected)[:, None], starts)[0])
+    shown, wanted = float(log_p.mean()), float(expected.mean())
+    less = shown < wanted
+    said = f"mean log-probability {shown:.4f}, expected {wanted:.4f} (z = {z:+.1f})"
+    return tested(
+        CALIBRATION, two_sided(z), z,
+        f"what was shown is as likely as the control says: {said}",
+        f"what was shown is {'less' if less else 'more'} likely than the control says: {said}",
+        f"The temperature in [control] (or sigma, dispersion, epsilon) is perhaps too {'low' if less else 'high'}; or"
+        " the scores are not those of the model that served, after every change made to them; or, in a policy of your"
+        " own, sample and log_prob do not agree.",
+    )  # fmt: skip
+
+
+def ranks(u: Floats) -> Finding:
+    """Kolmogorov-Smirnov on one u a unit."""
+    distance, p = kolmogorov_smirnov(u)
+    lean = (u.mean() - 0.5) * np.sqrt(12.0 * len(u))
+    spread = u.std() < np.sqrt(1.0 / 12.0)
+    where = ("among the likely ones" if lean > 0.0 else "among the unlikely ones") if abs(lean) > 3.0 else (
+        "in the middle" if spread else "at both ends"
+    )  # fmt: skip
+    said = f"{len(u):,} displays, distance from uniform {distance:.4f}"
+    return tested(
+        PIT, p, distance,
+        f"among rankings drawn from the control, those shown have no place of their own ({said})",
+        f"among rankings drawn from the control, those shown stand too often {where} ({said})",
+        "The shown rankings were not drawn from [control] as it is described. Compare scores, temperature, slots and"
+        " eligible items with what served, and look for rules that changed a ranking after it was drawn.",
+    )  # fmt: skip

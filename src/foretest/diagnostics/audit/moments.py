@@ -1,0 +1,139 @@
+"""Do the weights have the means they must have? The capped moment, and the balance of context features.
+
+Both take one display a unit, and compare the shown ranking's capped weight w̄_0 with those of rankings drawn from the
+control, w̄_1..w̄_S, whose mean is q(x) = E_p[w̄ | x] on average. Where the control is right, the shown one is one more
+draw: given the S + 1 weights, each may have been the shown one. That gives Σ f·(w̄_0 − mean of all) its mean 0, its
+variance and its third and fourth moments exactly, heavy weights that were drawn and not shown included. A variance from
+the shown weights alone does not see those, and takes their absence for a fault.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import gammainc, gammaincc, ndtr, stdtr
+
+from foretest.aggregation.audit_context import Feature
+from foretest.displays.batch import Floats
+from foretest.kernels.exchange import exchange_moments
+from foretest.results.audit import Finding, not_made, tested
+from foretest.weights.weightings import capped
+
+MOMENT, BALANCE = "capped moment", "balance"
+FEWEST_AT_CAP = 100.0  # n·q̄/c: below, the mean of weights up to c is not yet normal
+_LEAST_MASS = 0.1  # of q̂ in a denominator: any function of the context is a good factor
+
+
+class Standing(NamedTuple):
+    """Where sums stand among all that they might have been: an entry a factor."""
+
+    z: Floats
+    skewness: Floats
+    kurtosis: Floats  # beyond that of a normal distribution
+
+    def p_values(self) -> Floats:
+        return np.array([two_sided(*entry) for entry in zip(*(column.tolist() for column in self), strict=True)])
+
+
+def exchangeable(shown: Floats, drawn: Floats, factors: Floats) -> Standing:
+    """Σ f·(shown − mean of shown and drawn), a column a factor, over which of them was shown.
+
+    >>> found = exchangeable(np.array([1.0, 0.0]), np.array([[0.0], [1.0]]), np.ones((2, 1)))
+    >>> [column.round(9).tolist() for column in found]
+    [[0.0], [0.0], [-1.0]]
+    """
+    apart, second, third, fourth = exchange_moments(shown, drawn)
+    squares = np.square(factors)
+    variance, cubes = squares.T @ second, (squares * factors).T @ third
+    fourths = np.square(squares).T @ (fourth - 3.0 * np.square(second))
+    some = variance > 0.0
+    size = np.sqrt(np.where(some, variance, 1.0))
+    sums = (factors.T @ apart, cubes, fourths)
+    return Standing(*(np.where(some, s, 0.0) / size**power for s, power in zip(sums, (1, 3, 4), strict=True)))
+
+
+def two_sided(z: float, skewness: float, kurtosis: float) -> float:
+    """How unlikely z is, from both sides: the more likely of what two distributions with its moments say.
+
+    A sum in which few displays have most of the variance is skewed, or has heavy tails where factors of both signs hide
+    that. A gamma distribution has its skewness: twice the smaller tail; Student's t with 4 + 6/κ degrees has its
+    kurtosis.
+
+    >>> round(two_sided(1.96, 0.0, 0.0), 4), round(two_sided(3.0, 1.0, 1.5), 4), round(two_sided(3.0, 0.0, 3.0), 4)
+    (0.05, 0.0207, 0.0104)
+    """
+    return max(_gamma_tails(z, skewness), _t_tails(z, kurtosis))
+
+
+def _gamma_tails(z: float, skewness: float) -> float:
+    if abs(skewness) < 1e-4:
+        return float(2.0 * ndtr(-abs(z)))
+    shape = 4.0 / skewness**2
+    at = max(0.0, shape + np.copysign(1.0, skewness) * z * np.sqrt(shape))
+    return float(min(1.0, 2.0 * gammainc(shape, at), 2.0 * gammaincc(shape, at)))
+
+
+def _t_tails(z: float, kurtosis: float) -> float:
+    if kurtosis < 1e-4:
+        return float(2.0 * ndtr(-abs(z)))
+    degrees = 4.0 + 6.0 / kurtosis
+    return float(2.0 * stdtr(degrees, -abs(z) * np.sqrt(degrees / (degrees - 2.0))))
+
+
+def _enough(name: str, units: int, q: float, cap: float) -> Finding | None:
+    if units * q / cap > FEWEST_AT_CAP:
+        return None
+    many = f"{FEWEST_AT_CAP * cap / q:,.0f}" if q > 1e-3 else "far more"
+    return not_made(name, f"weights up to {cap:g} need more than {many} units in the sample, and it has {units:,}")
+
+
+def capped_moment(log_w: Floats, drawn_log_w: Floats, cap: float, capping: str) -> Finding:
+    """mean(w̄ − q(x)) = 0: what mean(w) = 1 would say of weights that have no tail."""
+    with np.errstate(over="ignore"):
+        w, drawn = np.exp(capped(log_w, cap, capping)), np.exp(capped(drawn_log_w, cap, capping))
+    few = _enough(MOMENT, len(w), float(drawn.mean()), cap)
+    if few is not None:
+        return few
+    found = exchangeable(w, drawn, np.ones((len(w), 1)))
+    z = float(found.z[0])
+    said = f"mean {w.mean():.4f}, expected {drawn.mean():.4f} at cap {cap:g} (z = {z:+.1f})"
+    return tested(
+        MOMENT, float(found.p_values()[0]), z,
+        f"capped weights have the mean they must have: {said}",
+        f"capped weights are on average too {'small' if z < 0 else 'large'}: {said}",
+        "Rankings that the treatment likes were shown "
+        f"{'less' if z < 0 else 'more'} often than [control] says. Check its parameters, and that its scores and the"
+        " treatment's belong to the same display and the same list of items.",
+    )  # fmt: skip
+
+
+def balance(
+    features: list[Feature], log_w: Floats, drawn_log_w: Floats, treatment_log_w: Floats, cap: float
+) -> Finding:
+    """(mean(w̃ f) − mean f)/sd f = 0 for every context feature f, Bonferroni over features.
+
+    w̃ − 1 = (w̄ − q)/q. The q in the denominator is the mean of w̄/w over draws from the treatment, which are no part
+    of what is compared, so that its error moves nothing away from 0.
+    """
+    w, drawn = np.exp(capped(log_w, cap, "max")), np.exp(capped(drawn_log_w, cap, "max"))
+    few = _enough(BALANCE, len(w), float(drawn.mean()), cap)
+    if few is not None:
+        return few
+    if not features:
+        return not_made(BALANCE, "no feature varies")
+    q = np.exp(np.minimum(0.0, np.log(cap) - treatment_log_w)).mean(axis=1)
+    scaled = np.column_stack([(f.values - f.values.mean()) / f.values.std() for f in features])
+    factors = scaled / np.maximum(q, _LEAST_MASS)[:, None]
+    found = exchangeable(w, drawn, factors)
+    z, p, count = found.z, found.p_values(), len(features)
+    worst = int(p.argmin())
+    shift = float((factors[:, worst] * (w - drawn.mean(axis=1))).mean())
+    said = f"{features[worst].name} by {shift:+.3f} standard deviations (z = {z[worst]:+.1f}, {count} looked at)"
+    return tested(
+        BALANCE, min(1.0, count * float(p[worst])), float(z[worst]),
+        f"weights leave the contexts as they are; most moved is {said}",
+        f"weights move the contexts, which no ranking can change: {said}",
+        "The probabilities are wrong for some of the contexts: look at that feature's values one by one. Perhaps a part"
+        " of the traffic was served by another policy; leave it out, or describe it.",
+    )  # fmt: skip

@@ -1,0 +1,96 @@
+"""Can this log carry the question? What the weights and the support say, before any result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.weights.weightings import Uncapped
+
+_CERTAIN = float(np.log1p(-1e-6))
+_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+def effective_count(total: float, squares: float) -> float | None:
+    """(Σx)²/Σx²: how many equal rows would be worth as much; None where all are 0."""
+    return total * total / squares if squares > 0.0 else None
+
+
+def health(aggregates: Aggregates) -> dict[str, Any]:
+    """The fields of result.json's `health`; what cannot be told is None."""
+    plan, rows = aggregates.plan, aggregates.rows
+    capped = aggregates.h[plan.health_weighting]
+    raw = aggregates.h[Uncapped()]
+    total_w = float(raw.get("h").sum())
+    report: dict[str, Any] = {
+        "effective_sample_size": effective_count(float(capped.get("h").sum()), float(capped.get("h2")[0])),
+        "max_weight": float(np.exp(aggregates.max_log_w)) if rows and aggregates.max_log_w < 709.0 else None,
+        "max_log10_weight": aggregates.max_log_w / np.log(10.0) if np.isfinite(aggregates.max_log_w) else None,
+        "max_weight_share": float(np.exp(aggregates.max_log_w - raw.log_unit)) / total_w if total_w else None,
+        "capped_share": aggregates.capped_rows / rows if rows else None,
+        "treatment_mass_kept": float(capped.get("h").sum()) * float(np.exp(capped.log_unit)) / rows if rows else None,
+        "unsupported_rows": max(aggregates.unsupported.values(), default=0),
+        "approximate_rows": max(aggregates.approximate.values(), default=0),
+        "effective_positives": {name: effective_positives(aggregates, plan.health_weighting, m)
+                                for m, name in enumerate(plan.metrics)},
+        "support": None,
+        "control_deterministic": control_is_deterministic(aggregates),
+    }  # fmt: skip
+    if plan.cap_choice is not None:
+        report["cap"] = plan.cap_choice.to_dict()
+    if aggregates.sampled.get(plan.health_weighting):
+        report["approximate"] = True
+    kept = aggregates.sample.columns()
+    if "q" in kept:
+        report["support"] = _support(kept)
+    return report
+
+
+def control_is_deterministic(aggregates: Aggregates) -> bool | None:
+    """Did the control leave nothing to chance? True where every ranking of the sample of displays had a probability
+    over 1 − 1e-6; None where there is no sample."""
+    log_p = aggregates.sample.columns().get("log_p")
+    return None if log_p is None else bool((log_p > _CERTAIN).all())
+
+
+def effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> float | None:
+    """(Σhr)²/Σ(hr)² of a metric under a weighting."""
+    sums = aggregates.hr[weighting, metric]
+    return effective_count(float(sums.get("hr").sum()), float(sums.get("hr2")[0]))
+
+
+def predicted_effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> float | None:
+    """n_eff* = [(Σr)²/Σr²]/(mean of E_p[h²|x] over rewarded rows, weighted by r²); None for what is not pointwise, and
+    for weights by slot, which have no such mean.
+
+    What (Σhr)²/Σ(hr)² would be on average over the rankings that the control might have shown: it sees the heavy rows
+    that this log happens not to hold. Of more than 2^17 rewarded rows the mean is over those kept, the smallest by
+    hash. Rows without support, of weight 0, are no part of it.
+    """
+    if weighting not in aggregates.plan.point_weightings or weighting.by_slot:
+        return None
+    kept, at = aggregates.rewarded.columns(), aggregates.plan.point_weightings.index(weighting)
+    if not kept:
+        return None
+    r, second = kept[f"r:{metric}"], kept[f"second:{at}"]
+    r = np.where(second > 0.0, r, 0.0) / max(r.max(), 1e-300)  # squares of 1e200 would overflow
+    found = effective_count(float(r.sum()), float((r * r) @ second))
+    # rows that were not kept: as many more of the same kind
+    return None if found is None else found * aggregates.rewarded.seen / len(r)
+
+
+def _support(kept: dict[str, Any]) -> dict[str, Any]:
+    """From the fixed sample of displays: q(x), and the treatment's mass on rankings the control never shows."""
+    q, drawn = kept["q"], kept["draws_treatment"]
+    impossible = np.isposinf(drawn)
+    return {
+        "displays": len(q),
+        "mean_q": float(q.mean()),
+        "q_quantiles": {f"{p:g}": float(v) for p, v in zip(_QUANTILES, np.quantile(q, _QUANTILES), strict=True)},
+        "share_q_below_half": float((q < 0.5).mean()),
+        "share_q_below_tenth": float((q < 0.1).mean()),
+        "treatment_mass_unshowable": float(impossible.mean()),
+        "share_deterministic": float(kept["certain"].mean()) if "certain" in kept else None,
+    }

@@ -1,0 +1,1 @@
+"""Displays in memory: ragged lists, batches of displays, hashed keys, days."""

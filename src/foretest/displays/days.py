@@ -1,0 +1,32 @@
+"""The day of each row, from a date column of any type."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from foretest.displays.keys import refuse_nulls
+from foretest.displays.ragged import is_text, plain
+
+
+def is_day(kind: pa.DataType) -> bool:
+    """Can a column of this type say the day?"""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return is_text(kind) or any(
+        test(kind) for test in (pa.types.is_date, pa.types.is_timestamp, pa.types.is_integer)
+    )  # fmt: skip
+
+
+def days_of_rows(name: str, array: pa.Array) -> pa.DictionaryArray:
+    """The day of each row as text: of times the day in UTC, all else as written. A day may have several codes."""
+    array = plain(array)
+    refuse_nulls(name, array)
+    if pa.types.is_timestamp(array.type):  # with a time zone too the stored number is of UTC
+        array = array.cast(pa.timestamp(array.type.unit))
+    if pa.types.is_temporal(array.type):
+        array = array.cast(pa.date32(), safe=False)
+    coded = array.dictionary_encode()
+    text = coded.dictionary.cast(pa.string())
+    return pa.DictionaryArray.from_arrays(
+        coded.indices, pc.replace_substring_regex(text, r"^(\d{4}-\d{2}-\d{2})[T ].*$", r"\1")
+    )

@@ -1,0 +1,124 @@
+"""A pass that counts rows by day and logger: what share of each day's displays each policy showed.
+
+Shares that vary from day to day must be those of the day: with one share for all, a ranking of a day on which its
+logger showed little would be priced as if it had shown much, and the estimate would be wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from foretest.background import in_background
+from foretest.displays.batch import Displays
+from foretest.displays.days import days_of_rows
+from foretest.displays.ragged import Ragged
+from foretest.engines.local import Progress, fold_in_threads
+from foretest.engines.spark import fold_in_tasks
+from foretest.errors import BadInput
+from foretest.log.logger_columns import logger_codes, shares_of
+from foretest.log.reader import Reader, Rows
+from foretest.policies.pooled import ALL, LOGGER, Pooled, Shares
+from foretest.sources import Chunk, Source
+from foretest.sources.spark_frames import SparkFrame
+
+MOST_DAYS = 10_000
+_CELLS = pa.schema([("day", pa.string()), ("logger", pa.int64()), ("rows", pa.int64())])
+
+
+@dataclass(frozen=True)
+class _ShareRows(Rows):
+    day: pa.DictionaryArray | None = None
+
+
+@dataclass(frozen=True)
+class _ShareReader(Reader):
+    """Reads the logger of each row and its day, and nothing else."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        log = self.settings.log
+        return tuple(name for name in dict.fromkeys((log.logger, log.date)) if name is not None)
+
+    def read(self, chunk: Chunk) -> _ShareRows:
+        log, control, batch = self.settings.log, self.settings.control, chunk.batch
+        assert isinstance(control, Pooled)
+        assert log.logger is not None
+        codes = logger_codes(log.logger, batch[log.logger], control.names)
+        nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
+        displays = Displays({LOGGER: codes}, nothing, nothing.lengths, np.zeros(batch.num_rows, np.uint64))
+        day = None if log.date is None else days_of_rows(log.date, batch[log.date])
+        return _ShareRows(displays, np.zeros((batch.num_rows, 0)), displays.identity, None, None, None, (), day=day)
+
+
+@dataclass
+class _Counts:
+    """Rows by (day, logger)."""
+
+    rows: Counter[tuple[str, int]] = field(default_factory=Counter)
+
+    def add(self, rows: _ShareRows) -> None:
+        logger = rows.displays[LOGGER]
+        if rows.day is None:
+            labels, place = [ALL], np.zeros(len(logger), np.int64)
+        else:
+            labels, place = rows.day.dictionary.to_pylist(), rows.day.indices.to_numpy(zero_copy_only=False)
+        width = int(logger.max(initial=0)) + 1
+        cells = np.bincount(place * width + logger, minlength=len(labels) * width).reshape(len(labels), width)
+        for at, label in enumerate(labels):
+            for code in np.flatnonzero(cells[at]).tolist():
+                self.rows[label, code] += int(cells[at, code])
+        if len(self.rows) > MOST_DAYS * width:
+            raise BadInput(
+                f"the log has more than {MOST_DAYS:,} days, by which the loggers' shares are counted: [log] date must"
+                " be the day of a display."
+            )
+
+    def finish(self) -> _Counts:
+        return self
+
+    def __add__(self, other: _Counts) -> _Counts:
+        return _Counts(self.rows + other.rows)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """As rows, for a task to send them."""
+        cells = [{"day": day, "logger": code, "rows": n} for (day, code), n in self.rows.items()]
+        return pa.RecordBatch.from_pylist(cells, _CELLS)
+
+    @classmethod
+    def total(cls, batches: Sequence[pa.RecordBatch]) -> _Counts:
+        """Those of several tasks."""
+        found = cls()
+        for batch in batches:
+            for cell in batch.to_pylist():
+                found.rows[cell["day"], cell["logger"]] += cell["rows"]
+        return found
+
+
+def count_shares(
+    source: Source, reader: Reader, *, threads: int | None = None, progress: Progress | None = None
+) -> Shares:
+    """The rows of each logger by day, from the log itself. A day without a row of the baseline is refused: nothing on
+    it says what the baseline would have earned."""
+    control, log = reader.settings.control, reader.settings.log
+    assert isinstance(control, Pooled)
+    narrow = _ShareReader(reader.settings)
+    if isinstance(source, SparkFrame):
+        counts = fold_in_tasks(source, narrow, _Counts, _Counts.to_batch, _Counts.total) or _Counts()
+    else:
+        counts = in_background(lambda: fold_in_threads(source, narrow, _Counts, threads=threads, progress=progress))
+    found = shares_of(dict(counts.rows), len(control.names))
+    lacking = np.flatnonzero(found.rows[:, control.names.index(control.baseline)] == 0)
+    if len(lacking) and found.rows.sum():
+        first, others = found.names[int(lacking[0])], len(lacking) - 1
+        where = "no row" if first == ALL else f"on the day {first} (column '{log.date}') no row"
+        more = f", and on {others:,} more days" if others else ""
+        raise BadInput(
+            f"{source.schemas()[0][0]}: {where} is of the baseline '{control.baseline}'{more}: its"
+            " value there cannot be told. Leave such days out, or name another baseline."
+        )
+    return found

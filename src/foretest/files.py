@@ -1,0 +1,78 @@
+"""Files that are there whole or not at all, and JSON without NaN."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
+    """A document as JSON text, a list of numbers on one line; with a path it is also written there."""
+    text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    # a line break inside a string is two characters: what spans lines here is layout, and without quotes it is numbers
+    text = re.sub(r"\[\n[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), text)
+    if path is not None:
+        write_whole(Path(path), text)
+    return text
+
+
+def html_text(page: str, path: str | Path | None = None) -> str:
+    """A page as it is; with a path it is also written there."""
+    if path is not None:
+        write_whole(Path(path), page)
+    return page
+
+
+def known(value: float) -> float | None:
+    """The number, or None where there is none."""
+    return float(value) if math.isfinite(value) else None
+
+
+def finite(value: Any) -> Any:
+    """The same structure with plain Python numbers, NaN and infinity replaced by None."""
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return finite(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    # a user's policy may hold anything: what JSON cannot say is described
+    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write beside, then rename: the file is there whole, or as it was."""
+    write_all({path: text.encode("utf-8")})
+
+
+def write_all(files: dict[Path, bytes]) -> None:
+    """Write all beside their places, then rename all: where one cannot be written, every file is as it was."""
+    with ExitStack() as places:
+        for path, content in files.items():
+            places.enter_context(whole_file(path)).write_bytes(content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(descriptor)
+    try:
+        os.chmod(name, 0o644)
+        yield Path(name)
+        os.replace(name, path)
+    except BaseException as error:
+        Path(name).unlink(missing_ok=True)
+        if isinstance(error, OSError):  # a full disk is told without a name
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise

@@ -1,0 +1,65 @@
+"""Numbers as people read them: one formatter for the terminal, notes and the page."""
+
+from __future__ import annotations
+
+
+def percent(value: float | None, *, sign: bool = False) -> str:
+    """A share or a relative uplift.
+
+    >>> percent(0.0512, sign=True), percent(0.0003), percent(None), percent(12.3456, sign=True)
+    ('+5.1 %', '0.03 %', '-', '+1,235 %')
+    """
+    if value is None:
+        return "-"
+    size = abs(value) * 100.0
+    if size < 1e-7:  # rounding, not an uplift
+        value = size = 0.0
+    digits = 0 if size >= 100 else 1 if size >= 1 or size == 0 else 2 if size >= 0.01 else 3
+    return f"{value * 100.0:{'+' if sign else ''},.{digits}f} %"
+
+
+def number(value: float | None) -> str:
+    """A value in four significant digits, a large one with thousands.
+
+    >>> number(0.020496), number(29431.68), number(2.5e7), number(1e-9), number(None)
+    ('0.02050', '29,432', '25,000,000', '1.000e-09', '-')
+    """
+    if value is None:
+        return "-"
+    if value == 0:
+        return "0"
+    if abs(value) >= 1e12 or abs(value) < 1e-4:
+        return f"{value:.3e}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:#.4g}"
+
+
+def plural(count: int, noun: str) -> str:
+    """
+    >>> plural(1, "unit"), plural(2000, "unit")
+    ('1 unit', '2,000 units')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def span(lower: float | None, upper: float | None) -> str:
+    """An interval of relative uplifts."""
+    return f"{percent(lower, sign=True)} to {percent(upper, sign=True)}"
+
+
+def chance(p: float | None) -> str:
+    """A p-value.
+
+    >>> chance(0.0312), chance(0.00001), chance(None), chance(1.0)
+    ('0.031', '<0.001', '-', '1.000')
+    """
+    return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_value(p: float) -> str:
+    """
+    >>> p_value(0.0312), p_value(3e-9)
+    ('p = 0.031', 'p < 0.0001')
+    """
+    return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"

@@ -1,0 +1,1 @@
+"""Offline against online over a history of A/B tests."""

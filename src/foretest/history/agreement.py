@@ -1,0 +1,148 @@
+"""How well offline agreed with online over many tests: definitions on plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays.batch import Floats
+from foretest.files import known
+
+# insufficient evidence decides nothing: it counts as neutral
+DECISIONS = {"negative": -1, "neutral": 0, "insufficient": 0, "positive": 1}
+LOWER, UPPER = 0.1, 0.9  # the quantiles given beside every figure
+QUARTILES = (0.25, 0.5, 0.75)  # beside the correlation: its box
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One entry a test: offline x and online y (relative uplifts), their errors, limits and decisions.
+
+    `covariance` is that of the noise in x and in y, which share the control's log. `cis_width` is the width of CIS's
+    interval; `truth` the true relative uplift. NaN where there is none.
+    """
+
+    x: Floats
+    y: Floats
+    x_error: Floats
+    y_error: Floats
+    covariance: Floats
+    lower: Floats
+    upper: Floats
+    offline: npt.NDArray[np.int64]
+    online: npt.NDArray[np.int64]
+    cis_width: Floats
+    truth: Floats
+
+    def take(self, tests: npt.NDArray[np.int64]) -> Pairs:
+        return Pairs(**{name: column[tests] for name, column in vars(self).items()})
+
+
+def correlation(p: Pairs) -> float:
+    """Pearson's, of (x, y) over tests."""
+    return _over(_covariance(p.x, p.y), np.sqrt(_covariance(p.x, p.x) * _covariance(p.y, p.y)))
+
+
+def precision(p: Pairs) -> float:
+    """The share of tests in which offline decided as online did."""
+    return _share(p.offline == p.online)
+
+
+def fnr(p: Pairs) -> float:
+    """False negatives: the share of all tests in which offline < online, negative < neutral < positive."""
+    return _share(p.offline < p.online)
+
+
+def fpr(p: Pairs) -> float:
+    """False positives: the share of all tests in which offline > online."""
+    return _share(p.offline > p.online)
+
+
+def ppv(p: Pairs) -> float:
+    """P(online positive | offline positive)."""
+    return _share(p.online[p.offline > 0] > 0)
+
+
+def miss_rate(p: Pairs) -> float:
+    """P(offline not positive | online positive)."""
+    return _share(p.offline[p.online > 0] <= 0)
+
+
+def ci_size(p: Pairs) -> float:
+    """The mean over tests of the interval's width over that of CIS."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = (p.upper - p.lower) / p.cis_width
+    return float(ratios.mean()) if len(ratios) else float("nan")
+
+
+def noise_ceiling(p: Pairs) -> float:
+    """√(rel_x·rel_y), rel = τ²/Var, τ² = Var − mean se²: what a perfect estimator would show. NaN if a τ² ≤ 0."""
+    x, y = _signal(p.x, p.x_error), _signal(p.y, p.y_error)
+    return _over(np.sqrt(x * y), np.sqrt(_covariance(p.x, p.x) * _covariance(p.y, p.y)))
+
+
+def deconvolved_correlation(p: Pairs) -> float:
+    """(Cov(x, y) − mean noise covariance)/(τ_x τ_y): the correlation with the noise of both axes taken out."""
+    shared = _covariance(p.x, p.y) - float(p.covariance.mean())
+    return _over(shared, np.sqrt(_signal(p.x, p.x_error) * _signal(p.y, p.y_error)))
+
+
+def bias(p: Pairs) -> float:
+    """Mean of estimate − truth."""
+    return float((p.x - p.truth).mean())
+
+
+def rmse(p: Pairs) -> float:
+    """Root mean square of estimate − truth."""
+    return float(np.sqrt(np.square(p.x - p.truth).mean()))
+
+
+def coverage(p: Pairs) -> float:
+    """The share of tests whose relative interval holds the truth."""
+    return _share((p.lower <= p.truth) & (p.truth <= p.upper))
+
+
+FIGURES: dict[str, Callable[[Pairs], float]] = {
+    f.__name__: f
+    for f in (correlation, precision, fnr, fpr, ppv, miss_rate, ci_size, noise_ceiling, deconvolved_correlation)
+}
+TRUTH_FIGURES: dict[str, Callable[[Pairs], float]] = {f.__name__: f for f in (bias, rmse, coverage)}
+
+
+def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, float | None]:
+    """Every figure with its 10 % and 90 % quantiles, by resampling tests; against the truth too, where all have one."""
+    wanted = FIGURES | (TRUTH_FIGURES if len(pairs.x) and not np.isnan(pairs.truth).any() else {})
+    generator = np.random.Generator(np.random.Philox(seed))
+    n = len(pairs.x)
+    samples = [pairs.take(generator.integers(0, n, n)) for _ in range(resamples)] if n else []
+    row: dict[str, float | None] = {}
+    for name, figure in wanted.items():
+        row[name] = known(figure(pairs)) if n else None
+        values = np.array([figure(sample) for sample in samples])
+        values = values[np.isfinite(values)]
+        levels = (LOWER, *QUARTILES, UPPER) if name == "correlation" else (LOWER, UPPER)
+        for level in levels:
+            row[f"{name}_q{100 * level:.0f}"] = float(np.quantile(values, level)) if len(values) else None
+    return row
+
+
+def _covariance(a: Floats, b: Floats) -> float:
+    if len(a) < 2:
+        return float("nan")
+    return float(((a - a.mean()) * (b - b.mean())).sum() / (len(a) - 1))
+
+
+def _signal(values: Floats, errors: Floats) -> float:
+    signal = _covariance(values, values) - float(np.square(errors).mean()) if len(values) > 1 else float("nan")
+    return signal if signal > 0.0 else float("nan")
+
+
+def _share(mask: npt.NDArray[np.bool_]) -> float:
+    return float(mask.mean()) if len(mask) else float("nan")
+
+
+def _over(a: float, b: float) -> float:
+    return a / b if b > 0.0 else float("nan")

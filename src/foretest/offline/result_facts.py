@@ -1,0 +1,67 @@
+"""What a result says of its log, its settings and its estimators."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.fold_plan import Plan
+from foretest.policies.base import policy_settings
+from foretest.policies.pooled import Pooled
+from foretest.provenance import public
+from foretest.settings.metric_roles import roles_dict
+from foretest.settings.settings import TREATMENT, Settings
+
+
+def log_facts(aggregates: Aggregates) -> dict[str, Any]:
+    """How much there is, and who showed it."""
+    facts: dict[str, Any] = {
+        "rows": aggregates.rows,
+        "units": aggregates.n_units,
+        "positives": {name: int(aggregates.positives[m]) for m, name in enumerate(aggregates.plan.metrics)},
+    }
+    if aggregates.units is not None and not aggregates.units.exact:
+        facts["units_approximate"] = True
+    control = aggregates.plan.settings.control
+    if isinstance(control, Pooled):
+        of_each = aggregates.n.reshape(len(control.names), -1).sum(axis=1)
+        facts["loggers"] = {
+            name: {"rows": int(n), "share": float(n / aggregates.rows) if aggregates.rows else None}
+            for name, n in zip(control.names, of_each, strict=True)
+        }
+    return facts
+
+
+def options_of(plan: Plan) -> dict[str, dict[str, Any]]:
+    """What each estimator is, with the options that were its own and not the settings'."""
+    found = {}
+    for e in plan.estimators:
+        own = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name != "name"}
+        plain = {
+            k: v if isinstance(v, str | int | float) else type(v).__name__ for k, v in own.items() if v is not None
+        }
+        found[e.label] = {"key": e.key, **plain}
+    return found
+
+
+def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
+    """The settings as a settings file would say them, with the estimators that were run."""
+    analysis = dataclasses.asdict(dataclasses.replace(settings.analysis, estimators=None))
+    analysis["estimators"] = [e.label for e in plan.estimators]
+    if settings.analysis.value_log is not None:
+        analysis["value_log"] = public(settings.analysis.value_log)
+    treatments = [
+        {**({} if name == TREATMENT else {"name": name}), **policy_settings(policy)}
+        for name, policy in settings.treatments.items()
+    ]
+    control: Any = policy_settings(settings.control)
+    if isinstance(settings.control, Pooled):
+        control = [{"name": name, **policy_settings(policy)} for name, policy in settings.control.components]
+    return {
+        "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
+        "control": control,
+        TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
+        **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
+        "analysis": {k: v for k, v in analysis.items() if v is not None},
+    }

@@ -1,8 +1,0 @@
-"""Packed logs: the rows with a reward in a file of their own, beside the sums of all rows."""
-
-from __future__ import annotations
-
-from foretest.packed.reading import PackedLog, packed_logs
-from foretest.packed.writing import pack
-
-__all__ = ["PackedLog", "pack", "packed_logs"]

@@ -1,0 +1,1 @@
+"""What a log could show, before its result is looked at."""

@@ -1,0 +1,110 @@
+"""What a little exploration would buy: the weights, if the control had shown a random ranking in a share ε of displays.
+
+The mixed control is π_ε = (1 − ε) π_p + ε/|A(x)|, |A| = M!/(M − K)! the number of rankings: with probability ε a
+display shows K items at random. Its weights w_ε = π_t/π_ε are at most w/(1 − ε), and at most π_t·|A|/ε ≤ |A|/ε.
+Nothing has to be drawn anew: over rankings a drawn from π_t and from π_p, half each, with m = (π_t + π_p)/2,
+
+    Σ_a f(a) = E_m[f(a)/m(a)],    so that α = π_t/m and β = π_ε/m are to π_ε what 2W/(1+W) and 2/(1+W) are to π_p,
+
+and q_c(x) = Σ_a min(π_t, c π_ε), E_{π_ε}[w̃²|x] and the adaptive cap follow as for the control itself. Rankings that
+neither policy draws have no part in either sum: the treatment has next to nothing there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from foretest.aggregation.kept_rows import KeptRows
+from foretest.aggregation.sample_pass import SampleFold
+from foretest.displays.batch import Displays, Floats
+from foretest.kernels import normaliser as kernel
+from foretest.log.reader import Rows
+from foretest.weights.normaliser import FROM_CONTROL, FROM_TREATMENT
+from foretest.weights.weightings import Adaptive, Capped, Pointwise, Weighting
+
+SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+DISPLAYS = 2048
+DRAWS = 64  # of each, half from each policy
+
+
+@dataclass
+class ExplorationFold(SampleFold):
+    """Rewarded displays of the smallest unit hashes, whose draws are priced by both policies apart.
+
+    Rewarded ones, as only they have a part in an uplift's variance: where rewards are is where weights matter.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.state["sample"] = KeptRows(DISPLAYS, self.state["sample"].order)
+
+    def add(self, rows: Rows) -> None:
+        if len(rows.rewarded):
+            super().add(rows.take(rows.rewarded))
+
+    def _draws(self, displays: Displays) -> dict[str, Floats]:
+        pairs = [
+            self._priced(displays, policy, stream)
+            for policy, stream in (
+                (self.plan.settings.treatment, FROM_TREATMENT),
+                (self.plan.settings.control, FROM_CONTROL),
+            )
+        ]
+        log_t, log_p = (np.hstack(side) for side in zip(*pairs, strict=True))
+        m, k = displays.eligible, displays.slots
+        return {"log_t": log_t, "log_p": log_p, "log_rankings": gammaln(m + 1.0) - gammaln(m - k + 1.0)}
+
+    def _priced(self, displays: Displays, policy: Any, stream: int) -> tuple[Floats, Floats]:
+        """log π_t and log π_p of rankings drawn from a policy, one row a display."""
+        count, normaliser = DRAWS // 2, self.plan.normaliser
+        part = displays.take(np.repeat(np.arange(len(displays)), count))
+        rankings = policy.sample(part, normaliser.uniforms(displays, stream, 0, count))
+        log_t, log_p = (p.log_prob(part, rankings) for p in (normaliser.treatment, normaliser.control))
+        return log_t.reshape(-1, count), log_p.reshape(-1, count)
+
+
+class Moments(NamedTuple):
+    """The weights of displays under a control, one entry a display."""
+
+    second: Floats  # E[h²|x] of an estimator's weight h, normalised
+    kept: Floats  # q(x), the part of the treatment that the cap leaves
+    largest: float  # the largest weight among the treatment's rankings drawn
+    bound: float  # no weight can be larger: |A|/ε
+
+
+def moments(kept: dict[str, Any], weighting: Weighting, epsilon: float) -> Moments:
+    """Under the control mixed with a share ε of uniform rankings; ε = 0 is the control as it is."""
+    log_t, log_p, log_rankings = kept["log_t"], kept["log_p"], kept["log_rankings"][:, None]
+    with np.errstate(divide="ignore"):
+        log_mixed = np.logaddexp(np.log1p(-epsilon) + log_p, np.log(epsilon) - log_rankings)
+    log_m = np.logaddexp(log_t, log_p) - np.log(2.0)
+    draws = log_t.shape[1]
+    alpha, beta = (np.exp(log - log_m) / draws for log in (log_t, log_mixed))
+    drawn = (log_t - log_mixed)[:, : draws // 2]  # the treatment's own
+    caps = _caps(weighting, alpha, beta)
+    q, squares = np.empty(len(alpha)), np.empty(len(alpha))
+    zero = getattr(weighting, "capping", "max") == "zero"
+    for i, cap in enumerate(caps):
+        q[i] = kernel.capped_mass(alpha[i], beta[i], draws, cap, zero)
+        squares[i] = kernel.capped_squares(alpha[i], beta[i], draws, cap, zero)
+    log_caps = np.log(np.maximum(caps, 1e-300))[:, None]
+    left = drawn < log_caps if zero else np.exp(np.minimum(0.0, log_caps - drawn))
+    supported = np.where(caps > 0.0, left.mean(axis=1), 0.0)
+    # a display without support has h = 1; estimators that are not pointwise divide by one mean for all
+    mass = q if weighting.pointwise else np.full(len(q), q.mean())
+    second = np.maximum(1.0, np.divide(squares, mass**2, out=np.ones(len(q)), where=mass > 0.0))
+    with np.errstate(over="ignore"):
+        bound = float(np.exp(log_rankings.max())) / epsilon if epsilon > 0.0 else np.inf
+        return Moments(second, supported, float(np.exp(drawn.max())), bound)
+
+
+def _caps(weighting: Weighting, alpha: Floats, beta: Floats) -> Floats:
+    """The cap of each display; 0 where the adaptive one does not exist."""
+    if isinstance(weighting, Adaptive):
+        draws = alpha.shape[1]
+        return np.array([kernel.adaptive_cap(alpha[i], beta[i], draws, weighting.bound)[0] for i in range(len(alpha))])
+    return np.full(len(alpha), weighting.cap if isinstance(weighting, Capped | Pointwise) else 1e300)

@@ -1,0 +1,1 @@
+"""What an answer is: plain data, and how it becomes JSON."""

@@ -1,0 +1,244 @@
+"""The answer: one object, with the same content as a table, as JSON and as rows."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from foretest.files import finite, html_text, json_text
+
+if TYPE_CHECKING:
+    import pandas
+
+    from foretest.results.audit import Audit
+
+SCHEMA = 1
+NESTED = ("strata", "betting", "sensitivity", "calibration")  # of an estimate, what a flat row leaves out
+
+
+@dataclass(frozen=True)
+class Adjusted:
+    """What is left of an estimate once several treatments are asked about together."""
+
+    p_value: float | None  # two-sided, of the effect size
+    p_adjusted: float | None  # after Holm, over the treatments
+    verdict_adjusted: str
+    simultaneous_ci_lower: float | None  # of the effect size: all treatments' hold at once
+    simultaneous_ci_upper: float | None
+    rel_simultaneous_ci_lower: float | None
+    rel_simultaneous_ci_upper: float | None
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One estimator's answer for one metric. Numbers that do not exist are None."""
+
+    treatment: float | None
+    std_error: float | None  # of the effect size
+    effect_size: float | None
+    effect_size_ci_lower: float | None
+    effect_size_ci_upper: float | None
+    rel_effect_size: float | None
+    rel_effect_size_ci_lower: float | None
+    rel_effect_size_ci_upper: float | None
+    verdict: str
+    reasons: list[str]
+    effective_positives: float | None
+    unsupported_rows: int = 0
+    strata: list[dict[str, Any]] | None = None  # of a stratified estimator
+    predicted_effective_positives: float | None = None
+    betting: dict[str, float | None] | None = None  # ci_lower, ci_upper of the effect size, where it was asked for
+    lower_bound: float | None = None  # of the treatment's value, at 95 %
+    sensitivity: dict[str, float | None] | None = None  # the band of a point estimator, in units of the effect size
+    robustness: str | None = None  # robust or fragile: does the band agree with the interval?
+    adjusted: Adjusted | None = None  # of one of several treatments
+    calibration: dict[str, Any] | None = None  # of a calibrated estimate: Γ0, its interval, τ², tests, T
+
+
+@dataclass(frozen=True)
+class Control:
+    """The control's own value, the mean reward of the log."""
+
+    value: float | None
+    std_error: float | None
+    ci_lower: float | None
+    ci_upper: float | None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The answers for one reward."""
+
+    control: Control
+    estimates: dict[str, Estimate]
+    headline: str | None
+    verdict: str
+    cap_path: dict[str, Any] | None = None  # of an offline test
+    slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
+    role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
+
+    @property
+    def robustness(self) -> str | None:
+        """Of the verdict: the headline's."""
+        return self.estimates[self.headline].robustness if self.headline in self.estimates else None
+
+    @property
+    def verdicts(self) -> tuple[str, ...]:
+        """The headline's verdict and, of one of several treatments, the one that is left when all are asked."""
+        lead = self.estimates.get(self.headline or "")
+        more = () if lead is None or lead.adjusted is None else (lead.adjusted.verdict_adjusted,)
+        return (self.verdict, *more)
+
+
+@dataclass(frozen=True)
+class Treatment:
+    """One of several treatments."""
+
+    name: str
+    rank: int | None  # by the first metric's headline, from 1; None for a check
+    metrics: dict[str, Metric]
+    health: dict[str, Any]
+    audit: Audit
+    segments: list[Segment] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Segment:
+    """The rows with one value of a column, or with any of those that are not shown apart."""
+
+    column: str
+    value: str
+    rows: int
+    metrics: dict[str, Metric]
+    rest: bool  # all values that are not shown apart
+    values: int | None  # how many those are; None where that is not known
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of an offline A/B test, or (with no estimates) of a check of its log."""
+
+    version: str
+    log: dict[str, Any]
+    settings: dict[str, Any]
+    metrics: dict[str, Metric]
+    health: dict[str, Any]
+    notes: list[str] = field(default_factory=list)
+    weights: dict[str, Any] | None = None  # of an offline test
+    provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
+    audit: Audit | None = None  # of an offline test
+
+    treatments: list[Treatment] = field(default_factory=list)  # all of them, where there are several
+    segments: list[Segment] = field(default_factory=list)  # of the (first) treatment, where a column is named
+
+    @property
+    def cap(self) -> float:
+        """The cap of the run: that of the settings, or the one that `cap = "auto"` chose."""
+        chosen = self.health.get("cap")
+        return float(self.settings["analysis"]["cap"] if chosen is None else chosen["chosen"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of result.json, schema 1."""
+        document: dict[str, Any] = finite(
+            {
+                "foretest": self.version,
+                "schema": SCHEMA,
+                "log": self.log,
+                "settings": self.settings,
+                "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
+                "health": self.health,
+                **({} if self.audit is None else {"audit": asdict(self.audit)}),
+                "weights": self.weights,
+                "notes": self.notes,
+                "provenance": self.provenance,
+                **({"treatments": [_treatment_dict(t) for t in self.treatments]} if self.treatments else {}),
+                **_segments_dict(self.segments),
+            }
+        )
+        return document
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """JSON text; with a path it is also written there, whole or not at all."""
+        return json_text(self.to_dict(), path)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One self-contained page; with a path it is also written there, whole or not at all."""
+        from foretest.report.result_page import result_page
+
+        return html_text(result_page(self), path)
+
+    def figures(self) -> dict[str, dict[str, Any]]:
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…`, `cap-estimates-…`, `bound-…`."""
+        from foretest.report.figures import result_figures
+
+        return result_figures(self.to_dict())
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """One flat row a metric and estimator; of several treatments, for each, with its name."""
+        rows = []
+        several = [({"treatment_name": t.name}, t.metrics) for t in self.treatments]
+        for whose, metrics in several or [({}, self.metrics)]:
+            for name, metric in metrics.items():
+                for label, estimate in metric.estimates.items():
+                    fields = {k: v for k, v in _estimate_dict(estimate).items() if k not in NESTED}
+                    first = {**whose, "metric": name, "estimator": label, "control": metric.control.value}
+                    rows.append({**first, **fields})
+        return rows
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows of `to_dicts` as a DataFrame (pandas must be installed)."""
+        import pandas
+
+        return pandas.DataFrame(self.to_dicts())
+
+    def __str__(self) -> str:
+        from foretest.terminal.result import render
+
+        return render(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        from foretest.report.notebook import result_html
+
+        return result_html(self)
+
+
+def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
+    fields = asdict(estimate)
+    adjusted = fields.pop("adjusted")
+    for name in ("strata", "betting", "calibration"):
+        if fields[name] is None:
+            del fields[name]
+    return {**fields, **(adjusted or {})}
+
+
+def _treatment_dict(treatment: Treatment) -> dict[str, Any]:
+    metrics = {name: _metric_dict(replace(metric, cap_path=None)) for name, metric in treatment.metrics.items()}
+    first = {"name": treatment.name, "rank": treatment.rank, "metrics": metrics, "health": treatment.health}
+    return {**first, "audit": asdict(treatment.audit), **_segments_dict(treatment.segments)}
+
+
+def _segments_dict(segments: list[Segment]) -> dict[str, Any]:
+    if not segments:
+        return {}
+    return {
+        "segments": [
+            {**vars(segment), "metrics": {name: _metric_dict(metric) for name, metric in segment.metrics.items()}}
+            for segment in segments
+        ]
+    }
+
+
+def _metric_dict(metric: Metric) -> dict[str, Any]:
+    return {
+        "control": asdict(metric.control),
+        "estimates": {label: _estimate_dict(estimate) for label, estimate in metric.estimates.items()},
+        "headline": metric.headline,
+        "verdict": metric.verdict,
+        "robustness": metric.robustness,
+        "cap_path": metric.cap_path,
+        **({} if metric.slots is None else {"slots": metric.slots}),
+        **(metric.role or {}),
+    }

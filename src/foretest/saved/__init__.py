@@ -1,8 +1,0 @@
-"""Aggregates in files: written, read back to the last bit, merged, and continued after a kill."""
-
-from __future__ import annotations
-
-from foretest.saved.files import read_aggregates, write_aggregates
-from foretest.saved.flat import from_batch, to_batch
-
-__all__ = ["from_batch", "read_aggregates", "to_batch", "write_aggregates"]

@@ -1,0 +1,128 @@
+"""How a log is analysed: the table [analysis]."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from foretest.errors import BadInput, check_integer, check_number, choose
+from foretest.settings.unknown_keys import refuse_unknown
+
+NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
+INTERVALS = ("bootstrap", "delta", "bernstein", "betting")
+BOUNDED = ("bernstein", "betting")  # those that need the range of a row
+DECIDE_ON = ("interval", "band")
+VALUE_MODEL = "value-model"
+AUTO = "auto"
+DEFAULT_CAP = 100.0
+
+
+def _doc(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """How the log is analysed: the keys of the settings file's [analysis] table."""
+
+    estimators: tuple[Any, ...] | None = _doc(None, "estimators to run; default: all that columns and policies allow")
+    cap: float | str = _doc(DEFAULT_CAP, "the cap c on importance weights; auto: chosen from weights alone")
+    capping: str = _doc("max", "max: min(w, c); zero: w if w < c else 0")
+    weight_bound: float = _doc(20.0, "the adaptive cap's bound on every normalised weight")
+    headline: str | None = _doc(None, "the estimator whose verdict is the metric's")
+    normaliser: str = _doc("auto", "auto | exact | midzuno-sen | lahiri | two-sided")
+    draws: int = _doc(256, "rankings drawn for each display's normaliser")
+    confidence_level: float = _doc(0.90, "of every interval")
+    interval: str = _doc("bootstrap", "bootstrap | delta | bernstein | betting")
+    n_resamples: int = _doc(1000, "bootstrap replicates")
+    buckets: int = _doc(1024, "hash buckets of units that the intervals resample")
+    strata: str = _doc(VALUE_MODEL, "value-model, or the name of a column")
+    strata_base: float = _doc(2.0, "b of the value bins [b^k, b^(k+1))")
+    value: str | None = _doc(None, "the column with a logged V(x)")
+    value_log: str | None = _doc(None, "a separate log to fit V(x) on")
+    folds: int = _doc(2, "folds of the cross-fitted V(x), by unit")
+    seed: int = _doc(0, "of draws, resamples and folds")
+    gamma: tuple[float, float] = _doc(
+        (1.15, 1.3), "how many times less and more than supported recommendations unsupported ones may earn"
+    )
+    decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
+    r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
+    ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
+    baseline: str | None = _doc(None, "of several loggers, the one that the treatment is compared with")
+
+    def __post_init__(self) -> None:
+        from foretest.weights.weightings import CAPPINGS  # here, so that --help does not wait for NumPy
+
+        if self.estimators is not None:
+            if isinstance(self.estimators, str) or not isinstance(self.estimators, list | tuple):
+                raise BadInput(f'estimators = {self.estimators!r}: expected a list, as in ["ncis", "point-ncis"].')
+            object.__setattr__(self, "estimators", tuple(self.estimators))
+            if not self.estimators:
+                raise BadInput("estimators is empty: leave the key out to run all that are possible.")
+            _check_estimators(self.estimators)
+        if self.cap != AUTO:
+            if isinstance(self.cap, str):
+                raise BadInput(f'cap = {self.cap!r}: expected a number above 0, or "{AUTO}".')
+            check_number("cap", self.cap, above=0.0)
+        elif self.capping == "zero":
+            raise BadInput('cap = "auto" needs capping = "max": its rule is for min(w, c). Give cap a number.')
+        check_number("weight_bound", self.weight_bound, at_least=1.0)
+        check_number("strata_base", self.strata_base, above=1.0)
+        check_number("confidence_level", self.confidence_level, above=0.0, below=1.0)
+        for name, least in (("draws", 2), ("n_resamples", 1), ("buckets", 2), ("folds", 2), ("seed", 0)):
+            check_integer(name, getattr(self, name), least)
+        if self.draws % 2:
+            raise BadInput(f"draws = {self.draws}: expected an even number, half for each policy.")
+        choices = {"capping": CAPPINGS, "normaliser": NORMALISERS, "interval": INTERVALS, "decide_on": DECIDE_ON}
+        for name, options in choices.items():
+            choose(name, getattr(self, name), options)
+        object.__setattr__(self, "gamma", _gamma(self.gamma))
+        if isinstance(self.value_log, os.PathLike):
+            object.__setattr__(self, "value_log", os.fspath(self.value_log))
+        for name in ("headline", "value", "value_log", "baseline"):
+            if getattr(self, name) is not None and not isinstance(getattr(self, name), str):
+                raise BadInput(f"{name} = {getattr(self, name)!r}: expected text.")
+        if not isinstance(self.ignore_audit, bool):
+            raise BadInput(f"ignore_audit = {self.ignore_audit!r}: expected true or false.")
+        if not isinstance(self.strata, str):
+            raise BadInput(f'strata = {self.strata!r}: expected "value-model" or the name of a column.')
+        if self.value is not None and self.value_log is not None:
+            raise BadInput("value and value_log are both given: V(x) comes from a column or from a separate log.")
+        if isinstance(self.r_max, Mapping):
+            for metric, bound in self.r_max.items():
+                check_number(f"r_max of '{metric}'", bound, above=0.0)
+        elif self.r_max is not None:
+            check_number("r_max", self.r_max, above=0.0)
+
+    @property
+    def cap_number(self) -> float:
+        """The cap; of `auto`, which the number takes the place of before a log is folded, the default."""
+        return DEFAULT_CAP if isinstance(self.cap, str) else self.cap
+
+    def replace(self, **changes: Any) -> Analysis:
+        """A copy with other values; an unknown name is refused."""
+        refuse_unknown("[analysis]", changes, [f.name for f in dataclasses.fields(self)])
+        return dataclasses.replace(self, **changes)
+
+
+def _check_estimators(items: tuple[Any, ...]) -> None:
+    from foretest.estimators import ESTIMATORS, Estimator
+
+    for item in items:
+        if isinstance(item, type) and issubclass(item, Estimator):
+            raise BadInput(f"estimators holds the class {item.__name__}: write {item.__name__}().")
+        if not isinstance(item, Estimator):
+            choose("estimator", item, ESTIMATORS)
+
+
+def _gamma(value: Any) -> tuple[float, float]:
+    """One number for both ends of the sensitivity band, or a pair."""
+    ends = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if len(ends) not in (1, 2):
+        raise BadInput(f"gamma = {value!r}: expected one number, or two as in [1.15, 1.3].")
+    for end in ends:
+        check_number("gamma", end, at_least=1.0)
+    return float(ends[0]), float(ends[-1])

@@ -1,0 +1,68 @@
+"""Which column of the log plays which role: the table [log]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foretest.errors import BadInput, nearest
+
+
+@dataclass(frozen=True)
+class LogColumns:
+    """Which column plays which role in the log; one row is one display.
+
+    >>> LogColumns(rewards=["click"], unit="user").rewards
+    ('click',)
+    """
+
+    rewards: tuple[str, ...]
+    unit: str | None = None
+    ranking: str | None = None
+    candidates: str | None = None
+    id: str | None = None
+    date: str | None = None
+    features: tuple[str, ...] = ()
+    slot_rewards: Mapping[str, str] | None = None
+    segments: tuple[str, ...] = ()
+    logger: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rewards", "features", "segments"):
+            object.__setattr__(self, name, _names(f"[log] {name}", getattr(self, name)))
+        for name in ("unit", "ranking", "candidates", "id", "date", "logger"):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, str):
+                raise BadInput(f"[log] {name} = {value!r}: expected the name of a column.")
+        if not self.rewards:
+            raise BadInput("[log] rewards is empty: name at least one reward column.")
+        if len(set(self.rewards)) < len(self.rewards):
+            raise BadInput(f"[log] rewards names a column twice: {', '.join(self.rewards)}.")
+        if len(set(self.segments)) < len(self.segments):
+            raise BadInput(f"[log] segments names a column twice: {', '.join(self.segments)}.")
+        if self.candidates is not None and self.ranking is None:
+            raise BadInput("[log] candidates is given without ranking: name the column of the shown items too.")
+        if self.slot_rewards is not None:
+            self._check_slots(self.slot_rewards)
+
+    def _check_slots(self, slot_rewards: Any) -> None:
+        if not isinstance(slot_rewards, Mapping) or not all(isinstance(v, str) for v in slot_rewards.values()):
+            raise BadInput(
+                f"[log] slot_rewards = {slot_rewards!r}: expected a list column for each metric, as in"
+                f' {{{self.rewards[0]} = "slot_{self.rewards[0]}"}}.'
+            )
+        for name in slot_rewards:
+            if name not in self.rewards:
+                raise BadInput(
+                    f"[log] slot_rewards names '{name}', which is no reward.{nearest(str(name), self.rewards)}"
+                    f" The rewards are: {', '.join(self.rewards)}."
+                )
+        if self.ranking is None:
+            raise BadInput("[log] slot_rewards is given without ranking: name the column of the shown items too.")
+
+
+def _names(where: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
+        raise BadInput(f'{where} = {value!r}: expected a list of column names, as in ["click"].')
+    return tuple(value)

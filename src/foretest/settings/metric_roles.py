@@ -1,0 +1,89 @@
+"""What a metric is for: a goal to move, something to watch, or a guardrail that must not get much worse."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from foretest.errors import BadInput, check_number, choose, nearest
+from foretest.settings.unknown_keys import refuse_unknown
+
+GOAL, SECONDARY, GUARDRAIL = ROLES = ("goal", "secondary", "guardrail")
+INCREASE, DECREASE = DIRECTIONS = ("increase", "decrease")
+
+
+@dataclass(frozen=True)
+class MetricRole:
+    """The table [metrics.NAME]. `direction` is the way that is better; `margin`, of a guardrail, is the share of the
+    control's value that it may get worse by.
+
+    >>> MetricRole(role="guardrail", direction="decrease", margin=0.01).limit
+    0.01
+    """
+
+    role: str | None = None  # goal where no metric has one, else secondary
+    direction: str = INCREASE
+    margin: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.role is not None:
+            choose("role", self.role, ROLES)
+        choose("direction", self.direction, DIRECTIONS)
+        if self.margin is not None:
+            if self.role != GUARDRAIL:
+                raise BadInput(f'margin = {self.margin!r} is for a guardrail: add role = "guardrail", or leave it out.')
+            check_number("margin", self.margin, above=0.0, below=1.0)
+        elif self.role == GUARDRAIL:
+            raise BadInput('role = "guardrail" needs a margin, as in margin = 0.01: it may get worse by less than 1 %.')
+
+    @property
+    def limit(self) -> float:
+        """The relative uplift beyond which a guardrail is broken."""
+        margin = self.margin or 0.0
+        return -margin if self.direction == INCREASE else margin
+
+
+def checked_roles(given: Any, rewards: tuple[str, ...]) -> dict[str, MetricRole]:
+    """Roles by metric, from objects or tables; names that are no metric are refused, and roles without a goal."""
+    if not isinstance(given, Mapping):
+        raise BadInput(f"metrics = {given!r}: expected a table by metric, as in [metrics.{rewards[0]}].")
+    roles: dict[str, MetricRole] = {}
+    for name, held in given.items():
+        where = f"[metrics.{name}]"
+        if name not in rewards:
+            raise BadInput(
+                f"{where}: there is no metric '{name}'.{nearest(str(name), rewards)} The rewards are:"
+                f" {', '.join(rewards)}."
+            )
+        if isinstance(held, Mapping):
+            refuse_unknown(where, held, [f.name for f in dataclasses.fields(MetricRole)])
+            try:
+                held = MetricRole(**held)
+            except BadInput as error:
+                raise BadInput(f"{where} {error}") from None
+        if not isinstance(held, MetricRole):
+            raise BadInput(f"{where} = {held!r}: expected a table with role, direction and margin.")
+        roles[name] = held
+    if any(held.role for held in roles.values()) and not any(held.role == GOAL for held in roles.values()):
+        raise BadInput(
+            f'[metrics] gives roles, but none is the goal: add [metrics.{rewards[0]}] with role = "goal", or name'
+            " another."
+        )
+    return roles
+
+
+def role_of(roles: Mapping[str, MetricRole], name: str) -> MetricRole:
+    """A metric's role, defaults filled in: all are goals where no role is given, else the others are secondary."""
+    held = roles.get(name, MetricRole())
+    default = SECONDARY if any(other.role for other in roles.values()) else GOAL
+    return held if held.role is not None else dataclasses.replace(held, role=default)
+
+
+def roles_dict(roles: Mapping[str, MetricRole]) -> dict[str, dict[str, Any]]:
+    """As the tables of a settings file."""
+    return {
+        name: {key: value for key, value in dataclasses.asdict(held).items() if value is not None}
+        for name, held in roles.items()
+    }

@@ -1,0 +1,145 @@
+"""The settings of a test: one set of dataclasses behind the Python API, the command line and the TOML file."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from foretest.errors import BadInput, choose, nearest
+from foretest.settings.analysis import Analysis
+from foretest.settings.log_columns import LogColumns
+
+if TYPE_CHECKING:
+    from foretest.policies import Policy
+    from foretest.settings.metric_roles import MetricRole
+
+TREATMENT = "treatment"  # the name of one alone
+
+
+@dataclass(frozen=True)
+class Online:
+    """The settings of the online test of the same change."""
+
+    split: tuple[float, float] = (0.5, 0.5)
+
+    def __post_init__(self) -> None:
+        shares = self.split
+        if not isinstance(shares, list | tuple) or len(shares) != 2 or not all(
+            isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < 1 for s in shares
+        ) or abs(sum(shares) - 1.0) > 1e-9:  # fmt: skip
+            raise BadInput(f"[online] split = {shares!r}: expected two shares that sum to 1, as in [0.5, 0.5].")
+        object.__setattr__(self, "split", tuple(shares))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a settings file says."""
+
+    log: LogColumns
+    control: Policy
+    treatment: Policy  # the first, where there are several
+    analysis: Analysis = field(default_factory=Analysis)
+    online: Online = field(default_factory=Online)
+    treatments: Mapping[str, Policy] = field(default_factory=dict)  # by name, the first included
+    metrics: Mapping[str, MetricRole] = field(default_factory=dict)  # what a metric is for, where it is told
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.log, LogColumns):
+            raise BadInput(
+                f"log is of type {type(self.log).__name__}: expected LogColumns, the names of the log's columns;"
+                " the log itself is given to run()."
+            )
+        self._check_loggers()
+        for role in ("control", "treatment"):
+            _check_policy(role, getattr(self, role))
+        self._check_treatments()
+        if self.metrics:
+            from foretest.settings.metric_roles import checked_roles
+
+            object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
+        if isinstance(self.analysis.r_max, Mapping):
+            for name in self.analysis.r_max:
+                if name not in self.log.rewards:
+                    raise BadInput(
+                        f"[analysis] r_max names '{name}', which is no reward.{nearest(name, self.log.rewards)}"
+                        f" The rewards are: {', '.join(self.log.rewards)}."
+                    )
+
+    def _check_loggers(self) -> None:
+        """Several policies by name produced the log together: they become one that prices rows by their mixture."""
+        from foretest.policies.pooled import Pooled
+
+        given, baseline = self.control, self.analysis.baseline
+        if isinstance(given, Mapping):
+            for name, policy in given.items():
+                if not isinstance(name, str) or not name.strip():
+                    raise BadInput(f"a control is named {name!r}: expected text, as the logger column has it.")
+                _check_policy(f"the control '{name}'", policy)
+            if not given:
+                raise BadInput("control is empty: give a policy, or a dict of name to policy.")
+            names = ", ".join(given)
+            if self.log.logger is None:
+                raise BadInput(
+                    f"there are several controls ({names}), and no column says which of them showed a row: name it in"
+                    ' [log] logger, as in logger = "policy".'
+                )
+            if baseline is None:
+                raise BadInput(
+                    f"there are several controls ({names}): say which of them the treatment is compared with, as in"
+                    f' [analysis] baseline = "{next(iter(given))}".'
+                )
+            choose("[analysis] baseline", baseline, given)
+            object.__setattr__(self, "control", Pooled(given, baseline))
+            return
+        several: Any = getattr(given, "loggers", None)
+        if several is not None and baseline not in several:
+            choose("[analysis] baseline", baseline, several)
+        if several is not None and baseline != getattr(given, "baseline", baseline):
+            object.__setattr__(self, "control", Pooled(several, str(baseline), getattr(given, "shares", None)))
+        if several is None and self.log.logger is not None:
+            raise BadInput(
+                f'[log] logger = "{self.log.logger}" is given, and one control: give a [[control]] table, with a name,'
+                " for each policy that the column names, or leave logger out."
+            )
+        if several is None and baseline is not None:
+            raise BadInput(f"baseline = {baseline!r} is for several [[control]] tables, and there is one control.")
+
+    def _check_treatments(self) -> None:
+        """One alone is named "treatment", unless it was given a name."""
+        named = dict(self.treatments) or {TREATMENT: self.treatment}
+        for name, policy in named.items():
+            if not isinstance(name, str) or not name.strip():
+                raise BadInput(f"a treatment is named {name!r}: expected text.")
+            _check_policy(f"the treatment '{name}'", policy)
+        if len(named) == 1:
+            named = dict.fromkeys(named, self.treatment)
+        elif next(iter(named.values())) is not self.treatment:
+            raise ValueError("`treatment` is the first of `treatments`")
+        object.__setattr__(self, "treatments", named)
+
+    def each_treatment(self) -> dict[str, Settings]:
+        """The same settings for every treatment alone, by its name."""
+        if len(self.treatments) == 1:
+            return dict.fromkeys(self.treatments, self)
+        return {
+            name: dataclasses.replace(self, treatment=policy, treatments={name: policy})
+            for name, policy in self.treatments.items()
+        }
+
+
+def with_cap(settings: Settings, cap: float) -> Settings:
+    """The same settings with a number for the cap."""
+    return dataclasses.replace(settings, analysis=settings.analysis.replace(cap=cap))
+
+
+def _check_policy(role: str, policy: Any) -> None:
+    if isinstance(policy, type):
+        raise BadInput(f"{role} is the class {policy.__name__}: expected a policy, as in {policy.__name__}(…).")
+    for method in ("log_prob", "sample"):
+        if not callable(getattr(policy, method, None)):
+            raise BadInput(
+                f'{role} = {policy!r} has no {method}: expected a policy, as in PlackettLuce(scores="column"),'
+                " or an object with log_prob(displays, rankings) and sample(displays, uniforms)."
+            )

@@ -1,0 +1,24 @@
+"""The files behind a log, for a result's provenance."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from foretest.provenance import files_read
+
+
+def files_of(log: Any) -> list[Path]:
+    """The files behind a log that was given by name; none for a table or a stream."""
+    from foretest.sources import open_source
+
+    named = isinstance(log, str | Path) or (
+        isinstance(log, list | tuple) and bool(log) and all(isinstance(item, str | Path) for item in log)
+    )
+    return list(getattr(open_source(log), "paths", [])) if named else []
+
+
+def inputs_of(**logs: Any) -> dict[str, Any]:
+    """{"inputs": …} of the logs that were given by name; nothing where none was."""
+    found = {role: files_read(files) for role, log in logs.items() if (files := files_of(log))}
+    return {"inputs": found} if found else {}

@@ -1,0 +1,34 @@
+"""A Spark DataFrame as a log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from foretest.errors import BadInput
+from foretest.sources import BATCH_ROWS, Part
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class SparkFrame:
+    """A Spark DataFrame as a log."""
+
+    frame: DataFrame
+    repeatable = True
+    rows: ClassVar[None] = None
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        from pyspark.sql.pandas.types import to_arrow_schema
+
+        return [("the Spark DataFrame", to_arrow_schema(self.frame.schema))]
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        raise BadInput(
+            "a Spark DataFrame is folded where its rows are: give it to OfflineTest.run, check or aggregate."
+        )

@@ -1,0 +1,1 @@
+"""Sums and logs in files: saved aggregates, and packed logs."""

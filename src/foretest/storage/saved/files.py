@@ -1,0 +1,268 @@
+"""Saved aggregates: Parquet files that say what they were made with, merged without reading more than is needed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.flat import SCHEMA, array_row, batch_of, flatten, from_batches, restore, tree_row
+from foretest.aggregation.fold_plan import Plan
+from foretest.errors import BadInput
+from foretest.files import whole_file
+from foretest.settings.settings import Settings
+from foretest.sources import AGGREGATES
+from foretest.storage.saved.recipe import Days, Recipe, days_of_all, digest, refuse_repeated
+
+_FIRST_ROWS = 1024  # of kept rows, in the first block; each later block doubles what is there
+_FOLD_AGAIN = "Fold the log again with foretest aggregate."
+_CHECKSUM = b"foretest.checksum"
+_AT_ONCE = 8  # files held in memory while they are added up
+
+
+def write_aggregates(
+    path: str | Path,
+    aggregates: Aggregates,
+    notes: Sequence[str] = (),
+    r_max: Mapping[str, float] | None = None,
+    *,
+    inputs: Sequence[dict[str, Any]] = (),
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Write aggregates with what they were made with: the file is there whole, or as it was.
+
+    The first row group has the tree of arrays and all that is always read. The kept rows (those of the smallest unit
+    hashes, in order) follow in blocks, with the last hash of each in the metadata, so that a merge reads only the
+    heads that may survive. `more` are further entries for the metadata.
+    """
+    flat = flatten(aggregates)
+    kept = {name: rows for name, rows in _kept_rows(flat.tree) if rows.columns}
+    later = {array for rows in kept.values() for array in rows.columns.values()}
+    always = [tree_row(flat.tree), *(array_row(name, a) for name, a in flat.arrays.items() if name not in later)]
+    groups, places = [always], {}
+    for name, rows in kept.items():
+        columns = {column: flat.arrays[array] for column, array in rows.columns.items()}
+        hashes = columns[rows.order[0]]
+        ends = _block_ends(len(hashes))
+        last = [int(hashes[end - 1]) for end in ends]
+        places[name] = {"group": len(groups), "ends": ends, "hashes": last, "limit": rows.limit}
+        for begin, end in zip([0, *ends], ends, strict=False):
+            groups.append([array_row(rows.columns[column], array[begin:end]) for column, array in columns.items()])
+    recipe = Recipe.of(aggregates.plan, notes, r_max, inputs)
+    document = {**recipe.to_json(), "rows": aggregates.rows, "kept": places, **(more or {})}
+    schema = SCHEMA.with_metadata(_metadata(document))
+    with whole_file(Path(path)) as beside, pq.ParquetWriter(
+        beside, schema, compression="zstd", use_dictionary=False, write_statistics=False, write_page_checksum=True
+    ) as writer:  # fmt: skip
+        for group in groups:
+            writer.write_table(pa.Table.from_batches([batch_of(group)]), row_group_size=len(group))
+
+
+def read_aggregates(path: str | Path, plan: Plan | None = None) -> Aggregates:
+    """Aggregates as they were written, to the last bit; without a plan, under the settings that the file tells."""
+    file = SavedFile.open(Path(path))
+    return file.read(file.plan(file.recipe.recorded(file.name)) if plan is None else plan)
+
+
+def refuse_to_replace(path: Path) -> None:
+    """Refuse, before the work, to write over a file that does not hold aggregates: it may be the log."""
+    if not path.exists():
+        return
+    try:
+        ours = is_saved(pq.read_schema(path))
+    except (pa.ArrowException, OSError):
+        ours = False
+    if not ours:
+        raise BadInput(f"{path}: is there already, and holds no aggregates. Give the output another name.")
+
+
+def saved_files(source: Any) -> list[SavedFile]:
+    """The files of a source, where all of them hold aggregates; none where it is a log. A mix is refused."""
+    files = source.schemas()
+    saved = [is_saved(schema) for _, schema in files]
+    if not any(saved):
+        return []
+    if not all(saved):
+        first, other = files[saved.index(True)][0], files[saved.index(False)][0]
+        raise BadInput(
+            f"{first} holds aggregates and {other} is a log: they cannot be mixed. Fold the log first, with foretest"
+            " aggregate, then give its aggregates."
+        )
+    found = [SavedFile.of_schema(Path(name), schema) for name, schema in files]
+    for file in found:
+        if "packed" in file.document:
+            raise BadInput(f"{file.name}: a part of a packed log. Give its folder, {file.path.parent}.")
+    return found
+
+
+def merge_saved(files: Sequence[SavedFile], settings: Settings) -> tuple[Aggregates, list[str], dict[str, float]]:
+    """Aggregates of several files, notes and bounds of rewards, for a test with these settings.
+
+    What was made with other settings, estimators or another value model, or from the same log, is refused by name.
+    """
+    first, *others = files
+    for file in others:
+        file.recipe.refuse_other(file.name, first.recipe, first.name)
+    refuse_repeated([(file.name, file.recipe.inputs) for file in files])
+    days = days_of_all([(file.name, file.recipe) for file in files])
+    first.recipe.refuse_settings(first.name, settings)
+    recipes = [file.recipe for file in files]
+    notes = list(dict.fromkeys(note for recipe in recipes for note in recipe.notes))
+    bounds = {
+        name: max(recipe.r_max[name] for recipe in recipes)
+        for name in first.recipe.r_max
+        if all(name in recipe.r_max for recipe in recipes)
+    }
+    return merge_files(files, first.plan(settings, days)), notes, bounds
+
+
+def merge_files(files: Sequence[SavedFile], plan: Plan) -> Aggregates:
+    """The aggregates of all files together."""
+    heads = _heads(files)
+    running: list[Aggregates] = []
+    with ThreadPoolExecutor(2) as pool:
+        for begin in range(0, len(files), _AT_ONCE):
+            some = pool.map(lambda file: file.read(plan, heads), files[begin : begin + _AT_ONCE])
+            running = [Aggregates.total([*running, *some])]
+    return running[0]
+
+
+@dataclass(frozen=True)
+class SavedFile:
+    """A file of aggregates, opened: what it was made with is known, nothing else is read."""
+
+    path: Path
+    recipe: Recipe
+    document: Mapping[str, Any]
+    remedy: str  # for a damaged one
+
+    @classmethod
+    def open(cls, path: Path, remedy: str = _FOLD_AGAIN) -> SavedFile:
+        with _damage(path, remedy), pq.ParquetFile(path) as file:
+            return cls.of_schema(path, file.schema_arrow, remedy)
+
+    @classmethod
+    def of_schema(cls, path: Path, schema: pa.Schema, remedy: str = _FOLD_AGAIN) -> SavedFile:
+        """From the schema of a file that is open already."""
+        if not is_saved(schema):
+            raise BadInput(f"{path}: no aggregates, but another Parquet file. Make them with foretest aggregate.")
+        with _damage(path, remedy):
+            if digest(schema.metadata[AGGREGATES]).encode() != schema.metadata[_CHECKSUM]:
+                raise ValueError("what it says of itself was changed")
+            document = json.loads(schema.metadata[AGGREGATES])
+            return cls(path, Recipe.from_json(str(path), document), document, remedy)
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    def plan(self, settings: Settings, days: Days | None = None) -> Plan:
+        return self.recipe.plan(self.name, settings, days)
+
+    def read(self, plan: Plan, heads: Mapping[str, int] | None = None) -> Aggregates:
+        """The aggregates; of kept rows only the blocks that begin below the hashes in `heads`."""
+        heads = heads or {}
+        with _damage(self.path, self.remedy), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+            groups = [0]
+            for name, place in self.document["kept"].items():
+                blocks = len(place["ends"])
+                if name in heads:
+                    blocks = min(blocks, sum(last < heads[name] for last in place["hashes"]) + 1)
+                groups += range(place["group"], place["group"] + blocks)
+            flat = from_batches(file.read_row_groups(groups, use_threads=False).to_batches())
+            for name, kept in _kept_rows(flat.tree):
+                if name in heads:
+                    kept.fields["highest"] = min(kept.fields["highest"], heads[name])
+            return restore(flat, plan)
+
+
+def _metadata(document: Mapping[str, Any]) -> dict[bytes, bytes]:
+    text = json.dumps(document, allow_nan=False).encode()
+    return {AGGREGATES: text, _CHECKSUM: digest(text).encode()}  # pages have checksums, metadata has none
+
+
+def is_saved(schema: pa.Schema) -> bool:
+    """Is it the schema of a file of aggregates?"""
+    return AGGREGATES in (schema.metadata or {})
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """Kept rows as the tree has them."""
+
+    fields: dict[str, Any]
+
+    @property
+    def limit(self) -> int:
+        return int(self.fields["limit"])
+
+    @property
+    def order(self) -> list[str]:
+        return list(self.fields["order"]["tuple"])
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The names of their arrays."""
+        parts = self.fields["parts"]["list"]
+        return {column: node["array"] for column, node in parts[0]["map"]} if parts else {}
+
+
+def _kept_rows(tree: Any, name: str = "") -> Iterator[tuple[str, _Kept]]:
+    """All `KeptRows` of a tree, with the path to each."""
+    if isinstance(tree, dict):
+        if tree.get("class") == "KeptRows":
+            yield name, _Kept(tree["fields"])
+            return
+        for key, node in tree.items():
+            yield from _kept_rows(node, f"{name}/{key}")
+    elif isinstance(tree, list):
+        for i, node in enumerate(tree):
+            yield from _kept_rows(node, f"{name}/{i}")
+
+
+def _block_ends(rows: int) -> list[int]:
+    ends, end = [], _FIRST_ROWS
+    while end < rows:
+        ends.append(end)
+        end *= 2
+    return [*ends, rows]
+
+
+def _heads(files: Sequence[SavedFile]) -> dict[str, int]:
+    """Of each set of kept rows a hash above which no row is among the first of all files, from the ends of blocks."""
+    heads: dict[str, int] = {}
+    for name in dict.fromkeys(name for file in files for name in file.document["kept"]):
+        places = [file.document["kept"][name] for file in files if name in file.document["kept"]]
+        held = 0
+        for last, rows in sorted(
+            (last, end - begin)
+            for place in places
+            for begin, end, last in zip([0, *place["ends"]], place["ends"], place["hashes"], strict=False)
+        ):
+            held += rows
+            if held >= places[0]["limit"]:
+                heads[name] = last
+                break
+    return heads
+
+
+@contextmanager
+def _damage(path: Path, remedy: str) -> Iterator[None]:
+    """Whatever does not fit in a file that should be ours is told in a sentence."""
+    try:
+        yield
+    except BadInput:
+        raise
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such file or folder.") from None
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise BadInput(f"{path}: damaged aggregates ({reason}). {remedy}") from None

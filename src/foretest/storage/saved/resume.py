@@ -1,0 +1,116 @@
+"""A long fold that goes on after a kill: every so often the sums so far are saved, with how many files they are of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.fold_plan import Plan
+from foretest.engines import dispatch, local
+from foretest.errors import BadInput
+from foretest.log.reader import Reader
+from foretest.provenance import fingerprint
+from foretest.sources import BATCH_ROWS, Chunk, Part, Source, open_source, pack_of
+from foretest.storage.saved.files import SavedFile, write_aggregates
+from foretest.storage.saved.recipe import Recipe, digest, source_paths
+
+FEWEST_ROWS = 1 << 20  # between two saves: a save costs half a second
+SECONDS = 20.0  # between two saves, about, once the pace is known
+
+
+def fold_resumably(
+    source: Source,
+    reader: Reader,
+    plan: Plan,
+    parts: Path | None,
+    *,
+    threads: int | None = None,
+    batch_rows: int = BATCH_ROWS,
+    progress: local.Progress | None = None,
+) -> Aggregates:
+    """Fold a log; of several files, with a folder for `parts`, a few at a time in order, going on from what is saved.
+
+    What is saved is used only if it is of the same files (by size, head, tail and time of change) in the same order,
+    under the same settings and value model.
+    """
+    paths = source_paths(source)
+
+    def fold(some: Source) -> Aggregates:
+        return dispatch.aggregate(some, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress)
+
+    if parts is None or len(paths) < 2 or any(pack_of(schema) for _, schema in source.schemas()):
+        return fold(source)
+    place = parts / f"{_key(paths, plan)}.sums"  # no .parquet: a folder of logs may be around it
+    running, done = _saved_state(place, plan)
+    if running is not None and progress is not None:
+        progress(running.rows)
+    rows = FEWEST_ROWS
+    while running is None or done < len(paths):
+        begun = time.monotonic()
+        end = _next_stop(paths, done, rows)
+        part = fold(_Later(open_source(paths[done:end]), 0 if running is None else running.rows))
+        running = part if running is None else running + part
+        done = end
+        if done < len(paths):
+            write_aggregates(place, running, more={"finished": done})
+            rows = max(FEWEST_ROWS, int(part.rows * SECONDS / (time.monotonic() - begun)))
+    return running
+
+
+def _key(paths: Sequence[Path], plan: Plan) -> str:
+    """All that the sums follow from."""
+    files = [f"{fingerprint(path)} {path.stat().st_mtime_ns}" for path in paths]
+    return digest("\n".join([Recipe.of(plan).fingerprint, *files]).encode())
+
+
+def _saved_state(place: Path, plan: Plan) -> tuple[Aggregates | None, int]:
+    """The sums so far and the number of files they are of; nothing where there is none, or a damaged one."""
+    if not place.exists():
+        return None, 0
+    try:
+        file = SavedFile.open(place)
+        return file.read(plan), int(file.document["finished"])
+    except BadInput:
+        return None, 0
+
+
+def _next_stop(paths: Sequence[Path], done: int, rows: int) -> int:
+    """The end of the next run of files with so many rows; a file whose rows are not known is a run of its own."""
+    held = 0
+    for end in range(done + 1, len(paths)):
+        known = open_source([paths[end - 1]]).rows
+        held += rows if known is None else known
+        if held >= rows:
+            return end
+    return len(paths)
+
+
+@dataclass(frozen=True)
+class _Later:
+    """A source whose first row is not the log's first."""
+
+    source: Source
+    position: int
+    repeatable = True
+
+    @property
+    def rows(self) -> int | None:
+        return self.source.rows
+
+    def schemas(self) -> list[tuple[str, pa.Schema]]:
+        return self.source.schemas()
+
+    def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        return [self._moved(part) for part in self.source.parts(columns, batch_rows)]
+
+    def _moved(self, part: Part) -> Part:
+        def read() -> Iterator[Chunk]:
+            for chunk in part():
+                yield chunk._replace(position=chunk.position + self.position)
+
+        return read

@@ -1,0 +1,1 @@
+"""Importance weights: their caps, the pointwise normaliser, and weights of slots."""

@@ -1,0 +1,196 @@
+"""Weights of slots: what a row earned in slot k is weighted by how much likelier the treatment puts that item there.
+
+A row's weight is then one for each metric, the mean of its slots' weights by what they earned:
+h = Σ_k h_k r_k / Σ_k r_k, so that h·r = Σ_k h_k r_k, and all that is made of h and r holds as it does for rankings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
+from foretest.kernels import slot_marginals as kernel
+from foretest.kernels.ranking_draws import SLICE
+from foretest.weights.normaliser import Normaliser
+from foretest.weights.slot_marginals import slot_marginals
+from foretest.weights.weightings import PointWeighting, PointWeights
+
+_CELLS = 1 << 20  # marginals that are held at a time
+_LEAST = 1e-300  # of the marginal of a shown item: it is not 0, it was shown
+
+
+class SlotPrices(NamedTuple):
+    """What the policies say of the shown slots of some displays, one slot after the other."""
+
+    log_w: Floats  # log P_t(a_k in slot k)/P_p(a_k in slot k)
+    caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
+
+
+class SlotTerms(NamedTuple):
+    """What a weighting makes of every shown slot."""
+
+    log_h: Floats
+    log_capped: Floats  # log w̄_k
+    log_below: Floats  # log w̄_k at a third of the cap
+    slice: Floats  # (q_k − q_k')/q_k', q_k' at a third of the cap
+    q: Floats
+    infeasible: npt.NDArray[np.bool_]
+
+    @classmethod
+    def uncapped(cls, log_w: Floats) -> SlotTerms:
+        nothing = np.zeros(len(log_w))
+        return cls(log_w, log_w, log_w, nothing, nothing + 1.0, np.zeros(len(log_w), np.bool_))
+
+
+def slot_prices(displays: Displays, log_w: Floats, normaliser: Normaliser, bounds: Sequence[float]) -> SlotPrices:
+    """Weights of the shown slots, and the adaptive caps for some bounds; `log_w` is that of the shown rankings."""
+    slots = displays.slots
+    shown, first = int(slots.sum()), np.cumsum(slots) - slots
+    found = np.empty(shown)
+    caps = {bound: np.empty((3, shown)) for bound in bounds}
+    cells = np.cumsum(displays.eligible * slots)
+    for rows in np.split(np.arange(len(displays)), np.flatnonzero(np.diff(cells // _CELLS)) + 1):
+        if not len(rows):
+            continue
+        part = displays.take(rows)
+        t = slot_marginals(normaliser.treatment, part, normaliser, log_w[rows])
+        p = slot_marginals(normaliser.control, part, normaliser, np.zeros(len(rows)))
+        here = slice(int(first[rows[0]]), int(first[rows[-1]] + slots[rows[-1]]))
+        both = np.empty((2, here.stop - here.start))
+        for table, out in ((t, both[0]), (p, both[1])):
+            kernel.shown_marginals(
+                table.values, table.starts, part.eligible, part.ranking.values, part.ranking.starts, part.slots, out
+            )
+        with np.errstate(divide="ignore"):
+            found[here] = np.log(both[0]) - np.log(np.maximum(both[1], _LEAST))
+        for bound in bounds:
+            kernel.slot_caps(
+                t.values, t.starts, p.values, p.starts, part.eligible, part.slots, bound, caps[bound][:, here]
+            )
+    return SlotPrices(found, caps)
+
+
+@dataclass(frozen=True)
+class SlotWeighting(PointWeighting):
+    """A weight h_k for every slot that earned something."""
+
+    by_slot: ClassVar[bool] = True
+    banded: ClassVar[bool] = False
+    #: does it need P(item in slot), or only the probabilities of prefixes?
+    marginal: ClassVar[bool] = True
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        """The bounds whose caps it asks for."""
+        return ()
+
+    def of_slots(
+        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None,
+        earned: Mapping[int, Ragged], metrics: int,
+    ) -> PointWeights:  # fmt: skip
+        """The weights of rewarded rows, a column a metric; `earned` are the slots' rewards by metric."""
+        terms = self._terms(log_w, displays, normaliser, prices)
+        rows = len(displays)
+        row = np.repeat(np.arange(rows), displays.slots)
+        paid = np.zeros(len(row))
+        log_h, log_capped, log_below = (np.full((rows, metrics), -np.inf) for _ in range(3))
+        slices = np.zeros((rows, metrics))
+        for m, lists in earned.items():
+            r = lists.flat().astype(np.float64)
+            paid += r > 0.0
+            for column, of_slots in (
+                (log_h, terms.log_h),
+                (log_capped, terms.log_capped),
+                (log_below, terms.log_below),
+            ):
+                column[:, m] = _mean_by_row(of_slots, r, row, rows)
+            with np.errstate(divide="ignore"):
+                between = _mean_by_row(terms.log_below + np.log(terms.slice), r, row, rows)
+            some = np.isfinite(log_below[:, m])
+            slices[some, m] = np.exp(between[some] - log_below[some, m])
+        count = np.bincount(row, weights=paid, minlength=rows)
+        mass = np.bincount(row, weights=paid * terms.q, minlength=rows)
+        unsupported = np.bincount(row, weights=terms.infeasible & (paid > 0.0), minlength=rows) > 0
+        q = np.divide(mass, count, out=np.zeros(rows), where=count > 0)
+        nothing = np.full(rows, np.nan)  # a row has no cap of its own, nor E_p[h²|x]
+        return PointWeights(
+            log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices
+        )
+
+    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
+        raise NotImplementedError(f"{type(self).__name__} has no _terms")
+
+
+@dataclass(frozen=True)
+class SlotUncapped(SlotWeighting):
+    """h_k = w_k = P_t(a_k in slot k)/P_p(a_k in slot k)."""
+
+    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
+        assert prices is not None
+        return SlotTerms.uncapped(prices.log_w)
+
+
+@dataclass(frozen=True)
+class SlotAdaptive(SlotWeighting):
+    """h_k = w̃_k = min(w_k, c̃_k)/q_k ≤ bound, c̃_k(x) the largest cap for which that holds; 1 where there is none."""
+
+    banded: ClassVar[bool] = True
+    bound: float
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        return (self.bound,)
+
+    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
+        assert prices is not None
+        cap, q, below = prices.caps[self.bound]
+        infeasible = q <= 0.0
+        mass = np.where(infeasible, 1.0, q)
+        with np.errstate(divide="ignore"):
+            log_cap = np.log(cap)  # −∞ where there is none
+        log_capped = np.minimum(prices.log_w, log_cap)
+        log_h = np.where(infeasible, 0.0, log_capped - np.log(mass))
+        share = np.divide(q - below, below, out=np.zeros(len(q)), where=below > 0.0)
+        return SlotTerms(
+            log_h, log_capped, np.minimum(prices.log_w, log_cap - np.log(SLICE)), np.maximum(share, 0.0), q, infeasible
+        )
+
+
+@dataclass(frozen=True)
+class Prefixes(SlotWeighting):
+    """h_k = π_t(a_1..a_k)/π_p(a_1..a_k): a user who reads from the top does not see what comes after slot k."""
+
+    marginal: ClassVar[bool] = False
+
+    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
+        slots, ranking = displays.slots, displays.ranking
+        first = np.cumsum(slots) - slots
+        answer = np.empty(int(slots.sum()))
+        answer[first + slots - 1] = log_w
+        for k in range(1, int(slots.max(initial=1))):
+            rows = np.flatnonzero(slots > k)
+            part = displays.take(rows)
+            prefix = Ragged(ranking.values, ranking.starts[rows], np.full(len(rows), k))
+            answer[first[rows] + k - 1] = normaliser.treatment.log_prob(part, prefix) - normaliser.control.log_prob(
+                part, prefix
+            )
+        return SlotTerms.uncapped(answer)
+
+
+def _mean_by_row(log_h: Floats, r: Floats, row: npt.NDArray[np.int64], rows: int) -> Floats:
+    """log of Σ_k h_k r_k / Σ_k r_k, for weights of any size; −inf where nothing was earned."""
+    paid = np.flatnonzero(r > 0.0)
+    owner = row[paid]
+    most = np.full(rows, -np.inf)
+    np.maximum.at(most, owner, log_h[paid])
+    base = np.where(np.isfinite(most), most, 0.0)
+    total = np.bincount(owner, weights=np.exp(log_h[paid] - base[owner]) * r[paid], minlength=rows)
+    earned = np.bincount(owner, weights=r[paid], minlength=rows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(earned > 0.0, base + np.log(total / earned), -np.inf)

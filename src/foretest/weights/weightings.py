@@ -1,0 +1,177 @@
+"""Importance weights and their caps, in log space: log w = log π_t(a) − log π_p(a)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays.batch import Displays, Floats
+from foretest.errors import RowFault
+from foretest.kernels.ranking_draws import SLICE
+from foretest.policies.base import Policy, shown_log_prob
+from foretest.weights.normaliser import Masses, Normaliser
+
+
+def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Floats:
+    """log w of the shown rankings; π_t(a) = 0 is legal (w = 0), π_p(a) = 0 is impossible data."""
+    log_t = shown_log_prob(treatment, displays, is_control=False)
+    return log_t - shown_log_prob(control, displays, is_control=True)
+
+
+def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays: Displays) -> list[Floats]:
+    """The same for several treatments; the control's ranking is priced once."""
+    if len(treatments) == 1:
+        return [log_weights(policy, control, displays) for policy in treatments.values()]
+    priced = []
+    for name, policy in treatments.items():
+        try:
+            priced.append(shown_log_prob(policy, displays, is_control=False))
+        except RowFault as fault:
+            what = f"{fault.what} (the treatment '{name}')"
+            raise RowFault(fault.kind, fault.column, fault.rows, what, fault.remedy) from None
+    log_p = shown_log_prob(control, displays, is_control=True)
+    return [log_t - log_p for log_t in priced]
+
+
+def capped(log_w: Floats, cap: float, capping: str) -> Floats:
+    """log w̄: min(w, c) under max capping; w where w < c, else 0, under zero capping."""
+    return _below(log_w, float(np.log(cap)), capping)
+
+
+def _below(log_w: Floats, log_cap: Floats | float, capping: str) -> Floats:
+    if capping == "zero":
+        return np.where(log_w < log_cap, log_w, -np.inf)
+    return np.minimum(log_w, log_cap)
+
+
+class PointWeights(NamedTuple):
+    """What a pointwise weighting says of rewarded rows; by slot, logarithms and `slice` have a column a metric."""
+
+    log_h: Floats
+    log_cap: Floats  # the row's own cap
+    q: Floats
+    unsupported: npt.NDArray[np.bool_]
+    approximate: npt.NDArray[np.bool_]  # past the bound on trials
+    second: Floats  # E_p[h² | x], whatever ranking was shown
+    log_capped: Floats  # log w̄; −∞ where the treatment has no support
+    log_below: Floats  # log w̄ at a third of the cap
+    slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[PointWeights]) -> PointWeights:
+        return parts[0] if len(parts) == 1 else cls(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def of_metric(column: npt.NDArray[Any], metric: int) -> npt.NDArray[Any]:
+    """What a point weighting says for one metric: the same for all, unless weights are by slot."""
+    return column if column.ndim == 1 else column[:, metric]
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """A row's weight h in an estimator, as a function of its importance weight w.
+
+    Subclass it for an estimator of your own: `log_h(log_w)` gives log h for every row. It must be a frozen
+    dataclass, so that two estimators with equal weightings share their sums.
+    """
+
+    #: is h found for rewarded rows only, from draws of the policies?
+    pointwise: ClassVar[bool] = False
+    #: does it cut off a known part of the treatment, so that there is a sensitivity band?
+    banded: ClassVar[bool] = False
+    #: does each slot have a weight of its own, so that a row has one for each metric?
+    by_slot: ClassVar[bool] = False
+
+    def log_h(self, log_w: Floats) -> Floats:
+        raise NotImplementedError(f"{type(self).__name__} has no log_h")
+
+
+@dataclass(frozen=True)
+class Uncapped(Weighting):
+    """h = w."""
+
+    def log_h(self, log_w: Floats) -> Floats:
+        return log_w
+
+
+@dataclass(frozen=True)
+class Capped(Weighting):
+    """h = w̄."""
+
+    cap: float
+    capping: str = "max"
+
+    def log_h(self, log_w: Floats) -> Floats:
+        return capped(log_w, self.cap, self.capping)
+
+
+@dataclass(frozen=True)
+class PointWeighting(Weighting):
+    """h needs q(x): found for rewarded rows alone."""
+
+    pointwise: ClassVar[bool] = True
+    banded: ClassVar[bool] = True
+
+    def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
+        raise NotImplementedError(f"{type(self).__name__} has no of_rewarded")
+
+
+@dataclass(frozen=True)
+class Pointwise(PointWeighting):
+    """h = IP_c(x)·w̄, IP_c an estimate of 1/q(x) at one cap."""
+
+    cap: float
+    capping: str = "max"
+
+    def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
+        found = normaliser.at_cap(displays, self.cap, zero=self.capping == "zero")
+        inverse, unsupported = found.inverse, found.inverse == 0.0
+        with np.errstate(divide="ignore"):
+            log_h = capped(log_w, self.cap, self.capping) + np.log(inverse)
+        q = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=~unsupported)
+        with np.errstate(over="ignore"):
+            second = inverse * (inverse * found.squares)  # 1/q² of 1e200 would overflow sooner
+        log_cap = np.full(len(log_w), np.log(self.cap))
+        slices = _slices(log_w, log_cap, found, unsupported, self.capping)
+        return PointWeights(log_h, log_cap, q, unsupported, found.stuck, second, *slices)
+
+
+@dataclass(frozen=True)
+class Adaptive(PointWeighting):
+    """h = w̃ = min(w, c̃(x))/q_c̃(x) ≤ bound, c̃ the largest cap for which that holds (the paper's appendix).
+
+    Where there is none, h = 1: the row counts as unsupported.
+    """
+
+    bound: float
+
+    def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
+        found = normaliser.at_adaptive_cap(displays, self.bound)
+        unsupported = found.q <= 0.0
+        mass = np.where(unsupported, 1.0, found.q)
+        with np.errstate(divide="ignore"):
+            log_cap = np.log(found.cap)
+            log_h = np.where(unsupported, 0.0, np.minimum(log_w, log_cap) - np.log(mass))
+        second = np.where(unsupported, 1.0, found.squares / mass / mass)  # q² of 1e-200 would vanish
+        second = np.where(second > 0.0, second, self.bound)  # as w̄² may: no more than w̃ itself, whose mean is 1
+        slices = _slices(log_w, log_cap, found, unsupported, "max")
+        return PointWeights(log_h, log_cap, found.q, unsupported, found.stuck, second, *slices)
+
+
+def _slices(
+    log_w: Floats, log_cap: Floats, found: Masses, unsupported: npt.NDArray[np.bool_], capping: str
+) -> tuple[Floats, Floats, Floats]:
+    """log w̄ at the cap and at a third of it, and what the slice between them weighs, (q − q')/q'."""
+    log_capped = np.where(unsupported, -np.inf, _below(log_w, log_cap, capping))
+    some = (found.q_below > 0.0) & ~unsupported
+    between = np.where(found.q - found.q_below > 1e-12 * found.q, found.q - found.q_below, 0.0)  # else rounding
+    with np.errstate(over="ignore"):
+        share = np.divide(between, found.q_below, out=np.full(len(log_w), np.nan), where=some)
+    return log_capped, _below(log_w, log_cap - np.log(SLICE), capping), share
+
+
+CAPPINGS = ("max", "zero")

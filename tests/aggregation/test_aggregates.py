@@ -1,0 +1,152 @@
+"""The fold and the merge: how a log is cut changes nothing, and memory is bounded."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import reduce
+from operator import add
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import foretest as ft
+from foretest.aggregation import fold as module
+from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.fold import Fold, fold
+from foretest.aggregation.weight_bins import CAPS
+from foretest.offline.test import offline_reader
+from foretest.sources import ArrowTable
+from tests.support import SmallLog, build_test
+
+LOG = SmallLog(rows=500, units=150, seed=11)
+
+
+def cut(test: ft.OfflineTest, table: pa.Table, size: int) -> list[Any]:
+    """The table's batches as checked rows, with the plan that folds them."""
+    plan, _ = lineup(test.settings)
+    reader = offline_reader(plan)
+    [part] = ArrowTable(table).parts(reader.columns, size)
+    return [(plan, reader.read(chunk)) for chunk in part()]
+
+
+def answers(test: ft.OfflineTest, aggregates: module.Aggregates) -> dict[str, Any]:
+    return test.analyse(aggregates, [], {"click": 1.0, "revenue": 1e9}).to_dict()
+
+
+def assert_same(left: Any, right: Any, tolerance: float) -> None:
+    if isinstance(left, dict):
+        assert left.keys() == right.keys()
+        for key in left:
+            assert_same(left[key], right[key], tolerance)
+    elif isinstance(left, list):
+        assert len(left) == len(right)
+        for a, b in zip(left, right, strict=True):
+            assert_same(a, b, tolerance)
+    elif isinstance(left, float):
+        assert left == pytest.approx(right, rel=1e-9, abs=tolerance)
+    else:
+        assert left == right
+
+
+@pytest.mark.parametrize("strata", ["stratum", "value-model"])
+def test_merging_parts_in_any_order_is_folding_the_whole(strata: str) -> None:
+    test = build_test(metrics=("click", "revenue"), strata=strata, normaliser="two-sided", draws=8)
+    whole = answers(test, fold([rows for _, rows in cut(test, LOG.table(), 10_000)], lineup(test.settings)[0]))
+    parts = []
+    for plan, rows in cut(test, LOG.table(), 60):
+        state = Fold(plan)
+        state.add(rows)
+        parts.append(state.finish())
+    for order in (parts, parts[::-1], parts[3:] + parts[:3]):
+        merged = reduce(add, order)
+        assert_same(answers(test, merged), whole, 1e-12)
+    # merging leaves its operands alone
+    assert parts[0].rows == 60
+    assert_same(answers(test, parts[0] + parts[1]), answers(test, parts[1] + parts[0]), 1e-12)
+
+
+def test_small_limits_keep_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_REWARDED", 40)
+    monkeypatch.setattr(module, "SAMPLED_DISPLAYS", 30)
+    test = build_test(["cis", "point-ncis-adaptive"])
+    kept = []
+    for size, order in ((10_000, None), (7, None), (13, np.random.default_rng(0).permutation(LOG.rows))):
+        state = fold([rows for _, rows in cut(test, LOG.table(order), size)], lineup(test.settings)[0])
+        rewarded, sample = state.rewarded.columns(), state.sample.columns()
+        assert len(rewarded["unit"]) == 40
+        assert len(sample["unit"]) == 30
+        assert state.rewarded.seen == int(LOG.click.sum())
+        assert not state.rewarded.complete
+        kept.append((rewarded, sample))
+    for rewarded, sample in kept[1:]:
+        for name, column in kept[0][0].items():
+            np.testing.assert_array_equal(rewarded[name], column)
+        for name, column in kept[0][1].items():
+            np.testing.assert_array_equal(sample[name], column)
+    assert np.array_equal(np.sort(kept[0][0]["unit"]), kept[0][0]["unit"])
+
+
+def test_rewarded_rows_hold_what_later_analyses_need() -> None:
+    test = build_test(["point-ncis", "point-ncis-adaptive"])
+    state = fold([rows for _, rows in cut(test, LOG.table(), 10_000)], lineup(test.settings)[0])
+    kept = state.rewarded.columns()
+    order = np.argsort(kept["log_w"])
+    rewarded = np.flatnonzero(LOG.click)
+    mine = rewarded[np.argsort(LOG.log_w[rewarded])]
+    np.testing.assert_allclose(kept["log_w"][order], LOG.log_w[mine], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(np.exp(kept["log_h:0"][order]), LOG.weights("point-ncis", 2.0, 3.0)[mine], rtol=1e-9)
+    np.testing.assert_allclose(np.exp(kept["log_h:1"][order]), LOG.adaptive(3.0)[mine], rtol=1e-9)
+    np.testing.assert_allclose(kept["q:0"][order], LOG.q(2.0)[mine], rtol=1e-9)
+    p, w = np.exp(LOG.log_p), np.exp(LOG.log_t - LOG.log_p)
+    second = (p * np.minimum(w, 2.0) ** 2).sum(axis=1) / LOG.q(2.0) ** 2
+    np.testing.assert_allclose(kept["second:0"][order], second[mine], rtol=1e-9)
+
+
+def test_bins_of_log_w_give_every_cap() -> None:
+    test = build_test(["cis"], metrics=("click", "revenue"))
+    state = fold([rows for _, rows in cut(test, LOG.table(), 77)], lineup(test.settings)[0])
+    for metric, r in enumerate((LOG.click, LOG.revenue)):
+        weights, rewards = state.bins.capped_sums(metric)
+        for j, cap in enumerate(CAPS):
+            assert weights[:, j].sum() == pytest.approx(LOG.capped(cap).sum(), rel=1e-9)
+            assert rewards[:, j].sum() == pytest.approx((LOG.capped(cap) * r).sum(), rel=1e-9)
+
+
+def test_one_pass_serves_all_metrics_and_estimators() -> None:
+    together = build_test(metrics=("click", "revenue")).run(LOG.table())
+    for metric in ("click", "revenue"):
+        for key in ("is", "ncis", "piece-ncis", "point-ncis-adaptive"):
+            alone = build_test([key], metrics=(metric,)).run(LOG.table()).metrics[metric].estimates[key]
+            assert_same(dataclasses.asdict(alone), dataclasses.asdict(together.metrics[metric].estimates[key]), 1e-12)
+
+
+def test_adding_a_treatment_column_changes_no_draw() -> None:
+    """The display key is made of unit, ranking and control columns."""
+    plain = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking")
+    test = ft.OfflineTest(
+        log=plain, control=ft.PlackettLuce(scores="control_scores"),
+        treatment=ft.PlackettLuce(scores="treatment_scores"),
+        estimators=["point-ncis"], normaliser="lahiri", draws=4, cap=2.0,
+    )  # fmt: skip
+    other = LOG.table().append_column("b", LOG.table()["treatment_scores"])
+    twin = ft.OfflineTest(
+        log=plain, control=ft.PlackettLuce(scores="control_scores"), treatment=ft.PlackettLuce(scores="b"),
+        estimators=["point-ncis"], normaliser="lahiri", draws=4, cap=2.0,
+    )  # fmt: skip
+    left, right = (t.run(other).metrics["click"].estimates["point-ncis"] for t in (test, twin))
+    assert left == right
+
+
+def test_aggregates_serve_other_levels_and_intervals() -> None:
+    """What can still change after the fold is read from the test that analyses, not from the one that folded."""
+    test = build_test(["cis", "point-ncis-adaptive"], interval="delta", r_max=1.0)
+    folded = test.aggregate(LOG.table())
+    for change in ({"confidence_level": 0.5}, {"interval": "bernstein"}, {"interval": "bootstrap", "n_resamples": 50}):
+        other = test.replace(**change)
+        assert other.analyse(*folded).to_dict() == other.run(LOG.table()).to_dict()
+    assert test.replace(headline="cis").analyse(*folded).metrics["click"].headline == "cis"
+    for change in ({"cap": 3.0}, {"estimators": ["ncis"]}):
+        with pytest.raises(ft.BadInput, match="fold the log again"):
+            test.replace(**change).analyse(*folded)

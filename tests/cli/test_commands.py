@@ -1,0 +1,531 @@
+"""The command line: what each command prints, writes and returns."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import foretest
+from foretest import cli
+from foretest.cli.options import VERDICTS
+from foretest.offline.test import OfflineTest
+from foretest.settings.analysis import Analysis
+
+FORETEST = str(Path(sys.executable).with_name("foretest"))
+
+SETTINGS = """\
+[log]
+rewards = ["click"]
+unit = "user"
+
+[control]
+policy = "logged"
+prob = "control"
+
+[treatment]
+policy = "logged"
+prob = "treatment"
+
+[analysis]
+estimators = ["ncis"]
+n_resamples = 100
+"""
+
+
+class Said(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Command = Callable[..., Said]
+
+
+@pytest.fixture
+def foretest_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs the command in this process, in a folder with settings and three logs of known verdicts."""
+    monkeypatch.chdir(tmp_path)
+    Path("test.toml").write_text(SETTINGS, encoding="utf-8")
+    for name, click_weight in (("up", 1.5), ("same", 1.0), ("down", 0.5)):
+        pq.write_table(log(click_weight), f"{name}.parquet")
+
+    def run(*args: str) -> Said:
+        monkeypatch.setattr(sys, "argv", ["foretest", *args])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        code = stop.value.code
+        assert isinstance(code, int)
+        return Said(code, captured.out, captured.err)
+
+    return run
+
+
+def log(click_weight: float, rows: int = 2000) -> pa.Table:
+    """Weights of mean 1 whose rewarded rows have the mean `click_weight`: a relative uplift of that less 1."""
+    g = np.random.default_rng(5)
+    click = np.arange(rows) % 4 == 0
+    weight = np.where(click, click_weight, (4.0 - click_weight) / 3.0)
+    # noise of mean 0 within pairs, so that the interval has a width
+    weight += np.where((np.arange(rows) // 8) % 2 == 0, 0.1, -0.1) * (click_weight == 1.0)
+    return pa.table(
+        {
+            "click": click,
+            "sale": click & (g.random(rows) < 0.5),
+            "user": np.arange(rows),
+            "control": np.full(rows, 0.25),
+            "treatment": 0.25 * weight,
+        }
+    )
+
+
+COMMANDS: dict[str, list[str]] = {
+    "": ["run", "check", "demo", "simulate", "--version"],
+    "run": ["--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--cap", "--estimators", "--seed"],
+    "check": ["--config", "-c", "--json", "--threads", "--cap"],
+    "aggregate": ["--config", "-c", "--out", "-o", "--threads", "--cap"],
+    "pack": ["--config", "-c", "--out", "-o", "--cap"],
+    "demo": ["--out", "-o", "--rows", "--seed"],
+    "paper": ["--out", "-o", "--world", "--tests", "--rows", "--seed"],
+    "simulate": ["log"],
+    "simulate log": ["--out", "-o", "--world", "--rows", "--seed"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_names_the_options(command: str, foretest_command: Command) -> None:
+    said = foretest_command(*command.split(), "--help")
+    assert said.code == 0
+    assert said.err == ""
+    for option in COMMANDS[command]:
+        assert option in said.out
+    assert all(len(line) <= 80 for line in said.out.splitlines())
+
+
+def test_every_analysis_key_is_an_option(foretest_command: Command) -> None:
+    for command in ("run", "check"):
+        said = foretest_command(command, "--help")
+        for field in fields(Analysis):
+            assert f"--{field.name.replace('_', '-')} " in said.out
+
+
+def test_version(foretest_command: Command) -> None:
+    assert foretest_command("--version") == Said(0, f"{foretest.__version__}\n", "")
+
+
+def test_no_command_shows_the_help(foretest_command: Command) -> None:
+    said = foretest_command()
+    assert said.code == 0
+    assert "foretest demo" in said.out
+
+
+# -- run --------------------------------------------------------------------------------------------------------------
+
+
+def test_run_shows_a_table(foretest_command: Command) -> None:
+    said = foretest_command("run", "up.parquet", "-c", "test.toml")
+    assert said.code == 0
+    assert said.err == ""  # no progress where nobody would see it
+    assert "2,000 displays, 2,000 units (user), 500 with click" in said.out
+    assert "positive" in said.out
+    assert "+50.0 %" in said.out
+    assert all(len(line) <= 80 for line in said.out.splitlines())
+    assert {path.name for path in Path().iterdir()} == {"test.toml", "up.parquet", "same.parquet", "down.parquet"}
+
+
+def test_run_writes_its_own_file_and_no_other(foretest_command: Command) -> None:
+    out = Path("out")
+    out.mkdir()
+    (out / "result.json").write_text("old", encoding="utf-8")
+    (out / "mine.txt").write_text("mine", encoding="utf-8")
+    said = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
+    assert said.code == 0
+    assert said.out.endswith("\nWritten: out/result.json, out/report.html\n")
+    assert {path.name for path in out.iterdir()} == {"result.json", "report.html", "mine.txt"}
+    assert (out / "mine.txt").read_text(encoding="utf-8") == "mine"
+    result = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    assert result["metrics"]["click"]["verdict"] == "positive"
+    assert result["metrics"]["click"]["estimates"]["ncis"]["rel_effect_size"] == pytest.approx(0.5, rel=1e-12)
+    assert stat.S_IMODE((out / "result.json").stat().st_mode) == 0o644
+
+
+def test_run_makes_the_folder(foretest_command: Command) -> None:
+    assert foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "a/b").code == 0
+    assert [str(path) for path in Path("a").rglob("*.json")] == ["a/b/result.json"]
+
+
+def test_result_is_replaced_whole_or_not_at_all(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is written beside and renamed: when the rename fails, the old one is untouched and no other is left."""
+    out = Path("out")
+    out.mkdir()
+    (out / "result.json").write_text("old", encoding="utf-8")
+
+    def full(source: str, target: str) -> None:
+        assert json.loads(Path(source).read_text(encoding="utf-8"))["schema"] == 1
+        raise OSError(28, "No space left on device", str(target))
+
+    monkeypatch.setattr(os, "replace", full)
+    said = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
+    assert said.code == 2
+    assert said.err == "foretest: out/result.json: No space left on device.\n"
+    assert {path.name: path.read_text(encoding="utf-8") for path in out.iterdir()} == {"result.json": "old"}
+
+
+def test_json_is_alone_on_stdout(foretest_command: Command) -> None:
+    said = foretest_command("run", "up.parquet", "-c", "test.toml", "--json", "-o", "out")
+    assert said.code == 0
+    assert said.err == ""
+    assert json.loads(said.out) == json.loads(Path("out/result.json").read_text(encoding="utf-8"))
+    assert set(json.loads(said.out)) >= {"foretest", "schema", "log", "settings", "metrics", "health"}
+
+
+def test_json_is_ours_even_with_fail_on(foretest_command: Command) -> None:
+    said = foretest_command("run", "down.parquet", "-c", "test.toml", "--json", "--fail-on", "negative")
+    assert said.code == 3
+    assert json.loads(said.out)["metrics"]["click"]["verdict"] == "negative"
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"), [("up", "positive"), ("same", "neutral"), ("down", "negative"), ("few", "insufficient")]
+)
+def test_fail_on(name: str, verdict: str, foretest_command: Command) -> None:
+    pq.write_table(log(1.5, rows=40), "few.parquet")
+    for word in VERDICTS:
+        said = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--fail-on", word)
+        assert verdict in said.out
+        assert said.code == (3 if word == verdict else 0)
+    said = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--fail-on", "negative, neutral,insufficient")
+    assert said.code == (0 if verdict == "positive" else 3)
+    assert foretest_command("run", f"{name}.parquet", "-c", "test.toml").code == 0
+
+
+def test_fail_on_is_met_by_any_metric(foretest_command: Command) -> None:
+    """Of two metrics one is negative: by half of the clicks the treatment loses, by the other half it wins."""
+    table = log(1.0)
+    click = np.asarray(table["click"])
+    sale = click & (np.arange(len(click)) % 8 == 0)
+    weight = np.where(sale, 0.5, np.where(click, 2.5, (4.0 - 1.5) / 3.0))
+    table = table.set_column(1, "sale", pa.array(sale)).set_column(4, "treatment", pa.array(0.25 * weight))
+    pq.write_table(table, "two.parquet")
+    Path("two.toml").write_text(SETTINGS.replace('["click"]', '["click", "sale"]'), encoding="utf-8")
+    said = foretest_command("run", "two.parquet", "-c", "two.toml", "--json", "--fail-on", "negative")
+    verdicts = {name: metric["verdict"] for name, metric in json.loads(said.out)["metrics"].items()}
+    assert verdicts == {"click": "positive", "sale": "negative"}
+    assert said.code == 3
+
+
+def test_fail_on_writes_its_result_first(foretest_command: Command) -> None:
+    assert foretest_command("run", "down.parquet", "-c", "test.toml", "-o", "out", "--fail-on", "negative").code == 3
+    assert Path("out/result.json").exists()
+
+
+def test_overrides(foretest_command: Command) -> None:
+    said = foretest_command(
+        "run", "same.parquet", "-c", "test.toml", "--json", "--cap", "0.5", "--estimators", "ncis", "cis",
+        "--seed", "7", "--confidence-level", "0.5", "--headline", "cis", "--interval", "delta", "--r-max", "3",
+    )  # fmt: skip
+    assert said.code == 0
+    result = json.loads(said.out)
+    settings = result["settings"]["analysis"]
+    assert settings["estimators"] == ["ncis", "cis"]
+    assert (settings["cap"], settings["seed"], settings["confidence_level"]) == (0.5, 7, 0.5)
+    assert (settings["interval"], settings["r_max"], settings["n_resamples"]) == ("delta", 3.0, 100)
+    assert result["metrics"]["click"]["headline"] == "cis"
+    # every weight is above 0.5, so that min(w, cap) is 0.5 in every row
+    assert result["metrics"]["click"]["estimates"]["cis"]["rel_effect_size"] == pytest.approx(-0.5, rel=1e-12)
+    assert result["health"]["capped_share"] == 1.0
+
+
+def test_several_logs_are_one(foretest_command: Command) -> None:
+    pq.write_table(log(1.5).slice(0, 1200), "part-1.parquet")
+    pq.write_table(log(1.5).slice(1200), "part-2.parquet")
+    whole = json.loads(foretest_command("run", "up.parquet", "-c", "test.toml", "--json").out)
+    parts = json.loads(
+        foretest_command("run", "part-1.parquet", "part-2.parquet", "-c", "test.toml", "--json", "--threads", "2").out
+    )
+    pattern = json.loads(foretest_command("run", "part-?.parquet", "-c", "test.toml", "--json").out)
+    estimate = whole["metrics"]["click"]["estimates"]["ncis"]
+    for other in (parts, pattern):
+        assert other["log"] == whole["log"]
+        for key in ("treatment", "effect_size_ci_lower", "effect_size_ci_upper", "std_error"):
+            assert other["metrics"]["click"]["estimates"]["ncis"][key] == pytest.approx(estimate[key], rel=1e-9)
+
+
+# -- check ------------------------------------------------------------------------------------------------------------
+
+
+def test_check(foretest_command: Command) -> None:
+    said = foretest_command("check", "up.parquet", "-c", "test.toml")
+    assert said.code == 0
+    assert said.err == ""
+    assert "effective sample size" in said.out
+    assert said.out.endswith("\nEvery row is readable, and the columns fit the settings.\n")
+    assert "verdict" not in said.out
+
+
+def test_check_json(foretest_command: Command) -> None:
+    said = foretest_command("check", "up.parquet", "-c", "test.toml", "--json", "--cap", "2")
+    document = json.loads(said.out)
+    assert said.code == 0
+    assert {"log", "settings", "health"} <= set(document)
+    assert "metrics" not in document
+    assert document["log"] == {"rows": 2000, "units": 2000, "positives": {"click": 500}}
+    assert document["settings"]["analysis"]["cap"] == 2.0
+    assert document["health"]["treatment_mass_kept"] == pytest.approx(1.0, rel=1e-12)
+
+
+# -- simulated logs ---------------------------------------------------------------------------------------------------
+
+
+def test_simulate_log(foretest_command: Command) -> None:
+    said = foretest_command("simulate", "log", "-o", "world", "--rows", "3000", "--world", "mild", "--seed", "3")
+    assert said.code == 0
+    assert said.err == ""
+    assert said.out.startswith("world: log.parquet (3,000 displays), settings.toml, truth.json (click ")
+    assert said.out.endswith("Next: foretest run world/log.parquet -c world/settings.toml\n")
+    assert {path.name for path in Path("world").iterdir()} == {"log.parquet", "settings.toml", "truth.json"}
+    checked = foretest_command("check", "world/log.parquet", "-c", "world/settings.toml", "--json")
+    assert json.loads(checked.out)["log"]["rows"] == 3000
+
+
+def test_demo(foretest_command: Command) -> None:
+    said = foretest_command("demo", "--rows", "5000", "-o", "shop")
+    assert said.code == 0
+    assert said.err == ""
+    for words in ("5,000 displays", "the truth", "simulated", "true uplift", "Try next:", "foretest run shop/log"):
+        assert words in said.out
+    assert {path.name for path in Path("shop").iterdir()} == {
+        "log.parquet", "settings.toml", "truth.json", "result.json", "report.html",
+    }  # fmt: skip
+    assert said.out.rstrip().endswith(" shop/report.html")
+    # what it proposes to try does work
+    proposed = [line.split() for line in said.out.splitlines() if line.startswith("  foretest check")]
+    assert foretest_command(*proposed[0][1:]).code == 0
+
+
+# -- mistakes ---------------------------------------------------------------------------------------------------------
+
+RUN = ("run", "up.parquet", "-c", "test.toml")
+COMMAND_NAMES = "Available commands: simulate, demo, history, run, check, online, paper, plan, ... See foretest --help."
+MISTAKES: dict[tuple[str, ...], str] = {
+    ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
+    (
+        "simulate",
+        "lgo",
+    ): 'Unknown command "lgo". Did you mean "log"? Available commands: log, history. See foretest simulate --help.',
+    (*RUN, "--capp", "3"): "Unknown option: --capp. Did you mean --cap? See foretest run --help.",
+    ("check", "up.parquet", "-c", "test.toml", "-o", "out"): "Unknown option: -o. See foretest check --help.",
+    ("demo", "now"): "unexpected argument 'now'. See foretest demo --help.",
+    ("run",): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row a display."
+    " Put them before the options. See foretest run --help.",
+    ("run", "-c", "test.toml"): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one"
+    " row a display. Put them before the options. See foretest run --help.",
+    ("check", "up.parquet", "-c", "test.toml", "--sql", "FROM 'up.parquet'"): "LOG and --sql are both given: a query"
+    " names its files itself, as in FROM 'log.parquet'.",
+    ("run", "up.parquet"): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
+    ("run", "up.parquet", "-c"): "-c needs a value. See foretest run --help.",
+    (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
+    " See foretest run --help.",
+    (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown verdict. Did you mean 'negative'? Known: negative,"
+    " neutral, insufficient, audit, guardrail.",
+    (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown verdict. Known: negative, neutral, insufficient,"
+    " audit, guardrail.",
+    (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
+    (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
+    " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive.",
+    (*RUN, "--draws", "0"): "on the command line: draws = 0: expected a whole number of at least 2.",
+    (*RUN, "-o", "up.parquet"): "up.parquet: is a file, expected a folder for the output. Give -o another name.",
+    ("demo", "-o", "test.toml"): "test.toml: is a file, expected a folder for the output. Give -o another name.",
+    ("demo", "--rows", "0"): "--rows 0: expected at least 1.",
+    ("simulate", "log", "-o", "world", "--rows", "9", "--seed", "-1"): "--seed -1: expected 0 or more.",
+    ("simulate", "log", "-o", "world", "--world", "shrp"): "unknown world 'shrp'. Did you mean 'sharp'? Known: paper,"
+    " mild, dense, rewards, sharp, no-overlap.",
+    ("simulate", "log"): "simulate log needs --out or -o: Folder for log.parquet, settings.toml and truth.json. See"
+    " foretest simulate log --help.",
+}
+
+
+@pytest.mark.parametrize("args", MISTAKES)
+def test_mistakes(args: tuple[str, ...], foretest_command: Command) -> None:
+    before = sorted(Path().rglob("*"))
+    assert foretest_command(*args) == Said(2, "", f"foretest: {MISTAKES[args]}\n")
+    assert sorted(Path().rglob("*")) == before
+
+
+def test_output_below_a_file(foretest_command: Command) -> None:
+    said = foretest_command(*RUN, "-o", "test.toml/out")
+    assert said.code == 2
+    assert said.err.endswith("test.toml: is a file, expected a folder for the output. Give -o another name.\n")
+
+
+def test_unwritable_folder_is_told_before_the_work(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("locked").mkdir(mode=0o555)
+    if os.access("locked", os.W_OK):  # root may write anywhere
+        monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
+    monkeypatch.setattr(OfflineTest, "run", None)  # must not be reached
+    said = foretest_command(*RUN, "-o", "locked/out")
+    assert said.code == 2
+    assert said.err.endswith("locked: permission denied to write the output there. Give -o another folder.\n")
+    assert list(Path("locked").iterdir()) == []
+
+
+def test_full_disk(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device", "out/.result.json.x")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    said = foretest_command(*RUN, "-o", "out")
+    assert said == Said(2, "", "foretest: out/.result.json.x: No space left on device.\n")
+
+
+def test_a_message_is_one_line(foretest_command: Command) -> None:
+    Path("odd.toml").write_text(SETTINGS.replace('"click"', '"a\\nb"'), encoding="utf-8")
+    said = foretest_command("run", "up.parquet", "-c", "odd.toml")
+    assert said.code == 2
+    assert said.err.count("\n") == 1
+    assert said.err.startswith("foretest: up.parquet: no column 'a b'. Expected ")
+
+
+def test_stopped_by_the_user(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(OfflineTest, "run", interrupted)
+    assert foretest_command(*RUN) == Said(130, "", "foretest: stopped\n")
+
+
+def test_a_bug_is_not_swallowed(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(OfflineTest, "run", broken)
+    with pytest.raises(RuntimeError, match="a bug"):
+        foretest_command(*RUN)
+
+
+# -- a real process ---------------------------------------------------------------------------------------------------
+
+
+def test_a_bug_has_exit_code_1_and_a_traceback(foretest_command: Command, tmp_path: Path) -> None:
+    program = (
+        "import sys; from foretest import cli, offline\n"
+        "def broken(*_, **__): raise RuntimeError('a bug')\n"
+        "offline.OfflineTest.run = broken\n"
+        "sys.argv = ['foretest', 'run', 'up.parquet', '-c', 'test.toml']\n"
+        "cli.main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "Traceback" in done.stderr
+    assert done.stderr.endswith("RuntimeError: a bug\n")
+
+
+@pytest.mark.parametrize("log", [["down.parquet"], ["--sql", "FROM 'down.parquet'"]])
+def test_piped(log: list[str], foretest_command: Command, tmp_path: Path) -> None:
+    """Silent to the very end: what is left to the end of the process must not speak up on stderr either."""
+    done = subprocess.run(
+        [FORETEST, "run", *log, "-c", "test.toml", "--json", "--fail-on", "negative"], cwd=tmp_path,
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["metrics"]["click"]["verdict"] == "negative"
+
+
+def test_reader_of_the_pipe_goes_away(foretest_command: Command, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [FORETEST, *RUN], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as running:
+        assert running.stdout is not None
+        assert running.stderr is not None
+        running.stdout.close()
+        assert running.stderr.read() == ""
+        assert running.wait() == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_stdout_on_a_full_disk(foretest_command: Command, tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [FORETEST, *RUN], cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "foretest: output: No space left on device.\n"
+
+
+def test_progress_on_a_terminal_only(foretest_command: Command, tmp_path: Path) -> None:
+    """With a terminal as stderr there is a bar, and stdout is the same as without."""
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    done = subprocess.run(
+        [FORETEST, *RUN, "--json"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=follower, check=False,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
+    )  # fmt: skip
+    os.close(follower)
+    seen = os.read(leader, 100_000).decode()
+    os.close(leader)
+    assert done.returncode == 0
+    assert "2,000 rows" in seen
+    assert json.loads(done.stdout) == json.loads(foretest_command(*RUN, "--json").out)
+
+
+# -- saved aggregates -------------------------------------------------------------------------------------------------
+
+
+def test_aggregates_are_run_without_their_settings(foretest_command: Command) -> None:
+    for name in ("up", "down"):
+        said = foretest_command("aggregate", f"{name}.parquet", "-c", "test.toml", "-o", f"made/{name}.parquet")
+        assert (said.code, said.err) == (0, "")
+        assert said.out == f"Written: made/{name}.parquet (2,000 displays). Next: foretest run made/{name}.parquet\n"
+    both = foretest_command("run", "made", "--json")
+    assert both.code == 0
+    whole = json.loads(foretest_command("run", "up.parquet", "down.parquet", "-c", "test.toml", "--json").out)
+    merged = json.loads(both.out)
+    assert merged["log"] == whole["log"]
+    assert merged["settings"] == whole["settings"]
+    mine, theirs = (document["metrics"]["click"]["estimates"]["ncis"] for document in (merged, whole))
+    for key in ("treatment", "std_error", "effect_size", "effect_size_ci_lower", "rel_effect_size_ci_upper"):
+        assert mine[key] == pytest.approx(theirs[key], rel=1e-9)
+    narrow = foretest_command("run", "made/up.parquet", "made/down.parquet", "-c", "test.toml", "--interval", "delta")
+    assert narrow.code == 0
+    assert foretest_command("run", "made/up.parquet", "--fail-on", "neutral").code == 0
+    assert foretest_command("run", "made/up.parquet", "made/down.parquet", "-o", "out").code == 0
+    assert Path("out/result.json").exists()
+
+
+def test_aggregates_refuse_in_one_line(foretest_command: Command) -> None:
+    foretest_command("aggregate", "up.parquet", "-c", "test.toml", "-o", "a.parquet")
+    before = sorted(Path().rglob("*"))
+    for args, sentence in {
+        ("run", "a.parquet", "--cap", "50"): "a.parquet was made with cap = 100, the settings say 50. Of a folded log"
+        " only confidence_level, interval, n_resamples, headline, gamma, decide_on and ignore_audit can change: fold it"
+        " again with foretest aggregate, or leave cap as it was.",
+        ("run", "a.parquet", "up.parquet", "-c", "test.toml"): "a.parquet holds aggregates and up.parquet is a log:"
+        " they cannot be mixed. Fold the log first, with foretest aggregate, then give its aggregates.",
+        ("run", "a.parquet", "a.parquet"): "a.parquet: this file is named twice, so its rows would count twice. Leave"
+        " one out.",
+        ("check", "a.parquet", "-c", "test.toml"): "a.parquet: holds saved aggregates, expected a log. Aggregates are"
+        " for foretest run.",
+        ("aggregate", "up.parquet", "-o", "b.parquet"): "aggregate needs --config or -c: The settings file (TOML). See"
+        " foretest aggregate --help.",
+        ("aggregate", "up.parquet", "-c", "test.toml", "-o", "."): ".: is a folder, expected the name of a file for the"
+        " output, as in -o ./name.parquet.",
+        ("pack", "up.parquet", "-c", "test.toml", "-o", "up.parquet/x"): f"{Path('up.parquet').absolute()}: is a file,"
+        " expected a folder for the output. Give -o another name.",
+    }.items():  # fmt: skip
+        assert foretest_command(*args) == Said(2, "", f"foretest: {sentence}\n"), args
+    assert sorted(Path().rglob("*")) == before

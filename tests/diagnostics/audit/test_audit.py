@@ -1,0 +1,386 @@
+"""The whole audit, on right logs and on logs broken on purpose; what becomes of its outcome."""
+
+from __future__ import annotations
+
+import json
+from functools import reduce
+from importlib.resources import files
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import foretest as ft
+from foretest import cli
+from foretest.diagnostics.audit import Audit, Finding, audit
+from foretest.terminal.result import render
+
+ROWS, M, K = 6000, 6, 2
+TESTS = [
+    "exploration", "logged probabilities", "log-likelihood", "rank among draws", "items by slot", "capped moment",
+    "balance", "repeated rows",
+]  # fmt: skip
+
+
+def right_columns(seed: int = 1, temperature: float = 1.0) -> dict[str, Any]:
+    """A log drawn from its control by Gumbel noise: 6 items, 2 shown, four features, 25 item ids."""
+    rng = np.random.default_rng(seed)
+    control = rng.normal(size=(ROWS, M))
+    shown = np.argsort(-(control / temperature + rng.gumbel(size=(ROWS, M))), axis=1)[:, :K]
+    odds = np.exp(control / temperature)
+    first, second = np.take_along_axis(odds, shown, axis=1).T
+    ids = np.argsort(rng.random((ROWS, 25)), axis=1)[:, :M]
+    return {
+        "click": rng.random(ROWS) < 0.2,
+        "user": np.arange(ROWS) // 2,
+        "id": np.arange(ROWS),
+        "country": rng.choice(["fr", "de", "it"], ROWS),
+        "recency": rng.exponential(size=ROWS),
+        "items": ids,
+        "positions": shown,
+        "ranking": shown,
+        "control_scores": control,
+        "treatment_scores": control + 0.7 * rng.normal(size=(ROWS, M)),
+        "p": first / odds.sum(axis=1) * second / (odds.sum(axis=1) - first),
+    }
+
+
+def as_table(columns: dict[str, Any]) -> pa.Table:
+    return pa.table({k: v.tolist() if getattr(v, "ndim", 1) == 2 else v for k, v in columns.items()})
+
+
+def build(
+    control: Any = None, treatment: Any = None, *, ids: bool = True, log: dict[str, Any] | None = None, **analysis: Any
+) -> ft.OfflineTest:
+    columns = {"rewards": ["click"], "unit": "user", "id": "id", "features": ["country", "recency"], **(log or {})}
+    columns |= {"ranking": "ranking", **({"candidates": "items"} if ids else {})}
+    return ft.OfflineTest(
+        log=ft.LogColumns(**columns),
+        control=control or ft.PlackettLuce("control_scores", prob="p"),
+        treatment=treatment or ft.PlackettLuce("treatment_scores"),
+        **{"cap": 20.0, "estimators": ["ncis"], **analysis},
+    )
+
+
+def with_ids(columns: dict[str, Any]) -> pa.Table:
+    shown = np.take_along_axis(columns["items"], columns["positions"], axis=1)
+    return as_table({**columns, "ranking": shown})
+
+
+@pytest.fixture(scope="module")
+def right() -> dict[str, Any]:
+    return right_columns()
+
+
+def found_by(test: ft.OfflineTest, table: pa.Table) -> dict[str, Finding]:
+    found = test.check(table).audit
+    assert found is not None
+    return {finding.name: finding for finding in found.findings}
+
+
+def outcomes(found: dict[str, Finding]) -> dict[str, str]:
+    return {name: finding.outcome for name, finding in found.items()}
+
+
+def test_a_right_log_passes_every_test(right: dict[str, Any]) -> None:
+    for ids, table in ((True, with_ids(right)), (False, as_table(right))):
+        found = found_by(build(ids=ids), table)
+        assert list(found) == TESTS
+        assert set(outcomes(found).values()) == {"pass"}
+
+
+# -- broken on purpose ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("stated", "word"), [(0.85, "too low"), (1.15, "too high")])
+def test_a_wrong_temperature(right: dict[str, Any], stated: float, word: str) -> None:
+    found = found_by(build(ft.PlackettLuce("control_scores", stated), ids=False), as_table(right))
+    assert found["log-likelihood"].outcome == "fail"
+    assert word in (found["log-likelihood"].remedy or "")
+    assert found["rank among draws"].outcome == "fail"
+    assert found["logged probabilities"].outcome == "not made"
+
+
+def test_a_logged_probability_of_another_number_of_slots(right: dict[str, Any]) -> None:
+    odds = np.exp(right["control_scores"])
+    first = odds[np.arange(ROWS), right["positions"][:, 0]] / odds.sum(axis=1)
+    found = found_by(build(), with_ids({**right, "p": first}))
+    assert found["logged probabilities"].outcome == "fail"
+    assert "100.00%" in found["logged probabilities"].meaning
+    # the scores are right, and the tests that use them say so
+    assert found["log-likelihood"].outcome == found["rank among draws"].outcome == "pass"
+
+
+def test_scores_of_other_displays(right: dict[str, Any]) -> None:
+    scores = np.roll(right["control_scores"], 1, axis=0)
+    found = found_by(build(ft.PlackettLuce("control_scores")), with_ids({**right, "control_scores": scores}))
+    assert found["log-likelihood"].outcome == found["rank among draws"].outcome == "fail"
+
+
+def test_probabilities_that_are_right_on_average_only(right: dict[str, Any]) -> None:
+    """Half the log is colder, half is warmer than stated: the mean is right, the places among draws are not."""
+    cold, warm = right_columns(3, 0.5), right_columns(4, 2.0)
+    half = {name: np.concatenate([cold[name][: ROWS // 2], warm[name][ROWS // 2 :]]) for name in cold}
+    found = found_by(build(ft.PlackettLuce("control_scores"), ids=False), as_table(half))
+    assert found["log-likelihood"].outcome == "pass"
+    assert found["rank among draws"].outcome == "fail"
+
+
+def test_an_item_that_is_not_shown_after_all(right: dict[str, Any]) -> None:
+    """Item 7 is replaced, where it would be shown, by an eligible item that is not shown."""
+    items, shown = right["items"], right["positions"].copy()
+    rng = np.random.default_rng(5)
+    for i, slot in np.argwhere(np.take_along_axis(items, shown, axis=1) == 7):
+        if rng.random() < 0.6:
+            shown[i, slot] = next(j for j in range(M) if j not in shown[i] and items[i, j] != 7)
+    found = found_by(build(ft.PlackettLuce("control_scores")), with_ids({**right, "positions": shown}))
+    assert found["items by slot"].outcome == "fail"
+    assert "the item 7 was shown" in found["items by slot"].meaning
+
+
+def test_ids_that_are_texts_are_counted_too(right: dict[str, Any]) -> None:
+    table = with_ids(right)
+    for name in ("items", "ranking"):
+        texts = [[f"item-{i}" for i in row] for row in table[name].to_pylist()]
+        table = table.set_column(table.column_names.index(name), name, [texts])
+    assert found_by(build(), table)["items by slot"].outcome == "pass"
+
+
+def test_weights_with_the_wrong_mean(right: dict[str, Any]) -> None:
+    """The treatment's scores and what was shown go together in a way that the control does not know."""
+    treatment = right["treatment_scores"].copy()
+    np.put_along_axis(treatment, right["positions"], np.take_along_axis(treatment, right["positions"], 1) + 0.2, 1)
+    found = found_by(build(), with_ids({**right, "treatment_scores": treatment}))
+    assert found["capped moment"].outcome == "fail"
+    assert "too large" in found["capped moment"].meaning
+    assert found["log-likelihood"].outcome == "pass"
+
+
+def test_a_country_served_by_another_policy(right: dict[str, Any]) -> None:
+    """In Italy the treatment was live already."""
+    rng = np.random.default_rng(6)
+    live = np.argsort(-(right["treatment_scores"] + rng.gumbel(size=(ROWS, M))), axis=1)[:, :K]
+    shown = np.where((right["country"] == "it")[:, None], live, right["positions"])
+    found = found_by(build(ft.PlackettLuce("control_scores")), with_ids({**right, "positions": shown}))
+    assert found["balance"].outcome == "fail"
+    assert "country = 'it'" in found["balance"].meaning
+
+
+def test_repeated_rows(right: dict[str, Any]) -> None:
+    table = with_ids(right)
+    twice = pa.concat_tables([table, table.slice(0, 200)])
+    found = found_by(build(), twice)["repeated rows"]
+    assert found.outcome == "fail"
+    assert found.statistic == pytest.approx(200 / 6200)
+    assert found_by(build(log={"id": None}), twice)["repeated rows"].outcome == "warn"
+    alone = found_by(build(log={"id": None, "unit": None}), twice)["repeated rows"]
+    assert alone.outcome == "fail"
+    assert alone.statistic == pytest.approx(200 / 6200)
+    assert found_by(build(log={"id": None, "unit": None}), table)["repeated rows"].outcome == "pass"
+
+
+def test_a_deterministic_control_is_told_what_to_log(right: dict[str, Any]) -> None:
+    best = np.argsort(-right["control_scores"], axis=1, kind="stable")[:, :K]
+    columns = {**right, "positions": best, "p": np.ones(ROWS)}
+    for control in (ft.EpsilonGreedy("control_scores", epsilon=0.0), ft.PlackettLuce("control_scores", prob="p")):
+        found = found_by(build(control), with_ids(columns))
+        assert found["exploration"].outcome == "fail"
+        assert "deterministic" in found["exploration"].meaning
+        assert "epsilon-greedy" in (found["exploration"].remedy or "")
+        for name in ("log-likelihood", "rank among draws", "items by slot", "capped moment", "balance"):
+            assert found[name].outcome == "not made"
+            assert found[name].meaning == "not made: the control is deterministic"
+    support = build(ft.EpsilonGreedy("control_scores", epsilon=0.0)).check(with_ids(columns)).health["support"]
+    assert support["share_deterministic"] == 1.0
+
+
+# -- what cannot be tested --------------------------------------------------------------------------------------------
+
+
+def test_a_logged_control_gets_the_tests_that_need_no_draws(right: dict[str, Any]) -> None:
+    found = found_by(build(ft.Logged(prob="p")), with_ids(right))
+    assert outcomes(found) == {
+        **dict.fromkeys(TESTS, "not made"), "exploration": "pass", "repeated rows": "pass",
+    }  # fmt: skip
+    for name in ("log-likelihood", "rank among draws", "items by slot", "capped moment", "balance"):
+        assert "the control is a logged policy" in found[name].meaning
+    assert "no scores" in found["logged probabilities"].meaning
+    without = found_by(build(ft.Logged(prob="p"), log={"id": None}), with_ids(right))
+    assert without["repeated rows"].outcome == "not made"
+
+
+def test_a_logged_treatment_leaves_the_tests_of_the_control(right: dict[str, Any]) -> None:
+    found = found_by(build(treatment=ft.Logged(prob="p")), with_ids(right))
+    made = {name for name, outcome in outcomes(found).items() if outcome == "pass"}
+    assert made == set(TESTS) - {"capped moment", "balance"}
+    assert "the treatment is a logged policy" in found["balance"].meaning
+
+
+def test_short_and_empty_logs_say_so(right: dict[str, Any]) -> None:
+    table = with_ids(right)
+    assert "too few" in found_by(build(), table.slice(0, 60))["log-likelihood"].meaning
+    empty = build().run(table.slice(0, 0)).audit
+    assert empty is not None
+    assert empty.outcome == "not made"
+    assert "too few" in found_by(build(log={"features": []}), table.slice(0, 60))["rank among draws"].meaning
+    assert "name no context features" in found_by(build(log={"features": []}), table)["balance"].meaning
+
+
+# -- parts, verdicts, pages -------------------------------------------------------------------------------------------
+
+
+def test_parts_of_a_log_join(right: dict[str, Any]) -> None:
+    test, table = build(), with_ids(right)
+    whole, _, _ = test.aggregate(table)
+    parts = [test.aggregate(table.slice(a, 1700))[0] for a in range(0, ROWS, 1700)]
+    joined = audit(reduce(add, parts[::-1]))
+    for left, other in zip(audit(whole).findings, joined.findings, strict=True):
+        assert (left.name, left.outcome, left.meaning) == (other.name, other.outcome, other.meaning)
+        assert (left.p_value is None) == (other.p_value is None)
+        if left.p_value is not None:
+            assert left.p_value == pytest.approx(other.p_value, rel=1e-9)
+
+
+def test_rows_that_are_equal_by_chance_are_no_fault() -> None:
+    """Two contexts, and neither unit nor id: equal rows have draws of their own, or all would err together."""
+    rng = np.random.default_rng(11)
+    scores = np.array([[0.0, 1.0, -1.0], [0.5, 0.0, 2.0]])[rng.integers(0, 2, ROWS)]
+    shown = np.argsort(-(scores + rng.gumbel(size=scores.shape)), axis=1)[:, :1]
+    table = as_table({
+        "click": rng.random(ROWS) < 0.2, "ranking": shown, "control_scores": scores,
+        "treatment_scores": scores[:, ::-1].copy(),
+    })  # fmt: skip
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="ranking"),
+        control=ft.PlackettLuce("control_scores"), treatment=ft.PlackettLuce("treatment_scores"),
+        estimators=["ncis"], cap=10.0,
+    )  # fmt: skip
+    found = outcomes(found_by(test, table))
+    unmade = {"logged probabilities", "balance", "repeated rows"}
+    assert found == {name: "not made" if name in unmade else "pass" for name in TESTS}
+
+
+WRONG = ft.PlackettLuce("control_scores", 1.5)
+
+
+def test_a_failed_audit_leaves_no_verdict(right: dict[str, Any]) -> None:
+    table = as_table(right)
+    good = build(ft.PlackettLuce("control_scores"), ids=False).run(table).metrics["click"]
+    assert good.verdict != "insufficient"
+    result = build(WRONG, ids=False).run(table)
+    estimate = result.metrics["click"].estimates["ncis"]
+    assert result.metrics["click"].verdict == estimate.verdict == "insufficient"
+    assert estimate.reasons[0].startswith("the propensity audit failed (log-likelihood")
+    assert estimate.effect_size is not None
+    ignored = build(WRONG, ids=False, ignore_audit=True).run(table)
+    assert ignored.metrics["click"].verdict != "insufficient"
+    assert ignored.metrics["click"].estimates["ncis"].effect_size == estimate.effect_size
+    assert ignored.audit is not None
+    assert ignored.audit.ignored
+    assert any("ignore_audit = true" in note for note in ignored.notes)
+    assert not build(ignore_audit=True).run(with_ids(right)).notes
+
+
+def test_the_document_is_valid_and_says_all(right: dict[str, Any]) -> None:
+    schema = json.loads((files("foretest") / "schema" / "result-1.json").read_text())
+    for test, table in ((build(), with_ids(right)), (build(WRONG, ids=False), as_table(right))):
+        document = test.run(table).to_dict()
+        jsonschema.validate(document, schema)
+        assert [finding["name"] for finding in document["audit"]["findings"]] == TESTS
+        assert set(document["audit"]["findings"][0]) == {
+            "name", "outcome", "p_value", "statistic", "meaning", "remedy",
+        }  # fmt: skip
+
+
+def test_the_terminal_is_calm_when_all_is_well(right: dict[str, Any]) -> None:
+    """A line a test with its p-value; of what failed, what was found and what to do."""
+    result = build().run(with_ids(right))
+    assert result.audit is not None
+    good = render(result)
+    [line] = [line for line in good.splitlines() if "audit" in line]
+    assert line.split()[:3] == ["propensity", "audit", "passed"]
+    for finding in result.audit.findings:
+        [line] = [line for line in good.splitlines() if f"  {finding.name} " in line]
+        assert line.startswith("pass")
+        assert ("; p = " in line) == (finding.p_value is not None)
+    bad = render(build(WRONG, ids=False).run(as_table(right)))
+    assert "FAILED" in bad
+    assert "perhaps too high" in " ".join(bad.split())
+    assert "Look for rules after the ranking" in " ".join(bad.split())
+    checked = render(build(WRONG, ids=False).check(as_table(right)))
+    for name in TESTS:
+        assert name in checked
+
+
+SETTINGS = """
+[log]
+rewards = ["click"]
+unit = "user"
+id = "id"
+ranking = "ranking"
+[control]
+policy = "plackett-luce"
+scores = "control_scores"
+temperature = {temperature}
+[treatment]
+policy = "plackett-luce"
+scores = "treatment_scores"
+[analysis]
+estimators = ["ncis"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, right: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(as_table(right), tmp_path / "log.parquet")
+    for name, temperature in (("good", 1.0), ("bad", 1.5)):
+        (tmp_path / f"{name}.toml").write_text(SETTINGS.format(temperature=temperature))
+    return tmp_path
+
+
+def exit_code(monkeypatch: pytest.MonkeyPatch, *words: str) -> int:
+    monkeypatch.setattr("sys.argv", ["foretest", *words])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return int(stop.value.code or 0)
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_fail_on_audit(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    for name, code in (("good", 0), ("bad", 3)):
+        assert exit_code(monkeypatch, command, "log.parquet", "-c", f"{name}.toml", "--fail-on", "audit") == code
+        assert exit_code(monkeypatch, command, "log.parquet", "-c", f"{name}.toml") == 0
+    capsys.readouterr()
+    words = (command, "log.parquet", "-c", "bad.toml", "--json", "--fail-on", "audit", "--ignore-audit")
+    assert exit_code(monkeypatch, *words) == 3  # the audit fails, ignored or not
+    document = json.loads(capsys.readouterr().out)
+    assert document["audit"]["outcome"] == "fail"
+    assert document["audit"]["ignored"]
+    assert exit_code(monkeypatch, command, "log.parquet", "-c", "bad.toml", "--fail-on", "audits") == 2
+    assert "Did you mean 'audit'?" in capsys.readouterr().err
+
+
+def test_check_has_no_verdicts_to_fail_on(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code(monkeypatch, "check", "log.parquet", "-c", "good.toml", "--fail-on", "negative") == 2
+    assert "Known: audit." in capsys.readouterr().err
+
+
+def test_the_worst_finding_is_the_outcome() -> None:
+    def finding(outcome: str) -> Finding:
+        return Finding("x", outcome, None, None, "", None)
+
+    for outcomes_, whole in (
+        (["pass", "warn", "fail"], "fail"), (["pass", "warn", "not made"], "warn"), (["pass", "not made"], "pass"),
+    ):  # fmt: skip
+        assert Audit.of([finding(o) for o in outcomes_], ignore=True).outcome == whole
+        assert Audit.of([finding(o) for o in outcomes_], ignore=True).ignored == (whole == "fail")

@@ -1,0 +1,120 @@
+"""Definitions of agreement on tables made by hand, and on a correlation with known noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foretest.history import agreement
+from foretest.history.agreement import Pairs, figures
+
+
+def pairs(n: int, **columns: Any) -> Pairs:
+    blank: dict[str, Any] = {name: np.zeros(n) for name in Pairs.__dataclass_fields__}
+    blank |= {"offline": np.zeros(n, int), "online": np.zeros(n, int), "truth": np.full(n, np.nan)}
+    return Pairs(**{**blank, **{name: np.asarray(column) for name, column in columns.items()}})
+
+
+def decided(counts: dict[tuple[int, int], int]) -> Pairs:
+    """Tests with (offline, online) decisions as often as said."""
+    both = np.array([pair for pair, count in counts.items() for _ in range(count)])
+    return pairs(len(both), offline=both[:, 0], online=both[:, 1])
+
+
+# offline in rows, online in columns: negative, neutral, positive
+TABLE = {
+    (-1, -1): 3, (-1, 0): 2, (-1, 1): 1,
+    (0, -1): 4, (0, 0): 5, (0, 1): 6,
+    (1, -1): 0, (1, 0): 7, (1, 1): 11,
+}  # fmt: skip
+
+
+def test_a_table_of_39_decisions() -> None:
+    p = decided(TABLE)
+    assert len(p.x) == 39
+    assert agreement.precision(p) == pytest.approx((3 + 5 + 11) / 39)
+    assert agreement.fnr(p) == pytest.approx((2 + 1 + 6) / 39)
+    assert agreement.fpr(p) == pytest.approx((4 + 0 + 7) / 39)
+    assert agreement.ppv(p) == pytest.approx(11 / 18)
+    assert agreement.miss_rate(p) == pytest.approx((1 + 6) / (1 + 6 + 11))
+
+
+def test_insufficient_counts_as_neutral() -> None:
+    assert agreement.DECISIONS["insufficient"] == agreement.DECISIONS["neutral"]
+    assert agreement.DECISIONS["negative"] < agreement.DECISIONS["neutral"] < agreement.DECISIONS["positive"]
+
+
+def test_what_does_not_exist_is_not_a_number() -> None:
+    nobody = decided({(0, 0): 4})
+    assert np.isnan(agreement.ppv(nobody))
+    assert np.isnan(agreement.miss_rate(nobody))
+    row = figures(nobody)
+    assert row["ppv"] is None
+    assert row["ppv_q10"] is None
+    assert row["correlation"] is None
+    assert figures(pairs(0))["precision"] is None
+
+
+def test_correlation_is_pearson() -> None:
+    g = np.random.default_rng(0)
+    x, y = g.normal(size=(2, 30))
+    assert agreement.correlation(pairs(30, x=x, y=y)) == pytest.approx(np.corrcoef(x, y)[0, 1], rel=1e-12)
+
+
+def test_ci_size_is_the_mean_of_ratios() -> None:
+    p = pairs(2, lower=[0.0, -1.0], upper=[1.0, 1.0], cis_width=[2.0, 1.0])
+    assert agreement.ci_size(p) == pytest.approx((0.5 + 2.0) / 2)
+
+
+def test_known_noise_is_taken_out() -> None:
+    """True uplifts with correlation ρ = .8 on the two axes, noise as large as they are, part of it shared."""
+    g = np.random.default_rng(1)
+    n, rho, noise, shared = 200_000, 0.8, 1.0, 0.3
+    signal = g.multivariate_normal([0, 0], [[1, rho], [rho, 1]], n)
+    errors = g.multivariate_normal([0, 0], [[noise, shared], [shared, noise]], n)
+    x, y = (signal + errors).T
+    p = pairs(n, x=x, y=y, x_error=np.ones(n), y_error=np.ones(n), covariance=np.full(n, shared))
+    assert agreement.correlation(p) == pytest.approx((rho + shared) / 2, abs=0.01)
+    assert agreement.noise_ceiling(p) == pytest.approx(0.5, abs=0.01)  # a perfect estimator would show about .5
+    assert agreement.deconvolved_correlation(p) == pytest.approx(rho, abs=0.02)
+    drowned = pairs(5, x=np.arange(5.0), y=np.arange(5.0), x_error=np.full(5, 9.0))
+    assert np.isnan(agreement.noise_ceiling(drowned))
+
+
+def test_figures_against_the_truth() -> None:
+    p = pairs(
+        4, x=[0.1, 0.2, 0.3, 0.4], truth=[0.1, 0.1, 0.1, 0.6], lower=[0, 0.15, 0.0, 0.3], upper=[0.2, 0.3, 0.4, 0.5]
+    )
+    assert agreement.bias(p) == pytest.approx((0 + 0.1 + 0.2 - 0.2) / 4)
+    assert agreement.rmse(p) == pytest.approx(np.sqrt((0.01 + 0.04 + 0.04) / 4))
+    assert agreement.coverage(p) == pytest.approx(0.5)
+    assert "rmse" in figures(p)
+    assert "rmse" not in figures(pairs(4, x=[0.1, 0.2, 0.3, 0.4]))
+
+
+def test_quantiles_come_from_resampled_tests() -> None:
+    """The share right of 39 tests: its quantiles are those of a binomial."""
+    row = figures(decided(TABLE), resamples=4000)
+    p = 19 / 39
+    spread = np.sqrt(p * (1 - p) / 39)
+    assert row["precision_q10"] == pytest.approx(p - 1.2816 * spread, abs=0.02)
+    assert row["precision_q90"] == pytest.approx(p + 1.2816 * spread, abs=0.02)
+    assert figures(decided(TABLE)) == figures(decided(TABLE))
+
+
+def test_the_correlation_has_its_box() -> None:
+    """Quartiles beside the limits, all by resampling tests with the same seed."""
+    g = np.random.default_rng(2)
+    x = g.normal(size=15)
+    p = pairs(15, x=x, y=x + g.normal(size=15))
+    row = figures(p, seed=3, resamples=200)
+    generator = np.random.Generator(np.random.Philox(3))
+    found = []
+    for _ in range(200):
+        at = generator.integers(0, 15, 15)
+        found.append(np.corrcoef(p.x[at], p.y[at])[0, 1])
+    for level in (10, 25, 50, 75, 90):
+        assert row[f"correlation_q{level}"] == pytest.approx(np.quantile(found, level / 100), rel=1e-9)
+    assert "precision_q25" not in row
