@@ -25,7 +25,7 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.value_model import Encoder
 from foretest.displays.batch import Displays
 from foretest.offline.test import offline_reader
@@ -60,7 +60,7 @@ def displays_of(table: pa.Table) -> Displays:
         control=CONTROL, treatment=TREATMENT, estimators=["point-ncis-adaptive"],
     )  # fmt: skip
     [batch] = table.combine_chunks().to_batches()
-    return offline_reader(lineup(test.settings)[0]).read(Chunk(batch, "log", 0, 0)).displays
+    return offline_reader(choose_estimators(test.settings)[0]).read(Chunk(batch, "log", 0, 0)).displays
 
 
 def weights(displays: Displays) -> Floats:

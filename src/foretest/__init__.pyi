@@ -26,7 +26,7 @@ from .history.run import run_history as run_history
 from .kernels.hashing import hash_integers as hash_integers
 from .offline.test import OfflineTest as OfflineTest
 from .online.test import OnlineTest as OnlineTest
-from .planning.plan import Outlook as Outlook
+from .planning.plan import PlanResult as PlanResult
 from .planning.plan import plan_log as plan_log
 from .policies import EpsilonGreedy as EpsilonGreedy
 from .policies import Logged as Logged

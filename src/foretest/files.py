@@ -30,19 +30,19 @@ def html_text(page: str, path: str | Path | None = None) -> str:
     return page
 
 
-def known(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
     """The number, or None where there is none."""
     return float(value) if math.isfinite(value) else None
 
 
-def finite(value: Any) -> Any:
+def json_ready(value: Any) -> Any:
     """The same structure with plain Python numbers, NaN and infinity replaced by None."""
     if isinstance(value, dict):
-        return {str(key): finite(item) for key, item in value.items()}
+        return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [json_ready(item) for item in value]
     if hasattr(value, "tolist"):  # NumPy's numbers and arrays
-        return finite(value.tolist())
+        return json_ready(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
     # a user's policy may hold anything: what JSON cannot say is described

@@ -18,10 +18,10 @@ def percent(value: float | None, *, sign: bool = False) -> str:
     return f"{value * 100.0:{'+' if sign else ''},.{digits}f} %"
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """A value in four significant digits, a large one with thousands.
 
-    >>> number(0.020496), number(29431.68), number(2.5e7), number(1e-9), number(None)
+    >>> format_number(0.020496), number(29431.68), number(2.5e7), number(1e-9), number(None)
     ('0.02050', '29,432', '25,000,000', '1.000e-09', '-')
     """
     if value is None:

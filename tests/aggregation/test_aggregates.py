@@ -13,7 +13,7 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation import fold as module
-from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold, fold
 from foretest.aggregation.weight_bins import CAPS
 from foretest.offline.test import offline_reader
@@ -25,7 +25,7 @@ LOG = SmallLog(rows=500, units=150, seed=11)
 
 def cut(test: ft.OfflineTest, table: pa.Table, size: int) -> list[Any]:
     """The table's batches as checked rows, with the plan that folds them."""
-    plan, _ = lineup(test.settings)
+    plan, _ = choose_estimators(test.settings)
     reader = offline_reader(plan)
     [part] = ArrowTable(table).parts(reader.columns, size)
     return [(plan, reader.read(chunk)) for chunk in part()]
@@ -53,7 +53,9 @@ def assert_same(left: Any, right: Any, tolerance: float) -> None:
 @pytest.mark.parametrize("strata", ["stratum", "value-model"])
 def test_merging_parts_in_any_order_is_folding_the_whole(strata: str) -> None:
     test = build_test(metrics=("click", "revenue"), strata=strata, normaliser="two-sided", draws=8)
-    whole = answers(test, fold([rows for _, rows in cut(test, LOG.table(), 10_000)], lineup(test.settings)[0]))
+    whole = answers(
+        test, fold([rows for _, rows in cut(test, LOG.table(), 10_000)], choose_estimators(test.settings)[0])
+    )
     parts = []
     for plan, rows in cut(test, LOG.table(), 60):
         state = Fold(plan)
@@ -73,7 +75,7 @@ def test_small_limits_keep_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch) 
     test = build_test(["cis", "point-ncis-adaptive"])
     kept = []
     for size, order in ((10_000, None), (7, None), (13, np.random.default_rng(0).permutation(LOG.rows))):
-        state = fold([rows for _, rows in cut(test, LOG.table(order), size)], lineup(test.settings)[0])
+        state = fold([rows for _, rows in cut(test, LOG.table(order), size)], choose_estimators(test.settings)[0])
         rewarded, sample = state.rewarded.columns(), state.sample.columns()
         assert len(rewarded["unit"]) == 40
         assert len(sample["unit"]) == 30
@@ -90,7 +92,7 @@ def test_small_limits_keep_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch) 
 
 def test_rewarded_rows_hold_what_later_analyses_need() -> None:
     test = build_test(["point-ncis", "point-ncis-adaptive"])
-    state = fold([rows for _, rows in cut(test, LOG.table(), 10_000)], lineup(test.settings)[0])
+    state = fold([rows for _, rows in cut(test, LOG.table(), 10_000)], choose_estimators(test.settings)[0])
     kept = state.rewarded.columns()
     order = np.argsort(kept["log_w"])
     rewarded = np.flatnonzero(LOG.click)
@@ -106,7 +108,7 @@ def test_rewarded_rows_hold_what_later_analyses_need() -> None:
 
 def test_bins_of_log_w_give_every_cap() -> None:
     test = build_test(["cis"], metrics=("click", "revenue"))
-    state = fold([rows for _, rows in cut(test, LOG.table(), 77)], lineup(test.settings)[0])
+    state = fold([rows for _, rows in cut(test, LOG.table(), 77)], choose_estimators(test.settings)[0])
     for metric, r in enumerate((LOG.click, LOG.revenue)):
         weights, rewards = state.bins.capped_sums(metric)
         for j, cap in enumerate(CAPS):

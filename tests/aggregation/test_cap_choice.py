@@ -62,13 +62,13 @@ def test_more_rows_choose_a_larger_cap() -> None:
     """The same weights, with n and the rewards of a hundred thousand times as many rows."""
     import dataclasses
 
-    from foretest.aggregation.choose_estimators import lineup
+    from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.aggregation.sample_pass import SampleFold
     from foretest.engines import dispatch
     from foretest.offline.test import offline_reader
     from foretest.sources import open_source
 
-    plan = dataclasses.replace(lineup(auto().settings)[0], estimators=())
+    plan = dataclasses.replace(choose_estimators(auto().settings)[0], estimators=())
     sample = dispatch.aggregate(open_source(LOG.table()), offline_reader(plan), plan, kind=SampleFold)
     caps = []
     for times in (1.0, 1e3, 1e5, 1e7):
@@ -90,14 +90,14 @@ def test_more_rows_choose_a_larger_cap() -> None:
 def test_the_pass_counts_as_the_fold_does() -> None:
     import dataclasses
 
-    from foretest.aggregation.choose_estimators import lineup
+    from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.aggregation.sample_pass import DISPLAYS, DRAWS, SampleFold
     from foretest.engines import dispatch
     from foretest.offline.test import offline_reader
     from foretest.sources import open_source
 
     log = SmallLog(rows=6000, units=900, m=4, k=1, spread=1.0, seed=3)
-    plan = dataclasses.replace(lineup(auto(metrics=("click", "revenue")).settings)[0], estimators=())
+    plan = dataclasses.replace(choose_estimators(auto(metrics=("click", "revenue")).settings)[0], estimators=())
     sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=SampleFold)
     whole = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan)
     np.testing.assert_array_equal(sample.n, whole.n)

@@ -110,7 +110,7 @@ def test_what_is_no_array_and_no_number_is_refused() -> None:
 def test_a_file_cannot_name_a_class() -> None:
     before = folded(build_test(["cis"]), LOG.table())
     flat = flatten(before)
-    for wrong in ("Popen", "os:system", "Plan"):
+    for wrong in ("Popen", "os:system", "FoldPlan"):
         with pytest.raises(KeyError):
             restore(flat._replace(tree={"class": wrong, "fields": {}}), before.plan)
     with pytest.raises(TypeError):

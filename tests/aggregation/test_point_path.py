@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.aggregation.point_path import ALONG_BOUND, ALONG_CAP, BOUNDS, CAPS, bounds_of, caps_of
@@ -34,12 +34,12 @@ def path_of(test: ft.OfflineTest, table: pa.Table, metric: str = "click") -> dic
 
 
 def test_grids_hold_the_run_s_own_cap_and_bound() -> None:
-    plan = lineup(build_test(BOTH, cap=42.0, weight_bound=20.0).settings)[0]
+    plan = choose_estimators(build_test(BOTH, cap=42.0, weight_bound=20.0).settings)[0]
     assert 42.0 in caps_of(plan)
     assert len(caps_of(plan)) == len(CAPS) + 1
     assert (np.diff(caps_of(plan)) > 0.0).all()
     np.testing.assert_array_equal(bounds_of(plan), BOUNDS)
-    only = lineup(build_test(["cis", "point-ncis"]).settings)[0]
+    only = choose_estimators(build_test(["cis", "point-ncis"]).settings)[0]
     assert len(bounds_of(only)) == 0
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation import fold, rewarded_rows
-from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold
 from foretest.offline.test import offline_reader
 from foretest.sources import ArrowTable
@@ -80,7 +80,7 @@ def test_nor_by_slot_nor_of_several_loggers_nor_by_segment(case: str, monkeypatc
 def test_rows_that_wait_hold_no_batch_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once(monkeypatch, 40)
     test = build_test(["point-ncis", "slot-ncis-adaptive"])
-    plan = lineup(test.settings)[0]
+    plan = choose_estimators(test.settings)[0]
     reader, state = offline_reader(plan), Fold(plan)
     [part] = ArrowTable(LOG.table()).parts(reader.columns, 50)
     waited = 0

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.kernels.hashing import hash_integers
 from foretest.log.reader import Reader, Rows
 from foretest.offline.test import OfflineTest, offline_reader
@@ -50,7 +50,7 @@ def assert_same(got: Any, want: Any) -> None:
 
 def rows_of(test: OfflineTest, table: pa.Table) -> Rows:
     """The whole table as one checked batch."""
-    plan, _ = lineup(test.settings)
+    plan, _ = choose_estimators(test.settings)
     [batch] = table.combine_chunks().to_batches()
     return offline_reader(plan).read(Chunk(batch, "the table", 0, 0))
 
@@ -292,7 +292,7 @@ def columns_of(**changes: Any) -> set[str]:
         **{"log": ft.LogColumns(rewards=["click", "revenue"], unit="user", ranking="ranking", id="id", date="day",
                                 features=["country"]), **SCORES, **changes}
     )  # fmt: skip
-    plan, _ = lineup(test.settings)
+    plan, _ = choose_estimators(test.settings)
     return set(offline_reader(plan).columns)
 
 
@@ -328,7 +328,7 @@ def test_units_of_rows() -> None:
     test = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="p")
     )
-    plan, _ = lineup(test.settings)
+    plan, _ = choose_estimators(test.settings)
     batch = pa.record_batch({"click": [1, 0, 1], "p": [0.5, 0.5, 0.5]})
     rows = offline_reader(plan).read(Chunk(batch, "x", 0, 1000))
     np.testing.assert_array_equal(rows.unit, hash_integers(np.array([1000, 1001, 1002])))
@@ -447,7 +447,7 @@ def test_own_policy_with_every_estimator() -> None:
 def test_own_policy_as_control() -> None:
     """Its columns are read though no base class names them, and it must price what was shown."""
     test = ft.OfflineTest(log=ROLES, control=Uniform("control_scores"), treatment=SCORES["treatment"], cap=2.0)
-    plan, _ = lineup(test.settings)
+    plan, _ = choose_estimators(test.settings)
     assert "control_scores" in offline_reader(plan).columns
     uniform = -np.log(5.0 * 4.0)
     shown = LOG.log_t[np.arange(LOG.rows), LOG.shown]
@@ -511,7 +511,7 @@ def test_own_policy_may_answer_with_a_list() -> None:
 
 def test_types_are_checked_before_any_row() -> None:
     test = build_test(["cis"])
-    plan, _ = lineup(test.settings)
+    plan, _ = choose_estimators(test.settings)
     with pytest.raises(ft.BadInput, match="column 'click' is string"):
         offline_reader(plan).check(open_source(TABLE.set_column(0, "click", pa.array(["x"] * 200))))
 

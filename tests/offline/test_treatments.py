@@ -22,8 +22,8 @@ from foretest.diagnostics.audit import audit
 from foretest.history.manifest import Entry
 from foretest.history.run import _outcome
 from foretest.inference.bootstrap import resample_counts
-from foretest.offline.estimates import answers_of
-from foretest.offline.test import each_treatment
+from foretest.offline.estimates import estimate_metrics
+from foretest.offline.test import by_treatment
 from foretest.offline.treatments import adjusted_verdict, compare
 from foretest.storage.saved.files import read_aggregates, write_aggregates
 from foretest.weights.weightings import Capped
@@ -199,9 +199,9 @@ def test_the_family_is_covered_on_null_logs(interval: str) -> None:
     counts = resample_counts(200, 300, 0) if interval == "bootstrap" else None
     covered = wrong = loose = 0
     for seed in range(logs):
-        each = each_treatment(test.aggregate(null_log(seed), threads=1)[0])
+        each = by_treatment(test.aggregate(null_log(seed), threads=1)[0])
         alone = {
-            name: answers_of(held, held.plan.estimators, counts, {}, audit(held), None)[0]
+            name: estimate_metrics(held, held.plan.estimators, counts, {}, audit(held), None)[0]
             for name, held in each.items()
         }
         leads = [metrics["click"].estimates["cis"] for metrics in compare(each, alone, counts, {}).values()]
@@ -377,10 +377,11 @@ def test_calibrated_estimates_are_left_as_they_are() -> None:
     """They stand beside the plain ones, with an error that is not of this log alone."""
     test = several(estimators=["point-ncis-adaptive"])
     aggregates, _, _ = test.aggregate(table())
-    each = each_treatment(aggregates)
+    each = by_treatment(aggregates)
     counts = resample_counts(1024, 50, 0)
     alone = {
-        name: answers_of(held, held.plan.estimators, counts, {}, audit(held), None)[0] for name, held in each.items()
+        name: estimate_metrics(held, held.plan.estimators, counts, {}, audit(held), None)[0]
+        for name, held in each.items()
     }
     for metrics in alone.values():
         for name, metric in metrics.items():

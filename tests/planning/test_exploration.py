@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.engines import dispatch
 from foretest.offline.test import offline_reader
 from foretest.planning.exploration import DISPLAYS, DRAWS, SHARES, ExplorationFold, moments
@@ -97,7 +97,7 @@ def exactly(log: SmallLog, rows: np.ndarray, weighting: Weighting, epsilon: floa
 @pytest.mark.parametrize("weighting", [Adaptive(4.0), Pointwise(5.0), Capped(5.0), Uncapped()], ids=repr)
 def test_against_enumeration(weighting: Weighting) -> None:
     log = SmallLog(rows=1500, units=1500, spread=1.5, seed=8)
-    plan = Plan(build_test().settings)
+    plan = FoldPlan(build_test().settings)
     sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=ExplorationFold)
     kept = sample.sample.columns()
     assert kept["log_t"].shape == (int((log.click > 0).sum()), DRAWS)
@@ -119,7 +119,7 @@ def test_against_enumeration(weighting: Weighting) -> None:
 
 def test_the_sample_is_bounded() -> None:
     world = World(30_000, seed=1)
-    plan = Plan(offline("point-ncis-adaptive").settings)
+    plan = FoldPlan(offline("point-ncis-adaptive").settings)
     sample = dispatch.aggregate(open_source(world.table(0.0)), offline_reader(plan), plan, kind=ExplorationFold)
     assert len(sample.sample) == DISPLAYS
 

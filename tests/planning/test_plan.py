@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import norm
 
 import foretest as ft
-from foretest.planning.plan import Outlook, _online_units, _to_halve, plan_log
+from foretest.planning.plan import PlanResult, _online_units, _to_halve, plan_log
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=3000, units=900, spread=1.2, seed=31)
@@ -112,7 +112,7 @@ def test_online_users_of_a_run(outlook: dict[str, Any]) -> None:
 
 
 def test_words_in_80_columns(outlook: dict[str, Any]) -> None:
-    text = str(Outlook(outlook))
+    text = str(PlanResult(outlook))
     assert max(map(len, text.splitlines())) <= 80
     for words in ("5 days", "at 90 % confidence and 80 % power", "smallest uplift it could show", "as it is",
                   "users in all, split 50 : 50"):  # fmt: skip
@@ -124,7 +124,7 @@ def test_a_log_without_days_a_stream_and_aggregates(outlook: dict[str, Any], tmp
     found = plan_log(plain, LOG.table()).to_dict()
     assert found["log"]["days"] is None
     assert found["metrics"]["click"]["smallest_uplift"] == outlook["metrics"]["click"]["smallest_uplift"]
-    assert " x  the log, of other users" in str(Outlook(found))
+    assert " x  the log, of other users" in str(PlanResult(found))
     whole = table()
     stream = pa.RecordBatchReader.from_batches(whole.schema, whole.to_batches(max_chunksize=700))
     again = plan_log(dated(), stream).to_dict()
@@ -176,7 +176,7 @@ def test_nothing_to_plan_with() -> None:
         found = plan_log(build_test(), log).to_dict()
         jsonschema.validate(found, json.loads(SCHEMA.read_text(encoding="utf-8")))
         assert found["metrics"]["click"]["smallest_uplift"]["total"] is None
-        assert "nothing can be planned: " in str(Outlook(found))
+        assert "nothing can be planned: " in str(PlanResult(found))
 
 
 def test_a_change_that_the_log_supports_in_full_has_no_floor() -> None:

@@ -46,14 +46,14 @@ def test_the_settings_on_a_page_are_the_settings(tmp_path: Path) -> None:
     """What a page shows, saved as a file, is read as what was run."""
     (tmp_path / "first.toml").write_text(SETTINGS, encoding="utf-8")
     first = read_settings(tmp_path / "first.toml")
-    from foretest.aggregation.choose_estimators import lineup
+    from foretest.aggregation.choose_estimators import choose_estimators
 
-    shown = settings_text(settings_dict(first, lineup(first)[0]))
+    shown = settings_text(settings_dict(first, choose_estimators(first)[0]))
     (tmp_path / "second.toml").write_text(shown, encoding="utf-8")
     second = read_settings(tmp_path / "second.toml")
     assert second.log == first.log
     assert second.analysis == first.analysis
-    assert settings_dict(second, lineup(second)[0]) == settings_dict(first, lineup(first)[0])
+    assert settings_dict(second, choose_estimators(second)[0]) == settings_dict(first, choose_estimators(first)[0])
 
 
 def test_every_estimator_has_its_formula_and_its_reference() -> None:

@@ -13,7 +13,7 @@ import pandas
 import pytest
 
 import foretest as ft
-from foretest.files import finite, write_whole
+from foretest.files import json_ready, write_whole
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog()
@@ -83,7 +83,7 @@ def test_files_are_written_whole(result: ft.Result, tmp_path: Path) -> None:
 
 
 def test_finite() -> None:
-    assert finite({"a": np.float64(1.5), "b": [float("nan"), np.inf, np.int64(3)], 4: (True, None, "x")}) == {
+    assert json_ready({"a": np.float64(1.5), "b": [float("nan"), np.inf, np.int64(3)], 4: (True, None, "x")}) == {
         "a": 1.5, "b": [None, None, 3], "4": [True, None, "x"],
     }  # fmt: skip
 

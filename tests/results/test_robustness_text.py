@@ -10,7 +10,7 @@ import pytest
 import foretest as ft
 from foretest.report.words import trust
 from foretest.results.result import Control, Estimate, Metric
-from foretest.results.robustness_text import holds, is_fragile, judged
+from foretest.results.robustness_text import breakdown_text, is_fragile, robustness_sentence
 from foretest.terminal.result import render
 from tests.support import SmallLog, build_test
 
@@ -44,9 +44,9 @@ def with_gamma(gamma: float | None, verdict: str = "positive") -> Estimate:
     ],
 )
 def test_what_undoes_a_verdict(estimate: Estimate, words: str | None) -> None:
-    assert holds(estimate) == words
+    assert breakdown_text(estimate) == words
     expected = None if words is None else f"fragile at 1.15x less and 1.3x more: the verdict {words}"
-    assert judged(estimate) == expected
+    assert robustness_sentence(estimate) == expected
     assert is_fragile(estimate) == (words is not None)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
 from foretest.aggregation.segment_sums import SegmentSums
@@ -24,7 +24,7 @@ from foretest.weights.weightings import Weighting
 class Aggregates:
     """All that the analysis needs of a log. `a + b` is the aggregates of both logs together."""
 
-    plan: Plan
+    plan: FoldPlan
     n: Floats  # rows by bucket
     r: Floats  # Σ r by metric and bucket
     r2: Floats  # Σ r² by metric
@@ -105,7 +105,7 @@ class Aggregates:
             treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
         )
 
-    def under(self, plan: Plan) -> Aggregates:
+    def under(self, plan: FoldPlan) -> Aggregates:
         """The same sums with this plan, and with those of its further treatments below."""
         treatments = {name: held.under(plan.further[name]) for name, held in self.treatments.items()}
         return replace(self, plan=plan, treatments=treatments)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.errors import BadInput, choose, nearest
 from foretest.estimators import ESTIMATORS, HEADLINES, AdaptiveSlotNCIS, Estimator
 from foretest.estimators.bounded import is_bounded
@@ -22,7 +22,7 @@ _NO_SLOTS = (
 _SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not say which slot earned the reward."
 
 
-def lineup(settings: Settings) -> tuple[Plan, list[str]]:
+def choose_estimators(settings: Settings) -> tuple[FoldPlan, list[str]]:
     """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
     asked = settings.analysis.estimators
@@ -61,11 +61,11 @@ def lineup(settings: Settings) -> tuple[Plan, list[str]]:
                 " point-ncis-adaptive and slot-ncis-adaptive have. Name one of them as headline, or decide on the"
                 " interval."
             )
-    plan = Plan(settings, tuple(chosen))
+    plan = FoldPlan(settings, tuple(chosen))
     return plan, notes + _metrics_without_slots(plan)
 
 
-def _metrics_without_slots(plan: Plan) -> list[str]:
+def _metrics_without_slots(plan: FoldPlan) -> list[str]:
     """A note on metrics that estimators by slot cannot answer for; refused where they have no other."""
     by_slot = [e.label for e in plan.estimators if plan.weighting(e).by_slot]
     without = [name for name in plan.metrics if name not in (plan.settings.log.slot_rewards or {})]
@@ -127,7 +127,7 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
 
 def _obstacle_of_any(estimator: Estimator, settings: Settings) -> str | None:
     """The same for several treatments: an estimator runs for all, so that they compare, or for none."""
-    found = {name: obstacle(estimator, alone) for name, alone in settings.each_treatment().items()}
+    found = {name: obstacle(estimator, alone) for name, alone in settings.by_treatment().items()}
     if len(set(found.values())) == 1:
         return next(iter(found.values()))
     return next(f"with the treatment '{name}', {reason}" for name, reason in found.items() if reason is not None)

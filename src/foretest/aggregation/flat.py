@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
 
 SCHEMA = pa.schema(
@@ -53,7 +53,7 @@ def flatten(aggregates: Aggregates) -> Flat:
                 name += "'"
             arrays[name] = value
             return {"array": name}
-        if isinstance(value, Plan):
+        if isinstance(value, FoldPlan):
             return {"plan": True}
         if isinstance(value, KeptRows):
             value.columns()  # in order, as one part: what a reader may take the head of
@@ -74,7 +74,7 @@ def flatten(aggregates: Aggregates) -> Flat:
     return Flat(walk(aggregates, ""), arrays)
 
 
-def restore(flat: Flat, plan: Plan) -> Aggregates:
+def restore(flat: Flat, plan: FoldPlan) -> Aggregates:
     """Put aggregates together again, under a plan whose weightings are theirs."""
     known = {repr(weighting): weighting for weighting in (*plan.weightings, *plan.point_weightings)}
 
@@ -110,7 +110,7 @@ def to_batch(aggregates: Aggregates) -> pa.RecordBatch:
     return batch_of([tree_row(flat.tree), *(array_row(name, array) for name, array in flat.arrays.items())])
 
 
-def from_batch(batch: pa.RecordBatch, plan: Plan) -> Aggregates:
+def from_batch(batch: pa.RecordBatch, plan: FoldPlan) -> Aggregates:
     """The aggregates of such a batch, folded under the same plan."""
     return restore(from_batches([batch]), plan)
 
@@ -210,7 +210,7 @@ def _classes() -> dict[str, type[Any]]:
     found: dict[str, type[Any]] = {}
 
     def visit(kind: Any) -> None:
-        ours = isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind is not Plan
+        ours = isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind is not FoldPlan
         if ours and kind.__name__ not in found:
             found[kind.__name__] = kind
             for hint in get_type_hints(kind).values():

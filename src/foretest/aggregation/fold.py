@@ -12,7 +12,7 @@ import numpy.typing as npt
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_context import sampled_context
 from foretest.aggregation.audit_draws import OWN, draw_from_control, drawn_columns, shown_columns
-from foretest.aggregation.fold_plan import MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, Plan
+from foretest.aggregation.fold_plan import MOST_REWARDED, SAMPLE_DRAWS, SAMPLED_DISPLAYS, FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.point_path import path_columns
 from foretest.aggregation.rewarded_rows import AT_ONCE, RewardedRows
@@ -35,7 +35,7 @@ from foretest.weights.weightings import PointWeights, Uncapped, Weighting, all_l
 class Fold:
     """Batches in, `Aggregates` out."""
 
-    plan: Plan
+    plan: FoldPlan
     state: dict[str, Any] = field(default_factory=dict)
     further: dict[str, Fold] = field(default_factory=dict)  # a fold for each treatment after the first
     waiting: list[RewardedRows] = field(default_factory=list)  # rewarded rows to be priced
@@ -103,7 +103,7 @@ class Fold:
             for column, sums in s["segments"].items():
                 sums.add(plan, rows.segments[column], rows, bucket, log_w, points)
         elif len(rewarded):
-            self._add_soon(rewarded)
+            self._queue(rewarded)
         self._add_sample(rows, log_w)
 
     def finish(self) -> Aggregates:
@@ -150,7 +150,7 @@ class Fold:
             for table, place in places.items():
                 sums.add(f"h:{table}", np.bincount(place, weights=h, minlength=self._places(table)))
 
-    def _add_soon(self, rewarded: RewardedRows) -> None:
+    def _queue(self, rewarded: RewardedRows) -> None:
         """Keep rewarded rows until there are enough to be priced together."""
         if sum(map(len, self.waiting)) + len(rewarded) < AT_ONCE:
             self.waiting.append(rewarded.compact())
@@ -239,14 +239,14 @@ class Fold:
 
     def _add_rewarded(self, rewarded: RewardedRows) -> dict[Weighting, PointWeights]:
         """All that is asked of rewarded rows; their weights by the pointwise estimators."""
-        found = [self._add_some(part) for part in rewarded.parts()]
+        found = [self._add_priced(part) for part in rewarded.parts()]
         return {w: PointWeights.concatenate([points[w] for points in found]) for w in self.plan.point_weightings}
 
-    def _add_some(self, rewarded: RewardedRows) -> dict[Weighting, PointWeights]:
+    def _add_priced(self, rewarded: RewardedRows) -> dict[Weighting, PointWeights]:
         """The same of some thousand rows: sums, weights, and the columns that are kept of them."""
         plan, s, rows, log_w, bucket = self.plan, self.state, rewarded.rows, rewarded.log_w, rewarded.cell
         points: dict[Weighting, PointWeights] = {}
-        displays, rewards, worth = rows.displays, rows.rewards, rows.worth
+        displays, rewards, worth = rows.displays, rows.rewards, rows.control_rewards
         for m in range(len(plan.metrics)):
             s["r"][m] += np.bincount(bucket, weights=worth[:, m], minlength=plan.cells)
         s["r2"] += np.square(rewards).sum(axis=0)
@@ -311,7 +311,7 @@ def priced(aggregates: Aggregates) -> Aggregates:
     return aggregates
 
 
-def _draws(plan: Plan, displays: Displays, unit: Hashes) -> Columns:
+def _draws(plan: FoldPlan, displays: Displays, unit: Hashes) -> Columns:
     """What the audit keeps; log w of rankings drawn from both policies, and q(x) at the cap."""
     a, control = plan.settings.analysis, plan.settings.control
     columns = shown_columns(control, displays)
@@ -335,7 +335,7 @@ def _draws(plan: Plan, displays: Displays, unit: Hashes) -> Columns:
     return {**columns, "draws_treatment": treatment, "draws_control": drawn.log_w, "q": q}
 
 
-def _own_columns(plan: Plan, own: OwnLogger, displays: Displays, count: int) -> Columns:
+def _own_columns(plan: FoldPlan, own: OwnLogger, displays: Displays, count: int) -> Columns:
     """What the audit asks of a row's own logger: its probability of what was shown, and its draws."""
     logged, priced = own.shown(displays), own.log_prob(displays, displays.ranking)
     drawn = draw_from_control(replace(plan.normaliser, control=own), displays, count, weigh=False)
@@ -343,7 +343,7 @@ def _own_columns(plan: Plan, own: OwnLogger, displays: Displays, count: int) -> 
     return {**columns, "log_p_scores": priced} if own.has_logged else columns
 
 
-def with_baseline(plan: Plan, rows: Rows) -> Rows:
+def with_baseline(plan: FoldPlan, rows: Rows) -> Rows:
     """Rows of several loggers with log w_p where there is a reward: nothing asks for it elsewhere."""
     control = plan.settings.control
     if not isinstance(control, Pooled):
@@ -355,7 +355,7 @@ def with_baseline(plan: Plan, rows: Rows) -> Rows:
     return replace(rows, log_baseline=found)
 
 
-def fold(batches: Iterable[Rows], plan: Plan) -> Aggregates:
+def fold(batches: Iterable[Rows], plan: FoldPlan) -> Aggregates:
     """The aggregates of some batches."""
     state = Fold(plan)
     for rows in batches:

@@ -33,7 +33,7 @@ BUCKET_SALT = 1
 
 
 @dataclass(frozen=True)
-class Plan:
+class FoldPlan:
     """What a fold adds up: fixed before the first row is read."""
 
     settings: Settings
@@ -42,9 +42,9 @@ class Plan:
     cap_choice: CapChoice | None = None  # how `cap = "auto"` was settled; the settings then have the number
 
     @cached_property
-    def further(self) -> dict[str, Plan]:
+    def further(self) -> dict[str, FoldPlan]:
         """The plans of the treatments after the first, by name: the same sums of the same rows, for another policy."""
-        each = list(self.settings.each_treatment().items())
+        each = list(self.settings.by_treatment().items())
         return {name: replace(self, settings=settings) for name, settings in each[1:]}
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.displays.batch import Displays, Floats
 from foretest.estimators import AdaptivePointNCIS, PointNCIS
 from foretest.weights.normaliser import Normaliser
@@ -20,19 +20,21 @@ BOUNDS = np.array([2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 20.0, 30.0, 50.0, 100.0, 200.
 ALONG_CAP, ALONG_BOUND = "path:caps", "path:bounds"  # columns of the rewarded rows
 
 
-def caps_of(plan: Plan) -> Floats:
+def caps_of(plan: FoldPlan) -> Floats:
     """The caps of the path, the run's own among them; none where `point-ncis` does not run."""
     runs = any(type(e) is PointNCIS for e in plan.estimators)
     return _with(CAPS, plan.settings.analysis.cap_number) if runs else np.empty(0)
 
 
-def bounds_of(plan: Plan) -> Floats:
+def bounds_of(plan: FoldPlan) -> Floats:
     """The bounds of the path, the run's own among them; none where `point-ncis-adaptive` does not run."""
     runs = any(type(e) is AdaptivePointNCIS for e in plan.estimators)
     return _with(BOUNDS, plan.settings.analysis.weight_bound) if runs else np.empty(0)
 
 
-def path_columns(plan: Plan, normaliser: Normaliser, log_w: Floats, displays: Displays) -> dict[str, npt.NDArray[Any]]:
+def path_columns(
+    plan: FoldPlan, normaliser: Normaliser, log_w: Floats, displays: Displays
+) -> dict[str, npt.NDArray[Any]]:
     """log h of rewarded rows along both grids. Seven digits are enough for a path, and half the memory."""
     caps, bounds = caps_of(plan), bounds_of(plan)
     if not len(caps) and not len(bounds):

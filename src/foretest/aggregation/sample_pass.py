@@ -37,7 +37,7 @@ class SampleFold(Fold):
         s, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, rows)
         s["n"] += np.bincount(self.plan.cells_of(rows), minlength=self.plan.cells)
         # Σ r is all that is asked of rewards: the first bucket has it
-        s["r"][:, 0] += rows.worth.sum(axis=0)
+        s["r"][:, 0] += rows.control_rewards.sum(axis=0)
         s["r2"] += np.square(rows.rewards).sum(axis=0)
         s["positives"] += np.count_nonzero(rows.rewards, axis=0)
         keep = s["sample"].below(rows.unit)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Floats, Hashes
 from foretest.displays.ragged import plain
@@ -49,11 +49,11 @@ class SegmentSums:
     hr: dict[tuple[Weighting, int], ScaledSums] = field(default_factory=dict)  # hr, hr2
 
     def add(
-        self, plan: Plan, column: pa.Array, rows: Rows, bucket: Ints, log_w: Floats,
+        self, plan: FoldPlan, column: pa.Array, rows: Rows, bucket: Ints, log_w: Floats,
         points: Mapping[Weighting, PointWeights],
     ) -> None:  # fmt: skip
         """Take in one batch, priced; `points` are the weights of its rewarded rows."""
-        rewards, worth, rewarded = rows.rewards, rows.worth, rows.rewarded
+        rewards, worth, rewarded = rows.rewards, rows.control_rewards, rows.rewarded
         code = self._codes(column)
         self._add_units(code, rows.unit)
         self._add(self.sums, "n", code, bucket, 1.0)

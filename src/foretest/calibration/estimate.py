@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.calibration.file import Calibration, Learned
 from foretest.calibration.fit import CALIBRATED, ROUNDING, Fit, apply
 from foretest.diagnostics.health import effective_positives, predicted_effective_positives
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.estimators import Estimator
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.by_logger import by_unit
 from foretest.inference.sensitivity import Terms
@@ -79,8 +79,9 @@ def calibrated_estimate(
     enough, reasons = evidence
     lower, upper = fit.interval()
     said = {
-        "gamma": known(fit.gamma), "gamma_ci_lower": known(lower), "gamma_ci_upper": known(upper),
-        "tau2": known(fit.tau2), "tests": fit.tests, "unsupported": known(term.unsupported),
+        "gamma": finite_or_none(fit.gamma),
+        "gamma_ci_lower": finite_or_none(lower), "gamma_ci_upper": finite_or_none(upper),
+        "tau2": finite_or_none(fit.tau2), "tests": fit.tests, "unsupported": finite_or_none(term.unsupported),
     }  # fmt: skip
     bare = Estimate(
         *(None,) * 8, verdict="insufficient", reasons=[*reasons, why], effective_positives=plain.effective_positives,
@@ -95,25 +96,25 @@ def calibrated_estimate(
     limits = Interval(found.lower * term.control, found.upper * term.control)
     return replace(
         bare,
-        treatment=known((1.0 + found.value) * term.control),
-        std_error=known(found.error * term.control),
-        effect_size=known(found.value * term.control),
-        effect_size_ci_lower=known(limits.lower),
-        effect_size_ci_upper=known(limits.upper),
-        rel_effect_size=known(found.value),
-        rel_effect_size_ci_lower=known(found.lower),
-        rel_effect_size_ci_upper=known(found.upper),
+        treatment=finite_or_none((1.0 + found.value) * term.control),
+        std_error=finite_or_none(found.error * term.control),
+        effect_size=finite_or_none(found.value * term.control),
+        effect_size_ci_lower=finite_or_none(limits.lower),
+        effect_size_ci_upper=finite_or_none(limits.upper),
+        rel_effect_size=finite_or_none(found.value),
+        rel_effect_size_ci_lower=finite_or_none(found.lower),
+        rel_effect_size_ci_upper=finite_or_none(found.upper),
         verdict=decide(limits, enough, term.control),
     )
 
 
-def bound_of(plan: Plan, estimator: Estimator) -> float:
+def bound_of(plan: FoldPlan, estimator: Estimator) -> float:
     """The bound on the weights of an estimator that can be calibrated: its own, or that of the settings."""
     own = getattr(estimator, "weight_bound", None)
     return float(own if own is not None else plan.settings.analysis.weight_bound)
 
 
-def refuse_unfit(calibration: Calibration, plan: Plan) -> None:
+def refuse_unfit(calibration: Calibration, plan: FoldPlan) -> None:
     """Before any log is read: is the calibration for these settings, estimators and metrics?"""
     learned = {label for found in calibration.metrics.values() for label in found}
     runs = [e for e in plan.estimators if e.label in CALIBRATED and e.label in learned]

@@ -12,7 +12,7 @@ from typing import Any
 from foretest._version import __version__
 from foretest.calibration.fit import LEVEL, Fit
 from foretest.errors import BadInput, nearest_file
-from foretest.files import finite, json_text
+from foretest.files import json_ready, json_text
 from foretest.policies.base import policy_settings
 from foretest.settings.settings import Settings
 
@@ -39,7 +39,7 @@ class Learned:
     def to_dict(self) -> dict[str, Any]:
         lower, upper = self.fit.interval()
         fit = self.fit
-        said: dict[str, Any] = finite(
+        said: dict[str, Any] = json_ready(
             {
                 "gamma": fit.gamma, "variance": fit.variance, "tau2": fit.tau2, "tests": fit.tests,
                 "gamma_ci_lower": lower, "gamma_ci_upper": upper, "ci_level": LEVEL,
@@ -65,7 +65,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of calibration.json."""
-        document: dict[str, Any] = finite(
+        document: dict[str, Any] = json_ready(
             {
                 "foretest": __version__,
                 "schema": SCHEMA,
@@ -149,7 +149,7 @@ def settings_of(settings: Settings) -> dict[str, Any]:
     found = {f"analysis.{key}": getattr(settings.analysis, key) for key in ANALYSIS}
     for role in ("control", "treatment"):
         found |= _numbers(role, policy_settings(getattr(settings, role)))
-    plain: dict[str, Any] = finite(found)
+    plain: dict[str, Any] = json_ready(found)
     return plain
 
 

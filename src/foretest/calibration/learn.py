@@ -15,7 +15,7 @@ from foretest.calibration.fit import CALIBRATED, Fit, History
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.estimators.base import ratio
-from foretest.files import finite
+from foretest.files import json_ready
 from foretest.results.audit import AUDIT_FAILED
 from foretest.results.result import Estimate
 from foretest.settings.settings import Settings
@@ -119,8 +119,8 @@ def _add_left_out(part: dict[str, Any], label: str, fit: Fit) -> None:
     evidence = record["enough"] and not failed, [*failed, *record["reasons"]]
     found = calibrated_estimate(plain, term, fit, record["confidence_level"], evidence, why)
     noise, gamma = part["noise"][label], fit.gamma if fit.known else 1.0
-    part["offline"][CALIBRATED[label]] = finite(asdict(found))
-    part["noise"][CALIBRATED[label]] = finite(
+    part["offline"][CALIBRATED[label]] = json_ready(asdict(found))
+    part["noise"][CALIBRATED[label]] = json_ready(
         {
             "offline_error": float(np.sqrt(max(0.0, term.variance_at(gamma)))),
             "online_error": noise["online_error"],
@@ -150,7 +150,7 @@ def _shown(tests: list[Test], history: History, fit: Fit) -> dict[str, Any]:
         lower, upper = so_far.interval()
         path.append({"name": tests[i]["name"], "date": tests[i].get("date"), "tests": so_far.tests,
                      "gamma": so_far.gamma, "gamma_ci_lower": lower, "gamma_ci_upper": upper})  # fmt: skip
-    shown: dict[str, Any] = finite({"points": points, "over_time": path, "by_date": dated})
+    shown: dict[str, Any] = json_ready({"points": points, "over_time": path, "by_date": dated})
     return shown
 
 

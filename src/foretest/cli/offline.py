@@ -101,7 +101,7 @@ def check(
 
 def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:
     """The test of a settings file, or the one that saved aggregates were made for, with the options given beside it."""
-    from foretest.aggregation.choose_estimators import lineup
+    from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.offline.test import OfflineTest
     from foretest.sources import open_source
     from foretest.storage.saved.files import saved_files
@@ -120,7 +120,7 @@ def configured_test(command: str, log: Any, config: Path | None, overrides: Any)
     except BadInput as error:
         raise BadInput(f"on the command line: {error}") from None
     try:
-        lineup(test.settings)
+        choose_estimators(test.settings)
     except BadInput as error:
         raise BadInput(f"{config}: {error}" if config is not None else str(error)) from None
     return test

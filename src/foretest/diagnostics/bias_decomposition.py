@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.estimators.base import Estimator, ratio
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.buckets import Stratum, bucket_sums
 from foretest.inference.delta import std_error
 
@@ -65,7 +65,7 @@ def strata_with_bias(
     rows = []
     for g, stratum in enumerate(strata):
         error = std_error(moved[:, g], aggregates.rows, aggregates.n_units)
-        of_bias = (None, None) if stratum.value is None else (known(contributions[g]), known(error))
+        of_bias = (None, None) if stratum.value is None else (finite_or_none(contributions[g]), finite_or_none(error))
         names = ("bias_contribution", "bias_contribution_std_error")
         rows.append({**stratum._asdict(), **dict(zip(names, of_bias, strict=True))})
     return rows

@@ -15,7 +15,7 @@ from foretest.aggregation.weight_bins import BINS, CAPS, LOWEST, STEPS
 from foretest.diagnostics.weight_distribution import TreatmentMass, treatment_mass
 from foretest.displays.batch import Floats
 from foretest.estimators import CIS, NCIS, AdaptivePointNCIS, Estimator, PointNCIS, Sums
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import relative_uplift, uplift
@@ -71,9 +71,9 @@ def cap_path(
         "cap": a.cap_number,
         "weight_bound": a.weight_bound,
         "r_max": r_max,
-        "control": known(control),
+        "control": finite_or_none(control),
         "source": mass.source,
-        "max_log10_weight": known(aggregates.max_log_w / np.log(10.0)),
+        "max_log10_weight": finite_or_none(aggregates.max_log_w / np.log(10.0)),
         "caps": _listed(PATH),
         "cis": {name: _listed(column) for name, column in of_cis.items()},
         "ncis": {name: _listed(column) for name, column in of_ncis.items()},
@@ -242,7 +242,7 @@ def _effective_positives(aggregates: Aggregates, metric: int) -> Floats:
 
 def _listed(column: Floats) -> list[float | None]:
     """Twelve digits of each: what is drawn needs no more, and the file is read by browsers."""
-    return [known(float(f"{value:.12g}")) for value in column]
+    return [finite_or_none(float(f"{value:.12g}")) for value in column]
 
 
 def _band(small: npt.NDArray[np.bool_]) -> list[float] | None:

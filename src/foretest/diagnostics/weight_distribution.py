@@ -9,7 +9,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.weight_bins import BINS, CAPS, LOWEST, STEPS
 from foretest.displays.batch import Floats
-from foretest.files import known
+from foretest.files import finite_or_none
 
 LEVELS = (0.1, 0.5, 0.9)  # the median, and the limits of the 80 % band
 MOST_BINS = 90
@@ -87,7 +87,7 @@ def _of_draws(drawn: Floats) -> dict[str, Any]:
         "share_zero": float(np.isneginf(log10).mean()),
         "share_infinite": float(np.isposinf(log10).mean()),
         "share_unseen": None,
-        "log10_quantiles": {f"{p:g}": known(q) for p, q in zip(LEVELS, quantiles, strict=True)},
+        "log10_quantiles": {f"{p:g}": finite_or_none(q) for p, q in zip(LEVELS, quantiles, strict=True)},
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.engines import local
 from foretest.engines.local import Progress
 from foretest.engines.spark import aggregate as aggregate_in_spark
@@ -20,7 +20,7 @@ from foretest.sources.spark_frames import SparkFrame
 def aggregate(
     source: Source,
     reader: Reader,
-    plan: Plan,
+    plan: FoldPlan,
     *,
     threads: int | None = None,
     batch_rows: int = BATCH_ROWS,

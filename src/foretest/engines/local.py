@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold, priced
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.background import THREADS, in_background
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader, Rows
@@ -40,7 +40,7 @@ class State(Protocol[Sums]):
 def aggregate(
     source: Source,
     reader: Reader,
-    plan: Plan,
+    plan: FoldPlan,
     *,
     threads: int | None = None,
     batch_rows: int = BATCH_ROWS,
@@ -72,7 +72,7 @@ def fold_in_threads(
     reader: Reader,
     start: Callable[[], State[Sums]],
     *,
-    plan: Plan | None = None,
+    plan: FoldPlan | None = None,
     threads: int | None = None,
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
@@ -155,12 +155,12 @@ def _all_chunks(source: Source, reader: Reader, batch_rows: int) -> Iterator[Chu
     return chain.from_iterable(part() for part in source.parts(reader.columns, batch_rows))
 
 
-def _searched(source: Source, reader: Reader, batch_rows: int, plan: Plan | None, met: RowFault) -> BadInput:
+def _searched(source: Source, reader: Reader, batch_rows: int, plan: FoldPlan | None, met: RowFault) -> BadInput:
     """The fault that was met, looked for in the whole log."""
     return in_background(lambda: explain(_all_chunks(source, reader, batch_rows), reader, plan, met))
 
 
-def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None, met: RowFault) -> BadInput:
+def explain(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None, met: RowFault) -> BadInput:
     """The first fault in reading order as a sentence: where it is, and how many rows share it.
 
     `met` is the one that was met: it may not be there again in a log that changed, or in a query that draws at random.
@@ -173,7 +173,7 @@ def explain(chunks: Iterator[Chunk], reader: Reader, plan: Plan | None, met: Row
 
 
 def find_fault(
-    chunks: Iterator[Chunk], reader: Reader, plan: Plan | None
+    chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None
 ) -> tuple[RowFault, tuple[str, int], int] | None:
     """The first fault in reading order, its source and row, and how many rows share it; None where there is none."""
     first: RowFault | None = None
@@ -188,7 +188,7 @@ def find_fault(
     return None if first is None else (first, place, count)
 
 
-def _faults_of(chunk: Chunk, reader: Reader, plan: Plan | None) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:
+def _faults_of(chunk: Chunk, reader: Reader, plan: FoldPlan | None) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:
     """Every fault of a chunk, with its rows: those with one fault are set aside to find the next."""
     left = np.arange(chunk.batch.num_rows)
     known: set[tuple[str, str]] = set()

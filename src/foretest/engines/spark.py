@@ -20,7 +20,7 @@ import pyarrow as pa
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.flat import from_batch, to_batch
 from foretest.aggregation.fold import Fold
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.value_model import smallest_rows
 from foretest.engines.local import State, find_fault
 from foretest.errors import BadInput, RowFault
@@ -54,7 +54,7 @@ def read(paths: Sequence[str], sql: str | None) -> DataFrame:
         raise BadInput(f"Spark cannot read {', '.join(paths) or 'the query'}: {str(error).splitlines()[0]}") from None
 
 
-def aggregate(source: SparkFrame, reader: Reader, plan: Plan, kind: type[Fold] = Fold) -> Aggregates:
+def aggregate(source: SparkFrame, reader: Reader, plan: FoldPlan, kind: type[Fold] = Fold) -> Aggregates:
     """Fold a DataFrame into the sums of an offline test."""
 
     def merged(states: Sequence[pa.RecordBatch]) -> Aggregates:
@@ -71,7 +71,7 @@ def fold_in_tasks(
     packed: Callable[[Sums], pa.RecordBatch],
     merged: Callable[[Sequence[pa.RecordBatch]], Sums],
     *,
-    plan: Plan | None = None,
+    plan: FoldPlan | None = None,
 ) -> Sums | None:
     """Fold a DataFrame, each task's rows into a state of its own, which travels `packed`; None where there is no row.
 

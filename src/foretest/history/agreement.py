@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Floats
-from foretest.files import known
+from foretest.files import finite_or_none
 
 # insufficient evidence decides nothing: it counts as neutral
 DECISIONS = {"negative": -1, "neutral": 0, "insufficient": 0, "positive": 1}
@@ -120,7 +120,7 @@ def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, flo
     samples = [pairs.take(generator.integers(0, n, n)) for _ in range(resamples)] if n else []
     row: dict[str, float | None] = {}
     for name, figure in wanted.items():
-        row[name] = known(figure(pairs)) if n else None
+        row[name] = finite_or_none(figure(pairs)) if n else None
         values = np.array([figure(sample) for sample in samples])
         values = values[np.isfinite(values)]
         levels = (LOWER, *QUARTILES, UPPER) if name == "correlation" else (LOWER, UPPER)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from foretest.displays.batch import Floats
-from foretest.files import finite
+from foretest.files import json_ready
 
 #: a lead of fewer standard errors may be chance
 CLEAR = 2.0
@@ -34,7 +34,7 @@ def recommend(
     current = headline if headline in labels else best
     gain = corrected[labels.index(current)] - corrected[labels.index(best)]
     bounds = _bounds(parts)
-    told: dict[str, Any] = finite(
+    told: dict[str, Any] = json_ready(
         {
             "tests": squares.shape[1],
             "estimator": best,

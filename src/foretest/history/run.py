@@ -14,14 +14,14 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.calibration.file import Calibration
 from foretest.calibration.fit import CALIBRATED
 from foretest.calibration.learn import calibrate, unsupported_record
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.estimators import HEADLINES
-from foretest.files import finite, html_text, json_text, write_whole
+from foretest.files import html_text, json_ready, json_text, write_whole
 from foretest.history.agreement import DECISIONS, Pairs, figures
 from foretest.history.manifest import Entry, Manifest, read_manifest
 from foretest.history.recommendation import recommend
@@ -61,7 +61,7 @@ class Agreement:
     def to_dict(self) -> dict[str, Any]:
         """The content of agreement.json; the top level is the first metric's."""
         first = next(iter(self.tables), None)
-        document: dict[str, Any] = finite(
+        document: dict[str, Any] = json_ready(
             {
                 "foretest": __version__,
                 "schema": SCHEMA,
@@ -190,7 +190,9 @@ def _settings_of(entries: list[Entry]) -> dict[str, dict[str, Any]]:
     for path in dict.fromkeys(entry.settings for entry in entries):
         settings = read_settings(path)
         name = path.name if path.name not in found else f"{path.parent.name}/{path.name}"
-        found[name] = settings_dict(settings, lineup(settings)[0]) | {"online": {"split": list(settings.online.split)}}
+        found[name] = settings_dict(settings, choose_estimators(settings)[0]) | {
+            "online": {"split": list(settings.online.split)}
+        }
     return found
 
 
@@ -259,7 +261,7 @@ def _outcome(
             return _dated(entry, {name: known[name] for name in ("metrics", "audit", "days")}), True
         except (ValueError, KeyError):
             pass  # cut short by a full disk or a kill: found again below
-    found = finite(_both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads))
+    found = json_ready(_both(OfflineTest.from_settings(settings), OnlineTest.from_settings(settings), entry, threads))
     if place is not None:
         write_whole(place, json.dumps({"name": entry.name, **found}, allow_nan=False))
     return _dated(entry, found), False

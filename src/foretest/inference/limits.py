@@ -9,7 +9,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.estimators import Sums
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.bootstrap import percentile_interval
 from foretest.inference.buckets import BucketSums, Interval
 from foretest.inference.delta import delta_interval, std_error
@@ -31,7 +31,7 @@ def control_of(aggregates: Aggregates, metric: int, counts: Floats | None, fixed
     error = std_error(sums.influence(mean_reward), rows, aggregates.n_units)
     resampled = None if counts is None else sums.resampled(counts)
     limits = limits_of(resampled, mean_reward, value, error, aggregates)
-    return Control(value, known(error), known(limits.lower), known(limits.upper))
+    return Control(value, finite_or_none(error), finite_or_none(limits.lower), finite_or_none(limits.upper))
 
 
 def limits_of(

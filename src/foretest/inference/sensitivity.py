@@ -24,7 +24,7 @@ from scipy.special import ndtr, stdtr
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.betting import betting_limits
 from foretest.inference.buckets import Interval
 from foretest.inference.by_logger import by_unit
@@ -59,14 +59,14 @@ class Sensitivity(NamedTuple):
         return {
             "gamma_lower": self.gamma[0],
             "gamma_upper": self.gamma[1],
-            "effect_size_lower": known(self.bounds.lower),
-            "effect_size_upper": known(self.bounds.upper),
-            "ci_lower": known(self.interval.lower),
-            "ci_upper": known(self.interval.upper),
+            "effect_size_lower": finite_or_none(self.bounds.lower),
+            "effect_size_upper": finite_or_none(self.bounds.upper),
+            "ci_lower": finite_or_none(self.interval.lower),
+            "ci_upper": finite_or_none(self.interval.upper),
             "breakdown_gamma": self.breakdown,
-            "slice_gamma": known(self.slice_gamma),
-            "slice_gamma_ci_lower": known(self.slice_interval.lower),
-            "slice_gamma_ci_upper": known(self.slice_interval.upper),
+            "slice_gamma": finite_or_none(self.slice_gamma),
+            "slice_gamma_ci_lower": finite_or_none(self.slice_interval.lower),
+            "slice_gamma_ci_upper": finite_or_none(self.slice_interval.upper),
         }
 
 

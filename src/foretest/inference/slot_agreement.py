@@ -20,7 +20,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.estimators import AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.delta import quantile
 from foretest.inference.sensitivity import Terms
@@ -52,9 +52,9 @@ class SlotAgreement(NamedTuple):
         return {
             "slot": self.slot,
             "point": self.point,
-            "difference": known(self.difference),
-            "ci_lower": known(self.interval.lower),
-            "ci_upper": known(self.interval.upper),
+            "difference": finite_or_none(self.difference),
+            "ci_lower": finite_or_none(self.interval.lower),
+            "ci_upper": finite_or_none(self.interval.upper),
             "disagree": self.disagree,
         }
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.weight_bins import BINS
-from foretest.files import known
+from foretest.files import finite_or_none
 
 LEVEL = 0.95
 
@@ -43,7 +43,7 @@ def value_lower_bound(aggregates: Aggregates, metric: int, r_max: float | None, 
         return None
     scale = r_max or 1.0
     log_sum = _log_sum(aggregates, metric, scale) if aggregates.rewarded.complete else _least(aggregates, metric, scale)
-    return known(smoothing_bound(log_sum, units, scale, level) * units / rows)
+    return finite_or_none(smoothing_bound(log_sum, units, scale, level) * units / rows)
 
 
 def _log_sum(aggregates: Aggregates, metric: int, scale: float) -> float:

@@ -44,7 +44,7 @@ class Rows:
     log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
 
     @property
-    def worth(self) -> Floats:
+    def control_rewards(self) -> Floats:
         """The control's rewards: r, or of several loggers w_p r."""
         return self.rewards if self.log_baseline is None else self.rewards * np.exp(self.log_baseline)[:, None]
 

@@ -16,7 +16,7 @@ from foretest.diagnostics.health import control_is_deterministic, effective_posi
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
 from foretest.estimators.bounded import is_bounded
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.buckets import Interval, bucket_sums, strata_table
@@ -34,7 +34,7 @@ from foretest.settings.analysis import BOUNDED
 from foretest.settings.metric_roles import MetricRole
 
 
-def answers_of(
+def estimate_metrics(
     aggregates: Aggregates,
     estimators: tuple[Estimator, ...],
     counts: Floats | None,
@@ -137,21 +137,23 @@ def _estimate(
             reasons.append(f"decided on the sensitivity band: the interval alone says {verdict}")
             verdict = on_band
     return Estimate(
-        treatment=known(treatment),
-        std_error=known(error),
-        effect_size=known(delta),
-        effect_size_ci_lower=known(limits.lower),
-        effect_size_ci_upper=known(limits.upper),
-        rel_effect_size=known(float(relative(total)[0])) if control else None,
-        rel_effect_size_ci_lower=known(rel_limits.lower),
-        rel_effect_size_ci_upper=known(rel_limits.upper),
+        treatment=finite_or_none(treatment),
+        std_error=finite_or_none(error),
+        effect_size=finite_or_none(delta),
+        effect_size_ci_lower=finite_or_none(limits.lower),
+        effect_size_ci_upper=finite_or_none(limits.upper),
+        rel_effect_size=finite_or_none(float(relative(total)[0])) if control else None,
+        rel_effect_size_ci_lower=finite_or_none(rel_limits.lower),
+        rel_effect_size_ci_upper=finite_or_none(rel_limits.upper),
         verdict=verdict,
         reasons=reasons,
         effective_positives=effective,
         unsupported_rows=unsupported,
         strata=table,
         predicted_effective_positives=predicted,
-        betting=None if betting is None else {"ci_lower": known(betting.lower), "ci_upper": known(betting.upper)},
+        betting=None
+        if betting is None
+        else {"ci_lower": finite_or_none(betting.lower), "ci_upper": finite_or_none(betting.upper)},
         lower_bound=value_lower_bound(aggregates, metric, r_max),
         sensitivity=None if band is None else band.to_dict(),
         robustness=agrees,

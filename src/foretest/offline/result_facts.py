@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.policies.base import policy_settings
 from foretest.policies.pooled import Pooled
 from foretest.provenance import public
@@ -33,7 +33,7 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
     return facts
 
 
-def options_of(plan: Plan) -> dict[str, dict[str, Any]]:
+def options_of(plan: FoldPlan) -> dict[str, dict[str, Any]]:
     """What each estimator is, with the options that were its own and not the settings'."""
     found = {}
     for e in plan.estimators:
@@ -45,7 +45,7 @@ def options_of(plan: Plan) -> dict[str, dict[str, Any]]:
     return found
 
 
-def settings_dict(settings: Settings, plan: Plan) -> dict[str, Any]:
+def settings_dict(settings: Settings, plan: FoldPlan) -> dict[str, Any]:
     """The settings as a settings file would say them, with the estimators that were run."""
     analysis = dataclasses.asdict(dataclasses.replace(settings.analysis, estimators=None))
     analysis["estimators"] = [e.label for e in plan.estimators]

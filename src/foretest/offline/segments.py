@@ -17,7 +17,7 @@ from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval, bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.delta import std_error
@@ -25,7 +25,7 @@ from foretest.inference.limits import control_of, limits_of
 from foretest.inference.several import holm, two_sided_p
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.inference.verdict import decide, reasons_against
-from foretest.offline.treatments import adjusted_verdict, number
+from foretest.offline.treatments import adjusted_verdict, nan_if_none
 from foretest.results.result import Adjusted, Estimate, Metric, Segment
 from foretest.settings.analysis import BOUNDED
 from foretest.weights.weightings import Weighting
@@ -45,7 +45,7 @@ def segment_table(
     if not able:
         return [], notes
     plan = dataclasses.replace(aggregates.plan, estimators=tuple(able))
-    alone = next(iter(plan.settings.each_treatment().values()))
+    alone = next(iter(plan.settings.by_treatment().values()))
     log = dataclasses.replace(alone.log, segments=())
     blank = Fold(dataclasses.replace(plan, settings=dataclasses.replace(alone, log=log))).finish()
     found: list[Segment] = []
@@ -191,14 +191,14 @@ class _Part:
         delta, error, limits = answer(uplift)
         relative, _, rel_limits = answer(relative_uplift) if control else (missing, missing, Interval(missing, missing))
         return Estimate(
-            treatment=known(float(estimator.value(total)[0])),
-            std_error=known(error),
-            effect_size=known(delta),
-            effect_size_ci_lower=known(limits.lower),
-            effect_size_ci_upper=known(limits.upper),
-            rel_effect_size=known(relative),
-            rel_effect_size_ci_lower=known(rel_limits.lower),
-            rel_effect_size_ci_upper=known(rel_limits.upper),
+            treatment=finite_or_none(float(estimator.value(total)[0])),
+            std_error=finite_or_none(error),
+            effect_size=finite_or_none(delta),
+            effect_size_ci_lower=finite_or_none(limits.lower),
+            effect_size_ci_upper=finite_or_none(limits.upper),
+            rel_effect_size=finite_or_none(relative),
+            rel_effect_size_ci_lower=finite_or_none(rel_limits.lower),
+            rel_effect_size_ci_upper=finite_or_none(rel_limits.upper),
             verdict=decide(limits, enough, control),
             reasons=reasons,
             effective_positives=effective,
@@ -216,13 +216,16 @@ def _adjusted(found: list[tuple[Segment, int]], alpha: float) -> list[Segment]:
             alone = [segment.metrics[metric].estimates[label] for segment in segments]
             p = [
                 two_sided_p(
-                    number(e.effect_size), number(e.std_error), units, number(segment.metrics[metric].control.value)
+                    nan_if_none(e.effect_size),
+                    nan_if_none(e.std_error),
+                    units,
+                    nan_if_none(segment.metrics[metric].control.value),
                 )
                 for (segment, units), e in zip(found, alone, strict=True)
             ]
             for held, e, p_value, adjusted in zip(answer, alone, p, holm(p), strict=True):
                 verdict = adjusted_verdict(e.verdict, adjusted, alpha)
-                left = Adjusted(known(p_value), known(adjusted), verdict, None, None, None, None)
+                left = Adjusted(finite_or_none(p_value), finite_or_none(adjusted), verdict, None, None, None, None)
                 changed = {**held[metric].estimates, label: dataclasses.replace(e, adjusted=left)}
                 held[metric] = dataclasses.replace(held[metric], estimates=changed)
     return [dataclasses.replace(segment, metrics=m) for segment, m in zip(segments, answer, strict=True)]

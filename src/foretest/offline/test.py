@@ -12,8 +12,8 @@ from typing import Any
 from foretest._version import __version__
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.cap_choice import choose_cap
-from foretest.aggregation.choose_estimators import lineup
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.sample_pass import SampleFold
 from foretest.aggregation.value_model import ValueModel, fit_value_model
 from foretest.background import in_background
@@ -32,7 +32,7 @@ from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.guardrails import with_roles
 from foretest.inference.verdict import DETERMINISTIC
 from foretest.log.reader import Reader, is_text_key
-from foretest.offline.estimates import answers_of, audited_segment, ignored_audit
+from foretest.offline.estimates import audited_segment, estimate_metrics, ignored_audit
 from foretest.offline.result_facts import log_facts, options_of, settings_dict
 from foretest.offline.segments import segment_table
 from foretest.offline.treatments import compare, ranked
@@ -140,7 +140,7 @@ class OfflineTest:
         file = Path(calibration) if isinstance(calibration, str | Path) else None
         calibration = Calibration.read(calibration) if isinstance(calibration, str | Path) else calibration
         if calibration is not None:
-            refuse_unfit(calibration, lineup(self.settings)[0])
+            refuse_unfit(calibration, choose_estimators(self.settings)[0])
         source = open_source(log)
         aggregates, notes, r_max = self._aggregate(source, None, threads, batch_rows, progress)
         result = self.analyse(aggregates, notes, r_max, calibration)
@@ -154,11 +154,11 @@ class OfflineTest:
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
         source = open_source(log)
-        plan, notes = lineup(self.settings)
+        plan, notes = choose_estimators(self.settings)
         reader = offline_reader(plan)
         reader.check(source)
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-            source, plan = self._settled(source, reader, plan, folder, threads, progress)
+            source, plan = self._resolve_shares_and_cap(source, reader, plan, folder, threads, progress)
             bare = dataclasses.replace(plan, estimators=())
             every = dataclasses.replace(offline_reader(bare), slots=bool(self.settings.log.slot_rewards))
             aggregates = dispatch.aggregate(
@@ -168,7 +168,7 @@ class OfflineTest:
         notes, weights = [*_said(plan), *notes, *ignored_audit(found)], weight_distribution(aggregates)
         if control_is_deterministic(aggregates):
             notes.append(f"{DETERMINISTIC}.")
-        each = each_treatment(aggregates) if aggregates.treatments else {}
+        each = by_treatment(aggregates) if aggregates.treatments else {}
         several = [Treatment(name, None, {}, health(held), audit(held)) for name, held in each.items()]
         return Result(
             __version__, facts, settings, {}, health(aggregates), notes, weights, audit=found, treatments=several
@@ -207,11 +207,13 @@ class OfflineTest:
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             settings = self.settings
             if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
-                plan = lineup(settings)[0]
+                plan = choose_estimators(settings)[0]
                 Reader(settings).check(source)
                 if not source.repeatable:
                     source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
-                settings = self._settled(source, offline_reader(plan), plan, folder, None, progress)[1].settings
+                settings = self._resolve_shares_and_cap(source, offline_reader(plan), plan, folder, None, progress)[
+                    1
+                ].settings
             pack(source, settings, Path(out), progress=stage(progress, "pack", source))
 
     def _aggregate(
@@ -220,7 +222,7 @@ class OfflineTest:
         saved = saved_files(source)
         if saved:
             return merge_saved(saved, self.settings)
-        plan, notes = lineup(self.settings)
+        plan, notes = choose_estimators(self.settings)
         if plan.slot_bounds is not None:
             each = (plan, *plan.further.values())
             notes += dict.fromkeys(note for p in each for note in counted_notes(p.normaliser))
@@ -230,7 +232,7 @@ class OfflineTest:
         if plan.settings.analysis.interval in BOUNDED:
             _require_r_max(plan, r_max)
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-            source, plan = self._settled(source, reader, plan, folder, threads, progress)
+            source, plan = self._resolve_shares_and_cap(source, reader, plan, folder, threads, progress)
             packed, said = fold_packed(source, reader, plan, threads, batch_rows, progress)
             notes += said
             if packed is not None:
@@ -245,9 +247,15 @@ class OfflineTest:
             )
         return aggregates, notes, r_max
 
-    def _settled(
-        self, source: Source, reader: Reader, plan: Plan, folder: str, threads: int | None, progress: Progress | None
-    ) -> tuple[Source, Plan]:
+    def _resolve_shares_and_cap(
+        self,
+        source: Source,
+        reader: Reader,
+        plan: FoldPlan,
+        folder: str,
+        threads: int | None,
+        progress: Progress | None,
+    ) -> tuple[Source, FoldPlan]:
         """The source and the plan with what a pass of its own must find before the fold: the shares of several loggers,
         and a number for the cap, where it is `auto`.
 
@@ -258,7 +266,7 @@ class OfflineTest:
             source = _spooled(source, reader, folder)
         if isinstance(pooled, Pooled):
             counted = count_shares(source, reader, threads=threads, progress=stage(progress, "loggers", source))
-            settled = dataclasses.replace(plan.settings, control=pooled.settled(counted))
+            settled = dataclasses.replace(plan.settings, control=pooled.with_shares(counted))
             plan = dataclasses.replace(plan, settings=settled)
         if not automatic:
             return source, plan
@@ -287,11 +295,11 @@ class OfflineTest:
             _require_r_max(plan, r_max)
         counts = resample_counts(a.buckets, a.n_resamples, a.seed) if a.interval == "bootstrap" else None
         drawn, counts = counts, counts_for(aggregates, counts)
-        each = each_treatment(aggregates)
+        each = by_treatment(aggregates)
         audits = {name: audit(held) for name, held in each.items()}
         answers = {}
         for name, held in each.items():
-            answers[name], said = answers_of(held, plan.estimators, counts, r_max, audits[name], calibration)
+            answers[name], said = estimate_metrics(held, plan.estimators, counts, r_max, audits[name], calibration)
             notes += said
         if len(each) > 1:
             answers = compare(each, answers, counts, r_max)
@@ -321,9 +329,9 @@ class OfflineTest:
             __version__, facts, settings, metrics, health(aggregates), notes, weights, provenance, found, several, first
         )
 
-    def _plan_for(self, aggregates: Aggregates, settings: Settings) -> tuple[Plan, list[str]]:
+    def _plan_for(self, aggregates: Aggregates, settings: Settings) -> tuple[FoldPlan, list[str]]:
         """The estimators to analyse, among those that were folded, and notes on what was left out."""
-        plan, notes = lineup(settings)
+        plan, notes = choose_estimators(settings)
         folded = {e.label: e for e in aggregates.plan.estimators}
         chosen = []
         for estimator in plan.estimators:
@@ -351,12 +359,12 @@ class OfflineTest:
         return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed, threads)
 
 
-def _said(plan: Plan) -> list[str]:
+def _said(plan: FoldPlan) -> list[str]:
     """How the cap was chosen, in words."""
     return [] if plan.cap_choice is None else [plan.cap_choice.sentence()]
 
 
-def offline_reader(plan: Plan) -> Reader:
+def offline_reader(plan: FoldPlan) -> Reader:
     needs_v = any(e.uses_value and getattr(e, "model", None) is None for e in plan.estimators)
     stratified = any(e.stratified for e in plan.estimators)
     by_value = plan.settings.analysis.strata == "value-model"
@@ -380,7 +388,7 @@ def _refuse_other_features(log: Source, value_log: Source, features: tuple[str, 
             raise BadInput(f"{name}: the feature '{feature}' is {kinds[1]}, but {kinds[0]} in the log that is tested.")
 
 
-def _require_r_max(plan: Plan, r_max: dict[str, float]) -> None:
+def _require_r_max(plan: FoldPlan, r_max: dict[str, float]) -> None:
     for name in plan.metrics:
         if name not in r_max:
             raise BadInput(
@@ -404,7 +412,7 @@ def named_treatments(treatment: Any) -> dict[str, Policy]:
     return dict(treatment)
 
 
-def each_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
+def by_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
     """The sums of every treatment, by name, the first first."""
     first = next(iter(aggregates.plan.settings.treatments))
     return {first: aggregates, **aggregates.treatments}

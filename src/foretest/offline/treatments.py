@@ -11,7 +11,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.estimators import HEADLINES, Estimator, Sums
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.buckets import Interval, bucket_sums
@@ -77,7 +77,7 @@ def _family(
         return dict.fromkeys(aggregates, Adjusted(None, None, "insufficient", None, None, None, None))
     control = float(first.r[metric].sum()) / first.rows
     missing = float("nan")
-    p = [two_sided_p(number(e.effect_size), number(e.std_error), units, control) for e in alone.values()]
+    p = [two_sided_p(nan_if_none(e.effect_size), nan_if_none(e.std_error), units, control) for e in alone.values()]
     p_adjusted = holm(p)
     strict = 1.0 - (1.0 - a.confidence_level) / len(alone)
 
@@ -106,18 +106,18 @@ def _family(
             verdict = adjusted_verdict(e.verdict, p_adjusted[i], 1.0 - a.confidence_level)
         asked = a.interval not in BOUNDED
         answer[name] = Adjusted(
-            p_value=known(p[i]) if asked else None,
-            p_adjusted=known(p_adjusted[i]) if asked else None,
+            p_value=finite_or_none(p[i]) if asked else None,
+            p_adjusted=finite_or_none(p_adjusted[i]) if asked else None,
             verdict_adjusted=verdict,
-            simultaneous_ci_lower=known(limits[i].lower),
-            simultaneous_ci_upper=known(limits[i].upper),
-            rel_simultaneous_ci_lower=known(relative[i].lower),
-            rel_simultaneous_ci_upper=known(relative[i].upper),
+            simultaneous_ci_lower=finite_or_none(limits[i].lower),
+            simultaneous_ci_upper=finite_or_none(limits[i].upper),
+            rel_simultaneous_ci_lower=finite_or_none(relative[i].lower),
+            rel_simultaneous_ci_upper=finite_or_none(relative[i].upper),
         )
     return answer
 
 
-def number(value: float | None) -> float:
+def nan_if_none(value: float | None) -> float:
     """NaN where there is none."""
     return float("nan") if value is None else value
 

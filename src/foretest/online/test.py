@@ -14,7 +14,7 @@ from foretest._version import __version__
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput, nearest
 from foretest.estimators.base import ratio
-from foretest.files import known
+from foretest.files import finite_or_none
 from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.inference.buckets import Interval
 from foretest.inference.delta import FEW_UNITS, delta_interval, std_error
@@ -339,14 +339,14 @@ def _estimate(
         absolutes, relatives = replicates(arms, metric, *counts)
         limits, rel_limits = percentile_interval(absolutes, level), percentile_interval(relatives, level)
     estimate = Estimate(
-        treatment=known(treatment),
-        std_error=known(error.std_error),
-        effect_size=known(delta),
-        effect_size_ci_lower=known(limits.lower),
-        effect_size_ci_upper=known(limits.upper),
-        rel_effect_size=known(relative),
-        rel_effect_size_ci_lower=known(rel_limits.lower),
-        rel_effect_size_ci_upper=known(rel_limits.upper),
+        treatment=finite_or_none(treatment),
+        std_error=finite_or_none(error.std_error),
+        effect_size=finite_or_none(delta),
+        effect_size_ci_lower=finite_or_none(limits.lower),
+        effect_size_ci_upper=finite_or_none(limits.upper),
+        rel_effect_size=finite_or_none(relative),
+        rel_effect_size_ci_lower=finite_or_none(rel_limits.lower),
+        rel_effect_size_ci_upper=finite_or_none(rel_limits.upper),
         verdict=decide(limits, enough, control),
         reasons=reasons,
         effective_positives=positives,
@@ -394,7 +394,7 @@ def _control(arm: Arm, metric: int, analysis: Analysis, counts: Floats | None) -
         rows = counts @ arm.n
         resampled = np.where(rows > 0, ratio(counts @ arm.r[metric], rows), np.nan)
         limits = percentile_interval(resampled, analysis.confidence_level)
-    return Control(value, known(error), known(limits.lower), known(limits.upper))
+    return Control(value, finite_or_none(error), finite_or_none(limits.lower), finite_or_none(limits.upper))
 
 
 def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:
@@ -449,9 +449,9 @@ def _common_hash(arms: Arms) -> int:
 
 def _refuse_same_files(control: Source, treatment: Source) -> None:
     if isinstance(control, LogFiles) and isinstance(treatment, LogFiles):
-        known = {path.resolve() for path in control.paths}
+        control_files = {path.resolve() for path in control.paths}
         for path in treatment.paths:
-            if path.resolve() in known:
+            if path.resolve() in control_files:
                 raise BadInput(f"{path}: this file is in the control's log and in the treatment's. Leave one out.")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.offline.test import OfflineTest
 from foretest.paper.estimators import NAMES
 from foretest.paper.rows import read_displays
@@ -29,7 +29,7 @@ RARE = 1e-3  # the click rate of display advertising, as the paper has it
 def normaliser_cost(test: OfflineTest, log: Any) -> dict[str, Any]:
     """CPU microseconds a row of reading, weights and normalisers; what PointNCIS saves, here and with rarer rewards."""
     reading, (displays, rewards) = _timed(lambda: read_displays(test, log, MOST_ROWS))
-    settings, normaliser = test.settings, lineup(test.settings)[0].normaliser
+    settings, normaliser = test.settings, choose_estimators(test.settings)[0].normaliser
     a = settings.analysis
     rewarded, every = np.flatnonzero(rewards), np.arange(0, len(displays), EVERY)
     rate = len(rewarded) / len(displays)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from foretest._version import __version__
-from foretest.files import finite, json_text, write_whole
+from foretest.files import json_ready, json_text, write_whole
 from foretest.history.run import run_history
 from foretest.paper.cap_bands import cap_bands
 from foretest.paper.capping import cappings
@@ -62,7 +62,7 @@ class PaperStudy:
     def to_dict(self) -> dict[str, Any]:
         """The content of paper.json."""
         content = {field.name: getattr(self, field.name) for field in fields(self)}
-        document: dict[str, Any] = finite({"foretest": __version__, "schema": SCHEMA, **content})
+        document: dict[str, Any] = json_ready({"foretest": __version__, "schema": SCHEMA, **content})
         return document
 
     def figures(self) -> dict[str, dict[str, Any]]:

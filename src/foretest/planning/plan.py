@@ -39,13 +39,13 @@ from scipy.special import ndtri
 
 from foretest._version import __version__
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.choose_estimators import headline_of, lineup
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.choose_estimators import choose_estimators, headline_of
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.background import in_background
 from foretest.displays.days import days_of_rows
 from foretest.engines import dispatch
 from foretest.errors import BadInput
-from foretest.files import finite, json_text, known
+from foretest.files import finite_or_none, json_ready, json_text
 from foretest.offline.test import OfflineTest, offline_reader
 from foretest.online.test import POWER
 from foretest.planning.exploration import SHARES, ExplorationFold, moments
@@ -60,7 +60,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Outlook:
+class PlanResult:
     """The content of plan.json."""
 
     document: dict[str, Any]
@@ -80,12 +80,14 @@ class Outlook:
     __repr__ = __str__
 
 
-def plan_log(test: OfflineTest, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Outlook:
+def plan_log(
+    test: OfflineTest, log: Any, *, threads: int | None = None, progress: Progress | None = None
+) -> PlanResult:
     """What the log could show of the test's headline, among estimators of whole rankings: read twice, or thrice where
     it has days."""
     if test.settings.log.logger is not None:
         raise BadInput("foretest plan is for a log of one control, and the settings name several ([[control]] tables).")
-    folded = lineup(test.settings)[0]
+    folded = choose_estimators(test.settings)[0]
     leader = headline_of(folded.settings.analysis.headline, folded.estimators)
     able = [e for e in folded.estimators if not folded.weighting(e).by_slot]
     if not able:
@@ -102,7 +104,7 @@ def plan_log(test: OfflineTest, log: Any, *, threads: int | None = None, progres
             notes.append(f"planned for {label}: {leader} goes by slot, and can show smaller uplifts than these.")
         saved = bool(saved_files(source))
         date = test.settings.log.date
-        plan = lineup(test.settings)[0]
+        plan = choose_estimators(test.settings)[0]
         if not saved and not source.repeatable:
             columns = [*offline_reader(plan).columns, *([date] if date else [])]
             source = in_background(lambda: spool(source, columns, folder))
@@ -118,7 +120,7 @@ def plan_log(test: OfflineTest, log: Any, *, threads: int | None = None, progres
         elif not plan.can_draw:
             notes.append("a policy is logged and prices no other rankings: what exploration would buy needs scores.")
         else:
-            bare = Plan(aggregates.plan.settings)
+            bare = FoldPlan(aggregates.plan.settings)
             done = stage(progress, "exploration", source)
             sample = dispatch.aggregate(
                 source, offline_reader(bare), bare, threads=threads, progress=done, kind=ExplorationFold
@@ -142,7 +144,7 @@ def plan_log(test: OfflineTest, log: Any, *, threads: int | None = None, progres
         "metrics": metrics,
         "notes": [*result.notes, *notes],
     }
-    return Outlook(finite(document))
+    return PlanResult(json_ready(document))
 
 
 def _metric(
@@ -195,9 +197,9 @@ def _metric(
 def _parts(sampling: float, identification: float) -> dict[str, float | None]:
     """Relative to the control's value."""
     return {
-        "sampling": known(sampling),
-        "identification": known(identification),
-        "total": known(sampling + identification),
+        "sampling": finite_or_none(sampling),
+        "identification": finite_or_none(identification),
+        "total": finite_or_none(sampling + identification),
     }
 
 

@@ -71,7 +71,7 @@ class Policy:
         values = {k: v for k, v in self.settings().items() if k != "policy"}
         return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in values.items())})"
 
-    def _remember_logged(self, log_prob: str | None, prob: str | None) -> None:
+    def remember_logged(self, log_prob: str | None, prob: str | None) -> None:
         """Store which column, if any, holds what was logged for the shown ranking."""
         if log_prob is not None and prob is not None:
             raise BadInput("a policy takes log_prob or prob, not both.")
@@ -86,7 +86,7 @@ class ScorePolicy(Policy):
 
     def __init__(self, scores: str, *, log_prob: str | None = None, prob: str | None = None) -> None:
         self.scores = scores
-        self._remember_logged(log_prob, prob)
+        self.remember_logged(log_prob, prob)
 
     @property
     def score_columns(self) -> tuple[str, ...]:

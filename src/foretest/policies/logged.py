@@ -21,7 +21,7 @@ class Logged(Policy):
     def __init__(self, *, log_prob: str | None = None, prob: str | None = None) -> None:
         if log_prob is None and prob is None:
             raise BadInput('the policy "logged" needs log_prob = "column" or prob = "column".')
-        self._remember_logged(log_prob, prob)
+        self.remember_logged(log_prob, prob)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         if rankings is not displays.ranking:

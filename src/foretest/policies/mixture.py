@@ -39,7 +39,7 @@ class Mixture(Policy):
                 raise BadInput(f"share = {share!r}: expected a number above 0.")
         total = sum(share for share, _ in components)
         self.components = tuple((share / total, policy) for share, policy in components)
-        self._remember_logged(log_prob, prob)
+        self.remember_logged(log_prob, prob)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ class Pooled(Policy):
                     f" each logger: a column for each, or the scores of '{b}'."
                 )
 
-    def settled(self, shares: Shares) -> Pooled:
+    def with_shares(self, shares: Shares) -> Pooled:
         """The same with known shares."""
         return Pooled(self.loggers, self.baseline, shares)
 

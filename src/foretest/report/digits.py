@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import floor, log10
 
-from foretest.formatting import number, percent
+from foretest.formatting import format_number, percent
 
 NONE = "–"
 _RAISED = str.maketrans("0123456789-", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -28,7 +28,7 @@ def num(value: float | None, *, sign: bool = False) -> str:
     """
     if value is None:
         return NONE
-    digits, _, power = number(value).partition("e")
+    digits, _, power = format_number(value).partition("e")
     said = digits.replace("-", "−")
     if power:
         said += f"\N{NO-BREAK SPACE}×\N{NO-BREAK SPACE}10{str(int(power)).translate(_RAISED)}"

@@ -8,7 +8,7 @@ from foretest.inference.verdict import FEWEST_POSITIVES
 from foretest.report.digits import count, level, num, pct
 from foretest.results.audit import AUDIT_FAILED
 from foretest.results.result import Estimate, Metric, Result
-from foretest.results.robustness_text import factor, holds
+from foretest.results.robustness_text import breakdown_text, factor
 
 VERDICTS = ("positive", "negative", "neutral", "insufficient")
 SIGNS = {"positive": "▲", "negative": "▼", "neutral": "◆", "insufficient": "?"}
@@ -134,7 +134,7 @@ def trust(result: Result) -> str | None:
     """How far the first metric's verdict can be trusted beyond the assumption, and what the log says of it."""
     metric = next(iter(result.metrics.values()))
     estimate = metric.estimates[metric.headline or ""]
-    band, said = estimate.sensitivity, holds(estimate)
+    band, said = estimate.sensitivity, breakdown_text(estimate)
     if band is None or estimate.robustness is None:
         return None
     lower, upper, gamma = band["ci_lower"], band["ci_upper"], band["slice_gamma"]

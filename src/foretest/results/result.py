@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretest.files import finite, html_text, json_text
+from foretest.files import html_text, json_ready, json_text
 
 if TYPE_CHECKING:
     import pandas
@@ -140,7 +140,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json, schema 1."""
-        document: dict[str, Any] = finite(
+        document: dict[str, Any] = json_ready(
             {
                 "foretest": self.version,
                 "schema": SCHEMA,

@@ -19,7 +19,7 @@ def factor(gamma: float) -> str:
     return f"{gamma:.2g}x" if gamma < 1.0 else f"{gamma:.3g}x"
 
 
-def holds(estimate: Estimate) -> str | None:
+def breakdown_text(estimate: Estimate) -> str | None:
     """What it takes to undo a positive or negative verdict, after the words "the verdict …"; None of any other."""
     band = estimate.sensitivity
     if band is None or estimate.verdict not in ("positive", "negative"):
@@ -34,9 +34,9 @@ def holds(estimate: Estimate) -> str | None:
     return f"holds unless {_PARTS} earn {factor(gamma)} {worse} than supported ones"
 
 
-def judged(estimate: Estimate) -> str | None:
+def robustness_sentence(estimate: Estimate) -> str | None:
     """Robust or fragile, at which factors, and what undoes the verdict; None where there is none to undo."""
-    band, said = estimate.sensitivity, holds(estimate)
+    band, said = estimate.sensitivity, breakdown_text(estimate)
     if band is None or said is None:
         return None
     ends = f"{factor(band['gamma_lower'] or 1.0)} less and {factor(band['gamma_upper'] or 1.0)} more"

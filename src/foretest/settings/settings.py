@@ -119,7 +119,7 @@ class Settings:
             raise ValueError("`treatment` is the first of `treatments`")
         object.__setattr__(self, "treatments", named)
 
-    def each_treatment(self) -> dict[str, Settings]:
+    def by_treatment(self) -> dict[str, Settings]:
         """The same settings for every treatment alone, by its name."""
         if len(self.treatments) == 1:
             return dict.fromkeys(self.treatments, self)

@@ -9,7 +9,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from foretest.formatting import number, percent, plural
+from foretest.formatting import format_number, percent, plural
 
 
 def plan_table(document: dict[str, Any]) -> Group:
@@ -49,7 +49,7 @@ def percent_of(share: float) -> str:
 
 
 def _metric(name: str, metric: dict[str, Any], document: dict[str, Any]) -> list[Any]:
-    head = Text.assemble((name, "bold"), f": control {number(metric['control'])} a display")
+    head = Text.assemble((name, "bold"), f": control {format_number(metric['control'])} a display")
     parts = metric["smallest_uplift"]
     if parts["total"] is None:
         said = "; ".join(metric["reasons"]) or "there is no standard error"

@@ -10,8 +10,8 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from foretest.formatting import chance, number, p_value, percent, plural, span
-from foretest.results.robustness_text import is_fragile, judged
+from foretest.formatting import chance, format_number, p_value, percent, plural, span
+from foretest.results.robustness_text import is_fragile, robustness_sentence
 
 if TYPE_CHECKING:
     from foretest.history.run import Agreement
@@ -149,12 +149,14 @@ def _health(result: Result) -> Table:
     if result.audit is not None:
         line(*_audit_line(result.audit))
     size = h["effective_sample_size"]
-    line("effective sample size", number(size), f"{percent((size or 0.0) / rows)} of rows, at cap {result.cap:g}")
+    line(
+        "effective sample size", format_number(size), f"{percent((size or 0.0) / rows)} of rows, at cap {result.cap:g}"
+    )
     for name, count in h["effective_positives"].items():
-        line(f"effective {name}", number(count), "of capped weight x reward")
+        line(f"effective {name}", format_number(count), "of capped weight x reward")
     line("treatment mass kept", percent(h["treatment_mass_kept"]), "mean capped weight; 100 % when nothing is cut")
     line("rows above the cap", percent(h["capped_share"]))
-    largest = number(h["max_weight"]) if h["max_weight"] is not None else f"10^{h['max_log10_weight'] or 0:.0f}"
+    largest = format_number(h["max_weight"]) if h["max_weight"] is not None else f"10^{h['max_log10_weight'] or 0:.0f}"
     line("largest weight", largest, f"{percent(h['max_weight_share'])} of all weight")
     line("unsupported rows", f"{h['unsupported_rows']:,}")
     if h["support"] is not None:
@@ -304,7 +306,7 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
     head = Text.assemble(
         (name, "bold"),
         "" if metric.role is None else f" ({metric.role['role']})",
-        f": {whose} {number(c.value)} [{number(c.ci_lower)}, {number(c.ci_upper)}] a display",
+        f": {whose} {format_number(c.value)} [{format_number(c.ci_lower)}, {format_number(c.ci_upper)}] a display",
     )
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     table.add_column("", width=1)
@@ -318,7 +320,7 @@ def _metric(name: str, metric: Metric, result: Result, truth: float | None) -> l
         table.add_row(
             ">" if leads else "",
             Text(label, style="bold" if leads else ""),
-            number(e.treatment),
+            format_number(e.treatment),
             percent(e.rel_effect_size, sign=True),
             span(e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper),
             Text(e.verdict + (" ~" if is_fragile(e) else ""), style=_STYLES[e.verdict]),
@@ -334,7 +336,7 @@ def _robustness(metric: Metric) -> list[Text]:
     """What undoes the headline's verdict, and what the mark means where another estimator has it."""
     fragile = [label for label, e in metric.estimates.items() if is_fragile(e)]
     headline = metric.estimates.get(metric.headline or "")
-    said = None if headline is None else judged(headline)
+    said = None if headline is None else robustness_sentence(headline)
     lines = [] if said is None else wrap(said, 78)
     if fragile and fragile != [metric.headline]:
         lines.append("~ fragile: the sensitivity band does not exclude 0")
@@ -368,7 +370,7 @@ def _detectable(name: str, result: Result) -> list[Text]:
     effect = result.health.get("minimum_detectable_effect", {}).get(name, {})
     if effect.get("absolute") is None:
         return []
-    relative = percent(effect["relative"]) if effect["relative"] is not None else number(effect["absolute"])
+    relative = percent(effect["relative"]) if effect["relative"] is not None else format_number(effect["absolute"])
     power = f"{effect['power']:.0%}".replace("%", " %")
     return [Text(f"  an uplift of {relative} would show in {power} of such tests", style="dim")]
 

@@ -14,7 +14,7 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from tests.support import SmallLog
 
 SETTINGS = """\
@@ -44,7 +44,7 @@ n_resamples = 200
 def assert_same_bits(a: Any, b: Any, where: str = "") -> None:
     """Two nested structures are the same to the last bit."""
     assert type(a) is type(b), where
-    if isinstance(a, Plan):
+    if isinstance(a, FoldPlan):
         return
     if isinstance(a, np.ndarray):
         assert (a.dtype, a.shape, a.tobytes()) == (b.dtype, b.shape, b.tobytes()), where

@@ -13,7 +13,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_context import HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
 from foretest.aggregation.audit_draws import NO_ITEM, NO_RANK, OWN, RANKS
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.diagnostics.audit import item_slots, likelihood, moments, rows
 from foretest.diagnostics.audit.by_unit import first_of_units
@@ -27,7 +27,7 @@ FEWEST_UNITS = 100  # in the sample
 def audit(aggregates: Aggregates) -> Audit:
     """All tests, on the fixed sample of displays."""
     plan, kept = aggregates.plan, aggregates.sample.columns()
-    tests: dict[str, Callable[[Columns, Plan], Finding]] = {
+    tests: dict[str, Callable[[Columns, FoldPlan], Finding]] = {
         rows.EXPLORATION: _exploration,
         rows.LOGGED: _logged,
         likelihood.CALIBRATION: _calibration,
@@ -48,7 +48,7 @@ _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
 _OF_BOTH = (moments.MOMENT, moments.BALANCE)
 
 
-def _obstacle(name: str, kept: Columns, plan: Plan) -> str | None:
+def _obstacle(name: str, kept: Columns, plan: FoldPlan) -> str | None:
     """Why a test cannot be made; None if it can."""
     log, control, treatment = plan.settings.log, plan.settings.control, plan.settings.treatment
     if not kept:
@@ -81,24 +81,24 @@ def _is_deterministic(kept: Columns) -> bool:
     return bool(kept["certain"].any()) and bool((kept["certain"] | kept["single"]).all())
 
 
-def _exploration(kept: Columns, plan: Plan) -> Finding:
+def _exploration(kept: Columns, plan: FoldPlan) -> Finding:
     return rows.exploration(kept["certain"], _is_deterministic(kept))
 
 
-def _logged(kept: Columns, plan: Plan) -> Finding:
+def _logged(kept: Columns, plan: FoldPlan) -> Finding:
     return rows.logged_probabilities(kept.get(OWN, kept["log_p"]), kept["log_p_scores"])
 
 
-def _calibration(kept: Columns, plan: Plan) -> Finding:
+def _calibration(kept: Columns, plan: FoldPlan) -> Finding:
     priced = kept.get("log_p_scores", kept.get(OWN, kept["log_p"]))
     return likelihood.calibration(priced, kept["expected_log_p"], first_of_units(kept["unit"]))
 
 
-def _ranks(kept: Columns, plan: Plan) -> Finding:
+def _ranks(kept: Columns, plan: FoldPlan) -> Finding:
     return likelihood.ranks(kept["place"][first_of_units(kept["unit"])])
 
 
-def _items(kept: Columns, plan: Plan) -> Finding:
+def _items(kept: Columns, plan: FoldPlan) -> Finding:
     first = first_of_units(kept["unit"])
     for name, label, absent in ((ITEMS, "id", NO_ITEM), (HASHED_ITEMS, None, NO_ITEM), (RANKS, "rank", NO_RANK)):
         if name in kept:
@@ -106,12 +106,12 @@ def _items(kept: Columns, plan: Plan) -> Finding:
     raise AssertionError("an obstacle that was not seen")
 
 
-def _moment(kept: Columns, plan: Plan) -> Finding:
+def _moment(kept: Columns, plan: FoldPlan) -> Finding:
     a, first = plan.settings.analysis, first_of_units(kept["unit"])
     return moments.capped_moment(kept["log_w"][first], kept["draws_control"][first], a.cap_number, a.capping)
 
 
-def _balance(kept: Columns, plan: Plan) -> Finding:
+def _balance(kept: Columns, plan: FoldPlan) -> Finding:
     a, first = plan.settings.analysis, first_of_units(kept["unit"])
     names = [kind + name for name in plan.settings.log.features for kind in (NUMBER, TEXT)]
     features = features_that_vary({name: kept[name][first] for name in names if name in kept})
@@ -119,7 +119,7 @@ def _balance(kept: Columns, plan: Plan) -> Finding:
     return moments.balance(features, kept["log_w"][first], *drawn, min(a.cap_number, a.weight_bound))
 
 
-def _repeats(kept: Columns, plan: Plan) -> Finding:
+def _repeats(kept: Columns, plan: FoldPlan) -> Finding:
     log = plan.settings.log
     if log.id is not None:
         return rows.repeated_ids(kept["unit"], kept["key"])

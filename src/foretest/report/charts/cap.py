@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil, floor, log10
 from typing import Any
 
-from foretest.formatting import number, percent, span
+from foretest.formatting import format_number, percent, span
 from foretest.inference.verdict import FEWEST_POSITIVES
 from foretest.report.charts.parts import (
     Spec,
@@ -114,7 +114,7 @@ def cap_estimates_chart(cap_path: dict[str, Any]) -> Spec:
     }
     zero = {"data": {"values": [{"value": 0.0}]}, "mark": {"type": "rule", "style": "guide"},
             "encoding": {"y": quantitative("value", **y)}}  # fmt: skip
-    tooltips = _columns(cap_path, {"effective positives": ("effective_positives", number)})
+    tooltips = _columns(cap_path, {"effective positives": ("effective_positives", format_number)})
     for name, (field, _) in ESTIMATORS.items():
         columns = cap_path[field]
         tooltips[name] = [percent(value, sign=True) for value in columns["rel_effect_size"]]
@@ -140,7 +140,7 @@ def bound_chart(cap_path: dict[str, Any]) -> Spec:
     columns = [path[f"rel_effect_size{part}"] for part in _LIMITS]
     rows = [
         {"bound": bound, "value": value, "lower": lower, "upper": upper, "words": power(bound),
-         "said": percent(value, sign=True), "interval": span(lower, upper), "effective": number(effective)}
+         "said": percent(value, sign=True), "interval": span(lower, upper), "effective": format_number(effective)}
         for bound, effective, value, lower, upper in zip(
             path["bounds"], path["effective_positives"], *columns, strict=True
         )

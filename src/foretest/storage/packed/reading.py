@@ -11,7 +11,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Floats
 from foretest.engines import local
@@ -58,7 +58,7 @@ class PackedLog:
             return cls(folder, None)
 
     def read(
-        self, reader: Reader, plan: Plan, threads: int | None, batch_rows: int, progress: local.Progress | None
+        self, reader: Reader, plan: FoldPlan, threads: int | None, batch_rows: int, progress: local.Progress | None
     ) -> Aggregates:
         """The aggregates of the log under a plan whose estimators need only the rewarded rows.
 
@@ -76,7 +76,7 @@ class PackedLog:
         return _joined(base, found, plan)
 
 
-def _joined(base: Aggregates, found: Aggregates, plan: Plan) -> Aggregates:
+def _joined(base: Aggregates, found: Aggregates, plan: FoldPlan) -> Aggregates:
     """The saved sums of all rows with those of the rewarded rows, for every treatment."""
     missing = [w for w in plan.weightings if w not in base.h]
     whole = dataclasses.replace(
@@ -97,7 +97,7 @@ def _joined(base: Aggregates, found: Aggregates, plan: Plan) -> Aggregates:
 
 
 def fold_packed(
-    source: Source, reader: Reader, plan: Plan, threads: int | None, batch_rows: int, progress: Progress | None
+    source: Source, reader: Reader, plan: FoldPlan, threads: int | None, batch_rows: int, progress: Progress | None
 ) -> tuple[Aggregates | None, list[str]]:
     """The aggregates of packed logs from their rewarded rows, with notes; none where all rows must be read."""
     logs = packed_logs(source)
@@ -134,7 +134,7 @@ def rewarded_rows(logs: list[PackedLog]) -> ParquetFiles:
     return ParquetFiles([log.folder / REWARDED for log in logs])
 
 
-def why_all_rows(logs: list[PackedLog], plan: Plan) -> str | None:
+def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
     """Why a run cannot do with the rewarded rows alone; None if it can."""
     settings = plan.settings
     full = [e.label for e in plan.estimators if type(e) not in _LINEAR]
@@ -193,7 +193,7 @@ def _estimated(base: Aggregates, weighting: Weighting) -> ScaledSums:
     return sums
 
 
-def _at_other_cap(aggregates: Aggregates, plan: Plan) -> Aggregates:
+def _at_other_cap(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
     """What health says of a cap, from the sample of displays: the share of rows above it, and q."""
     kept, cap = aggregates.sample.columns(), plan.health_weighting
     if not kept:

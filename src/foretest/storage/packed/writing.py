@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.choose_estimators import lineup
+from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.ragged import is_list
@@ -44,7 +44,7 @@ def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progr
     """
     # sums that no estimator asks for: whichever is asked for later finds them
     settings = dataclasses.replace(settings, analysis=settings.analysis.replace(estimators=None, headline=None))
-    plan = dataclasses.replace(lineup(settings)[0], estimators=())
+    plan = dataclasses.replace(choose_estimators(settings)[0], estimators=())
     reader = Reader(settings)
     reader.check(source)
     _refuse_source(source, out)

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.flat import SCHEMA, array_row, batch_of, flatten, from_batches, restore, tree_row
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.errors import BadInput
 from foretest.files import whole_file
 from foretest.settings.settings import Settings
@@ -66,7 +66,7 @@ def write_aggregates(
             writer.write_table(pa.Table.from_batches([batch_of(group)]), row_group_size=len(group))
 
 
-def read_aggregates(path: str | Path, plan: Plan | None = None) -> Aggregates:
+def read_aggregates(path: str | Path, plan: FoldPlan | None = None) -> Aggregates:
     """Aggregates as they were written, to the last bit; without a plan, under the settings that the file tells."""
     file = SavedFile.open(Path(path))
     return file.read(file.plan(file.recipe.recorded(file.name)) if plan is None else plan)
@@ -124,7 +124,7 @@ def merge_saved(files: Sequence[SavedFile], settings: Settings) -> tuple[Aggrega
     return merge_files(files, first.plan(settings, days)), notes, bounds
 
 
-def merge_files(files: Sequence[SavedFile], plan: Plan) -> Aggregates:
+def merge_files(files: Sequence[SavedFile], plan: FoldPlan) -> Aggregates:
     """The aggregates of all files together."""
     heads = _heads(files)
     running: list[Aggregates] = []
@@ -164,10 +164,10 @@ class SavedFile:
     def name(self) -> str:
         return str(self.path)
 
-    def plan(self, settings: Settings, days: Days | None = None) -> Plan:
+    def plan(self, settings: Settings, days: Days | None = None) -> FoldPlan:
         return self.recipe.plan(self.name, settings, days)
 
-    def read(self, plan: Plan, heads: Mapping[str, int] | None = None) -> Aggregates:
+    def read(self, plan: FoldPlan, heads: Mapping[str, int] | None = None) -> Aggregates:
         """The aggregates; of kept rows only the blocks that begin below the hashes in `heads`."""
         heads = heads or {}
         with _damage(self.path, self.remedy), pq.ParquetFile(self.path, page_checksum_verification=True) as file:

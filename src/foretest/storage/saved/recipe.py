@@ -16,8 +16,8 @@ import numpy as np
 
 from foretest._version import __version__
 from foretest.aggregation.cap_choice import CapChoice
-from foretest.aggregation.choose_estimators import lineup
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.value_model import Encoder, ValueModel
 from foretest.errors import BadInput
 from foretest.estimators import ESTIMATORS, Estimator
@@ -64,7 +64,7 @@ class Recipe:
 
     @classmethod
     def of(
-        cls, plan: Plan, notes: Sequence[str] = (), r_max: Mapping[str, float] | None = None, inputs: Any = ()
+        cls, plan: FoldPlan, notes: Sequence[str] = (), r_max: Mapping[str, float] | None = None, inputs: Any = ()
     ) -> Recipe:
         """What the aggregates of a plan are made with."""
         names = list(plan.settings.treatments)
@@ -130,11 +130,11 @@ class Recipe:
             metrics=tables.get("metrics", {}),
         )
 
-    def plan(self, name: str, settings: Settings, days: Days | None = None) -> Plan:
+    def plan(self, name: str, settings: Settings, days: Days | None = None) -> FoldPlan:
         """The plan these aggregates were folded under, with a test's objects where it has them; `days` are the loggers'
         rows by day of all files that are added up."""
         settings = _with_shares(self._with_its_cap(settings), self.days if days is None else days)
-        mine = {e.label: e for e in lineup(settings)[0].estimators}
+        mine = {e.label: e for e in choose_estimators(settings)[0].estimators}
         estimators = []
         for told in self.estimators:
             label = told["label"]
@@ -150,7 +150,7 @@ class Recipe:
                 )
         model = None if self.value_model is None else ValueModel((), Encoder((), ()), self.value_model)
         choice = None if self.cap_choice is None else CapChoice.from_dict(self.cap_choice)
-        return Plan(settings, tuple(estimators), model, choice)
+        return FoldPlan(settings, tuple(estimators), model, choice)
 
     def _with_its_cap(self, settings: Settings) -> Settings:
         """A test that leaves the cap to be chosen takes the one that was chosen for these aggregates."""
@@ -261,7 +261,7 @@ def _with_shares(settings: Settings, days: Days) -> Settings:
     if not isinstance(control, Pooled):
         return settings
     rows = {(day, code): n for day, counts in days.items() for code, n in enumerate(counts)}
-    return dataclasses.replace(settings, control=control.settled(shares_of(rows, len(control.names))))
+    return dataclasses.replace(settings, control=control.with_shares(shares_of(rows, len(control.names))))
 
 
 def _without_shares(tables: Tables) -> Tables:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.fold_plan import Plan
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.engines import dispatch, local
 from foretest.errors import BadInput
 from foretest.log.reader import Reader
@@ -26,7 +26,7 @@ SECONDS = 20.0  # between two saves, about, once the pace is known
 def fold_resumably(
     source: Source,
     reader: Reader,
-    plan: Plan,
+    plan: FoldPlan,
     parts: Path | None,
     *,
     threads: int | None = None,
@@ -62,13 +62,13 @@ def fold_resumably(
     return running
 
 
-def _key(paths: Sequence[Path], plan: Plan) -> str:
+def _key(paths: Sequence[Path], plan: FoldPlan) -> str:
     """All that the sums follow from."""
     files = [f"{fingerprint(path)} {path.stat().st_mtime_ns}" for path in paths]
     return digest("\n".join([Recipe.of(plan).fingerprint, *files]).encode())
 
 
-def _saved_state(place: Path, plan: Plan) -> tuple[Aggregates | None, int]:
+def _saved_state(place: Path, plan: FoldPlan) -> tuple[Aggregates | None, int]:
     """The sums so far and the number of files they are of; nothing where there is none, or a damaged one."""
     if not place.exists():
         return None, 0
