@@ -1,15 +1,24 @@
-# Two commands do all their own set-up: `make demo` shows what Foretest does, `make test` checks everything.
+# Three commands do all their own set-up: `make demo` shows what Foretest does, `make quick` checks most of it in two
+# minutes, `make test` checks everything.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint browser java bench clean
+# pytest keeps its rewritten tests, which all workers would else compile anew in each run
+unexport PYTHONDONTWRITEBYTECODE
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
+
+.PHONY: demo quick test lint browser java bench clean
 
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
 
+# without what is slow, and needs neither a browser nor Java
+quick: $(VENV)/.ready-dev lint
+	$(PYTEST) -m "not slow and not spark and not browser"
+
 test: $(VENV)/.ready-dev lint browser java
-	$(BIN)/python -m pytest -rs -n auto --dist loadfile
+	$(PYTEST) -rs
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .

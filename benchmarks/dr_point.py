@@ -31,7 +31,8 @@ from foretest.displays.batch import Displays
 from foretest.offline.test import offline_reader
 from foretest.simulate import WORLDS, World, draw_test, simulate_log, true_values
 from foretest.sources.base import Chunk
-from foretest.weights.normaliser import MODEL, Normaliser
+from foretest.weights.normaliser import Normaliser
+from foretest.weights.policy_pair import MODEL
 from foretest.weights.weightings import log_weights
 
 Floats = npt.NDArray[np.float64]
@@ -125,7 +126,7 @@ def terms(table: pa.Table, seed: int) -> Terms:
 
         predicted[rows] = predict(shown[rows])
         for draw in range(DRAWS):
-            drawn = TREATMENT.sample(of_rows, NORMALISER.uniforms(of_rows, MODEL, draw, 1))
+            drawn = TREATMENT.sample(of_rows, NORMALISER.pair.uniforms(of_rows, MODEL, draw, 1))
             expected[rows] += predict(np.asarray(drawn.values).reshape(len(rows), -1)) / DRAWS
     return Terms(weight, click, predicted, expected)
 

@@ -25,11 +25,12 @@ from foretest.history import run as history
 from foretest.inference import bootstrap
 from foretest.inference.buckets import BucketSums
 from foretest.log.reader import Reader
-from foretest.online import test as online
+from foretest.online import resampling
 from foretest.simulate import WORLDS, write_history
 from foretest.sources import open_source
 from foretest.weights import weightings as weights
 from foretest.weights.normaliser import Normaliser
+from foretest.weights.policy_pair import PolicyPair
 
 STAGES = ("simulate", "read", "weights", "normaliser", "value model", "resampling", "the rest")
 
@@ -99,14 +100,14 @@ def watched(log: Path) -> Stopwatch:
         (Normaliser, "at_adaptive_cap", "normaliser"),
         (Normaliser, "path", "normaliser"),
         (Normaliser, "mass", "normaliser"),
-        (Normaliser, "two_sided_draws", "normaliser"),
+        (PolicyPair, "two_sided_draws", "normaliser"),
         (value_model, "fit_value_model", "value model"),
         (value_model.ValueModel, "predict", "value model"),
         (BucketSums, "resampled", "resampling"),
         (bootstrap, "resample_counts", "resampling"),
         (bootstrap, "percentile_interval", "resampling"),
         (cap_path, "cap_path", "resampling"),
-        (online, "replicates", "resampling"),
+        (resampling, "replicates", "resampling"),
         (agreement, "figures", "resampling"),
     ):
         watch.wrap(owner, attribute, name)

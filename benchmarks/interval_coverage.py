@@ -30,7 +30,7 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest.aggregation import fold as fold_module
+from foretest.aggregation import fold_state
 from foretest.aggregation.aggregates import Aggregates
 from foretest.offline import test as offline_module
 from foretest.results.result import Estimate
@@ -382,7 +382,7 @@ def fixed_costs_spared() -> Iterator[None]:
     there is no path over caps.
     """
     with (
-        patch.object(fold_module, "SAMPLED_DISPLAYS", 16),
+        patch.object(fold_state, "SAMPLED_DISPLAYS", 16),
         patch.object(offline_module, "resample_counts", _resample_counts),
         patch.object(offline_module, "cap_path", lambda *_: None),
     ):

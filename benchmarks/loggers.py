@@ -39,7 +39,7 @@ from pages import DOCS, into_page
 from scipy.stats import norm
 
 import foretest as ft
-from foretest.aggregation import fold as fold_module
+from foretest.aggregation import rewarded_sums
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -165,7 +165,7 @@ def offline_test(study: str) -> ft.OfflineTest:
 @contextmanager
 def costs_spared() -> Iterator[None]:
     """What a small run mostly spends its time on, and no estimate or interval depends on."""
-    with fixed_costs_spared(), patch.object(fold_module, "path_columns", lambda *_: {}):
+    with fixed_costs_spared(), patch.object(rewarded_sums, "path_columns", lambda *_: {}):
         yield
 
 

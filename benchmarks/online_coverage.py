@@ -28,7 +28,8 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest.online import test as online_module
+from foretest.online import resampling
+from foretest.online.test import KEY
 from foretest.results.result import Estimate
 
 Floats = npt.NDArray[np.float64]
@@ -185,22 +186,22 @@ def answers(study: Study, control: pa.Table, treatment: pa.Table) -> dict[Key, A
     for interval in INTERVALS:
         result = online_test(study, interval).analyse(arms)
         for metric in METRICS:
-            found[metric, interval] = answer(result.metrics[metric].estimates[online_module.KEY])
+            found[metric, interval] = answer(result.metrics[metric].estimates[KEY])
     return found
 
 
-_resample_counts = functools.cache(online_module.resample_counts)
+_resample_counts = functools.cache(resampling.resample_counts)
 
 
 @contextmanager
 def resamples_kept() -> Iterator[None]:
     """The resamples, the same for every test of one seed, are drawn once."""
-    usual = online_module.resample_counts
-    online_module.resample_counts = _resample_counts
+    usual = resampling.resample_counts
+    resampling.resample_counts = _resample_counts
     try:
         yield
     finally:
-        online_module.resample_counts = usual
+        resampling.resample_counts = usual
 
 
 class Coverage(NamedTuple):

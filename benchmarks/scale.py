@@ -122,7 +122,7 @@ def _bytes_read(settings: Path, loaded: Path, paths: list[str], place: Path) -> 
 def normaliser() -> list[Row]:
     """1/variance/time of q(x): the kernel with the last slot summed out, against NumPy's Gumbel top-K."""
     from foretest.kernels import ranking_draws as kernel
-    from foretest.weights.normaliser import NONE, NOT_SHOWN
+    from foretest.weights.policy_pair import NONE, NOT_SHOWN
 
     g = np.random.default_rng(0)
     rows, draws, cap = 400, 256, 20.0

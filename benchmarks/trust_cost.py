@@ -20,23 +20,23 @@ from pages import DOCS, into_page
 from speed import SETTINGS, write_log
 
 import foretest as ft
-from foretest.aggregation import fold
+from foretest.aggregation import display_sample, rewarded_sums
 from foretest.diagnostics import cap_path
-from foretest.offline import estimates as answers
-from foretest.offline import test as offline
-from foretest.weights import weightings as weights
+from foretest.offline import estimates
+from foretest.offline import test as offline_test
+from foretest.weights import weightings
 
 # what is timed: part, module or class, function
 PARTS: list[tuple[str, Any, str]] = [
-    ("band", fold.Fold, "_add_unsupported"),
-    ("band", weights, "_slices"),
-    ("band", answers, "sensitivity"),
-    ("audit", fold, "sampled_context"),
-    ("audit", fold, "shown_columns"),
-    ("audit", fold, "drawn_columns"),
-    ("audit", fold, "draw_from_control"),
-    ("audit", offline, "audit"),
-    ("path", fold, "path_columns"),
+    ("band", rewarded_sums, "_add_band_terms"),
+    ("band", weightings, "_slices"),
+    ("band", estimates, "sensitivity"),
+    ("audit", display_sample, "sampled_context"),
+    ("audit", display_sample, "shown_columns"),
+    ("audit", display_sample, "drawn_columns"),
+    ("audit", display_sample, "draw_from_control"),
+    ("audit", offline_test, "audit"),
+    ("path", rewarded_sums, "path_columns"),
     ("path", cap_path, "_point_path"),
 ]
 REPEATS = 3

@@ -1,9 +1,57 @@
-"""What every test finds: Spark's Python workers may import the tests' own classes, wherever Spark was started."""
+"""What holds for every test: the environment, and how the tests are spread over workers."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+if TYPE_CHECKING:
+    from xdist.scheduler import LoadGroupScheduling
+
+# Spark's Python workers may import the tests' own classes, wherever Spark was started
 _ROOT = str(Path(__file__).resolve().parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), _ROOT)))
+# on cores that others use, the threads of scikit-learn and BLAS wait for each other many times as long as they work
+for _library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+SHARED = ("spark", "browser")  # one of each per run, so that their tests go to one worker
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On several workers, what takes long begins first: nothing long is left for the end, when others are idle."""
+    if not hasattr(config, "workerinput"):
+        return
+    first: dict[Any, int] = {}
+    marks = (*SHARED, "slow")
+    for item in items:
+        for name in SHARED:
+            if item.get_closest_marker(name):
+                item.add_marker(pytest.mark.xdist_group(name))
+        place = next((i for i, name in enumerate(marks) if item.get_closest_marker(name)), len(marks))
+        first[_scope(item)] = min(place, first.get(_scope(item), place))
+    items.sort(key=lambda item: first[_scope(item)])
+
+
+def _scope(item: pytest.Item) -> Any:
+    """What goes to one worker: a group, or the tests of a file that are in no group."""
+    group = item.get_closest_marker("xdist_group")
+    return item.path if group is None else group.args[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupScheduling | None:
+    """`--dist loadgroup`, but tests of no group stay together by file, so that a module's fixtures are made once."""
+    if config.getvalue("dist") != "loadgroup":
+        return None
+    from xdist.scheduler import LoadGroupScheduling
+
+    class GroupOrFile(LoadGroupScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            group = super()._split_scope(nodeid)
+            return group if group != nodeid else nodeid.partition("::")[0]
+
+    return GroupOrFile(config, log)

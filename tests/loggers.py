@@ -12,7 +12,7 @@ import foretest as ft
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
-from tests.support import SmallLog, log_softmax_ranking
+from tests.support import SmallLog, log_softmax_rankings
 
 NAMES = ("new", "old", "older")
 
@@ -35,10 +35,7 @@ class ThreeLoggers:
             self.scores = {name: 2.5 * (s - base) + base for name, s in self.scores.items()}
             self.scores["treatment"] = self.scores[treatment_is_near] + 0.3 * g.normal(size=(rows, m))
         self.rankings = np.array(list(permutations(range(m), k)))
-        self.log_all = {
-            name: np.array([[log_softmax_ranking(s, a) for a in self.rankings] for s in scores])
-            for name, scores in self.scores.items()
-        }
+        self.log_all = {name: log_softmax_rankings(scores, self.rankings) for name, scores in self.scores.items()}
         own = np.stack([self.log_all[name] for name in NAMES])[self.logger, np.arange(rows)]
         self.shown = np.array([g.choice(len(p), p=np.exp(p) / np.exp(p).sum()) for p in own])
         self.unit = g.integers(0, units, rows)  # rows of one unit are of several loggers

@@ -25,6 +25,19 @@ def log_softmax_ranking(scores: np.ndarray, ranking: Any) -> float:
     return total
 
 
+def log_softmax_rankings(scores: np.ndarray, rankings: np.ndarray) -> np.ndarray:
+    """`log_softmax_ranking` of every ranking in every display, rows × rankings, with the same operations."""
+    total = np.zeros((len(scores), len(rankings)))
+    for column, ranking in enumerate(rankings):
+        left = list(range(scores.shape[1]))
+        for item in ranking:
+            s = scores[:, left]
+            top = s.max(axis=1, keepdims=True)
+            total[:, column] += scores[:, item] - (top[:, 0] + np.log(np.exp(s - top).sum(axis=1)))
+            left.remove(int(item))
+    return total
+
+
 class SmallLog:
     """A Plackett-Luce log with few rankings a display, all of them enumerated."""
 
@@ -34,8 +47,8 @@ class SmallLog:
         self.control = g.normal(size=(rows, m))
         self.treatment = self.control + spread * g.normal(size=(rows, m))
         self.rankings = np.array(list(permutations(range(m), k)))
-        self.log_p = np.array([[log_softmax_ranking(s, a) for a in self.rankings] for s in self.control])
-        self.log_t = np.array([[log_softmax_ranking(s, a) for a in self.rankings] for s in self.treatment])
+        self.log_p = log_softmax_rankings(self.control, self.rankings)
+        self.log_t = log_softmax_rankings(self.treatment, self.rankings)
         self.shown = np.array([g.choice(len(self.rankings), p=np.exp(p) / np.exp(p).sum()) for p in self.log_p])
         self.unit = g.integers(0, units, rows)
         self.stratum = g.integers(0, 3, rows)

@@ -74,7 +74,7 @@ POSITIONS = (
 )
 ALL_IDS = "A ranking holds distinct ids of the row's candidates, best slot first."
 FILL = "Every row needs one: fill it, or leave the row out."
-FINITE = "Every row needs a finite number: mend it, or leave the row out."
+FINITE = "Every row needs a finite number: fix it, or leave the row out."
 SCORES = "Scores must be finite: leave an item that may not be shown out of the lists."
 ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive"
 POLICIES = "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, logged, mixture"
@@ -566,12 +566,12 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
     ),
     "slots of another sum": (
         SLOTS, {"revenue": 3.0, "slots": [1.0, 0.5]}, "slots", "the slots sum to 1.5, but the reward 'revenue' is 3",
-        "The slots must share out the row's whole reward: mend them, or take slot_rewards out of [log].",
+        "The slots must share out the row's whole reward: fix them, or take slot_rewards out of [log].",
     ),
     "slots of a row without reward": (
         SLOTS, {"revenue": 0.0, "slots": [0.0, 1e-9]}, "slots",
         "the slots sum to 1e-09, but the reward 'revenue' is 0",
-        "The slots must share out the row's whole reward: mend them, or take slot_rewards out of [log].",
+        "The slots must share out the row's whole reward: fix them, or take slot_rewards out of [log].",
     ),
     "negative slots": (
         SLOTS, {"revenue": 1.0, "slots": [2.0, -1.0]}, "slots", "the reward of a slot is negative (-1)",
@@ -594,11 +594,11 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
     ),
     "reward above r_max": (
         analysis("r_max = 2", REVENUE), {"revenue": 2.5}, "revenue", "the reward 2.5 is above r_max = 2",
-        "Raise r_max, or mend the reward.",
+        "Raise r_max, or fix the reward.",
     ),
     "reward above r_max of its metric": (
         analysis("r_max = {revenue = 2}", REVENUE), {"revenue": 2.5}, "revenue", "the reward 2.5 is above r_max = 2",
-        "Raise r_max, or mend the reward.",
+        "Raise r_max, or fix the reward.",
     ),
     "null unit": (SETTINGS, {"user": None}, "user", "the value is null", FILL),
     "NaN score": (SETTINGS, {"control_scores": [0.0, NAN, 0.0, 1.0]}, "control_scores", "a score is NaN", SCORES),
@@ -675,7 +675,7 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
     ),
     "probability NaN": (
         LOGGED, {"prob": NAN}, "prob", "the logged probability is NaN",
-        "Every row needs a number: mend it, or leave the row out.",
+        "Every row needs a number: fix it, or leave the row out.",
     ),
     "probability null": (LOGGED, {"prob": None}, "prob", "the value is null", FILL),
     "probability of the treatment over 1": (

@@ -23,7 +23,6 @@ import re
 import shlex
 import sys
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,17 +42,17 @@ HOSTS = {"doi.org", "arxiv.org"}
 # commands a page may name that are somebody else's to test
 NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
 
+SPARK = {"README.md", "cluster.md"}
+SLOW = {"calibration.md", "figures.md", "getting-started.md", "history.md", "saved-aggregates.md", "sensitivity.md"}
+
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _one_openmp_thread() -> Iterator[None]:
-    """On cores that others use, the threads of scikit-learn wait for each other many times as long as they work."""
-    import sklearn.ensemble  # noqa: F401  # its library must be loaded to be limited
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="openmp"):
-        yield
+def marks_of(page: Path) -> list[pytest.MarkDecorator]:
+    """Each page runs on any worker but for those that start Spark, which go to the one that has it."""
+    if page.name in SPARK:
+        return [pytest.mark.spark]
+    return [pytest.mark.xdist_group(page.name), *([pytest.mark.slow] if page.name in SLOW else [])]
 
 
 class Block(NamedTuple):
@@ -82,7 +81,7 @@ def blocks_of(page: Path) -> list[Block]:
     return blocks
 
 
-@pages
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.name, marks=marks_of(page)) for page in PAGES])
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -347,6 +346,8 @@ def picture_text() -> str:
     return "\n".join(" ".join(text for _, text in sorted(row)) for _, row in sorted(rows.items()))
 
 
+@pytest.mark.slow
+@pytest.mark.xdist_group("table.svg")
 def test_the_picture_is_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     code, printed = run_foretest(["demo"])

@@ -21,7 +21,7 @@ from .estimators import PieceNCIS as PieceNCIS
 from .estimators import PointNCIS as PointNCIS
 from .estimators import Sums as Sums
 from .estimators.base import ratio as ratio
-from .history.run import Agreement as Agreement
+from .history.agreement_result import Agreement as Agreement
 from .history.run import run_history as run_history
 from .kernels.hashing import hash_integers as hash_integers
 from .offline.test import OfflineTest as OfflineTest

@@ -1,4 +1,4 @@
-"""Long calls into other libraries, done where they do not deafen the caller."""
+"""Long calls into other libraries, made in threads so that the caller can still be interrupted."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TypeVar
 
 Outcome = TypeVar("Outcome")
 
-THREADS = "foretest"  # how the names of our threads begin
+THREAD_NAMES = "foretest"  # how the names of our threads begin
 
 
 def in_background(work: Callable[[], Outcome]) -> Outcome:
-    """What the work gives, done in a thread of its own. The caller waits, and hears Ctrl-C at once.
+    """The result of the work, which is done in another thread: the caller waits, and hears Ctrl-C at once.
 
     >>> in_background(lambda: 6 * 7)
     42
@@ -22,14 +22,14 @@ def in_background(work: Callable[[], Outcome]) -> Outcome:
 
 
 def side_by_side(works: Sequence[Callable[[], Outcome]], threads: int | None = None) -> list[Outcome]:
-    """What each of them gives, done in as many threads as there are cores, or `threads`.
+    """The results of several works, done in parallel by as many threads as there are cores, or `threads`.
 
     >>> side_by_side([lambda: 6 * 7, lambda: 6 + 7])
     [42, 13]
     """
     from concurrent.futures import ThreadPoolExecutor
 
-    pool = ThreadPoolExecutor(max(1, min(len(works), threads or os.cpu_count() or 1)), THREADS)
+    pool = ThreadPoolExecutor(max(1, min(len(works), threads or os.cpu_count() or 1)), THREAD_NAMES)
     try:
         return list(pool.map(lambda work: work(), works))
     finally:
@@ -37,5 +37,5 @@ def side_by_side(works: Sequence[Callable[[], Outcome]], threads: int | None = N
 
 
 def busy() -> bool:
-    """Is a thread of ours at work, as after Ctrl-C?"""
-    return any(thread.name.startswith(THREADS) for thread in threading.enumerate())
+    """Is a thread of ours still at work, as it may be after Ctrl-C?"""
+    return any(thread.name.startswith(THREAD_NAMES) for thread in threading.enumerate())

@@ -35,6 +35,11 @@ def finite_or_none(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
+def nan_if_none(value: float | None) -> float:
+    """The number, or NaN where there is none."""
+    return math.nan if value is None else float(value)
+
+
 def json_ready(value: Any) -> Any:
     """The same structure with plain Python numbers, NaN and infinity replaced by None."""
     if isinstance(value, dict):

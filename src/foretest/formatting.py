@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def percent(value: float | None, *, sign: bool = False) -> str:
-    """A share or a relative uplift.
+    """A share or a relative uplift in percent.
 
     >>> percent(0.0512, sign=True), percent(0.0003), percent(None), percent(12.3456, sign=True)
     ('+5.1 %', '0.03 %', '-', '+1,235 %')
@@ -18,11 +18,20 @@ def percent(value: float | None, *, sign: bool = False) -> str:
     return f"{value * 100.0:{'+' if sign else ''},.{digits}f} %"
 
 
-def format_number(value: float | None) -> str:
-    """A value in four significant digits, a large one with thousands.
+def round_percent(share: float) -> str:
+    """A share that somebody chose, such as a confidence level, without needless decimals.
 
-    >>> format_number(0.020496), number(29431.68), number(2.5e7), number(1e-9), number(None)
-    ('0.02050', '29,432', '25,000,000', '1.000e-09', '-')
+    >>> round_percent(0.9), round_percent(0.975), round_percent(0.01)
+    ('90 %', '97.5 %', '1 %')
+    """
+    return f"{100.0 * share:g} %"
+
+
+def format_number(value: float | None) -> str:
+    """A value in four significant digits, a large one with thousands separators.
+
+    >>> [format_number(value) for value in (0.020496, 29431.68, 2.5e7, 1e-9, None)]
+    ['0.02050', '29,432', '25,000,000', '1.000e-09', '-']
     """
     if value is None:
         return "-"
@@ -36,7 +45,8 @@ def format_number(value: float | None) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """
+    """A count and its noun, in the plural unless the count is 1.
+
     >>> plural(1, "unit"), plural(2000, "unit")
     ('1 unit', '2,000 units')
     """
@@ -44,22 +54,36 @@ def plural(count: int, noun: str) -> str:
 
 
 def span(lower: float | None, upper: float | None) -> str:
-    """An interval of relative uplifts."""
+    """An interval of relative uplifts.
+
+    >>> span(-0.01, 0.035)
+    '-1.0 % to +3.5 %'
+    """
     return f"{percent(lower, sign=True)} to {percent(upper, sign=True)}"
 
 
-def chance(p: float | None) -> str:
-    """A p-value.
+def p_value_column(p: float | None) -> str:
+    """A p-value in three decimals, for a column in which they line up.
 
-    >>> chance(0.0312), chance(0.00001), chance(None), chance(1.0)
+    >>> p_value_column(0.0312), p_value_column(0.00001), p_value_column(None), p_value_column(1.0)
     ('0.031', '<0.001', '-', '1.000')
     """
     return "-" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def p_value(p: float) -> str:
-    """
+    """A p-value within a sentence.
+
     >>> p_value(0.0312), p_value(3e-9)
     ('p = 0.031', 'p < 0.0001')
     """
     return f"p = {p:.2g}" if p >= 1e-4 else "p < 0.0001"
+
+
+def minus_signs(text: str) -> str:
+    """A formatted number with a minus sign in place of each hyphen, as print has it.
+
+    >>> minus_signs("-5.1 %")
+    '−5.1 %'
+    """
+    return text.replace("-", "−")

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation import fold as module
+from foretest.aggregation import fold_state
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold, fold
 from foretest.aggregation.weight_bins import CAPS
@@ -70,8 +70,8 @@ def test_merging_parts_in_any_order_is_folding_the_whole(strata: str) -> None:
 
 
 def test_small_limits_keep_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_REWARDED", 40)
-    monkeypatch.setattr(module, "SAMPLED_DISPLAYS", 30)
+    monkeypatch.setattr(fold_state, "MOST_REWARDED", 40)
+    monkeypatch.setattr(fold_state, "SAMPLED_DISPLAYS", 30)
     test = build_test(["cis", "point-ncis-adaptive"])
     kept = []
     for size, order in ((10_000, None), (7, None), (13, np.random.default_rng(0).permutation(LOG.rows))):

@@ -11,7 +11,7 @@ import foretest as ft
 from foretest.aggregation.audit_draws import MOST_SLOTS, NO_ITEM, Drawn, draw_from_control, drawn_columns, shown_columns
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
-from foretest.weights.normaliser import Normaliser
+from foretest.weights.policy_pair import PolicyPair
 from tests.support import SmallLog
 
 LOG = SmallLog(rows=300, seed=5)
@@ -30,16 +30,16 @@ def displays(**columns: Any) -> Displays:
 
 
 def drawn(control: Any, treatment: Any = None, count: int = 16, **columns: Any) -> Drawn:
-    normaliser = Normaliser(treatment or ft.PlackettLuce("treatment_scores"), control, seed=3)
-    return draw_from_control(normaliser, displays(**columns), count, weigh=True)
+    pair = PolicyPair(treatment or ft.PlackettLuce("treatment_scores"), control, seed=3)
+    return draw_from_control(pair, displays(**columns), count, weigh=True)
 
 
 @pytest.mark.parametrize("policy", [ft.PlackettLuce, Own])
 @pytest.mark.parametrize("weigh", [True, False])
 def test_draws_are_priced_as_enumerated(policy: type, weigh: bool) -> None:
     """Compiled and generic alike: a drawn ranking's probabilities are those of the same ranking among all 20."""
-    normaliser = Normaliser(ft.PlackettLuce("treatment_scores"), policy("control_scores"), seed=3)
-    found = draw_from_control(normaliser, displays(), 4, weigh=weigh)
+    pair = PolicyPair(ft.PlackettLuce("treatment_scores"), policy("control_scores"), seed=3)
+    found = draw_from_control(pair, displays(), 4, weigh=weigh)
     place = {tuple(ranking): i for i, ranking in enumerate(LOG.rankings.tolist())}
     which = np.array([[place[tuple(r[:2])] for r in row] for row in found.positions.tolist()])
     rows = np.arange(300)[:, None]

@@ -17,7 +17,7 @@ import foretest as ft
 from foretest.aggregation.cap_choice import CANDIDATES, CapChoice, choose_cap
 from foretest.errors import BadInput
 from foretest.settings.analysis import Analysis
-from foretest.storage.saved.files import read_aggregates
+from tests.storage.saved.support import read_back
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=3000, units=900, spread=2.5, seed=21)
@@ -141,7 +141,7 @@ def test_a_stream_a_check_and_saved_aggregates(result: ft.Result, tmp_path: Path
     assert checked.health["effective_sample_size"] == pytest.approx(result.health["effective_sample_size"])
     place = tmp_path / "a.parquet"
     auto().save_aggregates(table, place)
-    choice = read_aggregates(place).plan.cap_choice
+    choice = read_back(place).plan.cap_choice
     assert choice is not None
     assert choice.to_dict() == result.health["cap"]
     for test in (auto(), auto(cap=31.6), ft.OfflineTest.from_aggregates(place)):
@@ -155,7 +155,7 @@ def test_parts_whose_caps_differ_are_refused_by_name(tmp_path: Path) -> None:
     a, b, c, d = (tmp_path / f"{name}.parquet" for name in "abcd")
     auto().save_aggregates(LOG.table(), a)
     auto().save_aggregates(near.table(user=near.unit + 10_000), b)
-    chosen = read_aggregates(b).plan.settings.analysis.cap
+    chosen = read_back(b).plan.settings.analysis.cap
     assert chosen != 31.6
     with pytest.raises(BadInput, match="their sums do not add up") as refused:
         auto().run([str(a), str(b)])

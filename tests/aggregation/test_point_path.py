@@ -16,7 +16,7 @@ from foretest.aggregation.kept_rows import KeptRows
 from foretest.aggregation.point_path import ALONG_BOUND, ALONG_CAP, BOUNDS, CAPS, bounds_of, caps_of
 from foretest.diagnostics.cap_path import cap_path
 from foretest.kernels.random import derive
-from foretest.weights.normaliser import Normaliser
+from foretest.weights.policy_pair import PolicyPair
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=1500, units=300, spread=2.0, seed=11)
@@ -92,14 +92,14 @@ def test_draws_are_shared_with_the_estimator() -> None:
 
 def test_a_batch_s_draws_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    true = Normaliser._two_sided_weights
+    true = PolicyPair.two_sided_weights
 
-    def counted(self: Normaliser, displays: Any, count: int) -> Any:
+    def counted(self: PolicyPair, displays: Any, count: int) -> Any:
         if count == 64:
             asked.append(len(displays))
         return true(self, displays, count)
 
-    monkeypatch.setattr(Normaliser, "_two_sided_weights", counted)
+    monkeypatch.setattr(PolicyPair, "two_sided_weights", counted)
     log = SmallLog(rows=100, units=60, m=5, k=2, spread=1.5, seed=2)
     build_test(BOTH, normaliser="two-sided", draws=64).aggregate(log.table())
     assert sum(asked) == int((log.click > 0).sum())

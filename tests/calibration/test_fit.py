@@ -129,7 +129,7 @@ def test_when_a_fit_is_used() -> None:
     assert fit.interval() == pytest.approx((1.5 - half, 1.5 + half))
     assert fit.doubt() is None
     assert "only 9 tests" in (fit._replace(tests=9).doubt() or "")
-    assert "holds 1" in (fit._replace(gamma=1.0 + 0.99 * half).doubt() or "")
+    assert "contains 1" in (fit._replace(gamma=1.0 + 0.99 * half).doubt() or "")
     assert fit._replace(gamma=1.0 + 1.01 * half).doubt() is None
     assert fit._replace(gamma=1.0 - 1.01 * half).doubt() is None
     assert all(np.isnan(Fit(1.5, 0.01, 0.0, 1).interval()))

@@ -45,13 +45,13 @@ n_resamples = 100
 """
 
 
-class Said(NamedTuple):
+class Ran(NamedTuple):
     code: int
     out: str
     err: str
 
 
-Command = Callable[..., Said]
+Command = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -62,14 +62,14 @@ def foretest_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for name, click_weight in (("up", 1.5), ("same", 1.0), ("down", 0.5)):
         pq.write_table(log(click_weight), f"{name}.parquet")
 
-    def run(*args: str) -> Said:
+    def run(*args: str) -> Ran:
         monkeypatch.setattr(sys, "argv", ["foretest", *args])
         with pytest.raises(SystemExit) as stop:
             cli.main()
         captured = capsys.readouterr()
         code = stop.value.code
         assert isinstance(code, int)
-        return Said(code, captured.out, captured.err)
+        return Ran(code, captured.out, captured.err)
 
     return run
 
@@ -107,42 +107,42 @@ COMMANDS: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_names_the_options(command: str, foretest_command: Command) -> None:
-    said = foretest_command(*command.split(), "--help")
-    assert said.code == 0
-    assert said.err == ""
+    ran = foretest_command(*command.split(), "--help")
+    assert ran.code == 0
+    assert ran.err == ""
     for option in COMMANDS[command]:
-        assert option in said.out
-    assert all(len(line) <= 80 for line in said.out.splitlines())
+        assert option in ran.out
+    assert all(len(line) <= 80 for line in ran.out.splitlines())
 
 
 def test_every_analysis_key_is_an_option(foretest_command: Command) -> None:
     for command in ("run", "check"):
-        said = foretest_command(command, "--help")
+        ran = foretest_command(command, "--help")
         for field in fields(Analysis):
-            assert f"--{field.name.replace('_', '-')} " in said.out
+            assert f"--{field.name.replace('_', '-')} " in ran.out
 
 
 def test_version(foretest_command: Command) -> None:
-    assert foretest_command("--version") == Said(0, f"{foretest.__version__}\n", "")
+    assert foretest_command("--version") == Ran(0, f"{foretest.__version__}\n", "")
 
 
 def test_no_command_shows_the_help(foretest_command: Command) -> None:
-    said = foretest_command()
-    assert said.code == 0
-    assert "foretest demo" in said.out
+    ran = foretest_command()
+    assert ran.code == 0
+    assert "foretest demo" in ran.out
 
 
 # -- run --------------------------------------------------------------------------------------------------------------
 
 
 def test_run_shows_a_table(foretest_command: Command) -> None:
-    said = foretest_command("run", "up.parquet", "-c", "test.toml")
-    assert said.code == 0
-    assert said.err == ""  # no progress where nobody would see it
-    assert "2,000 displays, 2,000 units (user), 500 with click" in said.out
-    assert "positive" in said.out
-    assert "+50.0 %" in said.out
-    assert all(len(line) <= 80 for line in said.out.splitlines())
+    ran = foretest_command("run", "up.parquet", "-c", "test.toml")
+    assert ran.code == 0
+    assert ran.err == ""  # no progress where nobody would see it
+    assert "2,000 displays, 2,000 units (user), 500 with click" in ran.out
+    assert "positive" in ran.out
+    assert "+50.0 %" in ran.out
+    assert all(len(line) <= 80 for line in ran.out.splitlines())
     assert {path.name for path in Path().iterdir()} == {"test.toml", "up.parquet", "same.parquet", "down.parquet"}
 
 
@@ -151,9 +151,9 @@ def test_run_writes_its_own_file_and_no_other(foretest_command: Command) -> None
     out.mkdir()
     (out / "result.json").write_text("old", encoding="utf-8")
     (out / "mine.txt").write_text("mine", encoding="utf-8")
-    said = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
-    assert said.code == 0
-    assert said.out.endswith("\nWritten: out/result.json, out/report.html\n")
+    ran = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
+    assert ran.code == 0
+    assert ran.out.endswith("\nWritten: out/result.json, out/report.html\n")
     assert {path.name for path in out.iterdir()} == {"result.json", "report.html", "mine.txt"}
     assert (out / "mine.txt").read_text(encoding="utf-8") == "mine"
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
@@ -178,24 +178,24 @@ def test_result_is_replaced_whole_or_not_at_all(foretest_command: Command, monke
         raise OSError(28, "No space left on device", str(target))
 
     monkeypatch.setattr(os, "replace", full)
-    said = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
-    assert said.code == 2
-    assert said.err == "foretest: out/result.json: No space left on device.\n"
+    ran = foretest_command("run", "up.parquet", "-c", "test.toml", "-o", "out")
+    assert ran.code == 2
+    assert ran.err == "foretest: out/result.json: No space left on device.\n"
     assert {path.name: path.read_text(encoding="utf-8") for path in out.iterdir()} == {"result.json": "old"}
 
 
 def test_json_is_alone_on_stdout(foretest_command: Command) -> None:
-    said = foretest_command("run", "up.parquet", "-c", "test.toml", "--json", "-o", "out")
-    assert said.code == 0
-    assert said.err == ""
-    assert json.loads(said.out) == json.loads(Path("out/result.json").read_text(encoding="utf-8"))
-    assert set(json.loads(said.out)) >= {"foretest", "schema", "log", "settings", "metrics", "health"}
+    ran = foretest_command("run", "up.parquet", "-c", "test.toml", "--json", "-o", "out")
+    assert ran.code == 0
+    assert ran.err == ""
+    assert json.loads(ran.out) == json.loads(Path("out/result.json").read_text(encoding="utf-8"))
+    assert set(json.loads(ran.out)) >= {"foretest", "schema", "log", "settings", "metrics", "health"}
 
 
 def test_json_is_ours_even_with_fail_on(foretest_command: Command) -> None:
-    said = foretest_command("run", "down.parquet", "-c", "test.toml", "--json", "--fail-on", "negative")
-    assert said.code == 3
-    assert json.loads(said.out)["metrics"]["click"]["verdict"] == "negative"
+    ran = foretest_command("run", "down.parquet", "-c", "test.toml", "--json", "--fail-on", "negative")
+    assert ran.code == 3
+    assert json.loads(ran.out)["metrics"]["click"]["verdict"] == "negative"
 
 
 @pytest.mark.parametrize(
@@ -204,11 +204,11 @@ def test_json_is_ours_even_with_fail_on(foretest_command: Command) -> None:
 def test_fail_on(name: str, verdict: str, foretest_command: Command) -> None:
     pq.write_table(log(1.5, rows=40), "few.parquet")
     for word in VERDICTS:
-        said = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--fail-on", word)
-        assert verdict in said.out
-        assert said.code == (3 if word == verdict else 0)
-    said = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--fail-on", "negative, neutral,insufficient")
-    assert said.code == (0 if verdict == "positive" else 3)
+        ran = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--fail-on", word)
+        assert verdict in ran.out
+        assert ran.code == (3 if word == verdict else 0)
+    ran = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--fail-on", "negative, neutral,insufficient")
+    assert ran.code == (0 if verdict == "positive" else 3)
     assert foretest_command("run", f"{name}.parquet", "-c", "test.toml").code == 0
 
 
@@ -221,10 +221,10 @@ def test_fail_on_is_met_by_any_metric(foretest_command: Command) -> None:
     table = table.set_column(1, "sale", pa.array(sale)).set_column(4, "treatment", pa.array(0.25 * weight))
     pq.write_table(table, "two.parquet")
     Path("two.toml").write_text(SETTINGS.replace('["click"]', '["click", "sale"]'), encoding="utf-8")
-    said = foretest_command("run", "two.parquet", "-c", "two.toml", "--json", "--fail-on", "negative")
-    verdicts = {name: metric["verdict"] for name, metric in json.loads(said.out)["metrics"].items()}
+    ran = foretest_command("run", "two.parquet", "-c", "two.toml", "--json", "--fail-on", "negative")
+    verdicts = {name: metric["verdict"] for name, metric in json.loads(ran.out)["metrics"].items()}
     assert verdicts == {"click": "positive", "sale": "negative"}
-    assert said.code == 3
+    assert ran.code == 3
 
 
 def test_fail_on_writes_its_result_first(foretest_command: Command) -> None:
@@ -233,12 +233,12 @@ def test_fail_on_writes_its_result_first(foretest_command: Command) -> None:
 
 
 def test_overrides(foretest_command: Command) -> None:
-    said = foretest_command(
+    ran = foretest_command(
         "run", "same.parquet", "-c", "test.toml", "--json", "--cap", "0.5", "--estimators", "ncis", "cis",
         "--seed", "7", "--confidence-level", "0.5", "--headline", "cis", "--interval", "delta", "--r-max", "3",
     )  # fmt: skip
-    assert said.code == 0
-    result = json.loads(said.out)
+    assert ran.code == 0
+    result = json.loads(ran.out)
     settings = result["settings"]["analysis"]
     assert settings["estimators"] == ["ncis", "cis"]
     assert (settings["cap"], settings["seed"], settings["confidence_level"]) == (0.5, 7, 0.5)
@@ -268,18 +268,18 @@ def test_several_logs_are_one(foretest_command: Command) -> None:
 
 
 def test_check(foretest_command: Command) -> None:
-    said = foretest_command("check", "up.parquet", "-c", "test.toml")
-    assert said.code == 0
-    assert said.err == ""
-    assert "effective sample size" in said.out
-    assert said.out.endswith("\nEvery row is readable, and the columns fit the settings.\n")
-    assert "verdict" not in said.out
+    ran = foretest_command("check", "up.parquet", "-c", "test.toml")
+    assert ran.code == 0
+    assert ran.err == ""
+    assert "effective sample size" in ran.out
+    assert ran.out.endswith("\nEvery row is readable, and the columns fit the settings.\n")
+    assert "verdict" not in ran.out
 
 
 def test_check_json(foretest_command: Command) -> None:
-    said = foretest_command("check", "up.parquet", "-c", "test.toml", "--json", "--cap", "2")
-    document = json.loads(said.out)
-    assert said.code == 0
+    ran = foretest_command("check", "up.parquet", "-c", "test.toml", "--json", "--cap", "2")
+    document = json.loads(ran.out)
+    assert ran.code == 0
     assert {"log", "settings", "health"} <= set(document)
     assert "metrics" not in document
     assert document["log"] == {"rows": 2000, "units": 2000, "positives": {"click": 500}}
@@ -291,28 +291,28 @@ def test_check_json(foretest_command: Command) -> None:
 
 
 def test_simulate_log(foretest_command: Command) -> None:
-    said = foretest_command("simulate", "log", "-o", "world", "--rows", "3000", "--world", "mild", "--seed", "3")
-    assert said.code == 0
-    assert said.err == ""
-    assert said.out.startswith("world: log.parquet (3,000 displays), settings.toml, truth.json (click ")
-    assert said.out.endswith("Next: foretest run world/log.parquet -c world/settings.toml\n")
+    ran = foretest_command("simulate", "log", "-o", "world", "--rows", "3000", "--world", "mild", "--seed", "3")
+    assert ran.code == 0
+    assert ran.err == ""
+    assert ran.out.startswith("world: log.parquet (3,000 displays), settings.toml, truth.json (click ")
+    assert ran.out.endswith("Next: foretest run world/log.parquet -c world/settings.toml\n")
     assert {path.name for path in Path("world").iterdir()} == {"log.parquet", "settings.toml", "truth.json"}
     checked = foretest_command("check", "world/log.parquet", "-c", "world/settings.toml", "--json")
     assert json.loads(checked.out)["log"]["rows"] == 3000
 
 
 def test_demo(foretest_command: Command) -> None:
-    said = foretest_command("demo", "--rows", "5000", "-o", "shop")
-    assert said.code == 0
-    assert said.err == ""
+    ran = foretest_command("demo", "--rows", "5000", "-o", "shop")
+    assert ran.code == 0
+    assert ran.err == ""
     for words in ("5,000 displays", "the truth", "simulated", "true uplift", "Try next:", "foretest run shop/log"):
-        assert words in said.out
+        assert words in ran.out
     assert {path.name for path in Path("shop").iterdir()} == {
         "log.parquet", "settings.toml", "truth.json", "result.json", "report.html",
     }  # fmt: skip
-    assert said.out.rstrip().endswith(" shop/report.html")
+    assert ran.out.rstrip().endswith(" shop/report.html")
     # what it proposes to try does work
-    proposed = [line.split() for line in said.out.splitlines() if line.startswith("  foretest check")]
+    proposed = [line.split() for line in ran.out.splitlines() if line.startswith("  foretest check")]
     assert foretest_command(*proposed[0][1:]).code == 0
 
 
@@ -329,19 +329,19 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "--capp", "3"): "Unknown option: --capp. Did you mean --cap? See foretest run --help.",
     ("check", "up.parquet", "-c", "test.toml", "-o", "out"): "Unknown option: -o. See foretest check --help.",
     ("demo", "now"): "unexpected argument 'now'. See foretest demo --help.",
-    ("run",): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row a display."
+    ("run",): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row per display."
     " Put them before the options. See foretest run --help.",
     ("run", "-c", "test.toml"): "run needs LOG or --sql: Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one"
-    " row a display. Put them before the options. See foretest run --help.",
+    " row per display. Put them before the options. See foretest run --help.",
     ("check", "up.parquet", "-c", "test.toml", "--sql", "FROM 'up.parquet'"): "LOG and --sql are both given: a query"
     " names its files itself, as in FROM 'log.parquet'.",
     ("run", "up.parquet"): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
     ("run", "up.parquet", "-c"): "-c needs a value. See foretest run --help.",
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
     " See foretest run --help.",
-    (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown verdict. Did you mean 'negative'? Known: negative,"
+    (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown condition. Did you mean 'negative'? Known: negative,"
     " neutral, insufficient, audit, guardrail.",
-    (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown verdict. Known: negative, neutral, insufficient,"
+    (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown condition. Known: negative, neutral, insufficient,"
     " audit, guardrail.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
@@ -350,7 +350,7 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "-o", "up.parquet"): "up.parquet: is a file, expected a folder for the output. Give -o another name.",
     ("demo", "-o", "test.toml"): "test.toml: is a file, expected a folder for the output. Give -o another name.",
     ("demo", "--rows", "0"): "--rows 0: expected at least 1.",
-    ("simulate", "log", "-o", "world", "--rows", "9", "--seed", "-1"): "--seed -1: expected 0 or more.",
+    ("simulate", "log", "-o", "world", "--rows", "9", "--seed", "-1"): "--seed -1: expected at least 0.",
     ("simulate", "log", "-o", "world", "--world", "shrp"): "unknown world 'shrp'. Did you mean 'sharp'? Known: paper,"
     " mild, dense, rewards, sharp, no-overlap.",
     ("simulate", "log"): "simulate log needs --out or -o: Folder for log.parquet, settings.toml and truth.json. See"
@@ -361,14 +361,14 @@ MISTAKES: dict[tuple[str, ...], str] = {
 @pytest.mark.parametrize("args", MISTAKES)
 def test_mistakes(args: tuple[str, ...], foretest_command: Command) -> None:
     before = sorted(Path().rglob("*"))
-    assert foretest_command(*args) == Said(2, "", f"foretest: {MISTAKES[args]}\n")
+    assert foretest_command(*args) == Ran(2, "", f"foretest: {MISTAKES[args]}\n")
     assert sorted(Path().rglob("*")) == before
 
 
 def test_output_below_a_file(foretest_command: Command) -> None:
-    said = foretest_command(*RUN, "-o", "test.toml/out")
-    assert said.code == 2
-    assert said.err.endswith("test.toml: is a file, expected a folder for the output. Give -o another name.\n")
+    ran = foretest_command(*RUN, "-o", "test.toml/out")
+    assert ran.code == 2
+    assert ran.err.endswith("test.toml: is a file, expected a folder for the output. Give -o another name.\n")
 
 
 def test_unwritable_folder_is_told_before_the_work(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -376,9 +376,9 @@ def test_unwritable_folder_is_told_before_the_work(foretest_command: Command, mo
     if os.access("locked", os.W_OK):  # root may write anywhere
         monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked")
     monkeypatch.setattr(OfflineTest, "run", None)  # must not be reached
-    said = foretest_command(*RUN, "-o", "locked/out")
-    assert said.code == 2
-    assert said.err.endswith("locked: permission denied to write the output there. Give -o another folder.\n")
+    ran = foretest_command(*RUN, "-o", "locked/out")
+    assert ran.code == 2
+    assert ran.err.endswith("locked: permission denied to write the output there. Give -o another folder.\n")
     assert list(Path("locked").iterdir()) == []
 
 
@@ -387,16 +387,16 @@ def test_full_disk(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -
         raise OSError(28, "No space left on device", "out/.result.json.x")
 
     monkeypatch.setattr(tempfile, "mkstemp", full)
-    said = foretest_command(*RUN, "-o", "out")
-    assert said == Said(2, "", "foretest: out/.result.json.x: No space left on device.\n")
+    ran = foretest_command(*RUN, "-o", "out")
+    assert ran == Ran(2, "", "foretest: out/.result.json.x: No space left on device.\n")
 
 
 def test_a_message_is_one_line(foretest_command: Command) -> None:
     Path("odd.toml").write_text(SETTINGS.replace('"click"', '"a\\nb"'), encoding="utf-8")
-    said = foretest_command("run", "up.parquet", "-c", "odd.toml")
-    assert said.code == 2
-    assert said.err.count("\n") == 1
-    assert said.err.startswith("foretest: up.parquet: no column 'a b'. Expected ")
+    ran = foretest_command("run", "up.parquet", "-c", "odd.toml")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("foretest: up.parquet: no column 'a b'. Expected ")
 
 
 def test_stopped_by_the_user(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -404,7 +404,7 @@ def test_stopped_by_the_user(foretest_command: Command, monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(OfflineTest, "run", interrupted)
-    assert foretest_command(*RUN) == Said(130, "", "foretest: stopped\n")
+    assert foretest_command(*RUN) == Ran(130, "", "foretest: stopped\n")
 
 
 def test_a_bug_is_not_swallowed(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -421,9 +421,11 @@ def test_a_bug_is_not_swallowed(foretest_command: Command, monkeypatch: pytest.M
 
 def test_a_bug_has_exit_code_1_and_a_traceback(foretest_command: Command, tmp_path: Path) -> None:
     program = (
-        "import sys; from foretest import cli, offline\n"
+        "import sys\n"
+        "from foretest import cli\n"
+        "from foretest.offline.test import OfflineTest\n"
         "def broken(*_, **__): raise RuntimeError('a bug')\n"
-        "offline.OfflineTest.run = broken\n"
+        "OfflineTest.run = broken\n"
         "sys.argv = ['foretest', 'run', 'up.parquet', '-c', 'test.toml']\n"
         "cli.main()\n"
     )
@@ -488,9 +490,9 @@ def test_progress_on_a_terminal_only(foretest_command: Command, tmp_path: Path) 
 
 def test_aggregates_are_run_without_their_settings(foretest_command: Command) -> None:
     for name in ("up", "down"):
-        said = foretest_command("aggregate", f"{name}.parquet", "-c", "test.toml", "-o", f"made/{name}.parquet")
-        assert (said.code, said.err) == (0, "")
-        assert said.out == f"Written: made/{name}.parquet (2,000 displays). Next: foretest run made/{name}.parquet\n"
+        ran = foretest_command("aggregate", f"{name}.parquet", "-c", "test.toml", "-o", f"made/{name}.parquet")
+        assert (ran.code, ran.err) == (0, "")
+        assert ran.out == f"Written: made/{name}.parquet (2,000 displays). Next: foretest run made/{name}.parquet\n"
     both = foretest_command("run", "made", "--json")
     assert both.code == 0
     whole = json.loads(foretest_command("run", "up.parquet", "down.parquet", "-c", "test.toml", "--json").out)
@@ -511,9 +513,9 @@ def test_aggregates_refuse_in_one_line(foretest_command: Command) -> None:
     foretest_command("aggregate", "up.parquet", "-c", "test.toml", "-o", "a.parquet")
     before = sorted(Path().rglob("*"))
     for args, sentence in {
-        ("run", "a.parquet", "--cap", "50"): "a.parquet was made with cap = 100, the settings say 50. Of a folded log"
-        " only confidence_level, interval, n_resamples, headline, gamma, decide_on and ignore_audit can change: fold it"
-        " again with foretest aggregate, or leave cap as it was.",
+        ("run", "a.parquet", "--cap", "50"): "a.parquet was made with cap = 100, the settings say 50. Once a log is"
+        " folded, only confidence_level, interval, n_resamples, headline, gamma, decide_on and ignore_audit can change:"
+        " fold it again with foretest aggregate, or leave cap as it was.",
         ("run", "a.parquet", "up.parquet", "-c", "test.toml"): "a.parquet holds aggregates and up.parquet is a log:"
         " they cannot be mixed. Fold the log first, with foretest aggregate, then give its aggregates.",
         ("run", "a.parquet", "a.parquet"): "a.parquet: this file is named twice, so its rows would count twice. Leave"
@@ -527,5 +529,5 @@ def test_aggregates_refuse_in_one_line(foretest_command: Command) -> None:
         ("pack", "up.parquet", "-c", "test.toml", "-o", "up.parquet/x"): f"{Path('up.parquet').absolute()}: is a file,"
         " expected a folder for the output. Give -o another name.",
     }.items():  # fmt: skip
-        assert foretest_command(*args) == Said(2, "", f"foretest: {sentence}\n"), args
+        assert foretest_command(*args) == Ran(2, "", f"foretest: {sentence}\n"), args
     assert sorted(Path().rglob("*")) == before

@@ -11,22 +11,22 @@ from typing import Any
 import pytest
 from numba.core.registry import CPUDispatcher
 
-from foretest.cli import ahead
+from foretest.cli import compile_kernels as background
 from foretest.kernels import ranking_draws
 
 
 def signatures() -> dict[Any, set[Any]]:
     """Of every kernel that Python calls, the types it is compiled for."""
-    found = {}
+    by_kernel = {}
     for name, module in list(sys.modules.items()):
         if name.startswith("foretest.kernels."):
             for kernel in vars(module).values():
                 if isinstance(kernel, CPUDispatcher) and not kernel.targetoptions.get("no_cpython_wrapper"):
-                    found[kernel] = set(kernel.signatures)
-    return found
+                    by_kernel[kernel] = set(kernel.signatures)
+    return by_kernel
 
 
-AHEAD = [
+COMPILED = [
     "draws", "log_weight_bound", "squares_of_draws", "cut_of_draws", "uniforms", "path_of_draws", "ranks_by_score",
     "adaptive_caps_of_draws", "plackett_luce", "shown_marginals", "slot_caps", "log_prob",
 ]  # fmt: skip
@@ -37,7 +37,7 @@ def test_kernels_are_compiled_for_the_types_of_the_demo(tmp_path: Path) -> None:
     script = f"""
 import sys
 sys.path.insert(0, {os.getcwd()!r})
-from tests.cli.test_compile_kernels import AHEAD, signatures
+from tests.cli.test_compile_kernels import COMPILED, signatures
 from foretest.cli.compile_kernels import compile_kernels
 from foretest.offline.test import OfflineTest
 from foretest.simulate import WORLDS, write_log
@@ -47,17 +47,17 @@ before = signatures()
 write_log({str(tmp_path)!r}, WORLDS["paper"], 3000)
 OfflineTest.from_toml({str(tmp_path / "settings.toml")!r}).run({str(tmp_path / "log.parquet")!r})
 compiled = {{kernel.__name__ for kernel, types in before.items() if types}}
-assert compiled >= set(AHEAD), set(AHEAD) - compiled
+assert compiled >= set(COMPILED), set(COMPILED) - compiled
 for kernel, types in signatures().items():
-    if kernel.__name__ in AHEAD:
+    if kernel.__name__ in COMPILED:
         assert types == before[kernel], (kernel.__name__, types - before[kernel])
 """
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@pytest.mark.parametrize(("age", "found"), [(10, True), (-10, False), (None, False)])
+@pytest.mark.parametrize(("age", "compiled"), [(10, True), (-10, False), (None, False)])
 def test_kernels_are_looked_for_where_numba_keeps_them(
-    age: int | None, found: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    age: int | None, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     if age is not None:
@@ -66,30 +66,30 @@ def test_kernels_are_looked_for_where_numba_keeps_them(
         index.touch()
         changed = os.stat(ranking_draws.__file__).st_mtime + age
         os.utime(index, (changed, changed))
-    assert ahead.is_compiled() is found
+    assert background.is_compiled() is compiled
 
 
 def test_numba_keeps_them_under_that_name() -> None:
     """The place that numba itself names holds what is looked for, once the kernel is compiled."""
-    ahead.compile_kernels()
+    background.compile_kernels()
     folder = Path(ranking_draws.draws.stats.cache_path)
     assert list(folder.glob("ranking_draws.draws-*.nbi"))
-    assert ahead.is_compiled()
+    assert background.is_compiled()
 
 
 def test_the_other_process_ends_with_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     started: list[subprocess.Popen[bytes]] = []
 
-    class Kept(subprocess.Popen[bytes]):
+    class Recorded(subprocess.Popen[bytes]):
         def __init__(self, *args: Any, **named: Any) -> None:
             super().__init__(*args, **named)
             started.append(self)
 
-    monkeypatch.setattr(ahead.subprocess, "Popen", Kept)
-    with ahead.compiling_ahead():
+    monkeypatch.setattr(background.subprocess, "Popen", Recorded)
+    with background.compiling_in_background():
         assert started[0].poll() is None
     assert started[0].poll() is not None
-    monkeypatch.setattr(ahead, "is_compiled", lambda: True)
-    with ahead.compiling_ahead():
+    monkeypatch.setattr(background, "is_compiled", lambda: True)
+    with background.compiling_in_background():
         assert len(started) == 1

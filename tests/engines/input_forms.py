@@ -202,3 +202,6 @@ INPUT_FORMS: dict[str, Way] = {
     "saved aggregates": saved_aggregates,
     "Spark": spark_frame,
 }
+input_forms = pytest.mark.parametrize(
+    "way", [pytest.param(way, marks=pytest.mark.spark) if way == "Spark" else way for way in INPUT_FORMS]
+)

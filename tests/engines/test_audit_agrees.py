@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from tests.engines.input_forms import INPUT_FORMS
+from tests.engines.input_forms import INPUT_FORMS, input_forms
 from tests.engines.spark_session import spark
 from tests.engines.test_sources_agree import leaves
 from tests.support import SCORES, SmallLog
@@ -63,12 +63,13 @@ def assert_same_audit(result: ft.Result, want: dict[str, Any]) -> None:
     assert result.metrics["click"].verdict == want["metrics"]["click"]["verdict"]
 
 
-@pytest.mark.parametrize("way", INPUT_FORMS)
+@input_forms
 def test_same_audit(way: str, expected: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     kind, want = expected
     assert_same_audit(INPUT_FORMS[way](LOGS[kind], tmp_path, TESTS[kind]()), want)
 
 
+@pytest.mark.spark
 def test_same_audit_over_partitions(expected: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     """Copies of a row meet again, whichever tasks they were folded by."""
     kind, want = expected

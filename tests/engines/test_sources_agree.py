@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 import foretest as ft
 from foretest.history.run import run_history
-from tests.engines.input_forms import INPUT_FORMS, write_csv, write_json_lines
+from tests.engines.input_forms import INPUT_FORMS, input_forms, write_csv, write_json_lines
 from tests.support import SCORES, SmallLog, build_test
 
 ROWS = 300
@@ -53,16 +52,6 @@ TESTS = {
         **SCORES, estimators=["ncis", "point-ncis-adaptive"], n_resamples=100, interval="delta",
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_openmp_thread() -> Iterator[None]:
-    """On cores that others use, the threads of scikit-learn wait for each other many times as long as they work."""
-    import sklearn.ensemble  # noqa: F401  # its library must be loaded to be limited
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="openmp"):
-        yield
 
 
 @pytest.fixture(scope="module", params=TESTS)
@@ -104,7 +93,7 @@ def assert_same(got: dict[str, Any], want: dict[str, Any]) -> None:
                 assert found[key] == pytest.approx(estimate[key], rel=1e-9, abs=1e-9), (label, key)
 
 
-@pytest.mark.parametrize("way", INPUT_FORMS)
+@input_forms
 def test_same_answer(way: str, expected: tuple[str, dict[str, Any]], tmp_path: Path) -> None:
     kind, want = expected
     assert_same(INPUT_FORMS[way](LOG, tmp_path, TESTS[kind]()).to_dict(), want)
@@ -127,7 +116,7 @@ def test_another_answer_is_noticed() -> None:
             assert_same(TESTS["neither unit nor id"]().run(log).to_dict(), want)
 
 
-@pytest.mark.parametrize("way", INPUT_FORMS)
+@input_forms
 def test_same_faults(way: str, tmp_path: Path) -> None:
     """A row that is bad is found, and others with the same fault are counted, wherever the log is kept."""
     revenue = LOG["revenue"].to_pylist()

@@ -19,6 +19,8 @@ from tests.engines.spark_session import spark
 from tests.loggers import ThreeLoggers, build
 from tests.support import SCORES, SmallLog, build_test
 
+pytestmark = pytest.mark.spark
+
 LOG = SmallLog(rows=600, units=80)
 ALL = ["is", "nis", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
 NUMBERS = [f.name for f in fields(Estimate) if f.type == "float | None"]

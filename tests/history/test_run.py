@@ -15,12 +15,13 @@ import pytest
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.errors import BadInput
 from foretest.estimators import NCIS
-from foretest.history import run as module
+from foretest.history import cache as module
 from foretest.history.run import run_history
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
 from foretest.offline.test import OfflineTest
-from foretest.online.test import OnlineTest, control_counts, treatment_counts
+from foretest.online.resampling import arm_counts
+from foretest.online.test import OnlineTest
 from foretest.simulate import WORLDS, write_history
 from tests.support import SmallLog
 
@@ -138,7 +139,7 @@ def test_the_controls_log_is_resampled_once_for_both(tmp_path: Path) -> None:
 
     h, t_click = log.capped(2.0), np.asarray(other["click"])
     x, y = [], []
-    for c, t in zip(control_counts(analysis), treatment_counts(analysis), strict=True):
+    for c, t in zip(*arm_counts(analysis), strict=True):
         m, k = c[bucket(log.unit)], t[bucket(other["user"])]
         mean = (m * log.click).sum() / m.sum()
         x.append((m * h * log.click).sum() / (m * h).sum() / mean - 1.0)

@@ -10,7 +10,7 @@ import pytest
 
 import foretest as ft
 from foretest.inference.buckets import Interval, Stratum
-from foretest.inference.verdict import decide, reasons_against
+from foretest.inference.verdict import Evidence, decide, judge
 from tests.support import SCORES, SmallLog, build_test
 
 
@@ -35,7 +35,7 @@ def evidence(**changes: Any) -> tuple[bool, list[str]]:
         "rows": 1000, "units": 500, "positives": 100, "effective_positives": 60.0, "unsupported": 0, "rewarded": 100,
         "strata": [],
     }  # fmt: skip
-    return reasons_against(**{**facts, **changes})
+    return judge(Evidence(**{**facts, **changes}))
 
 
 def test_reasons() -> None:

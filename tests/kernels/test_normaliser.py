@@ -21,7 +21,7 @@ from foretest.kernels.normaliser import (
 )
 from foretest.kernels.plackett_luce import log_prob
 from foretest.kernels.ranking_draws import LOG_W, W, Z, draws
-from foretest.weights.normaliser import NONE, NOT_SHOWN
+from foretest.weights.policy_pair import NONE, NOT_SHOWN
 
 Scores = list[float]
 

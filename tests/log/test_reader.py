@@ -15,7 +15,8 @@ import pytest
 import foretest as ft
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.kernels.hashing import hash_integers
-from foretest.log.reader import Reader, Rows
+from foretest.log.reader import Reader
+from foretest.log.rows import Rows
 from foretest.offline.test import OfflineTest, offline_reader
 from foretest.settings.settings import Settings
 from foretest.sources import Chunk, open_source
@@ -487,11 +488,11 @@ def answering(answer: Callable[[int], Any]) -> Uniform:
         ),
         (
             lambda n: np.full((n, 1), -1.0),
-            "Uniform.log_prob gives an array of shape (200, 1) for 200 displays: expected one number a display.",
+            "Uniform.log_prob gives an array of shape (200, 1) for 200 displays: expected one number per display.",
         ),
         (
             lambda n: -1.0,
-            "Uniform.log_prob gives an array of shape () for 200 displays: expected one number a display.",
+            "Uniform.log_prob gives an array of shape () for 200 displays: expected one number per display.",
         ),
     ],
 )

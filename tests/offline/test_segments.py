@@ -21,7 +21,7 @@ import foretest as ft
 from foretest.aggregation import segment_sums as module
 from foretest.inference.several import holm
 from foretest.kernels.hashing import hash_strings
-from foretest.storage.saved.files import read_aggregates, write_aggregates
+from foretest.storage.saved.files import SavedFile, write_aggregates
 from tests.storage.saved.support import assert_same_bits, assert_same_result
 from tests.support import SCORES, SmallLog
 
@@ -176,7 +176,7 @@ def test_saved_sums_hold_segments(tmp_path: Path) -> None:
     test = by("country", "phone", buckets=256)
     aggregates, notes, r_max = test.aggregate(table())
     write_aggregates(tmp_path / "sums.parquet", aggregates, notes, r_max)
-    assert_same_bits(read_aggregates(tmp_path / "sums.parquet", aggregates.plan), aggregates)
+    assert_same_bits(SavedFile.open(tmp_path / "sums.parquet").read(aggregates.plan), aggregates)
     saved = str(tmp_path / "sums.parquet")
     assert_same_result(ft.OfflineTest.from_aggregates(saved).run(saved), test.run(table()))
 

@@ -20,12 +20,12 @@ from foretest import cli
 from foretest.aggregation.aggregates import Aggregates
 from foretest.diagnostics.audit import audit
 from foretest.history.manifest import Entry
-from foretest.history.run import _outcome
+from foretest.history.run import settings_of_test
 from foretest.inference.bootstrap import resample_counts
 from foretest.offline.estimates import estimate_metrics
 from foretest.offline.test import by_treatment
 from foretest.offline.treatments import adjusted_verdict, compare
-from foretest.storage.saved.files import read_aggregates, write_aggregates
+from foretest.storage.saved.files import SavedFile, write_aggregates
 from foretest.weights.weightings import Capped
 from tests.engines.spark_session import spark
 from tests.storage.saved.support import assert_same_bits, assert_same_result
@@ -233,7 +233,7 @@ def test_saved_aggregates_hold_all_treatments(tmp_path: Path) -> None:
         test.save_aggregates(str(tmp_path / f"day{i}.parquet"), tmp_path / f"{i}.sums.parquet")
     aggregates, notes, r_max = test.aggregate(whole)
     write_aggregates(tmp_path / "whole.parquet", aggregates, notes, r_max)
-    assert_same_bits(read_aggregates(tmp_path / "whole.parquet", aggregates.plan), aggregates)
+    assert_same_bits(SavedFile.open(tmp_path / "whole.parquet").read(aggregates.plan), aggregates)
     saved = [str(tmp_path / f"{i}.sums.parquet") for i in (0, 1)]
     wanted = test.run(whole)
     assert_same_result(test.run(saved), wanted)
@@ -254,6 +254,7 @@ def test_packed_logs_hold_all_treatments(tmp_path: Path) -> None:
     assert "all rows were read: the log was packed" in note
 
 
+@pytest.mark.spark
 def test_spark_folds_all_treatments(tmp_path: Path) -> None:
     pq.write_table(table(), tmp_path / "log.parquet")
     test = several(estimators=["cis", "ncis", "point-ncis-adaptive"])
@@ -370,7 +371,7 @@ def test_fail_on_looks_at_every_treatment(
         assert stop.value.code == wanted
     assert "1.  good" in capsys.readouterr().out
     with pytest.raises(ft.BadInput, match="a test of a history has one"):
-        _outcome(Entry("x", path, path, settings), {}, None, None)
+        settings_of_test(Entry("x", path, path, settings), {})
 
 
 def test_calibrated_estimates_are_left_as_they_are() -> None:

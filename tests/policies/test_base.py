@@ -14,7 +14,9 @@ from foretest.errors import BadInput, RowFault
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import uniforms
 from foretest.policies import POLICIES, EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone
-from foretest.policies.base import policy_columns, policy_settings, positive, shown_log_prob
+from foretest.policies.adapter import as_policy
+from foretest.policies.base import positive
+from foretest.policies.pricing import shown_log_prob
 
 
 def displays(scores: list[list[float]], slots: list[int], **columns: object) -> Displays:
@@ -184,8 +186,8 @@ class NoBase:
 
 def test_a_users_policy_is_named_by_module_and_class() -> None:
     assert Uniform("s").settings() == {"policy": f"{__name__}:Uniform", "scores": "s"}
-    assert policy_settings(NoBase("a", 2.0)) == {"policy": f"{__name__}:NoBase", "column": "a", "number": 2.0}
-    assert policy_columns(NoBase("a", 2.0)) == ("a",)
+    assert as_policy(NoBase("a", 2.0)).settings() == {"policy": f"{__name__}:NoBase", "column": "a", "number": 2.0}
+    assert as_policy(NoBase("a", 2.0)).columns == ("a",)
     with pytest.raises(NotImplementedError, match="Uniform has no log_prob"):
         Uniform("s").log_prob(displays(MIXED, SLOTS), displays(MIXED, SLOTS).ranking)
     with pytest.raises(NotImplementedError, match="Uniform has no sample"):
@@ -194,18 +196,18 @@ def test_a_users_policy_is_named_by_module_and_class() -> None:
 
 def test_a_users_policy_that_answers_nan_is_named() -> None:
     with pytest.raises(RowFault, match=r"^column 'a': NoBase gives NaN as log-probability"):
-        shown_log_prob(NoBase("a", 1.0), displays(MIXED, SLOTS), is_control=False)  # type: ignore[arg-type]
+        shown_log_prob(as_policy(NoBase("a", 1.0)), displays(MIXED, SLOTS), is_control=False)
 
 
 def test_a_users_policy_that_gives_no_log_probabilities_is_refused() -> None:
     rows, policy = displays(MIXED, SLOTS), NoBase("a", 1.0)
     policy.log_prob = lambda rows, rankings: np.array([-1.0, 0.5, -1.0, 0.5, 0.0])  # type: ignore[method-assign]
     with pytest.raises(RowFault, match=r"NoBase gives the log-probability 0\.5, above 0") as error:
-        shown_log_prob(policy, rows, is_control=False)  # type: ignore[arg-type]
+        shown_log_prob(as_policy(policy), rows, is_control=False)
     assert error.value.rows.tolist() == [1, 3]
     policy.log_prob = lambda rows, rankings: np.zeros((5, 2))  # type: ignore[method-assign]
     with pytest.raises(BadInput, match=r"NoBase\.log_prob gives an array of shape \(5, 2\) for 5 displays"):
-        shown_log_prob(policy, rows, is_control=False)  # type: ignore[arg-type]
+        shown_log_prob(as_policy(policy), rows, is_control=False)
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_what_was_logged_is_used_for_the_shown_ranking(make: type) -> None:
     rows = displays(MIXED, SLOTS, p=p, lp=np.log(p))
     for policy in (make(prob="p"), make(log_prob="lp")):
         np.testing.assert_allclose(shown_log_prob(policy, rows, is_control=True), np.log(p), rtol=1e-15)
-        assert policy_columns(policy) == (*policy.score_columns, policy._logged[0])
+        assert policy.columns == (*policy.score_columns, policy._logged.name)
         copy = pickle.loads(pickle.dumps(policy))
         np.testing.assert_array_equal(shown_log_prob(copy, rows, is_control=True), np.log(p))
     with pytest.raises(BadInput, match=r"^a policy takes log_prob or prob, not both\.$"):

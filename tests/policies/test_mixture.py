@@ -14,7 +14,7 @@ from foretest.errors import BadInput
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import uniforms
 from foretest.policies import EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy
-from foretest.policies.base import shown_log_prob
+from foretest.policies.pricing import shown_log_prob
 
 
 def rows_of(n: int, ranking: Ragged, **columns: object) -> Displays:

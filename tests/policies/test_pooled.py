@@ -87,5 +87,5 @@ def test_one_column_of_probabilities_cannot_be_two_loggers():
 
 
 def test_a_day_that_was_not_counted():
-    with pytest.raises(ft.BadInput, match="a day that was not there"):
+    with pytest.raises(ft.BadInput, match="a day that was not in it when the shares of its loggers were counted"):
         SHARES.of(np.array([hash_day("c")]))

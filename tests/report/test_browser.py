@@ -20,6 +20,8 @@ from foretest.report import digits
 from foretest.report.page import LARGEST
 from tests.report.conftest import HOSTILE, IMAGE, SCRIPT
 
+pytestmark = pytest.mark.browser
+
 KINDS = ("run", "online", "history", "demo", "paper")
 NAMES = {"run": [IMAGE, SCRIPT, HOSTILE, "<b>desk</b>"], "online": [IMAGE], "history": [IMAGE, SCRIPT], "demo": [],
          "paper": []}  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 import foretest as ft
 from foretest.cli import app
 from foretest.history.agreement import figures as agreement_row
-from foretest.history.run import Agreement
+from foretest.history.agreement_result import Agreement
 from foretest.report.figures import file_name
 from tests.report.charts.test_correlation import pairs
 from tests.report.support import HOSTILE, assert_sound, simulated_tests

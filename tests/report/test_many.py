@@ -98,6 +98,7 @@ def test_a_single_question_has_neither_section() -> None:
     assert leading(found).metrics == found.metrics
 
 
+@pytest.mark.browser
 def test_in_a_browser(result: ft.Result, browser: Any, tmp_path: Path) -> None:
     from tests.report.test_browser import Page
 

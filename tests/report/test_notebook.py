@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.history.run import Agreement, run_history
+from foretest.history.agreement_result import Agreement
+from foretest.history.run import run_history
 from foretest.report.digits import pct
 from tests.report.conftest import IMAGE, SCRIPT, foretest
 from tests.support import SmallLog, build_test

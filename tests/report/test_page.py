@@ -16,7 +16,7 @@ import pytest
 from jinja2 import UndefinedError
 
 import foretest as ft
-from foretest.history.run import Agreement
+from foretest.history.agreement_result import Agreement
 from foretest.report.blocks import Chart, Choice, Document, Fact, Link, Paragraph, Section, Table, Words
 from foretest.report.history_page import history_page
 from foretest.report.page import LARGEST, environment, fill, render

@@ -30,10 +30,10 @@ def with_gamma(gamma: float | None, verdict: str = "positive") -> Estimate:
 @pytest.mark.parametrize(
     ("estimate", "words"),
     [
-        (with_gamma(1.4), "holds unless unsupported recommendations earn 1.4x less than supported ones"),
+        (with_gamma(1.4), "holds unless unsupported recommendations earn less than 1/1.4 of what supported ones earn"),
         (
             with_gamma(1.0849, "negative"),
-            "holds unless unsupported recommendations earn 1.08x more than supported ones",
+            "holds unless unsupported recommendations earn more than 1.08 times what supported ones earn",
         ),
         (with_gamma(None), "holds even if unsupported recommendations earn nothing"),
         (with_gamma(None, "negative"), "holds whatever unsupported recommendations earn: there are next to none"),
@@ -45,7 +45,7 @@ def with_gamma(gamma: float | None, verdict: str = "positive") -> Estimate:
 )
 def test_what_undoes_a_verdict(estimate: Estimate, words: str | None) -> None:
     assert breakdown_text(estimate) == words
-    expected = None if words is None else f"fragile at 1.15x less and 1.3x more: the verdict {words}"
+    expected = None if words is None else f"fragile at factors from 1/1.15 to 1.3: the verdict {words}"
     assert robustness_sentence(estimate) == expected
     assert is_fragile(estimate) == (words is not None)
 
@@ -69,9 +69,9 @@ def test_the_terminal_marks_a_fragile_verdict_in_80_columns(result: ft.Result) -
 
     said = table(UP)
     assert "positive ~" in said
-    assert "fragile at 1.15x less and 1.3x more: the verdict holds unless unsupported recommendations earn 1.4x" in said
+    assert "fragile at factors from 1/1.15 to 1.3: the verdict holds unless unsupported recommendations earn" in said
     assert "~ fragile:" not in said  # the sentence has said it
-    assert "~ fragile: the sensitivity band does not exclude 0" in table(replace(UP, robustness="robust"), other=UP)
+    assert "~ fragile: the sensitivity band contains 0" in table(replace(UP, robustness="robust"), other=UP)
     assert "~" not in table(replace(UP, robustness="robust"))
     neutral = table(replace(UP, verdict="neutral", robustness="robust"))
     assert "robust" not in neutral
@@ -83,12 +83,13 @@ def test_the_page_says_how_far_to_trust(result: ft.Result) -> None:
         return None if words is None else words.replace("\N{NO-BREAK SPACE}", " ")
 
     assert said(UP) == (
-        "Fragile: the verdict holds unless unsupported recommendations earn 1.4x less than supported ones. Should they"
-        " earn 1.15x less to 1.3x more, the interval is −0.50 % to +6.0 %. The least supported that the log still has"
-        " earn 1.06x what others do (0.9x to 1.22x)."
+        "Fragile: the verdict holds unless unsupported recommendations earn less than 1/1.4 of what supported ones earn."
+        " If they earn between 1/1.15 and 1.3 times as much as supported ones, the interval is −0.50 % to +6.0 %. The"
+        " least supported recommendations in the log earn 1.06 times what the others earn (0.9 to 1.22)."
     )
     assert said(replace(UP, verdict="neutral", robustness="robust", sensitivity={**BAND, "slice_gamma": None})) == (
-        "Should unsupported recommendations earn 1.15x less to 1.3x more, the interval is −0.50 % to +6.0 %."
+        "If unsupported recommendations earn between 1/1.15 and 1.3 times as much as supported ones, the interval is"
+        " −0.50 % to +6.0 %."
     )
     assert said(replace(UP, robustness=None)) is None
     assert said(replace(UP, sensitivity=None, robustness=None)) is None

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import foretest as ft
+from foretest.policies.adapter import AdaptedPolicy
 from foretest.settings.analysis import Analysis
 from foretest.settings.file import read_settings, settings_from_tables
 from foretest.settings.log_columns import LogColumns
@@ -445,7 +446,9 @@ def test_own_policies_of_one_name_in_two_folders(tmp_path: Path) -> None:
         folder = tmp_path / name
         folder.mkdir()
         (folder / "same_name.py").write_text(OWN + f"\nFOLDER = {name!r}\n", encoding="utf-8")
-        kinds.append(type(read(folder, SHORT + 'policy = "same_name:Softmax"\ncolumn = "x"').treatment))
+        policy = read(folder, SHORT + 'policy = "same_name:Softmax"\ncolumn = "x"').treatment
+        assert isinstance(policy, AdaptedPolicy)
+        kinds.append(policy.own_class)
     assert [kind.log_prob.__globals__["FOLDER"] for kind in kinds] == ["one", "two"]
 
 

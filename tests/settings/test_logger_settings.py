@@ -10,8 +10,8 @@ import pytest
 
 import foretest as ft
 from foretest.settings.file import settings_from_tables
-from foretest.storage.saved.files import read_aggregates
 from tests.loggers import NAMES, ThreeLoggers, build
+from tests.storage.saved.support import read_back
 
 LOG = ThreeLoggers(rows=300, units=80)
 TABLES = {
@@ -48,7 +48,7 @@ def test_what_the_result_tells():
     assert [table["name"] for table in document["settings"]["control"]] == list(NAMES)
     assert document["settings"]["analysis"]["baseline"] == "new"
     assert f"Shown by new {counts[0] / 3:.1f} %, old" in str(result)
-    assert "uplifts are over new" in str(result)
+    assert "uplifts are relative to new" in str(result)
     assert "click: control (new) 0." in str(result)
     page = result.to_html()
     assert "the control is new" in page
@@ -144,7 +144,7 @@ def test_saved_sums(tmp_path):
             one, two = (r.metrics["click"].estimates[key] for r in (whole, other))
             assert one.effect_size_ci_lower == two.effect_size_ci_lower
             assert one.betting == two.betting
-    assert read_aggregates(tmp_path / "all.parquet").rows == 300
+    assert read_back(tmp_path / "all.parquet").rows == 300
 
 
 def test_saved_days_add_up(tmp_path):

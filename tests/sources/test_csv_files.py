@@ -214,7 +214,7 @@ FAULTS = {
 def test_lines_that_are_not_csv(kind: str) -> None:
     line, what = FAULTS[kind]
     write("\n".join(["a,b,c", *ROWS[:30], line, *ROWS[30:]]) + "\n")
-    assert refused("log.csv") == f"log.csv: line 32 (the header is line 1): {what}. Mend it, or leave the file out."
+    assert refused("log.csv") == f"log.csv: line 32 (the header is line 1): {what}. Fix it, or leave the file out."
 
 
 def test_cut_within_a_row() -> None:

@@ -10,6 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import audit_power as study
 
+pytestmark = pytest.mark.slow
+
 
 def test_right_logs_seldom_fail() -> None:
     """48 logs, of which 2 % would be one; 4 or more have a probability of 1.6 % even at that rate."""

@@ -15,6 +15,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import band_coverage
 import null_verdicts
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_band_holds_the_truth() -> None:
     """Ten tests of 30 000 displays: at most four miss by chance if nine in ten hold (P < 0.002)."""

@@ -16,6 +16,8 @@ import dr_point as study
 import foretest as ft
 from foretest.simulate import WORLDS, simulate_log
 
+pytestmark = pytest.mark.slow
+
 
 def test_without_the_model_it_is_the_estimate_of_a_run() -> None:
     table = pa.Table.from_batches(simulate_log(WORLDS["rewards"], 3000, seed=3))

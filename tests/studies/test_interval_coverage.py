@@ -11,6 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import interval_coverage as study
 
+pytestmark = pytest.mark.slow
+
 LOGS = 150
 ROWS, USER_ROWS = 6000, 6000  # ordinary users: twice that
 

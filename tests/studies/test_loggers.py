@@ -11,6 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import loggers as study
 
+pytestmark = pytest.mark.slow
+
 LOGS, ROWS = 80, 2500
 ADAPTIVE, FIXED = "point-ncis-adaptive", "point-ncis 100"
 WORLD = study.make_world()

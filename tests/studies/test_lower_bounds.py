@@ -11,6 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import lower_bounds as study
 
+pytestmark = pytest.mark.slow
+
 REPEATS = 3
 
 

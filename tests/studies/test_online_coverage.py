@@ -11,6 +11,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 import online_coverage as study
 
+pytestmark = pytest.mark.slow
+
 TESTS = 150
 PROMISED = ["one display", "users", "a/a"]
 

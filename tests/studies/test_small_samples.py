@@ -13,6 +13,8 @@ import small_samples as study
 
 import foretest as ft
 
+pytestmark = pytest.mark.slow
+
 LOGS = 150
 
 

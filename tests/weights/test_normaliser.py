@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
 
-import foretest.weights.normaliser
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.normaliser import two_sided_means
 from foretest.policies import EpsilonGreedy, Mallows, PlackettLuce, Policy
+from foretest.weights import enumeration, inverse_mass
+from foretest.weights.inverse_mass import count_trials
 from foretest.weights.normaliser import Normaliser
 
 
@@ -59,6 +61,23 @@ Z = {False: np.minimum(1.0, CAP / W), True: (W < CAP).astype(float)}
 KINDS = ["fused", "generic"]
 
 
+def inverse_of(own: Normaliser, rows: Displays, cap: float, *, zero: bool) -> tuple[Any, Any, Any]:
+    """An estimate of 1/q, the rows without support, the rows past the bound on trials."""
+    masses = own.at_cap(rows, cap, zero=zero)
+    return masses.inverse, masses.inverse == 0.0, masses.stuck
+
+
+def adaptive_of(own: Normaliser, rows: Displays, bound: float) -> tuple[Any, Any, Any]:
+    """The adaptive cap, q there, and E_p[w̄²]."""
+    masses = own.at_adaptive_cap(rows, bound)
+    return masses.cap, masses.q, masses.squares
+
+
+def squares_of(own: Normaliser, rows: Displays, cap: float, *, zero: bool = False) -> Any:
+    """E_p[w̄²], for what is averaged over many displays."""
+    return own._at_little_cost(rows, np.arange(len(rows)), cap, zero)[0]
+
+
 def four(n: int) -> Displays:
     return copies(np.log(PI_T).tolist(), np.log(PI_P).tolist(), 1, n)
 
@@ -92,7 +111,7 @@ def test_the_mean_of_each_rule_by_enumeration(rule: str, zero: bool, by_draws: d
 @pytest.mark.parametrize("method", ["auto", "exact"])
 def test_four_rankings_exactly(kind: str, method: str) -> None:
     for zero, expected in [(False, 1 / 0.6), (True, 1 / 0.3)]:
-        inverse, unsupported, stuck = normaliser(kind, method).inverse(four(2), CAP, zero=zero)
+        inverse, unsupported, stuck = inverse_of(normaliser(kind, method), four(2), CAP, zero=zero)
         np.testing.assert_allclose(inverse, expected, rtol=1e-13)
         assert not unsupported.any()
         assert not stuck.any()
@@ -101,7 +120,7 @@ def test_four_rankings_exactly(kind: str, method: str) -> None:
 @pytest.mark.parametrize("draws", [1, 2, 4])
 @pytest.mark.parametrize("method", ["midzuno-sen", "lahiri"])
 def test_midzuno_sen_and_lahiri_have_mean_one_over_q(method: str, draws: int) -> None:
-    inverse, _, stuck = normaliser("generic", method, draws=draws).inverse(four(30_000), CAP, zero=False)
+    inverse, _, stuck = inverse_of(normaliser("generic", method, draws=draws), four(30_000), CAP, zero=False)
     assert not stuck.any()
     assert_mean(inverse, 1 / 0.6)
 
@@ -110,7 +129,7 @@ def test_midzuno_sen_has_the_enumerated_distribution() -> None:
     from scipy.stats import chisquare
 
     n = 30_000
-    inverse, _, _ = normaliser("generic", "midzuno-sen", draws=2).inverse(four(n), CAP, zero=False)
+    inverse, _, _ = inverse_of(normaliser("generic", "midzuno-sen", draws=2), four(n), CAP, zero=False)
     z, place = np.unique(Z[False], return_inverse=True)
     first = np.bincount(place, weights=PI_T * Z[False] / 0.6)
     second = np.bincount(place, weights=PI_T)
@@ -125,7 +144,7 @@ def test_midzuno_sen_has_the_enumerated_distribution() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_under_zero_capping_trials_are_counted(kind: str) -> None:
-    inverse, unsupported, stuck = normaliser(kind, "midzuno-sen", draws=2).inverse(four(4000), CAP, zero=True)
+    inverse, unsupported, stuck = inverse_of(normaliser(kind, "midzuno-sen", draws=2), four(4000), CAP, zero=True)
     assert_mean(inverse, 1 / 0.3)
     # a negative binomial number of trials over 64: variance (1 − q)/(64 q²)
     assert inverse.var() == pytest.approx(0.7 / (64 * 0.09), rel=4 * np.sqrt(2.2 / 4000))
@@ -145,14 +164,14 @@ def test_three_slots_in_mean(kind: str, method: str, cap: float) -> None:
     rows = copies(T, P, 3, 3000)
     own = normaliser(kind, method, draws=8)
     alpha, beta = probabilities(rows, 0, own)
-    inverse, _, stuck = own.inverse(rows, cap, zero=False)
+    inverse, _, stuck = inverse_of(own, rows, cap, zero=False)
     assert not stuck.any()
     assert_mean(inverse, 1.0 / np.minimum(alpha, cap * beta).sum())
 
 
 def two_sided_mass(own: Normaliser, rows: Displays, cap: float, zero: bool) -> np.ndarray:
     """q̂ = mean of 2·w̄/(1+W) over draws from both policies: unbiased, bounded by 2c/(1+c)."""
-    w = np.exp(np.hstack(own.two_sided_draws(rows, own.draws)))
+    w = np.exp(np.hstack(own.pair.two_sided_draws(rows, own.draws)))
     kept = np.where(w < cap, w, 0.0) if zero else np.minimum(w, cap)
     return (2.0 * kept / (1.0 + w)).mean(axis=1)
 
@@ -167,7 +186,7 @@ def test_the_two_sided_mass_has_mean_q(kind: str, zero: bool) -> None:
     mass = two_sided_mass(own, rows, cap, zero)
     assert_mean(mass, q)
     assert mass.max() <= 2 * cap / (1 + cap) + 1e-12
-    inverse, unsupported, _ = own.inverse(rows, cap, zero=zero)
+    inverse, unsupported, _ = inverse_of(own, rows, cap, zero=zero)
     assert np.array_equal(unsupported, mass == 0.0)
     np.testing.assert_allclose(inverse[~unsupported], 1.0 / mass[~unsupported], rtol=1e-15)
 
@@ -179,7 +198,7 @@ def test_trials_with_three_slots(zero: bool) -> None:
         own = normaliser(kind, "midzuno-sen")
         alpha, beta = probabilities(rows, 0, own)
         q = alpha[alpha < cap * beta].sum() if zero else np.minimum(alpha, cap * beta).sum()
-        inverse, _ = own._trials(rows, cap, zero)
+        inverse, _ = count_trials(own.pair, rows, cap, zero)
         assert_mean(inverse, 1.0 / q)
 
 
@@ -198,17 +217,17 @@ def test_generic_and_fused_enumeration_agree(method: str) -> None:
     rows = various()
     fused, generic = normaliser("fused", method), normaliser("generic", method)
     for cap, zero in [(0.5, False), (5.0, False), (5.0, True)]:
-        a, _, _ = fused.inverse(rows, cap, zero=zero)
-        b, _, _ = generic.inverse(rows, cap, zero=zero)
+        a, _, _ = inverse_of(fused, rows, cap, zero=zero)
+        b, _, _ = inverse_of(generic, rows, cap, zero=zero)
         np.testing.assert_allclose(a, b, rtol=1e-12)
-    for a, b in zip(fused.adaptive(rows, 6.0), generic.adaptive(rows, 6.0), strict=True):
+    for a, b in zip(adaptive_of(fused, rows, 6.0), adaptive_of(generic, rows, 6.0), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 def test_exact_answers_against_the_definition() -> None:
     rows, own = various(), normaliser("fused", "exact")
-    inverse, _, _ = own.inverse(rows, 2.0, zero=False)
-    cap, q, _ = own.adaptive(rows, 6.0)
+    inverse, _, _ = inverse_of(own, rows, 2.0, zero=False)
+    cap, q, _ = adaptive_of(own, rows, 6.0)
     for i in range(len(rows)):
         alpha, beta = probabilities(rows, i, own)
         assert 1.0 / inverse[i] == pytest.approx(np.minimum(alpha, 2.0 * beta).sum(), rel=1e-12)
@@ -222,7 +241,7 @@ def test_generic_and_fused_draws_agree_in_mean() -> None:
     rows = copies(T, P, 3, 4000)
     for from_treatment in (True, False):
         sides = [
-            normaliser(kind).draw(rows, 3, 0, 4, from_treatment=from_treatment).mean(axis=1) for kind in KINDS
+            normaliser(kind).pair.draw(rows, 3, 0, 4, from_treatment=from_treatment).mean(axis=1) for kind in KINDS
         ]  # fmt: skip
         alpha, beta = probabilities(rows, 0, normaliser("fused"))
         expected = (alpha if from_treatment else beta) @ np.log(alpha / beta)
@@ -234,23 +253,23 @@ def test_no_weight_above_the_cap_gives_exactly_one() -> None:
     # 200 items and 10 slots: far too many rankings to go through, and no draw is needed
     s = np.random.default_rng(0).normal(size=(30, 200))
     rows = displays(s.tolist(), (s + 3.0).tolist(), [10] * 30)
-    inverse, unsupported, stuck = normaliser("fused").inverse(rows, 1.5, zero=False)
+    inverse, unsupported, stuck = inverse_of(normaliser("fused"), rows, 1.5, zero=False)
     assert (inverse == 1.0).all()
     assert not unsupported.any()
     assert not stuck.any()
-    cap, q, _ = normaliser("fused").adaptive(rows, 20.0)
+    cap, q, _ = adaptive_of(normaliser("fused"), rows, 20.0)
     assert (cap == 20.0).all()
     assert (q == 1.0).all()
     nearly = displays(s.tolist(), (s + 0.01 * np.sin(s)).tolist(), [10] * 30)
-    assert (normaliser("fused").inverse(nearly, 1.5, zero=True)[0] == 1.0).all()
+    assert (inverse_of(normaliser("fused"), nearly, 1.5, zero=True)[0] == 1.0).all()
 
 
 def test_the_same_policy_at_cap_one() -> None:
     rows = copies(T, T, 3, 1)
-    assert normaliser("fused").inverse(rows, 1.0, zero=False)[0] == 1.0
+    assert inverse_of(normaliser("fused"), rows, 1.0, zero=False)[0] == 1.0
     # under zero capping w = 1 = c is set to 0: nothing is left (but for rounding of w, at a cap a hair away)
-    assert normaliser("fused").inverse(rows, 1.0 - 1e-9, zero=True)[0] == 0.0
-    assert normaliser("fused").inverse(rows, 1.0 + 1e-9, zero=True)[0] == pytest.approx(1.0, rel=1e-12)
+    assert inverse_of(normaliser("fused"), rows, 1.0 - 1e-9, zero=True)[0] == 0.0
+    assert inverse_of(normaliser("fused"), rows, 1.0 + 1e-9, zero=True)[0] == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -259,10 +278,10 @@ def test_adaptive_caps_from_draws_close_in_on_the_exact_ones(kind: str) -> None:
     bound = 3.0
     rng = np.random.default_rng(5)
     rows = displays(rng.normal(size=(8, 5)).tolist(), rng.normal(size=(8, 5)).tolist(), [3] * 8)
-    exact, _, _ = normaliser(kind, "exact").adaptive(rows, bound)
+    exact, _, _ = adaptive_of(normaliser(kind, "exact"), rows, bound)
     checked = 0
     for draws in (2048, 32768):
-        cap, q, _ = normaliser(kind, "two-sided", draws=draws).adaptive(rows, bound)
+        cap, q, _ = adaptive_of(normaliser(kind, "two-sided", draws=draws), rows, bound)
         assert (cap / q <= bound * (1 + 1e-12)).all()
         for i in np.flatnonzero(exact < bound * 0.999):
             alpha, beta = probabilities(rows, i, normaliser(kind))
@@ -281,16 +300,16 @@ def test_adaptive_caps_from_draws_close_in_on_the_exact_ones(kind: str) -> None:
 )
 def test_rows_have_the_same_digits_in_any_company(kind: str, method: str, zero: bool) -> None:
     rows, own = various(60), normaliser(kind, method, draws=8)
-    whole = own.inverse(rows, 1.5, zero=zero)[0]
+    whole = inverse_of(own, rows, 1.5, zero=zero)[0]
     order = np.random.default_rng(0).permutation(60)
-    assert np.array_equal(own.inverse(rows.take(order), 1.5, zero=zero)[0], whole[order])
+    assert np.array_equal(inverse_of(own, rows.take(order), 1.5, zero=zero)[0], whole[order])
     for part in (np.arange(7), np.array([33])):
-        assert np.array_equal(own.inverse(rows.take(part), 1.5, zero=zero)[0], whole[part])
+        assert np.array_equal(inverse_of(own, rows.take(part), 1.5, zero=zero)[0], whole[part])
     if method == "two-sided":
-        caps = own.adaptive(rows, 4.0)
-        for got, expected in zip(own.adaptive(rows.take(order), 4.0), caps, strict=True):
+        caps = adaptive_of(own, rows, 4.0)
+        for got, expected in zip(adaptive_of(own, rows.take(order), 4.0), caps, strict=True):
             assert np.array_equal(got, expected[order])
-    assert not np.array_equal(normaliser(kind, method, draws=8, seed=1).inverse(rows, 1.5, zero=zero)[0], whole)
+    assert not np.array_equal(inverse_of(normaliser(kind, method, draws=8, seed=1), rows, 1.5, zero=zero)[0], whole)
 
 
 # -- bounds, support, refusals -----------------------------------------------------------------------------------
@@ -301,11 +320,11 @@ def test_rows_have_the_same_digits_in_any_company(kind: str, method: str, zero: 
 def test_past_the_bound_on_trials_the_two_sided_mass_is_used_and_counted(
     kind: str, method: str, zero: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foretest.weights.normaliser, "MOST_TRIALS", 70)
+    monkeypatch.setattr(inverse_mass, "MOST_TRIALS", 70)
     # the first display accepts hardly one trial in 100 000, the second nearly every one
     rows = displays([[12.0, 0.0, 0.0], [0.1, 0.0, 0.2]], [[0.0, 12.0, 11.0], [0.0, 0.1, 0.0]], [2, 2])
     own = normaliser(kind, method, draws=8)
-    inverse, unsupported, stuck = own.inverse(rows, 2.0, zero=zero)
+    inverse, unsupported, stuck = inverse_of(own, rows, 2.0, zero=zero)
     assert stuck.tolist() == [True, False]
     mass = two_sided_mass(own, rows, 2.0, zero)
     assert inverse[0] == (1.0 / mass[0] if mass[0] else 0.0)
@@ -320,14 +339,14 @@ def test_a_deterministic_treatment_has_one_ranking() -> None:
     own = Normaliser(EpsilonGreedy("t", 0.0), PlackettLuce("p"))
     shown = Ragged.of(np.argsort(-s, axis=1)[:, :6].astype(np.int32))
     p = np.exp(PlackettLuce("p").log_prob(rows, shown))
-    inverse, _, _ = own.inverse(rows, 2.0, zero=False)
+    inverse, _, _ = inverse_of(own, rows, 2.0, zero=False)
     np.testing.assert_allclose(inverse, 1.0 / np.minimum(1.0, 2.0 * p), rtol=1e-12)
-    inverse, unsupported, _ = own.inverse(rows, 2.0, zero=True)
+    inverse, unsupported, _ = inverse_of(own, rows, 2.0, zero=True)
     assert np.array_equal(unsupported, p <= 0.5)
     assert np.array_equal(inverse, np.where(p > 0.5, 1.0, 0.0))
     # feasible iff the control shows the ranking at least once in `bound` times; then c̃ = bound and q = 1
     for bound in (0.9 / p.max(), 1.1 / p.max(), 1.1 / p.min()):
-        cap, q, _ = own.adaptive(rows, bound)
+        cap, q, _ = adaptive_of(own, rows, bound)
         assert np.array_equal(q > 0, p >= 1 / bound)
         np.testing.assert_allclose(cap[q > 0], bound, rtol=1e-12)
         np.testing.assert_allclose(q[q > 0], 1.0, rtol=1e-12)
@@ -341,7 +360,7 @@ def test_a_control_that_never_shows_some_rankings() -> None:
     own = Normaliser(PlackettLuce("t", 0.8), EpsilonGreedy("p", 0.0), draws=4)
     best = Ragged.of([np.arange(3, dtype=np.int32)])
     q = np.exp(own.treatment.log_prob(rows.take(np.array([0])), best)[0])
-    inverse, _, stuck = own.inverse(rows, 5.0, zero=False)
+    inverse, _, stuck = inverse_of(own, rows, 5.0, zero=False)
     assert not stuck.any()
     assert_mean(inverse, 1.0 / q)
 
@@ -351,10 +370,10 @@ def test_policies_of_two_kinds() -> None:
     exact = Normaliser(Mallows("t", 0.5), EpsilonGreedy("p", 0.4), "exact")
     alpha, beta = probabilities(rows, 0, exact)
     expected = 1.0 / np.minimum(alpha, 1.5 * beta).sum()
-    assert exact.inverse(rows.take(np.arange(1)), 1.5, zero=False)[0] == pytest.approx(expected, rel=1e-12)
+    assert inverse_of(exact, rows.take(np.arange(1)), 1.5, zero=False)[0] == pytest.approx(expected, rel=1e-12)
     for method in ("midzuno-sen", "lahiri"):
         own = Normaliser(Mallows("t", 0.5), EpsilonGreedy("p", 0.4), method, draws=4)
-        assert_mean(own.inverse(rows, 1.5, zero=False)[0], expected)
+        assert_mean(inverse_of(own, rows, 1.5, zero=False)[0], expected)
 
 
 @pytest.mark.parametrize("policy", [PlackettLuce, Generic])
@@ -363,7 +382,7 @@ def test_too_many_rankings_to_go_through_are_refused(policy: type[Policy]) -> No
     with pytest.raises(
         BadInput, match=r'normaliser = "exact": a display has 2,763,633,600 rankings, more than 5,000,000'
     ):
-        Normaliser(policy("t"), policy("p"), "exact").inverse(rows, 1.01, zero=False)  # type: ignore[call-arg]
+        Normaliser(policy("t"), policy("p"), "exact").at_cap(rows, 1.01, zero=False)  # type: ignore[call-arg]
 
 
 def test_the_mass_is_exact_where_cheap_and_drawn_elsewhere() -> None:
@@ -373,7 +392,7 @@ def test_the_mass_is_exact_where_cheap_and_drawn_elsewhere() -> None:
         [rng.normal(size=m).tolist() for m in sizes], [(4 * rng.normal(size=m)).tolist() for m in sizes], [2, 5]
     )
     own = normaliser("fused", draws=512)
-    log_w = np.hstack(own.two_sided_draws(rows, 512))
+    log_w = np.hstack(own.pair.two_sided_draws(rows, 512))
     assert log_w.shape == (2, 512)
     for zero in (False, True):
         q = own.mass(rows, 1.2, zero=zero, log_w=log_w)
@@ -389,9 +408,9 @@ def test_weights_of_any_size_do_not_overflow() -> None:
     rows = displays([[0.0, 700.0], [0.0, -700.0], [0.0, 1500.0]], [[700.0, 0.0], [0.0, 0.0], [1500.0, 0.0]], [1, 1, 1])
     for kind in KINDS:
         for method in ("exact", "two-sided"):
-            inverse, _, _ = normaliser(kind, method, draws=64).inverse(rows, 100.0, zero=False)
+            inverse, _, _ = inverse_of(normaliser(kind, method, draws=64), rows, 100.0, zero=False)
             assert np.isfinite(inverse).all()
-            cap, q, _ = normaliser(kind, method, draws=64).adaptive(rows, 20.0)
+            cap, q, _ = adaptive_of(normaliser(kind, method, draws=64), rows, 20.0)
             assert np.isfinite(cap).all()
             assert np.isfinite(q).all()
 
@@ -402,7 +421,7 @@ def test_a_control_without_full_support_counts_trials(method: str) -> None:
     rows = copies([1.0, 0.5, 0.0, 0.2], [3.0, 2.0, 1.0, 0.0], 2, 4000)
     pair = Normaliser(PlackettLuce("t"), EpsilonGreedy("p", 0.0), method, draws=4)
     t, p = probabilities(rows, 0, pair)
-    inverse, _, _ = pair.inverse(rows, 3.0, zero=False)
+    inverse, _, _ = inverse_of(pair, rows, 3.0, zero=False)
     assert_mean(inverse, 1.0 / np.minimum(t, 3.0 * p).sum())
 
 
@@ -412,12 +431,12 @@ def test_many_slots_stay_in_range() -> None:
     t, p = 0.1 * rng.normal(size=2000), 0.1 * rng.normal(size=2000)
     rows = displays([t.tolist()], [p.tolist()], [100])
     fused, generic = normaliser("fused"), normaliser("generic")
-    log_w = fused.draw(rows, 0, 0, 400, from_treatment=True)[0]
-    other = generic.draw(rows, 0, 0, 400, from_treatment=True)[0]
+    log_w = fused.pair.draw(rows, 0, 0, 400, from_treatment=True)[0]
+    other = generic.pair.draw(rows, 0, 0, 400, from_treatment=True)[0]
     assert np.isfinite(log_w).all()
     se = np.sqrt((log_w.var() + other.var()) / 400)
     assert abs(log_w.mean() - other.mean()) < 4 * se
-    z = fused._z(rows, 0, 0, 400, 3.0)[0]
+    z = fused.pair.treatment_z(rows, 0, 0, 400, 3.0)[0]
     plain = np.exp(np.minimum(0.0, np.log(3.0) - other))
     assert abs(z.mean() - plain.mean()) < 4 * np.sqrt((z.var() + plain.var()) / 400)
 
@@ -435,10 +454,10 @@ def test_squares_exactly(kind: str) -> None:
     """Enumerated, whether or not a certificate says that no weight can exceed the cap."""
     rows, own = various(), normaliser(kind)
     for cap, zero in [(0.7, False), (5.0, False), (5.0, True)]:
-        found = own.capped_squares(rows, cap, zero=zero)
+        found = squares_of(own, rows, cap, zero=zero)
         for i in range(len(rows)):
             assert found[i] == pytest.approx(squares(*probabilities(rows, i, own), cap, zero), rel=1e-10)
-    cap, _, found = own.adaptive(rows, 20.0)
+    cap, _, found = adaptive_of(own, rows, 20.0)
     for i in range(len(rows)):
         assert found[i] == pytest.approx(squares(*probabilities(rows, i, own), cap[i]), rel=1e-10)
 
@@ -446,10 +465,10 @@ def test_squares_exactly(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("zero", [False, True])
 def test_squares_from_draws_have_the_right_mean(kind: str, zero: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foretest.weights.normaliser, "FEW_RANKINGS", 1)
+    monkeypatch.setattr(enumeration, "FEW_RANKINGS", 1)
     rows, own = copies(T, P, 3, 2000), normaliser(kind)
     expected = squares(*probabilities(rows, 0, own), 1.5, zero)
-    assert_mean(own.capped_squares(rows, 1.5, zero=zero), expected)
+    assert_mean(squares_of(own, rows, 1.5, zero=zero), expected)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -457,8 +476,8 @@ def test_squares_at_the_adaptive_cap_come_from_its_draws(kind: str) -> None:
     """With many draws they close in on enumeration; E_p[w̃²] is then within the bound b, as w̃ ≤ b and E_p[w̃] = 1."""
     rng = np.random.default_rng(5)
     rows = displays(rng.normal(size=(8, 5)).tolist(), rng.normal(size=(8, 5)).tolist(), [3] * 8)
-    _, q, exact = normaliser(kind, "exact").adaptive(rows, 3.0)
-    _, drawn_q, drawn = normaliser(kind, "two-sided", draws=32768).adaptive(rows, 3.0)
+    _, q, exact = adaptive_of(normaliser(kind, "exact"), rows, 3.0)
+    _, drawn_q, drawn = adaptive_of(normaliser(kind, "two-sided", draws=32768), rows, 3.0)
     np.testing.assert_allclose(drawn / drawn_q**2, exact / q**2, rtol=0.04)
     assert (exact / q**2 <= 3.0).all()
     assert (exact / q**2 >= 1.0 - 1e-12).all()
@@ -467,7 +486,7 @@ def test_squares_at_the_adaptive_cap_come_from_its_draws(kind: str) -> None:
 def test_the_same_policy_has_squares_of_one() -> None:
     s = np.random.default_rng(0).normal(size=(30, 200))
     rows = displays(s.tolist(), (s + 3.0).tolist(), [10] * 30)
-    np.testing.assert_allclose(normaliser("fused").adaptive(rows, 20.0)[2], 1.0, rtol=1e-9)
+    np.testing.assert_allclose(adaptive_of(normaliser("fused"), rows, 20.0)[2], 1.0, rtol=1e-9)
 
 
 def test_squares_of_a_deterministic_treatment() -> None:
@@ -475,10 +494,10 @@ def test_squares_of_a_deterministic_treatment() -> None:
     rows = displays([[3.0, 1.0, 2.0]], [[0.5, 0.1, 0.2]], [2])
     pair = Normaliser(EpsilonGreedy("t", epsilon=0.0), PlackettLuce("p"))
     p = np.exp(pair.control.log_prob(rows, Ragged.of(np.array([[0, 2]], np.int32))))[0]
-    _, q, found = pair.adaptive(rows, 30.0)
+    _, q, found = adaptive_of(pair, rows, 30.0)
     assert found[0] / q[0] ** 2 == pytest.approx(1.0 / p, rel=1e-12)
-    inverse, _, _ = pair.inverse(rows, 1.5, zero=False)
-    assert inverse[0] ** 2 * pair.capped_squares(rows, 1.5)[0] == pytest.approx(1.0 / p, rel=1e-12)
+    inverse, _, _ = inverse_of(pair, rows, 1.5, zero=False)
+    assert inverse[0] ** 2 * squares_of(pair, rows, 1.5)[0] == pytest.approx(1.0 / p, rel=1e-12)
 
 
 # -- q at the cap and at a third of it, for the slice test ------------------------------------------------------------
@@ -535,7 +554,7 @@ def test_masses_of_wide_scores_come_from_the_same_rankings(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_masses_below_a_certificate_have_the_right_mean(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No weight can exceed the cap, some exceed a third of it: what these cut off, from a few draws."""
-    monkeypatch.setattr(foretest.weights.normaliser, "FEW_RANKINGS", 1)
+    monkeypatch.setattr(enumeration, "FEW_RANKINGS", 1)
     rows, own = copies(T, P, 3, 2000), normaliser(kind)
     alpha, beta = probabilities(rows, 0, own)
     cap = 2.0 * float((alpha / beta).max())
@@ -567,7 +586,7 @@ def test_a_batch_draws_once_whoever_asks_first(kind: str, method: str) -> None:
         found = {i: asked[i]() for i in (first, 1 - first)}
         assert batch.batch is not None
         assert len(batch.batch.missing(np.arange(30))) == 0
-        w = np.exp(np.hstack(own.two_sided_draws(rows, 16)))
+        w = np.exp(np.hstack(own.pair.two_sided_draws(rows, 16)))
         np.testing.assert_allclose(batch.batch.of(np.arange(30)), w, rtol=1e-12)
         for i in (0, 1):
             for name in ("cap", "inverse", "q", "q_below"):

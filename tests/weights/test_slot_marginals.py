@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest.weights.normaliser import Normaliser
+from foretest.policies.adapter import as_policy
+from foretest.weights.policy_pair import PolicyPair
 from foretest.weights.slot_marginals import DRAWS, counted_notes, knows_marginals, slot_marginals
 
 POLICIES = {
@@ -59,7 +60,7 @@ def test_all_rankings_enumerated(name: str) -> None:
     policy = POLICIES[name]
     displays = displays_of([3, 8, 5, 1, 6, 8], [2, 3, 4, 1, 3, 4])
     assert knows_marginals(policy)
-    found = slot_marginals(policy, displays, Normaliser(policy, policy), np.zeros(6))
+    found = slot_marginals(policy, displays, PolicyPair(policy, policy), np.zeros(6))
     for row in range(6):
         wanted = enumerated(policy, displays, row)
         np.testing.assert_allclose(found[row].reshape(wanted.shape), wanted, rtol=0, atol=1e-7)
@@ -69,7 +70,7 @@ def test_all_rankings_enumerated(name: str) -> None:
 def test_a_thousand_items_in_twenty_slots(name: str) -> None:
     policy = POLICIES[name]
     displays = displays_of([1000, 900], [20, 7], seed=2)
-    found = slot_marginals(policy, displays, Normaliser(policy, policy), np.zeros(2))
+    found = slot_marginals(policy, displays, PolicyPair(policy, policy), np.zeros(2))
     for row, shape in enumerate([(20, 1000), (7, 900)]):
         table = found[row].reshape(shape)
         np.testing.assert_allclose(table.sum(axis=1), 1.0, rtol=1e-9)
@@ -90,14 +91,14 @@ def test_the_middle_of_a_long_mallows_sort() -> None:
 
 
 def test_draws_where_a_policy_does_not_know() -> None:
-    policy = Plain(ft.PlackettLuce(scores="s"))
+    policy = as_policy(Plain(ft.PlackettLuce(scores="s")))
     displays = displays_of([6, 5], [3, 2], seed=4)
     assert not knows_marginals(policy)
     assert not knows_marginals(ft.Mixture([(0.5, policy), (0.5, ft.PlackettLuce(scores="s"))]))
-    normaliser = Normaliser(policy, ft.PlackettLuce(scores="s"))
-    assert len(counted_notes(normaliser)) == 1
-    assert "treatment" in counted_notes(normaliser)[0]
-    found = slot_marginals(policy, displays, normaliser, np.zeros(2))
+    pair = PolicyPair(policy, ft.PlackettLuce(scores="s"))
+    assert len(counted_notes(pair)) == 1
+    assert "treatment" in counted_notes(pair)[0]
+    found = slot_marginals(policy, displays, pair, np.zeros(2))
     for row in range(2):
         wanted = enumerated(policy, displays, row)
         counted = found[row].reshape(wanted.shape) * (DRAWS + 1)
@@ -111,10 +112,10 @@ def test_draws_where_a_policy_does_not_know() -> None:
 
 def test_draws_of_many_displays_are_those_of_each() -> None:
     """However displays are cut into batches, the counts of each are its own."""
-    policy = Plain(ft.Mallows(scores="s", dispersion=0.7))
+    policy = as_policy(Plain(ft.Mallows(scores="s", dispersion=0.7)))
     displays = displays_of([4] * 200, [2] * 200, seed=5)
-    normaliser = Normaliser(policy, policy)
-    whole = slot_marginals(policy, displays, normaliser, np.zeros(200))
+    pair = PolicyPair(policy, policy)
+    whole = slot_marginals(policy, displays, pair, np.zeros(200))
     for row in (0, 57, 199):
-        alone = slot_marginals(policy, displays.take(np.array([row])), normaliser, np.zeros(1))
+        alone = slot_marginals(policy, displays.take(np.array([row])), pair, np.zeros(1))
         np.testing.assert_array_equal(alone[0], whole[row])

@@ -13,7 +13,8 @@ from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.keys import hash_keys
 from foretest.displays.ragged import Ragged, is_text, plain, split_lists
-from foretest.log.reader import features_of, is_text_key
+from foretest.log.column_types import is_text_key
+from foretest.log.column_values import features_of
 from foretest.settings.log_columns import LogColumns
 
 MOST_VALUES = 10  # of a text feature, the most frequent

@@ -6,7 +6,7 @@ All of it is found display by display, so that samples of parts of a log join to
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,9 @@ from foretest.kernels.hashing import chain_floats
 from foretest.kernels.random import uniforms
 from foretest.kernels.score_ranks import ranks_by_score
 from foretest.policies import PlackettLuce
-from foretest.policies.base import shown_log_prob
-from foretest.weights.normaliser import FROM_CONTROL, Normaliser
+from foretest.policies.base import Policy, logged_column
+from foretest.policies.pricing import shown_log_prob
+from foretest.weights.policy_pair import FROM_CONTROL, PRICED, PolicyPair
 
 KEPT_RANKINGS = 4  # drawn ones, for counts of items by slot
 MOST_SLOTS = 8  # that are counted
@@ -40,34 +41,34 @@ class Drawn(NamedTuple):
     positions: npt.NDArray[np.int32]  # displays × KEPT_RANKINGS × MOST_SLOTS; −1 beyond the display's slots
 
 
-def draw_from_control(normaliser: Normaliser, displays: Displays, count: int, *, weigh: bool) -> Drawn:
+def draw_from_control(pair: PolicyPair, displays: Displays, count: int, *, weigh: bool) -> Drawn:
     """`count` rankings of each display; `weigh`: with log w."""
-    control = normaliser.control
-    if type(control) is not PlackettLuce or (weigh and type(normaliser.treatment) is not PlackettLuce):
-        return _generic_draws(normaliser, displays, count, weigh)
+    if type(pair.control) is not PlackettLuce or (weigh and not pair.is_fused):
+        return _generic_draws(pair, displays, count, weigh)
     log_p = np.empty((len(displays), count))
     positions = np.full((len(displays), min(count, KEPT_RANKINGS), MOST_SLOTS), -1, np.int32)
-    pair = normaliser if weigh else replace(normaliser, treatment=control)
-    log_w = pair.control_draws(displays, count, log_p, positions)
+    # without weights the control is weighed against itself: the kernel takes two policies
+    fused = pair if weigh else replace(pair, treatment=pair.control)
+    log_w = fused.control_draws(displays, count, log_p, positions)
     return Drawn(log_w if weigh else None, log_p, positions)
 
 
-def _generic_draws(normaliser: Normaliser, displays: Displays, count: int, weigh: bool) -> Drawn:
-    """By `sample` and `log_prob` alone; a policy whose probabilities are dear is asked once for each ranking."""
-    rows, kept = len(displays), min(count, KEPT_RANKINGS)
+def _generic_draws(pair: PolicyPair, displays: Displays, count: int, weigh: bool) -> Drawn:
+    """Draws by `sample` and `log_prob` alone; a policy whose probabilities are costly prices each ranking once."""
+    rows, listed = len(displays), min(count, KEPT_RANKINGS)
     log_p, log_w = np.empty((rows, count)), np.empty((rows, count))
-    positions = np.full((rows, kept, MOST_SLOTS), -1, np.int32)
-    step = max(1, (1 << 16) // count)
+    positions = np.full((rows, listed, MOST_SLOTS), -1, np.int32)
+    step = max(1, PRICED // count)
     for begin in range(0, rows, step):
         some = np.arange(begin, min(begin + step, rows))
         part = displays.take(np.repeat(some, count))
-        rankings = normaliser.control.sample(part, normaliser.uniforms(displays.take(some), FROM_CONTROL, 0, count))
-        priced = normaliser.control.log_prob(part, rankings)
+        rankings = pair.control.sample(part, pair.uniforms(displays.take(some), FROM_CONTROL, 0, count))
+        priced = pair.control.log_prob(part, rankings)
         log_p[some] = priced.reshape(-1, count)
         if weigh:
-            log_w[some] = (normaliser.treatment.log_prob(part, rankings) - priced).reshape(-1, count)
-        first = rankings.take((np.arange(len(some))[:, None] * count + np.arange(kept)).ravel())
-        positions[some] = _first_slots(first).reshape(-1, kept, MOST_SLOTS)
+            log_w[some] = (pair.treatment.log_prob(part, rankings) - priced).reshape(-1, count)
+        first = rankings.take((np.arange(len(some))[:, None] * count + np.arange(listed)).ravel())
+        positions[some] = _first_slots(first).reshape(-1, listed, MOST_SLOTS)
     return Drawn(log_w if weigh else None, log_p, positions)
 
 
@@ -80,20 +81,20 @@ def _first_slots(rankings: Ragged) -> npt.NDArray[np.int32]:
     return out
 
 
-def shown_columns(control: Any, displays: Displays) -> Columns:
+def shown_columns(control: Policy, displays: Displays) -> Columns:
     """Of a display of any policy: log π_p as the weights use it, and whether nothing else could have been shown."""
     log_p = shown_log_prob(control, displays, is_control=True)
     single = np.asarray(displays.eligible == 1)
     columns: Columns = {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single, "single": single}
-    scores = getattr(control, "score_columns", ())
+    scores = control.score_columns
     if scores and displays.key_columns is not None:
         columns["scores"] = _hash_of_scores(displays, scores)
     return columns
 
 
-def drawn_columns(control: Any, displays: Displays, log_p: Floats, drawn: Drawn, seed: int) -> Columns:
+def drawn_columns(control: Policy, displays: Displays, log_p: Floats, drawn: Drawn, seed: int) -> Columns:
     """Of a display whose control can be drawn from: the expected log π_p, the place of `log_p`, items by slot."""
-    logged = getattr(control, "_logged", None) is not None
+    logged = logged_column(control) is not None
     shown = np.asarray(control.log_prob(displays, displays.ranking), np.float64) if logged else log_p
     ties = np.asarray(uniforms(seed, TIES, displays.key(), 0, 1, 1))[:, 0, 0]
     columns: Columns = {"expected_log_p": drawn.log_p.mean(axis=1), "place": shares_below(shown, drawn.log_p, ties)}
@@ -103,14 +104,14 @@ def drawn_columns(control: Any, displays: Displays, log_p: Floats, drawn: Drawn,
     return columns | _cells(control, displays, positions)
 
 
-def _cells(control: Any, displays: Displays, positions: npt.NDArray[np.int32]) -> Columns:
+def _cells(control: Policy, displays: Displays, positions: npt.NDArray[np.int32]) -> Columns:
     """Which items are shown where: by id where the log has ids, else by their rank in the control's scores."""
     for name in (ITEMS, HASHED_ITEMS):
         if ids_column(name) in displays.columns:
             ids = displays[ids_column(name)]
             at = ids.starts[:, None, None] + np.maximum(positions, 0)
             return {name: np.where(positions < 0, NO_ITEM, ids.values[at])}
-    scores = getattr(control, "score_columns", ())
+    scores = control.score_columns
     if not scores:
         return {}
     s = displays[scores[0]]

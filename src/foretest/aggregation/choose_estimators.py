@@ -98,7 +98,7 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
         return _NO_SLOTS
     if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
         for role in ("treatment", "control"):
-            if not getattr(getattr(settings, role), "can_draw", True):
+            if not getattr(settings, role).can_draw:
                 what = (
                     "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
                 )
@@ -106,7 +106,7 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
                     f"the {role} is a logged policy, and {what} that were not shown:"
                     f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
                 )
-    if getattr(estimator, "model", None) is not None and not getattr(settings.treatment, "can_draw", True):
+    if getattr(estimator, "model", None) is not None and not settings.treatment.can_draw:
         return "its model's expectation is over draws from the treatment, and a logged policy cannot be drawn from."
     if isinstance(weighting, Adaptive | SlotAdaptive) and a.capping == "zero":
         return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
@@ -158,10 +158,10 @@ def _check_policies(settings: Settings) -> None:
     several = len(settings.treatments) > 1
     named = {f"treatment '{name}'" if several else "treatment": p for name, p in settings.treatments.items()}
     for role, policy in {"control": settings.control, **named}.items():
-        if getattr(policy, "can_draw", True) and settings.log.ranking is None:
+        if policy.can_draw and settings.log.ranking is None:
             raise BadInput(f"the {role} ranks items, so the log needs a ranking: name its column in [log] ranking.")
-    used = {column for policy in named.values() for column in getattr(policy, "columns", ())}
-    used -= set(getattr(settings.control, "columns", ()))
+    used = {column for policy in named.values() for column in policy.columns}
+    used -= set(settings.control.columns)
     for feature in settings.log.features:
         if feature in used:
             raise BadInput(

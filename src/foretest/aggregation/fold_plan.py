@@ -13,7 +13,7 @@ from foretest.aggregation.value_model import ValueModel
 from foretest.displays.batch import Floats, Hashes
 from foretest.estimators import Estimator
 from foretest.kernels.random import derived_bucket
-from foretest.log.reader import Rows
+from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.settings import Settings
@@ -23,10 +23,6 @@ from foretest.weights.weightings import Capped, PointWeighting, Uncapped, Weight
 
 if TYPE_CHECKING:
     from foretest.aggregation.cap_choice import CapChoice
-
-MOST_REWARDED = 1 << 17
-SAMPLED_DISPLAYS = 20_000
-SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
 
 # salts: what is derived from a unit's hash must not share bits with the samples of smallest hashes
 BUCKET_SALT = 1
@@ -123,7 +119,7 @@ class FoldPlan:
     @property
     def can_draw(self) -> bool:
         """Can rankings be drawn from both policies, and others than the shown be priced?"""
-        return all(getattr(p, "can_draw", True) for p in (self.settings.treatment, self.settings.control))
+        return self.settings.treatment.can_draw and self.settings.control.can_draw
 
     def table_of(self, metric: int) -> str:
         """The strata of a metric: shared, unless each metric has a value model of its own."""

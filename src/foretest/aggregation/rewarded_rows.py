@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
-from foretest.log.reader import Rows
+from foretest.log.rows import Rows
 
 AT_ONCE = 2048
 

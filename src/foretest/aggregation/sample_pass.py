@@ -12,7 +12,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold, with_baseline
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.batch import Displays, Floats
-from foretest.log.reader import Rows
+from foretest.log.rows import Rows
 from foretest.weights.weightings import log_weights
 
 DISPLAYS = 4096
@@ -23,42 +23,42 @@ DRAWS = 128  # of each, half from each policy
 class SampleFold(Fold):
     """Rows, rewards, units, and displays of the smallest unit hashes with draws from both policies.
 
-    Weights are found for the displays that are kept, so that a pass costs little more than reading the log. It is no
-    matter which rows are bad elsewhere: the fold that follows tells.
+    Only the sampled displays are weighed, so that a pass costs little more than reading the log. Bad rows elsewhere are
+    left to the fold that follows.
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.state["sample"] = KeptRows(DISPLAYS, self.state["sample"].order)
+        self.state.sample = KeptRows(DISPLAYS, self.state.sample.order)
 
     def add(self, rows: Rows) -> None:
         if not len(rows):
             return
-        s, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, rows)
-        s["n"] += np.bincount(self.plan.cells_of(rows), minlength=self.plan.cells)
+        state, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, rows)
+        state.n += np.bincount(self.plan.cells_of(rows), minlength=self.plan.cells)
         # Σ r is all that is asked of rewards: the first bucket has it
-        s["r"][:, 0] += rows.control_rewards.sum(axis=0)
-        s["r2"] += np.square(rows.rewards).sum(axis=0)
-        s["positives"] += np.count_nonzero(rows.rewards, axis=0)
-        keep = s["sample"].below(rows.unit)
-        part = rows.displays.take(keep)
-        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[keep]}
-        columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(keep) else np.empty(0)
-        columns |= {f"r:{m}": rows.rewards[keep, m] for m in range(len(self.plan.metrics))}
-        s["sample"].add(columns, len(rows), part)
+        state.r[:, 0] += rows.control_rewards.sum(axis=0)
+        state.r2 += np.square(rows.rewards).sum(axis=0)
+        state.positives += np.count_nonzero(rows.rewards, axis=0)
+        chosen = state.sample.below(rows.unit)
+        part = rows.displays.take(chosen)
+        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen]}
+        columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(chosen) else np.empty(0)
+        columns |= {f"r:{m}": rows.rewards[chosen, m] for m in range(len(self.plan.metrics))}
+        state.sample.add(columns, len(rows), part)
 
     def unpriced(self) -> Aggregates:
         """Few displays, with draws of their own kind: each part prices its own."""
-        found, log = super().unpriced(), self.plan.settings.log
-        kept = found.sample.columns()
-        if kept and self.plan.can_draw:
-            [displays] = found.sample.displays
+        aggregates, log = super().unpriced(), self.plan.settings.log
+        columns = aggregates.sample.columns()
+        if columns and self.plan.can_draw:
+            [displays] = aggregates.sample.displays
             if log.unit is None and log.id is None:  # equal rows must not share their draws
-                displays = replace(displays, identity=kept["unit"], key_columns=None)
-            found.sample.parts = [{**kept, **self._draws(displays)}]
-        found.sample.displays = []
-        return found
+                displays = replace(displays, identity=columns["unit"], key_columns=None)
+            aggregates.sample.parts = [{**columns, **self._draws(displays)}]
+        aggregates.sample.displays = []
+        return aggregates
 
     def _draws(self, displays: Displays) -> dict[str, Floats]:
-        treatment, control = self.plan.normaliser.two_sided_draws(displays, DRAWS)
+        treatment, control = self.plan.normaliser.pair.two_sided_draws(displays, DRAWS)
         return {"draws_treatment": treatment, "draws_control": control}

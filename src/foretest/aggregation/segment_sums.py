@@ -21,7 +21,7 @@ from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Floats, Hashes
 from foretest.displays.ragged import plain
 from foretest.kernels.hashing import hash_strings
-from foretest.log.reader import Rows
+from foretest.log.rows import Rows
 from foretest.weights.weightings import PointWeights, Weighting, of_metric
 
 MOST_VALUES = 1000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Unsupported:
 
     @classmethod
     def of(cls, aggregates: Aggregates, estimator: Estimator, metric: int) -> Unsupported:
-        """From sums by bucket of units; NaN where the log has no reward."""
+        """The term of a log, from its sums by bucket of units; NaN where the log has no reward."""
         terms = Terms.of(aggregates, aggregates.plan.weighting(estimator), metric)
         r, rows = aggregates.r[metric], terms.rows
         total = float(r.sum())
@@ -56,55 +57,62 @@ class Unsupported:
         return cls(t, mean, covariance(first, first), covariance(first, second), covariance(second, second))
 
     def variance_at(self, gamma: float) -> float:
-        """That of x + (Γ − 1)·T."""
+        """The variance of x + (Γ − 1)·T."""
         g = gamma - 1.0
         return self.variance + 2.0 * g * self.covariance + g * g * self.unsupported_variance
 
 
-def evidence_of(aggregates: Aggregates, estimator: Estimator, metric: int) -> tuple[bool, list[str]]:
-    """Can the log carry normal limits? And what a reader must know either way."""
+class Evidence(NamedTuple):
+    """Whether a log has evidence enough for normal limits, and what a reader must know either way."""
+
+    enough: bool
+    reasons: list[str]
+
+
+def evidence_of(aggregates: Aggregates, estimator: Estimator, metric: int) -> Evidence:
+    """What a log's sums say of the evidence for one estimator and metric."""
     weighting = aggregates.plan.weighting(estimator)
-    return reasons_against(
+    enough, reasons = reasons_against(
         rows=aggregates.rows, units=aggregates.n_units, positives=int(aggregates.positives[metric]),
         effective_positives=effective_positives(aggregates, weighting, metric),
         predicted=predicted_effective_positives(aggregates, weighting, metric),
         unsupported=aggregates.unsupported.get(weighting, 0), rewarded=aggregates.rewarded.seen, strata=[],
     )  # fmt: skip
+    return Evidence(enough, reasons)
 
 
 def calibrated_estimate(
-    plain: Estimate, term: Unsupported, fit: Fit, level: float, evidence: tuple[bool, list[str]], why: str
+    plain: Estimate, term: Unsupported, fit: Fit, level: float, evidence: Evidence, why: str
 ) -> Estimate:
-    """The fields of an estimate for x + (Γ0 − 1)·T; `why` says where Γ0 comes from. Absolute is relative × r̄."""
-    enough, reasons = evidence
+    """The estimate of x + (Γ0 − 1)·T; `why` says where Γ0 comes from. Absolute numbers are relative ones times r̄."""
     lower, upper = fit.interval()
-    said = {
+    facts = {
         "gamma": finite_or_none(fit.gamma),
         "gamma_ci_lower": finite_or_none(lower), "gamma_ci_upper": finite_or_none(upper),
         "tau2": finite_or_none(fit.tau2), "tests": fit.tests, "unsupported": finite_or_none(term.unsupported),
     }  # fmt: skip
     bare = Estimate(
-        *(None,) * 8, verdict="insufficient", reasons=[*reasons, why], effective_positives=plain.effective_positives,
+        *(None,) * 8, verdict="insufficient", reasons=[*evidence.reasons, why], effective_positives=plain.effective_positives,
         unsupported_rows=plain.unsupported_rows, predicted_effective_positives=plain.predicted_effective_positives,
-        calibration=said,
+        calibration=facts,
     )  # fmt: skip
     if not fit.known and abs(term.unsupported) <= ROUNDING:
         fit = Fit(1.0, 0.0, 0.0, 0)  # there is nothing that Γ0 could move
     if plain.rel_effect_size is None or not np.isfinite(fit.gamma):
         return bare
-    found = apply(fit, plain.rel_effect_size, term.unsupported, term.variance_at(fit.gamma), level)
-    limits = Interval(found.lower * term.control, found.upper * term.control)
+    moved = apply(fit, plain.rel_effect_size, term.unsupported, term.variance_at(fit.gamma), level)
+    limits = Interval(moved.lower * term.control, moved.upper * term.control)
     return replace(
         bare,
-        treatment=finite_or_none((1.0 + found.value) * term.control),
-        std_error=finite_or_none(found.error * term.control),
-        effect_size=finite_or_none(found.value * term.control),
+        treatment=finite_or_none((1.0 + moved.value) * term.control),
+        std_error=finite_or_none(moved.error * term.control),
+        effect_size=finite_or_none(moved.value * term.control),
         effect_size_ci_lower=finite_or_none(limits.lower),
         effect_size_ci_upper=finite_or_none(limits.upper),
-        rel_effect_size=finite_or_none(found.value),
-        rel_effect_size_ci_lower=finite_or_none(found.lower),
-        rel_effect_size_ci_upper=finite_or_none(found.upper),
-        verdict=decide(limits, enough, term.control),
+        rel_effect_size=finite_or_none(moved.value),
+        rel_effect_size_ci_lower=finite_or_none(moved.lower),
+        rel_effect_size_ci_upper=finite_or_none(moved.upper),
+        verdict=decide(limits, evidence.enough, term.control),
     )
 
 
@@ -115,8 +123,8 @@ def bound_of(plan: FoldPlan, estimator: Estimator) -> float:
 
 
 def refuse_unfit(calibration: Calibration, plan: FoldPlan) -> None:
-    """Before any log is read: is the calibration for these settings, estimators and metrics?"""
-    learned = {label for found in calibration.metrics.values() for label in found}
+    """Refuse, before any log is read, a calibration for other settings, estimators or metrics."""
+    learned = {label for by_estimator in calibration.metrics.values() for label in by_estimator}
     runs = [e for e in plan.estimators if e.label in CALIBRATED and e.label in learned]
     if not runs:
         raise BadInput(
@@ -131,15 +139,22 @@ def refuse_unfit(calibration: Calibration, plan: FoldPlan) -> None:
     calibration.refuse_other_settings(plan.settings, {e.label: bound_of(plan, e) for e in runs})
 
 
+class WithCalibrated(NamedTuple):
+    """The estimates of a metric, each calibrated one after the plain one, and a note on every fit that is not used."""
+
+    estimates: dict[str, Estimate]
+    notes: list[str]
+
+
 def with_calibrated(
     estimates: dict[str, Estimate], aggregates: Aggregates, estimators: tuple[Estimator, ...], metric: int,
     calibration: Calibration,
-) -> tuple[dict[str, Estimate], list[str]]:  # fmt: skip
-    """The estimates of a metric with the calibrated ones beside the plain; and a note on each that is not used."""
+) -> WithCalibrated:  # fmt: skip
+    """Add the calibrated estimates of a metric to the plain ones."""
     name, level = aggregates.plan.metrics[metric], aggregates.plan.settings.analysis.confidence_level
-    learned, found, notes = calibration.metrics.get(name, {}), {}, []
+    learned, both, notes = calibration.metrics.get(name, {}), {}, []
     for label, estimate in estimates.items():
-        found[label] = estimate
+        both[label] = estimate
         if label not in CALIBRATED:
             continue
         one = learned.get(label)
@@ -150,12 +165,12 @@ def with_calibrated(
         estimator = next(e for e in estimators if e.label == label)
         term = Unsupported.of(aggregates, estimator, metric)
         evidence = evidence_of(aggregates, estimator, metric)
-        found[CALIBRATED[label]] = calibrated_estimate(estimate, term, one.fit, level, evidence, why_of(one))
-    return found, notes
+        both[CALIBRATED[label]] = calibrated_estimate(estimate, term, one.fit, level, evidence, why_of(one))
+    return WithCalibrated(both, notes)
 
 
 def why_of(learned: Learned) -> str:
-    """Where Γ0 comes from, for those who read the estimate."""
+    """Where Γ0 comes from, as a reason of the estimate."""
     fit = learned.fit
     lower, upper = fit.interval()
     days = f" from {learned.first} to {learned.last}" if learned.first is not None else ""

@@ -1,24 +1,23 @@
-"""calibration.json: what a history learned, with the settings that it holds for."""
+"""calibration.json: what a history learned, with the settings under which it is valid."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from foretest._version import __version__
 from foretest.calibration.fit import LEVEL, Fit
 from foretest.errors import BadInput, nearest_file
 from foretest.files import json_ready, json_text
-from foretest.policies.base import policy_settings
 from foretest.settings.settings import Settings
 
 SCHEMA = 1
 KIND = "calibration"
-#: keys of [analysis] that an uplift and its unsupported term follow from; what they are differs from test to test
+#: keys of [analysis] on which an uplift and its unsupported term depend
 ANALYSIS = ("weight_bound", "normaliser", "draws")
 
 
@@ -39,7 +38,7 @@ class Learned:
     def to_dict(self) -> dict[str, Any]:
         lower, upper = self.fit.interval()
         fit = self.fit
-        said: dict[str, Any] = json_ready(
+        document: dict[str, Any] = json_ready(
             {
                 "gamma": fit.gamma, "variance": fit.variance, "tau2": fit.tau2, "tests": fit.tests,
                 "gamma_ci_lower": lower, "gamma_ci_upper": upper, "ci_level": LEVEL,
@@ -47,21 +46,21 @@ class Learned:
                 "used": self.used, "reason": self.reason,
             }
         )  # fmt: skip
-        return said
+        return document
 
 
 @dataclass(frozen=True)
 class Calibration:
     """What `foretest history` learned: a fit for each metric and estimator.
 
-    `settings` are those that an uplift follows from, by name (`analysis.draws`, `control.policy`); a list where tests
+    `settings` are those on which an uplift depends, by name (`analysis.draws`, `control.policy`); a list where tests
     differ. `tests` has the name and, where it is known, the day of each test.
     """
 
     settings: dict[str, Any]
     metrics: dict[str, dict[str, Learned]]
     tests: list[dict[str, str | None]] = field(default_factory=list)
-    name: str = "the calibration"  # in messages: that of its file
+    name: str = "the calibration"  # in messages: the name of its file
 
     def to_dict(self) -> dict[str, Any]:
         """The content of calibration.json."""
@@ -72,8 +71,8 @@ class Calibration:
                 "kind": KIND,
                 "settings": self.settings,
                 "metrics": {
-                    metric: {label: learned.to_dict() for label, learned in found.items()}
-                    for metric, found in self.metrics.items()
+                    metric: {label: learned.to_dict() for label, learned in by_estimator.items()}
+                    for metric, by_estimator in self.metrics.items()
                 },
                 "tests": self.tests,
             }
@@ -86,7 +85,7 @@ class Calibration:
 
     @classmethod
     def read(cls, path: str | Path) -> Calibration:
-        """From a file; what is no whole calibration of this version is refused."""
+        """Read a file; refuse what is not a whole calibration of this version."""
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -103,7 +102,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, document: Any, name: str = "the calibration") -> Calibration:
-        """From the content of calibration.json."""
+        """Build one from the content of calibration.json."""
         if not isinstance(document, Mapping) or document.get("kind") != KIND:
             raise BadInput(f"{name}: not a calibration: {_REMEDY}")
         if document.get("schema") != SCHEMA:
@@ -113,8 +112,8 @@ class Calibration:
             )
         try:
             metrics = {
-                metric: {label: _learned(entry) for label, entry in found.items()}
-                for metric, found in document["metrics"].items()
+                metric: {label: _learned(entry) for label, entry in by_estimator.items()}
+                for metric, by_estimator in document["metrics"].items()
             }
             return cls(dict(document["settings"]), metrics, [dict(test) for test in document["tests"]], name)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -122,60 +121,74 @@ class Calibration:
             raise BadInput(f"{name}: damaged ({what}): {_REMEDY}") from None
 
     def refuse_other_settings(self, settings: Settings, bounds: Mapping[str, float]) -> None:
-        """Say which settings of a test are not those of the calibration; `bounds` are those of its estimators."""
-        mine, apart = settings_of(settings), []
-        for key in sorted(set(self.settings) | set(mine)):
-            was = self.settings.get(key)
-            if key != "analysis.weight_bound" and mine.get(key) not in (was if isinstance(was, list) else [was]):
-                apart.append((key, was, mine.get(key)))
-        for label, bound in bounds.items():
-            for was in {found[label].weight_bound for found in self.metrics.values() if label in found} - {bound}:
-                apart.append(("analysis.weight_bound", was, bound))
-        if apart:
-            lines = [f"{key} was {_said(was)} and is {_said(now)} here" for key, was, now in apart]
-            said = "; ".join(dict.fromkeys(lines))
+        """Refuse a test whose settings are not those of the calibration, and name them; `bounds` are the bounds on the
+        weights of its estimators."""
+        differences = [*self._other_settings(settings), *self._other_bounds(bounds)]
+        if differences:
             raise BadInput(
-                f"{self.name}: made with other settings: {said}. Run foretest history with these settings, or leave"
-                " the calibration out."
+                f"{self.name}: made with other settings: {'; '.join(dict.fromkeys(differences))}. Run foretest history"
+                " with these settings, or leave the calibration out."
             )
+
+    def _other_settings(self, settings: Settings) -> Iterator[str]:
+        here = settings_of(settings)
+        for key in sorted(set(self.settings) | set(here)):
+            was = self.settings.get(key)
+            if key != "analysis.weight_bound" and here.get(key) not in (was if isinstance(was, list) else [was]):
+                yield f"{key} was {_in_words(was)} and is {_in_words(here.get(key))} here"
+
+    def _other_bounds(self, bounds: Mapping[str, float]) -> Iterator[str]:
+        for label, bound in bounds.items():
+            fits = [by_estimator[label] for by_estimator in self.metrics.values() if label in by_estimator]
+            for was in {learned.weight_bound for learned in fits} - {bound}:
+                yield f"analysis.weight_bound was {_in_words(was)} and is {_in_words(bound)} here"
 
 
 _REMEDY = "write it anew with foretest history MANIFEST -o OUT, which makes OUT/calibration.json."
 
 
 def settings_of(settings: Settings) -> dict[str, Any]:
-    """The settings that a calibration holds for, by name: how weights are bounded and priced, and what the policies
-    are. Columns, intervals and resamples are left aside: they change no worth of an unsupported part."""
-    found = {f"analysis.{key}": getattr(settings.analysis, key) for key in ANALYSIS}
+    """The settings under which a calibration is valid, by name: how weights are bounded and computed, and what the
+    policies are. Columns, intervals and resamples are not among them: the worth of an unsupported part does not depend
+    on them."""
+    values = {f"analysis.{key}": getattr(settings.analysis, key) for key in ANALYSIS}
     for role in ("control", "treatment"):
-        found |= _numbers(role, policy_settings(getattr(settings, role)))
-    plain: dict[str, Any] = json_ready(found)
-    return plain
+        values |= _policy_numbers(role, getattr(settings, role).settings())
+    ready: dict[str, Any] = json_ready(values)
+    return ready
 
 
-def common_settings(each: Sequence[Settings]) -> tuple[dict[str, Any], str | None]:
-    """The settings of several tests, a list where they differ; and why they cannot share a calibration, if so."""
-    known = [settings_of(settings) for settings in each]
-    together: dict[str, Any] = {}
+class CommonSettings(NamedTuple):
+    """The settings of several tests, a list of values where they differ."""
+
+    values: dict[str, Any]
+    doubt: str | None  # why the tests cannot share a calibration
+
+
+def common_settings(settings: Sequence[Settings]) -> CommonSettings:
+    """The settings that decide whether tests can share a calibration."""
+    by_test = [settings_of(one) for one in settings]
+    common: dict[str, Any] = {}
     doubt = None
-    for key in dict.fromkeys(key for found in known for key in found):
-        values = list(dict.fromkeys(found.get(key) for found in known))
-        together[key] = values[0] if len(values) == 1 else values
-        if len(values) > 1 and key.startswith("analysis."):
-            doubt = f"the tests differ in {key}: {', '.join(map(_said, values))}"
-    return together, doubt
+    for key in dict.fromkeys(key for values in by_test for key in values):
+        different = list(dict.fromkeys(values.get(key) for values in by_test))
+        common[key] = different[0] if len(different) == 1 else different
+        if len(different) > 1 and key.startswith("analysis."):
+            doubt = f"the tests differ in {key}: {', '.join(map(_in_words, different))}"
+    return CommonSettings(common, doubt)
 
 
-def _numbers(where: str, table: Any) -> dict[str, Any]:
-    """What a policy is, and its numbers; the names of its columns are the log's business."""
+def _policy_numbers(where: str, table: Any) -> dict[str, Any]:
+    """The names of a policy and of its components, and their numbers; not the names of columns, which may differ from
+    log to log."""
     if isinstance(table, Mapping):
         pairs: Iterable[tuple[str, Any]] = ((f"{where}.{key}", value) for key, value in table.items())
     elif isinstance(table, list | tuple):
         pairs = ((f"{where}[{k}]", value) for k, value in enumerate(table))
     else:
-        kept = where.endswith(".policy") or (isinstance(table, int | float) and not isinstance(table, bool))
-        return {where: table} if kept else {}
-    return {name: value for key, item in pairs for name, value in _numbers(key, item).items()}
+        is_number = isinstance(table, int | float) and not isinstance(table, bool)
+        return {where: table} if is_number or where.endswith(".policy") else {}
+    return {name: value for key, item in pairs for name, value in _policy_numbers(key, item).items()}
 
 
 def _learned(entry: Mapping[str, Any]) -> Learned:
@@ -202,7 +215,7 @@ def _number(name: str, value: Any, *, missing: bool = False) -> float:
     return float(value)
 
 
-def _said(value: Any) -> str:
+def _in_words(value: Any) -> str:
     if isinstance(value, list):
-        return " or ".join(map(_said, value))
+        return " or ".join(map(_in_words, value))
     return "nothing" if value is None else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,4 +1,4 @@
-"""The command line. Heavy modules are imported inside commands, so that --help answers at once."""
+"""The command line. Commands import heavy modules themselves, so that --help answers at once."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from foretest.background import busy
-from foretest.cli import demo, history, offline, online, paper, planning, saved, simulate  # noqa: F401  they register themselves
+from foretest.cli import demo, history, offline, online, paper, planning, saved, simulate  # noqa: F401  importing them registers them
 from foretest.cli.application import app
 from foretest.errors import BadInput
 
@@ -23,16 +23,16 @@ __all__ = ["app", "main"]
 
 
 class _Terminated(BaseException):
-    """SIGTERM, as KeyboardInterrupt is SIGINT: files that are not whole are removed on the way out."""
+    """SIGTERM, as KeyboardInterrupt is SIGINT: unfinished files are removed on the way out."""
 
 
 @contextmanager
 def _one_temporary_folder() -> Iterator[None]:
-    """All temporary files of a command lie in one folder, which goes with it, whatever thread still writes."""
+    """Put all temporary files of a command in one folder, and remove it at the end, whatever thread still writes."""
     before = tempfile.tempdir
     try:
         folder = tempfile.mkdtemp(prefix="foretest-")
-    except OSError:  # nobody may write anywhere: who needs to is told
+    except OSError:  # no folder can be written: the command that needs one says so
         yield
         return
     tempfile.tempdir = folder
@@ -44,7 +44,9 @@ def _one_temporary_folder() -> Iterator[None]:
 
 
 @contextmanager
-def _termination_is_heard() -> Iterator[None]:
+def _raise_on_termination() -> Iterator[None]:
+    """Turn SIGTERM into an exception, as Python does with SIGINT."""
+
     def stop(*_: Any) -> None:
         raise _Terminated
 
@@ -56,20 +58,20 @@ def _termination_is_heard() -> Iterator[None]:
 
 
 def main() -> NoReturn:
-    """The entry point: every outcome has an exit code, bad input one line on stderr."""
-    # what imports and compilation make stays: looking through it for garbage is a tenth of a first run
+    """Run a command: every outcome has an exit code, and bad input one line on stderr."""
+    # objects from imports and compilation stay alive: searching them for garbage takes a tenth of a first run
     gc.set_threshold(100_000)
-    # our matrix products are small: threads of BLAS would spin between them longer than they work
+    # our matrix products are small: BLAS threads would wait between them for longer than they work
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
-        with _termination_is_heard(), _one_temporary_folder():
+        with _raise_on_termination(), _one_temporary_folder():
             _main()
     except KeyboardInterrupt:
         _stop(128 + signal.SIGINT)
     except _Terminated:
         _stop(128 + signal.SIGTERM)
     finally:
-        # Python's last look for garbage takes longer than --help; DuckDB calls what it leaves a leak, on stderr
+        # the last garbage collection takes longer than --help; without it DuckDB reports a leak on stderr
         if "duckdb" not in sys.modules:
             gc.freeze()
 
@@ -77,14 +79,14 @@ def main() -> NoReturn:
 def _main() -> NoReturn:
     try:
         code = app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
-        sys.stdout.flush()  # a full disk or a closed pipe shows here, not after the last word
+        sys.stdout.flush()  # a full disk or a closed pipe shows here, not at exit
         sys.exit(code if isinstance(code, int) else 0)
     except CycloptsError as error:
-        _fail(_usage(error))
+        _fail(_usage_message(error))
     except BadInput as error:
         _fail(str(error))
     except BrokenPipeError:
-        _forget_stdout()  # the reader of a pipe went away: nothing to say
+        _forget_stdout()  # the reader of the pipe has gone: there is nobody to tell
         sys.exit(0)
     except OSError as error:
         place = error.filename or "output"
@@ -94,7 +96,7 @@ def _main() -> NoReturn:
 
 
 def _stop(code: int) -> NoReturn:
-    """Say so and go. A thread may be deep in a batch: Python would wait for it."""
+    """Exit at once, with a message. Python would wait for threads that are still at work."""
     if busy():
         print("foretest: stopped", file=sys.stderr, flush=True)
         os._exit(code)
@@ -107,12 +109,12 @@ def _fail(message: str, code: int = 2) -> NoReturn:
 
 
 def _forget_stdout() -> None:
-    """What is still buffered cannot be written: let Python not try it again at its end."""
+    """Send what is still buffered nowhere: Python would try to write it again when it exits."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _usage(error: CycloptsError) -> str:
-    """A mistake on the command line, in our words."""
+def _usage_message(error: CycloptsError) -> str:
+    """What is wrong on the command line, and where to read on."""
     command = " ".join(error.command_chain or ())
     if isinstance(error, UnusedCliTokensError):
         what = f"unexpected argument '{(error.unused_tokens or ['?'])[0]}'."

@@ -1,7 +1,7 @@
-"""What the first demo would wait for, done beside it: kernels are compiled in a process of their own.
+"""Compile kernels in another process while the first demo simulates its log.
 
-numba compiles one kernel at a time and keeps it on disk. While the demo simulates its log, another process compiles the
-kernels that the demo needs last, so that it finds them ready: `python -m foretest.cli.compile_kernels`.
+numba compiles one kernel at a time and caches it on disk. The other process starts with the kernels that the demo needs
+last, so that the demo finds them ready. It runs `python -m foretest.cli.compile_kernels`.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-_LARGEST = "ranking_draws"  # the module of the kernel that takes longest
+_SLOWEST = "ranking_draws"  # the module of the kernel that takes longest to compile
 
 
 @contextmanager
-def compiling_ahead() -> Iterator[None]:
-    """Compile in another process until the block ends; nothing where kernels lie on disk already."""
+def compiling_in_background() -> Iterator[None]:
+    """Compile kernels in another process until the block ends; do nothing if they are on disk already."""
     if is_compiled() or not sys.executable:
         yield
         return
@@ -33,21 +33,21 @@ def compiling_ahead() -> Iterator[None]:
 
 
 def is_compiled() -> bool:
-    """Is the largest kernel on disk, newer than its source? Looked for where numba looks, without importing it."""
-    spec = find_spec(f"foretest.kernels.{_LARGEST}")
+    """Is the slowest kernel on disk, and newer than its source? Looks where numba does, without importing numba."""
+    spec = find_spec(f"foretest.kernels.{_SLOWEST}")
     assert spec is not None
     assert spec.origin is not None
     source = Path(spec.origin)
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     places = [Path(chosen)] if chosen else [source.parent / "__pycache__", Path(os.path.expanduser("~/.cache/numba"))]
-    found = (index for place in places for index in place.rglob(f"{_LARGEST}.draws-*.nbi"))
-    return any(index.stat().st_mtime >= source.stat().st_mtime for index in found)
+    indices = (index for place in places for index in place.rglob(f"{_SLOWEST}.draws-*.nbi"))
+    return any(index.stat().st_mtime >= source.stat().st_mtime for index in indices)
 
 
 def compile_kernels() -> None:
-    """Call kernels on two displays as a test of two Plackett-Luce policies with float32 scores calls them.
+    """Call kernels on two displays, with the types that a test of two Plackett-Luce policies with float32 scores has.
 
-    Those that a test reaches last come first: it begins with the others meanwhile.
+    The kernels that a test needs last come first: the demo compiles the others itself in the meantime.
     """
     import numpy as np
 
@@ -60,7 +60,7 @@ def compile_kernels() -> None:
     from foretest.weights.slot_weights import slot_prices
 
     g = np.random.default_rng(0)
-    # so many rankings that they are drawn, so far apart that none is certified
+    # so many rankings that they are drawn, and scores so far apart that no bound certifies a display
     lists = {name: Ragged.of(g.normal(scale=3.0, size=(2, 20)).astype(np.float32)) for name in ("t", "p")}
     shown = Ragged.of(np.array([[0, 1, 2, 3], [3, 2, 1, 0]], np.int32))
     displays = Displays({**lists}, shown, np.full(2, 20), np.arange(2).astype(np.uint64))
@@ -68,7 +68,7 @@ def compile_kernels() -> None:
     normaliser = Normaliser(treatment, control).for_batch(displays)
     normaliser.at_cap(displays, 2.0, zero=False)
     normaliser.path(displays, log_w, CAPS, BOUNDS)
-    drawn_columns(control, displays, log_w, draw_from_control(normaliser, displays, 16, weigh=True), seed=0)
+    drawn_columns(control, displays, log_w, draw_from_control(normaliser.pair, displays, 16, weigh=True), seed=0)
     normaliser.at_adaptive_cap(displays, 2.0)
     slot_prices(displays, log_w, normaliser, [2.0])
     treatment.log_prob(displays, shown)

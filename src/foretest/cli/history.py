@@ -9,8 +9,16 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, Figures, Threads, refuse_threads
-from foretest.cli.output import PAGE, console, print_json, refuse_place, said_figures, with_command, write_figures
+from foretest.cli.options import AsJson, Figures, Threads, check_threads
+from foretest.cli.output import (
+    PAGE,
+    check_output_folder,
+    console,
+    figures_place,
+    print_json,
+    with_command,
+    write_figures,
+)
 from foretest.progress import progress_bar
 
 CALIBRATION = "calibration.json"
@@ -24,23 +32,25 @@ def history(
     out: Annotated[
         Path,
         Parameter(
-            name=("--out", "-o"), help="Folder for agreement.json, calibration.json, report.html and the results kept."
+            name=("--out", "-o"),
+            help="Folder for agreement.json, calibration.json, report.html and a cache of results.",
         ),
     ],
     json: AsJson = False,
     figures: Figures = False,
     threads: Threads = None,
 ) -> int:
-    """Offline against online over many A/B tests: how often, and how well, they agreed.
+    """Compare offline with online results over many past A/B tests: how often and how closely they agreed.
 
-    Results of tests whose logs and settings have not changed are reused. Example: foretest history tests.toml -o out
+    Also fits a calibration for foretest run. Results of tests whose logs and settings have not changed are reused.
+    Example: foretest history tests.toml -o out
     """
     from foretest.files import json_text, write_all
     from foretest.history.run import run_history
-    from foretest.terminal.result import agreement_table
+    from foretest.terminal.history import agreement_table
 
-    refuse_threads(threads)
-    refuse_place(out)
+    check_threads(threads)
+    check_output_folder(out)
     with progress_bar("tests") as progress:
         agreement = run_history(manifest, cache=out / "cache", threads=threads, progress=progress)
     agreement = with_command(agreement)
@@ -49,7 +59,7 @@ def history(
     if agreement.calibration is not None:
         files[out / CALIBRATION] = json_text(agreement.calibration.to_dict()).encode()
     write_all(files)
-    if agreement.calibration is None:  # one of an earlier run would not be of these tests
+    if agreement.calibration is None:  # one from an earlier run would be about other tests
         (out / CALIBRATION).unlink(missing_ok=True)
     if figures:
         write_figures(agreement, out)
@@ -59,7 +69,8 @@ def history(
         print_json(agreement.to_dict())
         return 0
     console().print(agreement_table(agreement))
-    known = f", {agreement.reused} of {len(agreement.tests)} tests were known already" if agreement.reused else ""
-    learned = f", {out / CALIBRATION}" if agreement.calibration is not None else ""
-    print(f"\nWritten: {out / 'agreement.json'}{learned}, {out / PAGE}{said_figures(out) if figures else ''}{known}")
+    reused = f", {agreement.reused} of {len(agreement.tests)} tests were known already" if agreement.reused else ""
+    calibration = f", {out / CALIBRATION}" if agreement.calibration is not None else ""
+    drawn = figures_place(out) if figures else ""
+    print(f"\nWritten: {out / 'agreement.json'}{calibration}, {out / PAGE}{drawn}{reused}")
     return 0

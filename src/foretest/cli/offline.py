@@ -25,11 +25,19 @@ from foretest.cli.options import (
     SettingsFile,
     SqlText,
     Threads,
-    log_or_sql,
-    refuse_threads,
-    verdicts,
+    check_threads,
+    fail_conditions,
+    log_source,
 )
-from foretest.cli.output import audit_met, deliver, print_json, refuse_figures, refuse_place, show
+from foretest.cli.output import (
+    CONDITION_MET,
+    audit_fails,
+    check_figures_folder,
+    check_output_folder,
+    deliver,
+    print_json,
+    show_result,
+)
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings.analysis import Analysis
@@ -51,20 +59,20 @@ def run(
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """The offline A/B test: a table on stdout, OUT/result.json, OUT/report.html.
+    """Run an offline A/B test: prints a table, and writes result.json and report.html with -o.
 
-    Takes saved aggregates too, which know their settings.
+    LOG may also be files that foretest aggregate wrote; they contain their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    wanted = verdicts(fail_on, (*VERDICTS, AUDIT, GUARDRAIL))
-    source = log_or_sql("run", log, sql, engine)
-    refuse_threads(threads)
-    refuse_place(out)
-    refuse_figures(figures, out)
+    conditions = fail_conditions(fail_on, (*VERDICTS, AUDIT, GUARDRAIL))
+    source = log_source("run", log, sql, engine)
+    check_threads(threads)
+    check_output_folder(out)
+    check_figures_folder(figures, out)
     test = configured_test("run", source, config, analysis)
     with progress_bar() as progress:
         result = test.run(source, threads=threads, progress=progress, calibration=calibration)
-    return deliver(result, out, json, wanted, figures)
+    return deliver(result, out, json, conditions, figures)
 
 
 @app.command
@@ -80,13 +88,14 @@ def check(
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """Schema, health and propensity audit only: can this log carry the question?
+    """Check a log without estimating anything: its columns, its health, and the propensity audit.
 
-    Every row is read and checked. Example: foretest check logs/*.parquet -c test.toml --fail-on audit
+    Reads every row.
+    Example: foretest check logs/*.parquet -c test.toml --fail-on audit
     """
-    wanted = verdicts(fail_on, (AUDIT,))
-    source = log_or_sql("check", log, sql, engine)
-    refuse_threads(threads)
+    conditions = fail_conditions(fail_on, (AUDIT,))
+    source = log_source("check", log, sql, engine)
+    check_threads(threads)
     test = configured_test("check", source, config, analysis)
     with progress_bar() as progress:
         result = test.check(source, threads=threads, progress=progress)
@@ -94,13 +103,13 @@ def check(
         document = result.to_dict()
         print_json({key: value for key, value in document.items() if key not in ("metrics", "provenance")})
     else:
-        show(result, False)
+        show_result(result, False)
         print("\nEvery row is readable, and the columns fit the settings.")
-    return 3 if audit_met(result, wanted) else 0
+    return CONDITION_MET if audit_fails(result, conditions) else 0
 
 
 def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:
-    """The test of a settings file, or the one that saved aggregates were made for, with the options given beside it."""
+    """The test of the settings file, or the one that saved aggregates belong to, with the options of the command."""
     from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.offline.test import OfflineTest
     from foretest.sources import open_source
@@ -112,9 +121,7 @@ def configured_test(command: str, log: Any, config: Path | None, overrides: Any)
         test = OfflineTest.from_aggregates(log)
     else:
         raise BadInput(f"{command} needs --config or -c: The settings file (TOML). See foretest {command} --help.")
-    given = {
-        f.name: getattr(overrides, f.name) for f in fields(Analysis) if getattr(overrides, f.name, None) is not None
-    }
+    given = {f.name: value for f in fields(Analysis) if (value := getattr(overrides, f.name, None)) is not None}
     try:
         test = test.replace(**given)
     except BadInput as error:

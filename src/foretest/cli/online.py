@@ -14,12 +14,13 @@ from foretest.cli.options import (
     AsJson,
     FailOn,
     OnlineOptions,
+    OnlineOverrides,
     SettingsFile,
     Threads,
-    refuse_threads,
-    verdicts,
+    check_threads,
+    fail_conditions,
 )
-from foretest.cli.output import deliver, refuse_place
+from foretest.cli.output import check_output_folder, deliver
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 
@@ -35,20 +36,19 @@ def online(
     json: AsJson = False,
     fail_on: FailOn = "",
     threads: Threads = None,
-    analysis: Annotated[
-        OnlineOptions | None,  # type: ignore[valid-type]
-        Parameter(name="*", group="Instead of what the settings file says in its table analysis"),
-    ] = None,
+    analysis: OnlineOverrides = None,
 ) -> int:
-    """An online A/B test from its two logs: a table on stdout, OUT/result.json, OUT/report.html.
+    """Analyse an online A/B test from the logs of its two arms.
+
+    Prints a table, and writes result.json and report.html with -o.
 
     Example: foretest online control.parquet "treatment/*.parquet" -c test.toml -o out
     """
     from foretest.online.test import OnlineTest
 
-    wanted = verdicts(fail_on, (*VERDICTS, GUARDRAIL))
-    refuse_threads(threads)
-    refuse_place(out)
+    conditions = fail_conditions(fail_on, (*VERDICTS, GUARDRAIL))
+    check_threads(threads)
+    check_output_folder(out)
     test = OnlineTest.from_toml(config)
     given = {name: value for name, value in vars(analysis or OnlineOptions()).items() if value is not None}
     try:
@@ -57,4 +57,4 @@ def online(
         raise BadInput(f"on the command line: {error}") from None
     with progress_bar() as progress:
         result = test.run(str(control), str(treatment), threads=threads, progress=progress)
-    return deliver(result, out, json, wanted)
+    return deliver(result, out, json, conditions)

@@ -16,85 +16,82 @@ VERDICTS = ("negative", "neutral", "insufficient")
 AUDIT = "audit"
 GUARDRAIL = "guardrail"
 
-_KINDS: dict[str, Any] = {
+_TYPES: dict[str, Any] = {
     "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float, "draws": int,
     "confidence_level": float, "n_resamples": int, "buckets": int, "strata_base": float, "folds": int,
     "seed": int, "r_max": float, "gamma": list[float], "ignore_audit": bool,
 }  # fmt: skip
+_OVERRIDES = "Settings of the analysis, to use instead of those in the settings file"
 
 
-def option(name: str, text: str) -> Any:
-    kind = _KINDS.get(name, str)
-    return Annotated[kind | None, Parameter(help=text, negative=(), consume_multiple=True)]
+def _option(name: str, text: str) -> Any:
+    return Annotated[_TYPES.get(name, str) | None, Parameter(help=text, negative=(), consume_multiple=True)]
 
 
 AnalysisOptions = make_dataclass(
     "AnalysisOptions",
-    [(f.name, option(f.name, f.metadata["help"]), None) for f in fields(Analysis)],
+    [(f.name, _option(f.name, f.metadata["help"]), None) for f in fields(Analysis)],
     namespace={"__module__": __name__},  # cyclopts takes the classes of module "types" for builtins
 )
 
 OnlineOptions = make_dataclass(
     "OnlineOptions",
     [
-        (f.name, option(f.name, f.metadata["help"].replace(" | bernstein | betting", "")), None)
+        (f.name, _option(f.name, f.metadata["help"].replace(" | bernstein | betting", "")), None)
         for f in fields(Analysis)
         if f.name in ("confidence_level", "interval", "n_resamples", "buckets", "seed")
     ],
     namespace={"__module__": __name__},
 )
+Overrides = Annotated[AnalysisOptions | None, Parameter(name="*", group=_OVERRIDES)]  # type: ignore[valid-type]
+OnlineOverrides = Annotated[OnlineOptions | None, Parameter(name="*", group=_OVERRIDES)]  # type: ignore[valid-type]
 
-_LOGS = "Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row a display."
+_LOGS = "Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row per display."
 Logs = Annotated[list[Path] | None, Parameter(help=_LOGS, negative=())]
 SqlText = Annotated[
     str | None,
     Parameter(
-        help="Instead of LOG a query over files, as in SELECT * FROM 'log.parquet' JOIN 'scores.csv' USING (id)."
+        help="A query over files to use instead of LOG, as in SELECT * FROM 'log.parquet' JOIN 'scores.csv' USING (id)."
     ),
 ]
 SettingsFile = Annotated[Path, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
 MaybeSettingsFile = Annotated[
     Path | None,
-    Parameter(name=("--config", "-c"), help="The settings file (TOML); saved aggregates can do without."),
+    Parameter(name=("--config", "-c"), help="The settings file (TOML). Saved aggregates need none."),
 ]
-FailOn = Annotated[
+_VERDICT_CONDITIONS = (
+    "Exit with code 3 if any of these conditions is met, comma-separated: negative, neutral, insufficient (the verdict"
+    " of any metric; if metrics have roles, of any goal)"
+)
+FailOn = Annotated[str, Parameter(help=f"{_VERDICT_CONDITIONS}, guardrail (a guardrail fails).")]
+FailOnAudit = Annotated[str, Parameter(help="audit: exit with code 3 if the propensity audit fails.")]
+FailOnAll = Annotated[
     str,
-    Parameter(
-        help="Exit with code 3 if any metric's verdict is one of these, comma-separated:"
-        " negative, neutral, insufficient; guardrail: if one fails. Where metrics have roles, verdicts are the goals'."
-    ),
+    Parameter(help=f"{_VERDICT_CONDITIONS}, audit (the propensity audit fails), guardrail (a guardrail fails)."),
 ]
 CalibrationFile = Annotated[
     Path | None,
-    Parameter(help="calibration.json of foretest history: the calibrated estimates are given beside the plain ones."),
-]
-FailOnAudit = Annotated[str, Parameter(help="Exit with code 3 if the propensity audit fails: audit.")]
-FailOnAll = Annotated[
-    str,
-    Parameter(
-        help="Exit with code 3 if any metric's verdict is one of these, comma-separated:"
-        " negative, neutral, insufficient; audit: if the propensity audit fails; guardrail: if one fails. Where metrics"
-        " have roles, verdicts are the goals'."
-    ),
+    Parameter(help="A calibration.json written by foretest history: adds calibrated estimates beside the plain ones."),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
 Figures = Annotated[
     bool,
-    Parameter(name="--figures", negative=(), help="Also write OUT/figures: each figure as .vl.json, .svg and .png."),
+    Parameter(name="--figures", negative=(), help="Also write each figure to OUT/figures, as .vl.json, .svg and .png."),
 ]
 Engine = Annotated[
     str,
-    Parameter(help="local, or spark: PySpark reads LOG (Parquet) or runs the query, and its tasks fold the rows."),
+    Parameter(help="local, or spark: PySpark reads LOG (Parquet) or runs the query, and its tasks add up the rows."),
 ]
-Threads = Annotated[int | None, Parameter(help="Threads that read and fold the log; default: all cores.")]
-Overrides = Annotated[
-    AnalysisOptions | None,  # type: ignore[valid-type]
-    Parameter(name="*", group="Instead of what the settings file says in its table analysis"),
+Threads = Annotated[int | None, Parameter(help="Threads that read the log and add up its rows; default: all cores.")]
+World = Annotated[
+    str,
+    Parameter(help="The simulated recommender: paper | mild | dense | rewards | sharp | no-overlap."),
 ]
+Seed = Annotated[int, Parameter(help="Seed of everything that is random.")]
 
 
-def log_or_sql(command: str, log: list[Path] | None, sql: str | None, engine: str = "local") -> Any:
-    """The log that a command is given: files, or a query; read here, or by Spark."""
+def log_source(command: str, log: list[Path] | None, sql: str | None, engine: str = "local") -> Any:
+    """The log that a command is given: files or a query, read here or by Spark."""
     choose("engine", engine, ENGINES)
     if log and sql is not None:
         raise BadInput("LOG and --sql are both given: a query names its files itself, as in FROM 'log.parquet'.")
@@ -113,15 +110,27 @@ def log_or_sql(command: str, log: list[Path] | None, sql: str | None, engine: st
     return Sql(sql)
 
 
-def verdicts(fail_on: str, known: tuple[str, ...] = VERDICTS) -> list[str]:
+def fail_conditions(fail_on: str, known: tuple[str, ...] = VERDICTS) -> list[str]:
+    """The conditions of --fail-on.
+
+    >>> fail_conditions("negative, neutral")
+    ['negative', 'neutral']
+    """
     words = [word.strip() for word in fail_on.split(",") if word.strip()]
     for word in words:
         if word not in known:
             hint = nearest(word, known) if word != "positive" else ""
-            raise BadInput(f"--fail-on {word}: unknown verdict.{hint} Known: {', '.join(known)}.")
+            raise BadInput(f"--fail-on {word}: unknown condition.{hint} Known: {', '.join(known)}.")
     return words
 
 
-def refuse_threads(threads: int | None) -> None:
-    if threads is not None and threads < 1:
-        raise BadInput(f"--threads {threads}: expected at least 1.")
+def check_at_least(option: str, value: int, least: int) -> None:
+    """Refuse an option's value below the least that makes sense."""
+    if value < least:
+        raise BadInput(f"{option} {value}: expected at least {least}.")
+
+
+def check_threads(threads: int | None) -> None:
+    """Refuse fewer than one thread."""
+    if threads is not None:
+        check_at_least("--threads", threads, 1)

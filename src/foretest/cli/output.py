@@ -12,15 +12,15 @@ from foretest.cli.options import AUDIT, GUARDRAIL
 from foretest.errors import BadInput
 
 if TYPE_CHECKING:
-    from foretest.history.run import Agreement
+    from foretest.history.agreement_result import Agreement
     from foretest.results.result import Metric, Result
 
-
 PAGE = "report.html"
+CONDITION_MET = 3  # the exit code
 
 
-def refuse_place(out: Path | None) -> None:
-    """Say before the work, not after it, that its output has no place."""
+def check_output_folder(out: Path | None) -> None:
+    """Refuse a folder that cannot be written, before the work and not after it."""
     if out is None:
         return
     place = next(p for p in (out, *out.absolute().parents) if p.exists())
@@ -30,32 +30,40 @@ def refuse_place(out: Path | None) -> None:
         raise BadInput(f"{place}: permission denied to write the output there. Give -o another folder.")
 
 
-def refuse_file(out: Path) -> None:
-    """The same for a file."""
+def check_output_file(out: Path) -> None:
+    """Refuse a file that cannot be written, before the work and not after it."""
     if out.is_dir():
         raise BadInput(f"{out}: is a folder, expected the name of a file for the output, as in -o {out}/name.parquet.")
-    refuse_place(out.absolute().parent)
+    check_output_folder(out.absolute().parent)
 
 
-def deliver(result: Result, out: Path | None, as_json: bool, wanted: list[str], figures: bool = False) -> int:
-    """Write and show a result; the exit code that its verdicts ask for."""
+def check_figures_folder(figures: bool, out: Path | None) -> None:
+    """Refuse figures without a folder to write them to."""
+    if figures and out is None:
+        raise BadInput("--figures needs a folder for the pictures: add -o OUT.")
+
+
+def deliver(result: Result, out: Path | None, as_json: bool, fail_on: list[str], figures: bool = False) -> int:
+    """Write and show a result; the exit code follows from the conditions of --fail-on."""
     result = with_command(result)
     if out is not None:
-        write(result, out)
+        write_result(result, out)
         if figures:
             write_figures(result, out)
-    show(result, as_json)
+    show_result(result, as_json)
     if out is not None and not as_json:
-        print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{said_figures(out) if figures else ''}")
-    every = [result.metrics, *(treatment.metrics for treatment in result.treatments)]
-    asked = [metric for metrics in every for metric in metrics.values()]
-    met = any(said in wanted for metric in asked for said in conditions(metric))
-    return 3 if met or audit_met(result, wanted) else 0
+        print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{figures_place(out) if figures else ''}")
+    by_treatment = [result.metrics, *(treatment.metrics for treatment in result.treatments)]
+    conditions = {word for metrics in by_treatment for metric in metrics.values() for word in metric_conditions(metric)}
+    return CONDITION_MET if conditions & set(fail_on) or audit_fails(result, fail_on) else 0
 
 
-def conditions(metric: Metric) -> set[str]:
-    """What --fail-on may name of a metric. Without roles any metric's verdict counts, with roles a goal's alone, where
-    negative means worse: of a metric that should decrease, that it rises. A guardrail counts where it fails."""
+def metric_conditions(metric: Metric) -> set[str]:
+    """The conditions of --fail-on that a metric meets.
+
+    Without roles, the verdict of any metric counts. With roles, only a goal's verdict counts, and negative means worse:
+    for a goal that should decrease, that it rises. A guardrail counts if it fails.
+    """
     if metric.role is None:
         return set(metric.verdicts)
     if metric.role["role"] != "goal":
@@ -65,13 +73,13 @@ def conditions(metric: Metric) -> set[str]:
     return {{"positive": "negative", "negative": "positive"}.get(verdict, verdict) for verdict in metric.verdicts}
 
 
-def audit_met(result: Result, wanted: list[str]) -> bool:
-    """Does the audit fail, and is that one of the conditions of --fail-on?"""
-    return AUDIT in wanted and result.audit is not None and result.audit.outcome == "fail"
+def audit_fails(result: Result, fail_on: list[str]) -> bool:
+    """Does the propensity audit fail, and is that a condition of --fail-on?"""
+    return AUDIT in fail_on and result.audit is not None and result.audit.outcome == "fail"
 
 
-def write(result: Result, out: Path, truth: dict[str, float] | None = None) -> None:
-    """OUT/result.json and OUT/report.html; the page is made before either is written."""
+def write_result(result: Result, out: Path, truth: dict[str, float] | None = None) -> None:
+    """Write OUT/result.json and OUT/report.html; the page is made before either is written."""
     from foretest.files import write_whole
     from foretest.report.result_page import result_page
 
@@ -81,30 +89,27 @@ def write(result: Result, out: Path, truth: dict[str, float] | None = None) -> N
 
 
 def with_command(result: Any) -> Any:
-    """The same result or agreement, with the command that made it."""
+    """A result or an agreement with the command that made it in its provenance."""
     from foretest.provenance import command_line
 
-    said = {"command": command_line(["foretest", *sys.argv[1:]])}
-    return dataclasses.replace(result, provenance=said | result.provenance)
-
-
-def refuse_figures(figures: bool, out: Path | None) -> None:
-    if figures and out is None:
-        raise BadInput("--figures needs a folder for the pictures: add -o OUT.")
+    command = {"command": command_line(["foretest", *sys.argv[1:]])}
+    return dataclasses.replace(result, provenance=command | result.provenance)
 
 
 def write_figures(result: Result | Agreement, out: Path) -> None:
-    """OUT/figures: every figure as .vl.json, .svg and .png."""
+    """Write every figure to OUT/figures, as .vl.json, .svg and .png."""
     from foretest.report.pictures import write_pictures
 
     write_pictures(out / "figures", result.figures())
 
 
-def said_figures(out: Path) -> str:
+def figures_place(out: Path) -> str:
+    """The folder of the figures, to follow other written files."""
     return f", {out / 'figures'}"
 
 
 def console() -> Any:
+    """A console for stdout: as wide as the terminal, or 80 columns in a file or pipe."""
     from rich.console import Console
 
     class Terminal(Console):
@@ -115,7 +120,8 @@ def console() -> Any:
     return terminal if terminal.is_terminal else Terminal(highlight=False, width=80)
 
 
-def show(result: Result, as_json: bool) -> None:
+def show_result(result: Result, as_json: bool) -> None:
+    """Print a result as tables or as JSON."""
     from foretest.terminal.result import result_table
 
     if as_json:
@@ -125,6 +131,7 @@ def show(result: Result, as_json: bool) -> None:
 
 
 def print_json(document: dict[str, Any]) -> None:
+    """Print a JSON document."""
     from foretest.files import json_text
 
     print(json_text(document), end="")

@@ -17,10 +17,10 @@ from foretest.cli.options import (
     Overrides,
     SqlText,
     Threads,
-    log_or_sql,
-    refuse_threads,
+    check_threads,
+    log_source,
 )
-from foretest.cli.output import console, print_json, refuse_place
+from foretest.cli.output import check_output_folder, console, print_json
 from foretest.progress import progress_bar
 
 
@@ -37,25 +37,27 @@ def plan(
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """The smallest uplift a log could show, and what would halve it: more log, exploration, an online test.
+    """Estimate the smallest uplift that a log could show, and what would halve it.
+
+    Considers more log, exploration by the control, and an online test.
 
     Example: foretest plan logs/*.parquet -c test.toml
     """
-    source = log_or_sql("plan", log, sql, engine)
-    refuse_threads(threads)
-    refuse_place(out)
+    source = log_source("plan", log, sql, engine)
+    check_threads(threads)
+    check_output_folder(out)
     test = configured_test("plan", source, config, analysis)
     from foretest.planning.plan import plan_log
     from foretest.terminal.plan import plan_table
 
     with progress_bar() as progress:
-        outlook = plan_log(test, source, threads=threads, progress=progress)
+        plan_result = plan_log(test, source, threads=threads, progress=progress)
     if out is not None:
-        outlook.to_json(out / "plan.json")
+        plan_result.to_json(out / "plan.json")
     if json:
-        print_json(outlook.to_dict())
+        print_json(plan_result.to_dict())
     else:
-        console().print(plan_table(outlook.to_dict()))
+        console().print(plan_table(plan_result.to_dict()))
         if out is not None:
             print(f"\nWritten: {out / 'plan.json'}")
     return 0

@@ -17,10 +17,10 @@ from foretest.cli.options import (
     SettingsFile,
     SqlText,
     Threads,
-    log_or_sql,
-    refuse_threads,
+    check_threads,
+    log_source,
 )
-from foretest.cli.output import refuse_file, refuse_place
+from foretest.cli.output import check_output_file, check_output_folder
 from foretest.progress import progress_bar
 
 
@@ -36,14 +36,15 @@ def aggregate(
     threads: Threads = None,
     analysis: Overrides = None,
 ) -> int:
-    """The heavy half of run alone: a log folded into a small file, for foretest run.
+    """Reduce a log to a small file of sums (aggregates) that foretest run reads instead of the log.
 
-    Files of several days add up: foretest run day1.parquet day2.parquet. Stopped half-way, the same command goes on.
+    Files of several days can be combined: foretest run day1.parquet day2.parquet.
+    If the command is interrupted, run it again and it continues where it stopped.
     Example: foretest aggregate logs/2026-01-01/*.parquet -c test.toml -o day1.parquet
     """
-    refuse_threads(threads)
-    refuse_file(out)
-    source = log_or_sql("aggregate", log, sql, engine)
+    check_threads(threads)
+    check_output_file(out)
+    source = log_source("aggregate", log, sql, engine)
     test = configured_test("aggregate", source, config, analysis)
     with progress_bar() as progress:
         aggregates = test.save_aggregates(source, out, threads=threads, progress=progress)
@@ -61,13 +62,13 @@ def pack(
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="The folder to write.")],
     analysis: Overrides = None,
 ) -> int:
-    """Rewrite a log so that rows with a reward sit together: run then reads no others where it can.
+    """Rewrite a log with all rewarded rows together, so that foretest run can skip the others.
 
-    is, cis, point-ncis and point-ncis-adaptive need only those. All rows and columns are kept.
+    The estimators is, cis, point-ncis and point-ncis-adaptive need only rewarded rows. No row or column is lost.
     Example: foretest pack logs/*.parquet -c test.toml -o packed
     """
-    refuse_place(out.absolute().parent)
-    source = log_or_sql("pack", log, sql)
+    check_output_folder(out.absolute().parent)
+    source = log_source("pack", log, sql)
     test = configured_test("pack", source, config, analysis)
     with progress_bar() as progress:
         test.pack(source, out, progress=progress)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from foretest.cli.application import app
-from foretest.cli.output import refuse_place
-from foretest.errors import BadInput, choose
-from foretest.progress import progress_bar
+from foretest.cli.options import Seed, World, check_at_least
+from foretest.cli.output import check_output_folder
+from foretest.errors import choose
+from foretest.progress import Progress, progress_bar
 
-simulate = App(name="simulate", help="Simulated recommenders with a known truth.")
+simulate = App(name="simulate", help="Simulate a recommender whose true uplifts are known.")
 app.command(simulate)
 
 
@@ -21,17 +23,17 @@ app.command(simulate)
 def simulate_log_command(
     *,
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for log.parquet, settings.toml and truth.json.")],
-    world: Annotated[str, Parameter(help="paper | mild | dense | rewards | sharp | no-overlap")] = "paper",
+    world: World = "paper",
     rows: Annotated[int, Parameter(help="Displays to simulate.")] = 200_000,
-    seed: Annotated[int, Parameter(help="Of everything random.")] = 0,
+    seed: Seed = 0,
 ) -> int:
-    """The log of a simulated recommender, with settings to test it and, apart, the truth.
+    """Simulate the log of one recommender, with settings to test it and the truth in a file of its own.
 
     Example: foretest simulate log --world sharp --rows 500000 -o sharp
     """
     from foretest.formatting import percent
 
-    true = percent(simulated_log(world, rows, seed, out)["click"], sign=True)
+    true = percent(write_simulated_log(world, rows, seed, out)["click"], sign=True)
     print(f"{out}: log.parquet ({rows:,} displays), settings.toml, truth.json (click {true})")
     print(f"Next: foretest run {out}/log.parquet -c {out}/settings.toml")
     return 0
@@ -41,59 +43,54 @@ def simulate_log_command(
 def simulate_history_command(
     *,
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for the logs, settings, truth and manifest.")],
-    world: Annotated[str, Parameter(help="paper | mild | dense | rewards | sharp | no-overlap")] = "paper",
+    world: World = "paper",
     tests: Annotated[int, Parameter(help="A/B tests to simulate.")] = 39,
-    rows: Annotated[int, Parameter(help="Displays of each arm.")] = 150_000,
-    seed: Annotated[int, Parameter(help="Of everything random.")] = 0,
+    rows: Annotated[int, Parameter(help="Displays per arm.")] = 150_000,
+    seed: Seed = 0,
     aa: Annotated[bool, Parameter(negative=(), help="A/A tests: every treatment is the control.")] = False,
 ) -> int:
-    """A history of A/B tests of a simulated recommender: both logs of each, a manifest, and, apart, the truth.
+    """Simulate a history of A/B tests: both logs of each, a manifest, and the truth in a file of its own.
 
     Example: foretest simulate history -o tests, then foretest history tests/manifest.toml -o out
     """
     from foretest.simulate import WORLDS, write_history
 
-    for name, value, least in (("--tests", tests, 1), ("--rows", rows, 1), ("--seed", seed, 0)):
-        if value < least:
-            raise BadInput(f"{name} {value}: expected at least {least}.")
-    refuse_place(out)
+    for option, value, least in (("--tests", tests, 1), ("--rows", rows, 1), ("--seed", seed, 0)):
+        check_at_least(option, value, least)
+    check_output_folder(out)
     chosen = WORLDS[choose("world", world, WORLDS)]
+    processes = min(tests, os.cpu_count() or 1)
     with progress_bar("tests") as progress:
-        done = 0
-
-        def advance(tests_done: int) -> None:
-            nonlocal done
-            if progress is not None:
-                progress("simulate", tests, tests_done - done)
-            done = tests_done
-
-        write_history(out, chosen, tests, rows, seed, advance, aa=aa, processes=min(tests, os.cpu_count() or 1))
-    print(f"{out}: {tests} tests of {rows:,} displays an arm, settings.toml, truth.json, manifest.toml")
+        write_history(out, chosen, tests, rows, seed, _advance(progress, tests), aa=aa, processes=processes)
+    print(f"{out}: {tests} tests with {rows:,} displays per arm, settings.toml, truth.json, manifest.toml")
     print(f"Next: foretest history {out}/manifest.toml -o {out}-agreement")
     return 0
 
 
-def simulated_log(world: str, rows: int, seed: int, out: Path) -> dict[str, float]:
-    """Write a simulated log; the true relative uplift of each metric."""
+def write_simulated_log(world: str, rows: int, seed: int, out: Path) -> dict[str, float]:
+    """Write a simulated log with its settings and truth; returns the true relative uplift by metric."""
     import json
 
     from foretest.simulate import WORLDS, write_log
 
-    if rows < 1:
-        raise BadInput(f"--rows {rows}: expected at least 1.")
-    if seed < 0:
-        raise BadInput(f"--seed {seed}: expected 0 or more.")
-    refuse_place(out)
+    check_at_least("--rows", rows, 1)
+    check_at_least("--seed", seed, 0)
+    check_output_folder(out)
     chosen = WORLDS[choose("world", world, WORLDS)]
     with progress_bar() as progress:
-        done = 0
-
-        def advance(rows_done: int) -> None:
-            nonlocal done
-            if progress is not None:
-                progress("simulate", rows, rows_done - done)
-            done = rows_done
-
-        write_log(out, chosen, rows, seed, progress=advance)
+        write_log(out, chosen, rows, seed, progress=_advance(progress, rows))
     truth = json.loads((out / "truth.json").read_text(encoding="utf-8"))
     return {name: values["rel_uplift"] for name, values in truth["metrics"].items()}
+
+
+def _advance(progress: Progress | None, total: int) -> Callable[[int], None]:
+    """A callback that takes how much is done in all, and reports what is new."""
+    reported = 0
+
+    def advance(done: int) -> None:
+        nonlocal reported
+        if progress is not None:
+            progress("simulate", total, done - reported)
+        reported = done
+
+    return advance

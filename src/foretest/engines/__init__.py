@@ -1,1 +1,1 @@
-"""Who calls the fold."""
+"""What runs the fold: threads on one machine, or Spark on many."""

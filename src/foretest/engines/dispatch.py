@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.engines import local
-from foretest.engines.local import Progress
+from foretest.engines.local import FeatureRows, Progress
 from foretest.engines.spark import aggregate as aggregate_in_spark
 from foretest.engines.spark import value_model_rows as rows_from_spark
 from foretest.log.reader import Reader
@@ -27,20 +26,18 @@ def aggregate(
     progress: Progress | None = None,
     kind: type[Fold] = Fold,
 ) -> Aggregates:
-    """Fold a log, where its rows are; `kind` is what is kept of them."""
+    """Fold a log where its rows are: here in threads, or in Spark's tasks; `kind` is the class of the fold."""
     if isinstance(source, SparkFrame):
         return aggregate_in_spark(source, reader, plan, kind)
     return local.aggregate(source, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress, kind=kind)
 
 
-def value_model_rows(
-    source: Source, reader: Reader, progress: Progress | None = None
-) -> Iterator[tuple[Any, Any, Any]]:
-    """Features, rewards and units that V(x) is fitted on."""
+def value_model_rows(source: Source, reader: Reader, progress: Progress | None = None) -> Iterator[FeatureRows]:
+    """The rows that V(x) is fitted on."""
     if isinstance(source, SparkFrame):
         yield from rows_from_spark(source, reader)
         return
     for rows in local.read_rows(source, reader):
         if progress is not None:
             progress(len(rows))
-        yield rows.features, rows.rewards, rows.unit
+        yield FeatureRows(rows.features, rows.rewards, rows.unit)

@@ -1,4 +1,4 @@
-"""One machine, all cores: parts of the log are read and folded side by side."""
+"""One machine, all cores: parts of the log are read and folded in parallel."""
 
 from __future__ import annotations
 
@@ -7,26 +7,38 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import reduce
 from itertools import chain
 from operator import add
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.fold import Fold, priced
+from foretest.aggregation.display_sample import priced
+from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.background import THREADS, in_background
+from foretest.background import THREAD_NAMES, in_background
+from foretest.displays.batch import Floats, Hashes
 from foretest.errors import BadInput, RowFault
-from foretest.log.reader import Reader, Rows
+from foretest.log.reader import Reader
+from foretest.log.rows import Rows
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
 from foretest.weights.weightings import all_log_weights
 
 Progress = Callable[[int], None]
 Sums = TypeVar("Sums", covariant=True)
+
+
+class FeatureRows(NamedTuple):
+    """Rows that a value model is fitted on."""
+
+    features: pa.RecordBatch
+    rewards: Floats
+    unit: Hashes
 
 
 class State(Protocol[Sums]):
@@ -56,7 +68,7 @@ def aggregate(
 
 @dataclass(frozen=True)
 class _Part:
-    """What one thread folds: the sample of displays is priced when all are added up, not by each of them."""
+    """What one thread folds into: the sample of displays is priced once, after the parts of all threads are added up."""
 
     fold: Fold
 
@@ -77,55 +89,20 @@ def fold_in_threads(
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
 ) -> Sums:
-    """Fold a log. Each thread folds the parts it takes into one state; what the states give adds up in the end.
+    """Fold a log. Each thread folds the parts it takes into one state; in the end the sums of the states are added up.
 
-    `progress` is called with the number of rows of each batch done, from any thread. A fault of rows is told in full;
-    with a `plan`, faults of the policies are looked for too.
+    `progress` is called from any thread with the number of rows of each finished batch. A fault of rows is searched for
+    in the whole log, so that its message has its first row and its count; with a `plan`, faults of the policies too.
     """
     parts = source.parts(reader.columns, batch_rows)
-    workers = max(1, min(len(parts), threads or os.cpu_count() or 1))
-    queue: Iterator[Part] = iter(parts)
-    lock = threading.Lock()
-    stop = threading.Event()
-
-    def take(state: State[Sums], chunks: Iterator[Chunk]) -> None:
-        for chunk in chunks:
-            if stop.is_set():
-                return
-            try:
-                state.add(reader.read(chunk))
-            except RowFault as fault:
-                if source.repeatable:
-                    raise
-                raise explain(chain([chunk], chunks), reader, plan, fault) from None
-            if progress is not None:
-                progress(chunk.batch.num_rows)
-
-    def work(_: int) -> Sums:
-        state = start()
-        try:
-            while not stop.is_set():
-                with lock:
-                    part = next(queue, None)
-                if part is None:
-                    break
-                chunks = part()
-                try:
-                    take(state, chunks)
-                finally:
-                    if isinstance(chunks, Generator):
-                        chunks.close()  # a connection may be needed to read the log again
-            return state.finish()
-        except BaseException:
-            stop.set()
-            raise
-
-    # one worker too is a thread of its own: this one waits, and hears Ctrl-C at once
-    pool = ThreadPoolExecutor(workers, THREADS, _one_openmp_thread)
+    threads = max(1, min(len(parts), threads or os.cpu_count() or 1))
+    workers = _Workers(source, reader, start, iter(parts), plan, progress)
+    # a single worker is a thread too: this thread only waits, and hears Ctrl-C at once
+    pool = ThreadPoolExecutor(threads, THREAD_NAMES, _one_openmp_thread)
     try:
-        return reduce(add, pool.map(work, range(workers)))
+        return reduce(add, pool.map(workers.work, range(threads)))
     except BaseException as error:
-        stop.set()  # threads end with the batch at hand; who was told to stop does not wait for that
+        workers.stop.set()  # threads end after the batch at hand; after Ctrl-C nobody waits for that
         pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
         if isinstance(error, RowFault):
             raise _searched(source, reader, batch_rows, plan, error) from None
@@ -134,8 +111,55 @@ def fold_in_threads(
         pool.shutdown(wait=False)
 
 
+@dataclass
+class _Workers(Generic[Sums]):
+    """What the threads of a fold share: each takes the next part of the log until there is none."""
+
+    source: Source
+    reader: Reader
+    start: Callable[[], State[Sums]]
+    queue: Iterator[Part]
+    plan: FoldPlan | None
+    progress: Progress | None
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def work(self, _: int) -> Sums:
+        """The sums of all parts that one thread takes."""
+        state = self.start()
+        try:
+            while not self.stop.is_set():
+                with self.lock:
+                    part = next(self.queue, None)
+                if part is None:
+                    break
+                chunks = part()
+                try:
+                    self._fold(state, chunks)
+                finally:
+                    if isinstance(chunks, Generator):
+                        chunks.close()  # a connection may be needed to read the log again
+            return state.finish()
+        except BaseException:
+            self.stop.set()
+            raise
+
+    def _fold(self, state: State[Sums], chunks: Iterator[Chunk]) -> None:
+        for chunk in chunks:
+            if self.stop.is_set():
+                return
+            try:
+                state.add(self.reader.read(chunk))
+            except RowFault as fault:
+                if self.source.repeatable:
+                    raise
+                raise explain(chain([chunk], chunks), self.reader, self.plan, fault) from None
+            if self.progress is not None:
+                self.progress(chunk.batch.num_rows)
+
+
 def _one_openmp_thread() -> None:
-    """Parts are read side by side: threads of scikit-learn's own in each would only wait for each other."""
+    """Give scikit-learn one thread of its own: our threads are on all cores, and more would only wait for each other."""
     if "sklearn" in sys.modules:
         from threadpoolctl import threadpool_limits
 
@@ -143,7 +167,7 @@ def _one_openmp_thread() -> None:
 
 
 def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> Iterator[Rows]:
-    """The log's rows batch by batch, faults explained."""
+    """The log's rows batch by batch; a fault is explained."""
     try:
         for chunk in _all_chunks(source, reader, batch_rows):
             yield reader.read(chunk)
@@ -155,41 +179,48 @@ def _all_chunks(source: Source, reader: Reader, batch_rows: int) -> Iterator[Chu
     return chain.from_iterable(part() for part in source.parts(reader.columns, batch_rows))
 
 
-def _searched(source: Source, reader: Reader, batch_rows: int, plan: FoldPlan | None, met: RowFault) -> BadInput:
-    """The fault that was met, looked for in the whole log."""
-    return in_background(lambda: explain(_all_chunks(source, reader, batch_rows), reader, plan, met))
+def _searched(source: Source, reader: Reader, batch_rows: int, plan: FoldPlan | None, fault: RowFault) -> BadInput:
+    """A fault that was met, explained after a search of the whole log."""
+    return in_background(lambda: explain(_all_chunks(source, reader, batch_rows), reader, plan, fault))
+
+
+class FirstFault(NamedTuple):
+    """The first fault in reading order."""
+
+    fault: RowFault
+    source: str
+    row: int  # within the source
+    count: int  # rows that share it
+
+    def sentence(self) -> str:
+        return self.fault.sentence(self.source, self.row, self.count)
 
 
 def explain(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None, met: RowFault) -> BadInput:
     """The first fault in reading order as a sentence: where it is, and how many rows share it.
 
-    `met` is the one that was met: it may not be there again in a log that changed, or in a query that draws at random.
+    `met` is the fault that stopped the fold: it may be absent now if the log changed, or if a query draws at random.
     """
-    found = find_fault(chunks, reader, plan)
-    if found is None:
-        return BadInput(f"{met} The log gave other rows when it was read again for the place of this fault.")
-    fault, place, count = found
-    return BadInput(fault.sentence(*place, count))
+    first = find_fault(chunks, reader, plan)
+    if first is None:
+        return BadInput(f"{met} The log gave other rows when it was read again to find the place of this fault.")
+    return BadInput(first.sentence())
 
 
-def find_fault(
-    chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None
-) -> tuple[RowFault, tuple[str, int], int] | None:
-    """The first fault in reading order, its source and row, and how many rows share it; None where there is none."""
-    first: RowFault | None = None
-    place = ("", 0)
-    count = 0
+def find_fault(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None) -> FirstFault | None:
+    """The first fault in reading order, and how many rows share it; None where there is none."""
+    first: FirstFault | None = None
     for chunk in chunks:
-        for rows, found in _faults_of(chunk, reader, plan):
+        for rows, fault in _faults_of(chunk, reader, plan):
             if first is None:
-                first, place = found, (chunk.source, chunk.row + int(rows[0]))
-            if (found.kind, found.column) == (first.kind, first.column):
-                count += len(rows)
-    return None if first is None else (first, place, count)
+                first = FirstFault(fault, chunk.source, chunk.row + int(rows[0]), 0)
+            if (fault.kind, fault.column) == (first.fault.kind, first.fault.column):
+                first = first._replace(count=first.count + len(rows))
+    return first
 
 
 def _faults_of(chunk: Chunk, reader: Reader, plan: FoldPlan | None) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:
-    """Every fault of a chunk, with its rows: those with one fault are set aside to find the next."""
+    """Every fault of a chunk, with its rows: rows with one fault are left out to find the next."""
     left = np.arange(chunk.batch.num_rows)
     known: set[tuple[str, str]] = set()
     while len(left):
@@ -198,9 +229,9 @@ def _faults_of(chunk: Chunk, reader: Reader, plan: FoldPlan | None) -> Iterator[
             if plan is not None:
                 all_log_weights(plan.settings.treatments, plan.settings.control, rows.displays)
             return
-        except RowFault as found:
-            if (found.kind, found.column) in known:  # a policy that faults by position, not by row
+        except RowFault as fault:
+            if (fault.kind, fault.column) in known:  # a policy that faults by position, not by row
                 return
-            known.add((found.kind, found.column))
-            yield left[found.rows], found
-            left = np.delete(left, found.rows)
+            known.add((fault.kind, fault.column))
+            yield left[fault.rows], fault
+            left = np.delete(left, fault.rows)

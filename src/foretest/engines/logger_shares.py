@@ -1,6 +1,6 @@
 """A pass that counts rows by day and logger: what share of each day's displays each policy showed.
 
-Shares that vary from day to day must be those of the day: with one share for all, a ranking of a day on which its
+Where shares vary from day to day, those of the day count: with one share for all days, a ranking of a day on which its
 logger showed little would be priced as if it had shown much, and the estimate would be wrong.
 """
 
@@ -21,7 +21,8 @@ from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
 from foretest.errors import BadInput
 from foretest.log.logger_columns import logger_codes, shares_of
-from foretest.log.reader import Reader, Rows
+from foretest.log.reader import Reader
+from foretest.log.rows import Rows
 from foretest.policies.pooled import ALL, LOGGER, Pooled, Shares
 from foretest.sources import Chunk, Source
 from foretest.sources.spark_frames import SparkFrame
@@ -32,6 +33,8 @@ _CELLS = pa.schema([("day", pa.string()), ("logger", pa.int64()), ("rows", pa.in
 
 @dataclass(frozen=True)
 class _ShareRows(Rows):
+    """Rows with the logger and the day alone."""
+
     day: pa.DictionaryArray | None = None
 
 
@@ -49,8 +52,8 @@ class _ShareReader(Reader):
         assert isinstance(control, Pooled)
         assert log.logger is not None
         codes = logger_codes(log.logger, batch[log.logger], control.names)
-        nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
-        displays = Displays({LOGGER: codes}, nothing, nothing.lengths, np.zeros(batch.num_rows, np.uint64))
+        no_items = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
+        displays = Displays({LOGGER: codes}, no_items, no_items.lengths, np.zeros(batch.num_rows, np.uint64))
         day = None if log.date is None else days_of_rows(log.date, batch[log.date])
         return _ShareRows(displays, np.zeros((batch.num_rows, 0)), displays.identity, None, None, None, (), day=day)
 
@@ -85,25 +88,25 @@ class _Counts:
         return _Counts(self.rows + other.rows)
 
     def to_batch(self) -> pa.RecordBatch:
-        """As rows, for a task to send them."""
+        """One row per day and logger, for a task to send."""
         cells = [{"day": day, "logger": code, "rows": n} for (day, code), n in self.rows.items()]
         return pa.RecordBatch.from_pylist(cells, _CELLS)
 
     @classmethod
     def total(cls, batches: Sequence[pa.RecordBatch]) -> _Counts:
-        """Those of several tasks."""
-        found = cls()
+        """The counts of several tasks added up."""
+        total = cls()
         for batch in batches:
             for cell in batch.to_pylist():
-                found.rows[cell["day"], cell["logger"]] += cell["rows"]
-        return found
+                total.rows[cell["day"], cell["logger"]] += cell["rows"]
+        return total
 
 
 def count_shares(
     source: Source, reader: Reader, *, threads: int | None = None, progress: Progress | None = None
 ) -> Shares:
-    """The rows of each logger by day, from the log itself. A day without a row of the baseline is refused: nothing on
-    it says what the baseline would have earned."""
+    """The rows of each logger by day, counted in the log. A day without a row of the baseline is refused: nothing shows
+    what the baseline would have earned on it."""
     control, log = reader.settings.control, reader.settings.log
     assert isinstance(control, Pooled)
     narrow = _ShareReader(reader.settings)
@@ -111,14 +114,14 @@ def count_shares(
         counts = fold_in_tasks(source, narrow, _Counts, _Counts.to_batch, _Counts.total) or _Counts()
     else:
         counts = in_background(lambda: fold_in_threads(source, narrow, _Counts, threads=threads, progress=progress))
-    found = shares_of(dict(counts.rows), len(control.names))
-    lacking = np.flatnonzero(found.rows[:, control.names.index(control.baseline)] == 0)
-    if len(lacking) and found.rows.sum():
-        first, others = found.names[int(lacking[0])], len(lacking) - 1
+    shares = shares_of(dict(counts.rows), len(control.names))
+    lacking = np.flatnonzero(shares.rows[:, control.names.index(control.baseline)] == 0)
+    if len(lacking) and shares.rows.sum():
+        first, others = shares.names[int(lacking[0])], len(lacking) - 1
         where = "no row" if first == ALL else f"on the day {first} (column '{log.date}') no row"
         more = f", and on {others:,} more days" if others else ""
         raise BadInput(
             f"{source.schemas()[0][0]}: {where} is of the baseline '{control.baseline}'{more}: its"
-            " value there cannot be told. Leave such days out, or name another baseline."
+            " value there cannot be estimated. Leave such days out, or name another baseline."
         )
-    return found
+    return shares

@@ -3,159 +3,207 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from foretest.displays.batch import Floats
 from foretest.files import json_ready
+from foretest.formatting import plural
+from foretest.history.records import BoundPath
 
 #: a lead of fewer standard errors may be chance
 CLEAR = 2.0
+BOUNDED = "point-ncis-adaptive"  # the estimator whose bound on the weights is compared
+
+
+@dataclass(frozen=True)
+class ComparedTest:
+    """One metric of a test: the relative uplifts online and offline, None where there is none.
+
+    `noise` has, by estimator, the part of the squared difference that is noise of the online test, se_y² − 2 cov.
+    """
+
+    online: float | None
+    offline: dict[str, float | None]
+    noise: dict[str, float]
+    bounds: BoundPath | None = None
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> ComparedTest:
+        """From a metric of a test, as agreement.json has it."""
+        bounds = document.get("bounds")
+        return cls(
+            online=document["online"]["rel_effect_size"],
+            offline={label: estimate["rel_effect_size"] for label, estimate in document["offline"].items()},
+            noise={
+                label: _zero_if_none(noise["online_error"]) ** 2 - 2.0 * _zero_if_none(noise["covariance"])
+                for label, noise in document["noise"].items()
+            },
+            bounds=BoundPath(**bounds) if bounds else None,
+        )
+
+
+class Errors(NamedTuple):
+    """The root mean square of offline − online, and what is left of it without the noise of online."""
+
+    rmse: float
+    error: float
+
+
+class Differences(NamedTuple):
+    """(x − y)² and the same less the noise of y; by candidate and test."""
+
+    squares: Floats
+    corrected: Floats
+
+    def errors(self, candidate: int) -> Errors:
+        squares, corrected = self.squares[candidate], self.corrected[candidate]
+        return Errors(float(np.sqrt(squares.mean())), float(np.sqrt(max(0.0, corrected.mean()))))
+
+    def leads_clearly(self, best: int, other: int) -> bool:
+        """Whether the best is ahead of another by two standard errors, test by test."""
+        if best == other:
+            return False
+        gain = self.corrected[other] - self.corrected[best]
+        error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
+        return bool(gain.mean() > CLEAR * error)
 
 
 def recommend(
-    parts: Sequence[Mapping[str, Any]], headline: str | None = None, unused: Sequence[str] = ()
+    tests: Sequence[ComparedTest], headline: str | None = None, unused: Sequence[str] = ()
 ) -> dict[str, Any] | None:
-    """From the tests of one metric, those in which all estimators have a number.
+    """The recommendation of agreement.json, from the tests of one metric in which all estimators have a number.
 
-    `rmse` is that of the offline against the online uplift, `error` what is left of it without the noise of online:
-    mean[(x − y)² − se_y² + 2 cov], as both share the control's log. Calibrated estimates are those left one out; the
-    others fit nothing. The best is clearly so where it leads the headline by two standard errors, test by test. Those
-    `unused`, calibrated by a fit that is not used, are judged and not recommended.
+    `rmse` is the root mean square of the offline against the online uplift, `error` what is left of it without the
+    noise of online: mean[(x − y)² − se_y² + 2 cov], as both share the control's log. Calibrated estimates are those by
+    the fit of the other tests; no other estimate is fitted. The best is clearly so where it leads the headline by two
+    standard errors, test by test. Estimators in `unused`, calibrated by a fit that is not used, are judged and not
+    recommended.
     """
-    found = _estimators(parts)
-    if found is None:
+    labels = _candidates(tests)
+    differences = _differences_by_estimator(tests, labels)
+    if differences is None:
         return None
-    labels, squares, corrected = found
-    best = min((label for label in labels if label not in unused),
-               key=lambda label: float(corrected[labels.index(label)].mean()))  # fmt: skip
-    errors = {label: _errors(squares[i], corrected[i]) for i, label in enumerate(labels)}
-    current = headline if headline in labels else best
-    gain = corrected[labels.index(current)] - corrected[labels.index(best)]
-    bounds = _bounds(parts)
-    told: dict[str, Any] = json_ready(
+    best = min(
+        (i for i, label in enumerate(labels) if label not in unused),
+        key=lambda i: float(differences.corrected[i].mean()),
+    )
+    current = labels.index(headline) if headline in labels else best
+    bounds = _recommend_bound(tests)
+    recommendation: dict[str, Any] = json_ready(
         {
-            "tests": squares.shape[1],
-            "estimator": best,
-            "estimators": errors,
-            "headline": current,
-            "clear": best != current and _is_clear(gain),
+            "tests": differences.squares.shape[1],
+            "estimator": labels[best],
+            "estimators": {label: differences.errors(i)._asdict() for i, label in enumerate(labels)},
+            "headline": labels[current],
+            "clear": differences.leads_clearly(best, current),
             "weight_bound": None if bounds is None else bounds["weight_bound"],
             "weight_bounds": bounds,
         }
     )
-    return told
+    return recommendation
 
 
-def _estimators(parts: Sequence[Mapping[str, Any]]) -> tuple[list[str], Floats, Floats] | None:
-    """The estimators, (x − y)² by estimator and test, and the same less the noise of y."""
-    labels = list(dict.fromkeys(label for part in parts for label in part["offline"]))
-    # a calibrated estimate that no test has (a history of one test) is no candidate
-    labels = [label for label in labels if any(_value(part["offline"].get(label)) is not None for part in parts)]
-    some = [
-        part for part in parts
-        if _value(part["online"]) is not None
-        and all(_value(part["offline"].get(label)) is not None for label in labels)
-    ]  # fmt: skip
-    if not labels or not some:
+def _candidates(tests: Sequence[ComparedTest]) -> list[str]:
+    """The estimators with a number in some test: a calibrated estimate in a history of one test has none."""
+    labels = dict.fromkeys(label for test in tests for label in test.offline)
+    return [label for label in labels if any(test.offline.get(label) is not None for test in tests)]
+
+
+def _differences_by_estimator(tests: Sequence[ComparedTest], labels: list[str]) -> Differences | None:
+    """Over the tests in which online and all estimators have a number; None where there are none."""
+    whole = [
+        test
+        for test in tests
+        if test.online is not None and all(test.offline.get(label) is not None for label in labels)
+    ]
+    if not labels or not whole:
         return None
-    y = np.array([_value(part["online"]) for part in some])
-    x = np.array([[_value(part["offline"][label]) for part in some] for label in labels])
-    noise = [[part["noise"].get(label, {}) for part in some] for label in labels]
-    extra = np.array([[_known(n.get("online_error")) ** 2 - 2.0 * _known(n.get("covariance")) for n in row]
-                      for row in noise])  # fmt: skip
-    squares = np.square(x - y)
-    return labels, squares, squares - extra
+    online = np.array([test.online for test in whole])
+    offline = np.array([[test.offline[label] for test in whole] for label in labels])
+    noise = np.array([[test.noise.get(label, 0.0) for test in whole] for label in labels])
+    squares = np.square(offline - online)
+    return Differences(squares, squares - noise)
 
 
-def _bounds(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _recommend_bound(tests: Sequence[ComparedTest]) -> dict[str, Any] | None:
     """The error along the bound on the weights of `point-ncis-adaptive`, over the grid that all tests share."""
-    label = "point-ncis-adaptive"
-    paths = [(part["bounds"], _value(part["online"]), part["noise"].get(label, {})) for part in parts
-             if part.get("bounds") and _value(part["online"]) is not None]  # fmt: skip
+    paths = [(test.bounds, test) for test in tests if test.bounds is not None and test.online is not None]
     if not paths:
         return None
-    grid = sorted(set.intersection(*(set(path["bounds"]) for path, _, _ in paths)))
-    rows = []
-    for path, online, noise in paths:
-        at = dict(zip(path["bounds"], path["rel_effect_size"], strict=True))
-        if all(at[bound] is not None for bound in grid):
+    grid = sorted(set.intersection(*(set(path.bounds) for path, _ in paths)))
+    squares, corrected = [], []
+    for path, test in paths:
+        uplift_at = dict(zip(path.bounds, path.rel_effect_size, strict=True))
+        uplifts = [uplift_at[bound] for bound in grid]
+        if all(uplift is not None for uplift in uplifts):
+            squares.append(np.square(np.array(uplifts) - test.online))
             # the noise shared with online is taken to be that at the run's own bound
-            extra = _known(noise.get("online_error")) ** 2 - 2.0 * _known(noise.get("covariance"))
-            squares = np.square(np.array([at[bound] for bound in grid]) - online)
-            rows.append((squares, squares - extra))
-    if not grid or not rows:
+            corrected.append(squares[-1] - test.noise.get(BOUNDED, 0.0))
+    if not grid or not squares:
         return None
-    squares, corrected = (np.array([row[k] for row in rows]) for k in (0, 1))
-    best = int(np.argmin(corrected.mean(axis=0)))
-    used = paths[0][0].get("weight_bound")
-    own = grid.index(used) if used in grid else best
-    columns = [_errors(squares[:, i], corrected[:, i]) for i in range(len(grid))]
+    differences = Differences(np.array(squares).T, np.array(corrected).T)
+    best = int(np.argmin(differences.corrected.mean(axis=1)))
+    used = paths[0][0].weight_bound
+    errors = [differences.errors(i) for i in range(len(grid))]
     return {
-        "tests": len(rows), "weight_bound": grid[best], "used": used,
-        "clear": own != best and _is_clear(corrected[:, own] - corrected[:, best]), "bounds": grid,
-        **{name: [column[name] for column in columns] for name in ("rmse", "error")},
-    }  # fmt: skip
+        "tests": len(squares),
+        "weight_bound": grid[best],
+        "used": used,
+        "clear": differences.leads_clearly(best, grid.index(used) if used in grid else best),
+        "bounds": grid,
+        "rmse": [error.rmse for error in errors],
+        "error": [error.error for error in errors],
+    }
 
 
-def sentence(told: Mapping[str, Any]) -> str:
-    """The recommendation in words."""
-    best, current = told["estimator"], told["headline"]
-    error = 100.0 * told["estimators"][best]["rmse"]
+def sentence(recommendation: Mapping[str, Any]) -> str:
+    """A recommendation of agreement.json in words."""
+    best, current = recommendation["estimator"], recommendation["headline"]
+    errors, tests = recommendation["estimators"], recommendation["tests"]
+    error = 100.0 * errors[best]["rmse"]
     if best == current:
-        said = f"{best} came closest to online, with an error of {error:.1f} points over {told['tests']} tests."
+        closest = f"{best} came closest to online, with an error of {error:.1f} points over {tests} tests."
     else:
-        other = 100.0 * told["estimators"][current]["rmse"]
-        said = (
-            f"{best} came closest to online over {told['tests']} tests: an error of {error:.1f} points, where {current}"
-            f" has {other:.1f}{'.' if told['clear'] else '; the lead may be chance.'}"
+        end = "." if recommendation["clear"] else "; the lead may be chance."
+        closest = (
+            f"{best} came closest to online over {tests} tests: an error of {error:.1f} points, where {current}"
+            f" has {100.0 * errors[current]['rmse']:.1f}{end}"
         )
-    bounds = told["weight_bounds"]
-    if bounds is not None:
-        at = 100.0 * bounds["rmse"][bounds["bounds"].index(bounds["weight_bound"])]
-        said += f" Of the bounds of point-ncis-adaptive {bounds['weight_bound']:g} did best ({at:.1f} points"
-        if bounds["used"] in bounds["bounds"] and bounds["used"] != bounds["weight_bound"]:
-            used = 100.0 * bounds["rmse"][bounds["bounds"].index(bounds["used"])]
-            said += f"; {bounds['used']:g}, as used, {used:.1f}{'' if bounds['clear'] else ': the lead may be chance'}"
-        said += ")."
-    return said
+    bounds = recommendation["weight_bounds"]
+    return closest if bounds is None else f"{closest} {_bound_sentence(bounds)}"
+
+
+def _bound_sentence(bounds: Mapping[str, Any]) -> str:
+    best, used = bounds["weight_bound"], bounds["used"]
+    error_at = {bound: 100.0 * rmse for bound, rmse in zip(bounds["bounds"], bounds["rmse"], strict=True)}
+    errors = f"{error_at[best]:.1f} points"
+    if used in error_at and used != best:
+        errors += f"; {used:g}, as used, {error_at[used]:.1f}{'' if bounds['clear'] else ': the lead may be chance'}"
+    return f"Of the bounds of {BOUNDED} {best:g} did best ({errors})."
 
 
 def learned_sentence(label: str, calibration: Mapping[str, Any]) -> str:
-    """What the fit says, and whether it is used."""
-    gamma, count = calibration["gamma"], calibration["tests"]
-    tests = f"{count:,} test{'' if count == 1 else 's'}"
+    """A calibration of agreement.json in words: what the fit says, and whether it is used."""
+    gamma = calibration["gamma"]
     if gamma is None:
         return f"{label}: {calibration['reason']}."
     between = ""
     if calibration["gamma_ci_lower"] is not None:
         between = f", 95 % interval {calibration['gamma_ci_lower']:.2f} to {calibration['gamma_ci_upper']:.2f}"
     spread = calibration["tau2"] ** 0.5
-    said = (
-        f"{label}, by {tests}: what the log does not support was worth {gamma:.2f} times what it does (Γ0{between}),"
-        f" and varies by {spread:.2f} (τ) from test to test."
-    )
     use = (
         f"foretest run --calibration calibration.json gives {calibration['estimator']} beside {label}."
         if calibration["used"]
         else f"Not used: {calibration['reason']}."
     )
-    return f"{said} {use}"
+    return (
+        f"{label}, by {plural(calibration['tests'], 'test')}: what the log does not support was worth {gamma:.2f} times"
+        f" what it does (Γ0{between}), and varies by {spread:.2f} (τ) from test to test. {use}"
+    )
 
 
-def _is_clear(gain: Floats) -> bool:
-    error = gain.std(ddof=1) / np.sqrt(len(gain)) if len(gain) > 1 else np.inf
-    return bool(gain.mean() > CLEAR * error)
-
-
-def _errors(squares: Floats, corrected: Floats) -> dict[str, float]:
-    return {"rmse": float(np.sqrt(squares.mean())), "error": float(np.sqrt(max(0.0, corrected.mean())))}
-
-
-def _value(estimate: Mapping[str, Any] | None) -> float | None:
-    return None if estimate is None else estimate["rel_effect_size"]
-
-
-def _known(value: float | None) -> float:
+def _zero_if_none(value: float | None) -> float:
     return 0.0 if value is None else float(value)

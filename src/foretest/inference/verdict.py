@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from foretest.formatting import plural
 from foretest.inference.buckets import Interval, Stratum
 
 FEWEST_POSITIVES = 30.0
@@ -15,60 +20,94 @@ DETERMINISTIC = (
 )
 
 
-def are_few(effective_positives: float | None, predicted: float | None = None) -> bool:
-    """Are there fewer effective positives than the usual intervals need? Those predicted from draws, where there are
-    any, else (Σhr)²/Σ(hr)² of the log itself."""
-    count = effective_positives if predicted is None else predicted
-    return count is None or count < FEWEST_POSITIVES
+@dataclass(frozen=True)
+class Evidence:
+    """What a verdict rests on, of one estimator and metric."""
+
+    rows: int
+    units: int
+    positives: int  # rows with a reward
+    effective_positives: float | None  # (Σhr)²/Σ(hr)² of the log itself
+    unsupported: int  # rewarded rows without support for the treatment
+    rewarded: int  # rewarded rows of any metric
+    strata: Sequence[Stratum] = ()  # of a stratified estimator
+    predicted: float | None = None  # effective positives predicted from draws
+    betting: str | None = None  # the verdict of the betting interval, where it was asked for
+    remedy: str = ""  # what else would help where there are few
+    deterministic: bool = False  # did the control ever show but one ranking?
+
+    @property
+    def is_thin(self) -> bool:
+        """Are there fewer effective positives (those predicted, where there are any) than the usual intervals need?"""
+        count = self.effective_positives if self.predicted is None else self.predicted
+        return count is None or count < FEWEST_POSITIVES
 
 
-def reasons_against(
-    *, rows: int, units: int, positives: int, effective_positives: float | None, unsupported: int, rewarded: int,
-    strata: list[Stratum], predicted: float | None = None, betting: str | None = None, remedy: str = "",
-    deterministic: bool = False,
-) -> tuple[bool, list[str]]:  # fmt: skip
-    """Can the evidence carry an interval? And what a reader must know either way.
+class Judgement(NamedTuple):
+    """Can the evidence carry an interval? And what a reader must know either way."""
+
+    enough: bool
+    reasons: list[str]
+
+
+def judge(evidence: Evidence) -> Judgement:
+    """Judge the evidence.
 
     Below 30 effective positives the usual intervals miss one-sidedly: the upper limit is too low. Then only what the
     betting interval says (`betting`, its verdict) stands, if it says positive or negative.
     """
-    reasons: list[str] = []
-    if rows == 0:
-        return False, ["the log is empty"]
-    if positives == 0:
-        return False, ["no row has a reward"]
-    enough = True
-    if deterministic:
-        enough = False
-        reasons.append(DETERMINISTIC)
-    if units < FEWEST_UNITS:
-        enough = False
-        reasons.append(f"only {units} unit{'s' if units != 1 else ''}: an interval needs at least {FEWEST_UNITS}")
-    if are_few(effective_positives, predicted):
-        said = f"only {effective_positives or 0.0:.1f} effective positives"
-        if predicted is not None:
-            said = f"only {predicted:.1f} predicted effective positives"
-        if betting in ("positive", "negative"):
-            reasons.append(f"{said}: the verdict is that of the betting interval, which holds with any number")
-        else:
-            enough = False
-            if betting == "neutral":
-                reasons.append(f"{said}, and the betting interval, which holds with any number, does not exclude 0")
-            else:
-                reasons.append(f"{said}: at least {FEWEST_POSITIVES:.0f} are needed{remedy}")
-    if unsupported:
-        share = unsupported / rewarded
-        if share > MOST_UNSUPPORTED:
-            enough = False
-        reasons.append(f"{unsupported:,} rewarded rows ({share:.1%}) have no support for the treatment")
-    empty = [s for s in strata if s.value is None]
-    if empty:
-        share = sum(s.share for s in empty)
-        if share > MOST_EMPTY:
-            enough = False
-        named = ", ".join(f"{s.label} ({s.share:.1%})" for s in empty[:5])
-        reasons.append(f"no weight in strata worth {share:.1%} of rows: {named}{', …' if len(empty) > 5 else ''}")
-    return enough, reasons
+    if evidence.rows == 0:
+        return Judgement(False, ["the log is empty"])
+    if evidence.positives == 0:
+        return Judgement(False, ["no row has a reward"])
+    parts = [_exploration(evidence), _units(evidence), _effective(evidence), _support(evidence), _strata(evidence)]
+    return Judgement(all(part.enough for part in parts), [reason for part in parts for reason in part.reasons])
+
+
+_FINE = Judgement(True, [])
+
+
+def _exploration(evidence: Evidence) -> Judgement:
+    return Judgement(False, [DETERMINISTIC]) if evidence.deterministic else _FINE
+
+
+def _units(evidence: Evidence) -> Judgement:
+    if evidence.units >= FEWEST_UNITS:
+        return _FINE
+    return Judgement(False, [f"only {plural(evidence.units, 'unit')}: an interval needs at least {FEWEST_UNITS}"])
+
+
+def _effective(evidence: Evidence) -> Judgement:
+    if not evidence.is_thin:
+        return _FINE
+    count = f"only {evidence.effective_positives or 0.0:.1f} effective positives"
+    if evidence.predicted is not None:
+        count = f"only {evidence.predicted:.1f} predicted effective positives"
+    if evidence.betting in ("positive", "negative"):
+        reason = "the verdict is that of the betting interval, which holds with any number"
+        return Judgement(True, [f"{count}: {reason}"])
+    if evidence.betting == "neutral":
+        reason = "and the betting interval, which holds with any number, does not exclude 0"
+        return Judgement(False, [f"{count}, {reason}"])
+    return Judgement(False, [f"{count}: at least {FEWEST_POSITIVES:.0f} are needed{evidence.remedy}"])
+
+
+def _support(evidence: Evidence) -> Judgement:
+    if not evidence.unsupported:
+        return _FINE
+    share = evidence.unsupported / evidence.rewarded
+    reason = f"{evidence.unsupported:,} rewarded rows ({share:.1%}) have no support for the treatment"
+    return Judgement(share <= MOST_UNSUPPORTED, [reason])
+
+
+def _strata(evidence: Evidence) -> Judgement:
+    empty = [s for s in evidence.strata if s.value is None]
+    if not empty:
+        return _FINE
+    share = sum(s.share for s in empty)
+    named = ", ".join(f"{s.label} ({s.share:.1%})" for s in empty[:5])
+    reason = f"no weight in strata worth {share:.1%} of rows: {named}{', …' if len(empty) > 5 else ''}"
+    return Judgement(share <= MOST_EMPTY, [reason])
 
 
 def decide(interval: Interval, enough: bool, control: float) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.policies.base import policy_settings
 from foretest.policies.pooled import Pooled
 from foretest.provenance import public
 from foretest.settings.metric_roles import roles_dict
@@ -52,12 +51,12 @@ def settings_dict(settings: Settings, plan: FoldPlan) -> dict[str, Any]:
     if settings.analysis.value_log is not None:
         analysis["value_log"] = public(settings.analysis.value_log)
     treatments = [
-        {**({} if name == TREATMENT else {"name": name}), **policy_settings(policy)}
+        {**({} if name == TREATMENT else {"name": name}), **policy.settings()}
         for name, policy in settings.treatments.items()
     ]
-    control: Any = policy_settings(settings.control)
+    control: Any = settings.control.settings()
     if isinstance(settings.control, Pooled):
-        control = [{"name": name, **policy_settings(policy)} for name, policy in settings.control.components]
+        control = [{"name": name, **policy.settings()} for name, policy in settings.control.components]
     return {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": control,

@@ -17,7 +17,7 @@ from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
-from foretest.files import finite_or_none
+from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.buckets import Interval, bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.delta import std_error
@@ -25,7 +25,7 @@ from foretest.inference.limits import control_of, limits_of
 from foretest.inference.several import holm, two_sided_p
 from foretest.inference.uplift import mean_reward, relative_uplift, uplift
 from foretest.inference.verdict import decide, reasons_against
-from foretest.offline.treatments import adjusted_verdict, nan_if_none
+from foretest.offline.treatments import adjusted_verdict
 from foretest.results.result import Adjusted, Estimate, Metric, Segment
 from foretest.settings.analysis import BOUNDED
 from foretest.weights.weightings import Weighting

@@ -31,7 +31,8 @@ from foretest.inference.bootstrap import resample_counts
 from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.guardrails import with_roles
 from foretest.inference.verdict import DETERMINISTIC
-from foretest.log.reader import Reader, is_text_key
+from foretest.log.column_types import is_text_key
+from foretest.log.reader import Reader
 from foretest.offline.estimates import audited_segment, estimate_metrics, ignored_audit
 from foretest.offline.result_facts import log_facts, options_of, settings_dict
 from foretest.offline.segments import segment_table
@@ -50,7 +51,7 @@ from foretest.sources.inputs import inputs_of
 from foretest.storage.packed.reading import fold_packed
 from foretest.storage.packed.writing import pack
 from foretest.storage.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
-from foretest.storage.saved.recipe import recorded_inputs
+from foretest.storage.saved.inputs import recorded_inputs
 from foretest.storage.saved.resume import fold_resumably
 from foretest.weights.slot_marginals import counted_notes
 
@@ -225,7 +226,7 @@ class OfflineTest:
         plan, notes = choose_estimators(self.settings)
         if plan.slot_bounds is not None:
             each = (plan, *plan.further.values())
-            notes += dict.fromkeys(note for p in each for note in counted_notes(p.normaliser))
+            notes += dict.fromkeys(note for p in each for note in counted_notes(p.normaliser.pair))
         reader = offline_reader(plan)
         reader.check(source)
         r_max = reader.r_max(source)

@@ -11,7 +11,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.estimators import HEADLINES, Estimator, Sums
-from foretest.files import finite_or_none
+from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.buckets import Interval, bucket_sums
@@ -115,11 +115,6 @@ def _family(
             rel_simultaneous_ci_upper=finite_or_none(relative[i].upper),
         )
     return answer
-
-
-def nan_if_none(value: float | None) -> float:
-    """NaN where there is none."""
-    return float("nan") if value is None else value
 
 
 def _left(verdict: str, strict: str, otherwise: str) -> str:

@@ -6,8 +6,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from foretest import formatting
-
-NOTHING = "–"
+from foretest.report.digits import NONE, decimal
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
@@ -28,22 +27,13 @@ def paragraph(*sentences: str) -> str:
     return textwrap.fill(words, 120, break_long_words=False, break_on_hyphens=False)
 
 
-def decimal(value: float | None, digits: int = 2) -> str:
-    """With a real minus sign, and none before a zero.
-
-    >>> decimal(-0.357), decimal(-0.001), decimal(None)
-    ('−0.36', '0.00', '–')
-    """
-    return NOTHING if value is None else f"{value:z.{digits}f}".replace("-", "−")
-
-
 def percent(value: float | None, *, sign: bool = True) -> str:
     """A share or a relative uplift, with a real minus sign.
 
     >>> percent(-0.0512), percent(0.2, sign=False), percent(None)
     ('−5.1 %', '20.0 %', '–')
     """
-    return NOTHING if value is None else formatting.percent(value, sign=sign).replace("-", "−")
+    return NONE if value is None else formatting.minus_signs(formatting.percent(value, sign=sign))
 
 
 def count(value: float | None) -> str:
@@ -53,7 +43,7 @@ def count(value: float | None) -> str:
     ('150,000', '2.7·10^15', '10^11', '–')
     """
     if value is None:
-        return NOTHING
+        return NONE
     if value < 1e7:
         return f"{value:,.0f}"
     mantissa, _, exponent = f"{value:.1e}".partition("e")
@@ -66,7 +56,7 @@ def cap(value: float | None) -> str:
     >>> cap(1.7782794), cap(100.0), cap(17782794100389.2)
     ('1.8', '100', '1.8·10^13')
     """
-    return NOTHING if value is None else f"{value:.2g}" if value < 100 else count(value)
+    return NONE if value is None else f"{value:.2g}" if value < 100 else count(value)
 
 
 def span(value: float | None, lower: float | None, upper: float | None) -> str:

@@ -43,8 +43,8 @@ def normaliser_cost(test: OfflineTest, log: Any) -> dict[str, Any]:
     weights = cost(lambda part: log_weights(settings.treatment, settings.control, part))
     of_ncis = 1e6 * reading / len(displays) + weights[1]
     normalisers = {
-        "point-ncis": cost(lambda part: normaliser.inverse(part, a.cap_number, zero=False)),
-        "point-ncis-adaptive": cost(lambda part: normaliser.adaptive(part, a.weight_bound)),
+        "point-ncis": cost(lambda part: normaliser.at_cap(part, a.cap_number, zero=False)),
+        "point-ncis-adaptive": cost(lambda part: normaliser.at_adaptive_cap(part, a.weight_bound)),
     }
     rows = {}
     for key, (of_rewarded, of_any) in normalisers.items():

@@ -6,8 +6,9 @@ from typing import Any
 
 from foretest.formatting import plural
 from foretest.paper.estimators import NAMES
-from foretest.paper.markdown import cap, count, decimal, paragraph, percent, span, table
+from foretest.paper.markdown import cap, count, paragraph, percent, span, table
 from foretest.paper.summary_claims import capping, computation_time, decomposition, estimators, loggers, uncapped
+from foretest.report.digits import decimal
 
 Section = dict[str, Any]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.paper.markdown import NOTHING, cap, count, decimal, paragraph, percent, table
+from foretest.paper.markdown import cap, count, paragraph, percent, table
+from foretest.report.digits import NONE, decimal
 
 Section = dict[str, Any]
 
@@ -195,7 +196,7 @@ def _over_tests(tests: Section) -> str:
 
 def _of_log(stratum: Section | None, control: float) -> list[str]:
     if stratum is None or stratum["bias_contribution"] is None:
-        return [NOTHING, NOTHING]
+        return [NONE, NONE]
     error = stratum["bias_contribution_std_error"]
     relative = None if error is None else error / control
     return [percent(stratum["bias_contribution"] / control), percent(relative, sign=False)]

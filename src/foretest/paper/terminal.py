@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import plural
-from foretest.paper.markdown import count, decimal, percent
+from foretest.paper.markdown import count, percent
+from foretest.report.digits import decimal
 
 if TYPE_CHECKING:
     from foretest.paper.study import PaperStudy

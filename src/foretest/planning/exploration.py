@@ -22,8 +22,8 @@ from foretest.aggregation.kept_rows import KeptRows
 from foretest.aggregation.sample_pass import SampleFold
 from foretest.displays.batch import Displays, Floats
 from foretest.kernels import normaliser as kernel
-from foretest.log.reader import Rows
-from foretest.weights.normaliser import FROM_CONTROL, FROM_TREATMENT
+from foretest.log.rows import Rows
+from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Weighting
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
@@ -40,7 +40,7 @@ class ExplorationFold(SampleFold):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.state["sample"] = KeptRows(DISPLAYS, self.state["sample"].order)
+        self.state.sample = KeptRows(DISPLAYS, self.state.sample.order)
 
     def add(self, rows: Rows) -> None:
         if len(rows.rewarded):
@@ -62,7 +62,7 @@ class ExplorationFold(SampleFold):
         """log π_t and log π_p of rankings drawn from a policy, one row a display."""
         count, normaliser = DRAWS // 2, self.plan.normaliser
         part = displays.take(np.repeat(np.arange(len(displays)), count))
-        rankings = policy.sample(part, normaliser.uniforms(displays, stream, 0, count))
+        rankings = policy.sample(part, normaliser.pair.uniforms(displays, stream, 0, count))
         log_t, log_p = (p.log_prob(part, rankings) for p in (normaliser.treatment, normaliser.control))
         return log_t.reshape(-1, count), log_p.reshape(-1, count)
 

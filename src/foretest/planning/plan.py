@@ -47,7 +47,7 @@ from foretest.engines import dispatch
 from foretest.errors import BadInput
 from foretest.files import finite_or_none, json_ready, json_text
 from foretest.offline.test import OfflineTest, offline_reader
-from foretest.online.test import POWER
+from foretest.online.comparison import POWER
 from foretest.planning.exploration import SHARES, ExplorationFold, moments
 from foretest.progress import Progress, stage
 from foretest.results.result import Metric

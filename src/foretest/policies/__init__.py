@@ -1,4 +1,4 @@
-"""Policies: distributions over top-K rankings, one a file."""
+"""Policies: distributions over top-K rankings, one per file."""
 
 from __future__ import annotations
 

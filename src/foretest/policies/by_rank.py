@@ -20,7 +20,7 @@ class ByResidualRank(ScorePolicy):
         raise NotImplementedError
 
     def _rank_at(self, u: Floats, left: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The residual rank at the quantile u of the same distribution."""
+        """The residual rank at the quantile u of its distribution, where `left` items are left."""
         raise NotImplementedError
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
@@ -59,7 +59,7 @@ class ByResidualRank(ScorePolicy):
         return Ragged(out, starts, displays.eligible * slots)
 
     def marginals_by_rank(self, eligible: int, slots: int) -> Floats:
-        """P(the item of rank j in the sort sits in slot k), one row a slot.
+        """P(the item of rank j in the sort is in slot k), one row per slot.
 
         Going back from slot k: an item of residual rank j is chosen there, and at each slot before it either keeps its
         rank (one below it was chosen) or moves up by one.

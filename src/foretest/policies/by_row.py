@@ -1,21 +1,21 @@
-"""Different policies for different rows of a batch: what is drawn from, or priced by, each row's own."""
+"""Different policies for different rows of a batch: which policy a row has, and a ranking drawn from it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
+from foretest.policies.base import Policy
 
 Ints = npt.NDArray[np.int64]
 
 
-def sample_by_row(policies: Sequence[Any], picked: Ints, displays: Displays, uniforms: Floats) -> Ragged:
-    """One ranking a display, from policy number `picked` of each."""
+def sample_by_row(policies: Sequence[Policy], picked: Ints, displays: Displays, uniforms: Floats) -> Ragged:
+    """One ranking per display, drawn from the policy whose number is in `picked`."""
     slots = displays.slots
     drawn, starts = np.empty(int(slots.sum()), np.int32), np.cumsum(slots) - slots
     for j, policy in enumerate(policies):
@@ -28,8 +28,8 @@ def sample_by_row(policies: Sequence[Any], picked: Ints, displays: Displays, uni
 
 
 def picked_by(uniforms: Floats, shares: Floats) -> tuple[Ints, Floats]:
-    """Which of several policies a display's first uniform picks, by `shares` (displays × policies), and the uniforms
-    that are left: given the policy, where u fell within its share is uniform again, so that no number is used up."""
+    """The policy that each display's first uniform picks, by `shares` (displays × policies), and the uniforms to draw
+    with: given the policy, the place of u within its share is uniform again, so that no number is used up."""
     edges = np.cumsum(shares, axis=1)
     edges /= edges[:, -1:]  # exactly 1 at the end, also where the last share is 0
     u = uniforms[:, :1]

@@ -1,15 +1,16 @@
-"""Logged: nothing but a column with the probability of what was shown."""
+"""Logged: only a column with the probability of the ranking that was shown."""
 
 from __future__ import annotations
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
-from foretest.policies.base import Policy, shown_log_prob
+from foretest.policies.base import Policy
+from foretest.policies.pricing import shown_log_prob
 
 
 class Logged(Policy):
-    """π(a) of the shown ranking as a column says it; it can neither draw rankings nor price others.
+    """π(a) of the shown ranking, read from a column; it can neither draw rankings nor price others.
 
     Parameters
     ----------

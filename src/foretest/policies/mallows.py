@@ -1,4 +1,4 @@
-"""Mallows: rankings near the sort by score are likelier, each step down costs a factor φ."""
+"""Mallows: rankings near the sort by score are likelier, by a factor φ for each step away from it."""
 
 from __future__ import annotations
 

@@ -10,8 +10,10 @@ import numpy as np
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
-from foretest.policies.base import Policy, policy_columns, policy_settings, priced
+from foretest.policies.adapter import as_policy
+from foretest.policies.base import Policy
 from foretest.policies.by_row import picked_by, sample_by_row
+from foretest.policies.pricing import priced
 
 
 class Mixture(Policy):
@@ -38,33 +40,33 @@ class Mixture(Policy):
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < np.inf:
                 raise BadInput(f"share = {share!r}: expected a number above 0.")
         total = sum(share for share, _ in components)
-        self.components = tuple((share / total, policy) for share, policy in components)
+        self.components = tuple((share / total, as_policy(policy)) for share, policy in components)
         self.remember_logged(log_prob, prob)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        names = [name for _, policy in self.components for name in policy_columns(policy)]
-        return tuple(dict.fromkeys([*names, self._logged[0]] if self._logged else names))
+        names = [name for _, policy in self.components for name in policy.columns]
+        return tuple(dict.fromkeys([*names, self._logged.name] if self._logged else names))
 
     @property
     def score_columns(self) -> tuple[str, ...]:
-        names = [name for _, policy in self.components for name in getattr(policy, "score_columns", ())]
+        names = [name for _, policy in self.components for name in policy.score_columns]
         return tuple(dict.fromkeys(names))
 
     @property
     def can_draw(self) -> bool:  # type: ignore[override]
-        return all(getattr(policy, "can_draw", True) for _, policy in self.components)
+        return all(policy.can_draw for _, policy in self.components)
 
     @property
     def full_support(self) -> bool:  # type: ignore[override]
-        return any(getattr(policy, "full_support", False) for _, policy in self.components)
+        return any(policy.full_support for _, policy in self.components)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         parts = np.stack([np.log(share) + priced(policy, displays, rankings) for share, policy in self.components])
         return np.asarray(np.logaddexp.reduce(parts, axis=0))
 
     def slot_marginals(self, displays: Displays) -> Ragged:
-        """P(item in slot): the mixture of its components', each of which must know its own."""
+        """P(item in slot): the shares times the components' own marginals, which every component must know."""
         parts = [(share, policy.slot_marginals(displays)) for share, policy in self.components]  # type: ignore[attr-defined]
         lists = parts[0][1]
         return Ragged.packed(sum(share * part.flat() for share, part in parts), lists.lengths)
@@ -76,5 +78,5 @@ class Mixture(Policy):
 
     def settings(self) -> dict[str, Any]:
         table = super().settings()
-        table["components"] = [{"share": share, **policy_settings(policy)} for share, policy in self.components]
+        table["components"] = [{"share": share, **policy.settings()} for share, policy in self.components]
         return table

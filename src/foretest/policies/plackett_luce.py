@@ -18,7 +18,7 @@ class PlackettLuce(ScorePolicy):
 
     Parameters
     ----------
-    scores: the list column with one score an eligible item.
+    scores: the list column with one score per eligible item.
     temperature: T; the smaller, the closer to always showing the best scores.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     """
@@ -51,7 +51,7 @@ class PlackettLuce(ScorePolicy):
         return Ragged.packed(drawn, slots)
 
     def slot_marginals(self, displays: Displays) -> Ragged:
-        """P(item in slot), exactly: the race of exponentials."""
+        """P(item in slot), exactly, by the race of exponentials."""
         s, slots = displays[self.scores], displays.slots
         starts, out = marginal_places(displays)
         slot_marginals.plackett_luce(s.values, s.starts, s.lengths, slots, 1.0 / self.temperature, out, starts)

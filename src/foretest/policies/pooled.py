@@ -1,4 +1,4 @@
-"""The policies that produced a log together: each row was shown by one of them, with shares that the log itself tells.
+"""The policies that produced a log together: each row was shown by one of them, and the log itself gives the shares.
 
 A ranking of a display might have come from any of them, so it is priced by their mixture (the balance heuristic of
 Veach and Guibas 1995): π_mix(a|x) = Σ_k α_k(x) π_k(a|x), α_k(x) the share of logger k on that display's day.
@@ -18,17 +18,19 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
-from foretest.policies.base import Policy, policy_columns, policy_settings, priced, shown_log_prob
+from foretest.policies.adapter import as_policy
+from foretest.policies.base import Policy, logged_column
 from foretest.policies.by_row import Ints, picked_by, sample_by_row
+from foretest.policies.pricing import priced, shown_log_prob
 
-# where a display keeps its logger's number and its day's hash: names that no column of a log has
+# columns of a batch for each row's logger (its number) and day (its hash): names that no column of a log has
 LOGGER, DAY = "foretest: logger", "foretest: day"
 ALL = "all days"  # the one day of a log without dates
 
 
 @dataclass(frozen=True)
 class Shares:
-    """Rows by day and logger: the hashes of the days in order, their names, and the counts."""
+    """Rows by day and logger: the days' hashes in ascending order, their names, and the counts."""
 
     days: npt.NDArray[np.uint64]
     names: tuple[str, ...]
@@ -36,18 +38,20 @@ class Shares:
 
     @cached_property
     def shares(self) -> Floats:
-        """α_k of each day."""
+        """α_k of each day: days × loggers."""
         return np.asarray(self.rows / np.maximum(self.rows.sum(axis=1, keepdims=True), 1))
 
     def of(self, day: npt.NDArray[np.uint64]) -> Floats:
         """α_k of each display, by its day: displays × loggers."""
         place = np.minimum(np.searchsorted(self.days, day), max(len(self.days) - 1, 0))
         if len(day) and (not len(self.days) or (self.days[place] != day).any()):
-            raise BadInput("the log has a day that was not there when its loggers' shares were counted: run it again.")
+            raise BadInput(
+                "the log has a day that was not in it when the shares of its loggers were counted: run the test again."
+            )
         return np.asarray(self.shares[place])
 
     def to_dict(self) -> dict[str, list[int]]:
-        """Rows of each logger, by the name of the day."""
+        """The number of rows of each logger, by the name of the day."""
         return {
             name: [int(n) for n in row]
             for name, row in sorted(zip(self.names, self.rows, strict=True), key=lambda day: day[0])
@@ -61,26 +65,27 @@ class Pooled(Policy):
     ----------
     loggers: the policies that produced the log, by the name that its `logger` column gives them.
     baseline: the name of the one that the treatment is compared with.
-    shares: of each logger, by day; counted in a pass of their own before the log is folded.
+    shares: the share of each logger by day; counted in a separate pass before the log is folded.
     """
 
     def __init__(self, loggers: Mapping[str, Policy], baseline: str, shares: Shares | None = None) -> None:
-        self.loggers, self.baseline, self.shares = dict(loggers), baseline, shares
+        self.loggers = {name: as_policy(policy) for name, policy in loggers.items()}
+        self.baseline, self.shares = baseline, shares
         self._refuse_shared_probabilities()
 
     def _refuse_shared_probabilities(self) -> None:
-        """One column of probabilities for two loggers is that of each row's own: it prices no row for the other."""
+        """Refuse one column of probabilities for two loggers: it holds those of each row's own logger only."""
         for (a, one), (b, other) in combinations(self.loggers.items(), 2):
-            mine, theirs = getattr(one, "_logged", None), getattr(other, "_logged", None)
-            if mine is not None and theirs is not None and mine[0] == theirs[0]:
+            mine, theirs = logged_column(one), logged_column(other)
+            if mine is not None and theirs is not None and mine.name == theirs.name:
                 raise BadInput(
-                    f"the loggers '{a}' and '{b}' both take their probabilities from the column '{mine[0]}', so neither"
-                    " can be priced on the rows of the other. Every row needs the probability of what was shown under"
-                    f" each logger: a column for each, or the scores of '{b}'."
+                    f"the loggers '{a}' and '{b}' both take their probabilities from the column '{mine.name}', so"
+                    " neither can be priced on the rows of the other. Every row needs the probability of what was"
+                    f" shown under each logger: a column for each, or the scores of '{b}'."
                 )
 
     def with_shares(self, shares: Shares) -> Pooled:
-        """The same with known shares."""
+        """These loggers with shares that are now known."""
         return Pooled(self.loggers, self.baseline, shares)
 
     @property
@@ -104,20 +109,20 @@ class Pooled(Policy):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for policy in self.policies for name in policy_columns(policy)))
+        return tuple(dict.fromkeys(name for policy in self.policies for name in policy.columns))
 
     @property
     def score_columns(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for p in self.policies for name in getattr(p, "score_columns", ())))
+        return tuple(dict.fromkeys(name for p in self.policies for name in p.score_columns))
 
     @property
     def can_draw(self) -> bool:  # type: ignore[override]
-        return all(getattr(policy, "can_draw", True) for policy in self.policies)
+        return all(policy.can_draw for policy in self.policies)
 
     @property
     def full_support(self) -> bool:  # type: ignore[override]
         # the baseline has a share of every day, others may not
-        return bool(getattr(self.loggers[self.baseline], "full_support", False))
+        return self.loggers[self.baseline].full_support
 
     def row_shares(self, displays: Displays) -> Floats:
         """α_k(x), displays × loggers."""
@@ -132,12 +137,12 @@ class Pooled(Policy):
             return np.asarray(np.logaddexp.reduce(parts + np.log(self.row_shares(displays)), axis=1))
 
     def _refuse_impossible(self, displays: Displays, parts: Floats) -> None:
-        """A row's own logger showed what it shows: it cannot have probability 0."""
+        """Refuse rows to whose ranking their own logger, which showed it, gives probability 0."""
         logger = displays[LOGGER]
         rows = np.flatnonzero(parts[np.arange(len(parts)), logger] == -np.inf)
         if len(rows):
             name, policy = self.components[int(logger[rows[0]])]
-            column = (policy_columns(policy) or (name,))[0]
+            column = (*policy.columns, name)[0]
             raise RowFault(
                 "control-zero", column, rows, f"the logger '{name}' gives probability 0 to the ranking that it showed",
                 "A row's logger must be the policy that produced it: check the logger column, and that policy's columns"
@@ -145,8 +150,8 @@ class Pooled(Policy):
             )  # fmt: skip
 
     def log_baseline(self, displays: Displays) -> Floats:
-        """log w_p = log π_p(a|x) − log π_mix(a|x) of the shown rankings: what their rewards are worth of the baseline's
-        own. A reward that the baseline cannot earn is worth 0 of it."""
+        """log w_p = log π_p(a|x) − log π_mix(a|x) of the shown rankings: w_p weights their rewards for the baseline's
+        value, and is 0 for a ranking that the baseline never shows."""
         log_p = shown_log_prob(self.loggers[self.baseline], displays, is_control=False)
         return np.asarray(log_p - shown_log_prob(self, displays, is_control=True))
 
@@ -155,7 +160,7 @@ class Pooled(Policy):
         return sample_by_row(self.policies, picked, displays, left)
 
     def slot_marginals(self, displays: Displays) -> Ragged:
-        """P(item in slot): the mixture of its loggers', each of which must know its own."""
+        """P(item in slot): the shares times the loggers' own marginals, which every logger must know."""
         shares = self.row_shares(displays)
         parts = [policy.slot_marginals(displays) for policy in self.policies]  # type: ignore[attr-defined]
         lengths = parts[0].lengths
@@ -165,13 +170,13 @@ class Pooled(Policy):
     def settings(self) -> dict[str, Any]:
         table: dict[str, Any] = {
             "policy": "loggers",
-            "loggers": {name: policy_settings(policy) for name, policy in self.loggers.items()},
+            "loggers": {name: policy.settings() for name, policy in self.loggers.items()},
         }
         return table if self.shares is None else {**table, "shares": self.shares.to_dict()}
 
 
 class OwnLogger(Policy):
-    """Each row's own logger, whose draws and probabilities the propensity audit compares with what was shown."""
+    """The logger of each row, whose draws and probabilities the propensity audit compares with what was shown."""
 
     def __init__(self, pooled: Pooled) -> None:
         self._pooled = pooled
@@ -186,11 +191,11 @@ class OwnLogger(Policy):
 
     @property
     def has_logged(self) -> bool:
-        """Has a logger that can be drawn from a column of what was logged too?"""
-        return any(getattr(p, "_logged", None) is not None for p in self._pooled.policies)
+        """Has any logger a column with the logged probability?"""
+        return any(logged_column(policy) is not None for policy in self._pooled.policies)
 
     def shown(self, displays: Displays) -> Floats:
-        """log π_k of the shown rankings, as logged where a column says it."""
+        """log π_k of the shown rankings, from the logged column where the logger has one."""
         return self._by_row(
             displays, lambda policy, rows: shown_log_prob(policy, displays.take(rows), is_control=False)
         )

@@ -15,11 +15,11 @@ from foretest.policies.base import ScorePolicy, marginal_places, positive
 class Thurstone(ScorePolicy):
     """The top K of s + σ·normal  (Thurstone 1927, case V); its log-probability is a nested integral.
 
-    It costs some thousand times a Plackett-Luce probability, and more where scores spread over many σ.
+    It takes some thousand times as long as a Plackett-Luce probability, and longer where scores spread over many σ.
 
     Parameters
     ----------
-    scores: the list column with one score an eligible item.
+    scores: the list column with one score per eligible item.
     sigma: σ, the standard deviation of the noise.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     """
@@ -47,7 +47,7 @@ class Thurstone(ScorePolicy):
         return Ragged.packed(order[np.arange(most) < displays.slots[:, None]].astype(np.int32), displays.slots)
 
     def slot_marginals(self, displays: Displays) -> Ragged:
-        """P(item in slot), exactly: the race of noisy scores, the highest first."""
+        """P(item in slot), exactly, by the race of noisy scores, the highest first."""
         s, slots = displays[self.scores], displays.slots
         starts, out = marginal_places(displays)
         slot_marginals.thurstone(s.values, s.starts, s.lengths, slots, self.sigma, out, starts)

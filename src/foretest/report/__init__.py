@@ -1,1 +1,1 @@
-"""Results for readers: charts as plain data, and the pictures made of them."""
+"""Results for readers: self-contained HTML pages, charts as Vega-Lite specifications, pictures, notebooks."""

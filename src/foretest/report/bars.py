@@ -1,4 +1,4 @@
-"""Intervals as bars in the rows of a table: where each begins and ends, in percent of the bar's width."""
+"""Intervals as bars in the rows of a table: where each bar begins and ends, in percent of the cell's width."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """An estimate and its limits; None where there is none."""
+    """An estimate and its limits; None for a number that does not exist."""
 
     lower: float | None
     middle: float | None
     upper: float | None
-    sound: bool = True  # may it set the scale? one without evidence may not
+    sound: bool = True  # may it set the scale? an estimate without enough evidence may not
 
 
 class Bar(NamedTuple):
-    """A drawn interval, in percent from the left; `cut` says at which ends it goes on beyond the scale."""
+    """A drawn interval, in percent from the left; `cut_left` and `cut_right` say where it goes beyond the scale."""
 
     zero: float
     begin: float
@@ -34,7 +34,7 @@ class Bar(NamedTuple):
 
 
 def bars(spans: Sequence[Span]) -> list[Bar | None]:
-    """Bars on one scale, which holds 0 and the sound spans; None where there is nothing to draw.
+    """Bars on one scale, which contains 0 and the sound spans; None where there is nothing to draw.
 
     >>> [bar.style for bar in bars([Span(-1.0, 1.0, 3.0), Span(0.0, 9.0, 99.0, sound=False)])]  # doctest: +ELLIPSIS
     ['--zero:27.27%;--begin:4.55%;--width:90.91%;--point:50.00%', '--zero:27.27%;--begin:27.27%;...']

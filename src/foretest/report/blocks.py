@@ -1,4 +1,4 @@
-"""What a page is made of: sections of paragraphs, tables and charts, as plain data. All text is text, never markup."""
+"""What a page consists of: sections with paragraphs, tables and charts, as plain data. Text is never markup."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Link:
-    """A reference. Pages link to nothing else."""
+    """A link to a reference, the only kind of link on a page."""
 
     text: str
     address: str
@@ -18,14 +18,14 @@ class Link:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph with links in it; a plain string is a paragraph without."""
+    """A paragraph with links in it; a paragraph without links is a plain string."""
 
     parts: Sequence[str | Link]
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A Vega-Lite specification; `alt` states its numbers to those who cannot see it."""
+    """A Vega-Lite specification; `alt` gives its numbers in words, for those who cannot see it."""
 
     title: str
     spec: Mapping[str, Any]
@@ -35,7 +35,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Choice:
-    """One chart at a time, and a switch over them: {"cis": Chart(…), "ncis": Chart(…)}. The first is shown at first."""
+    """Charts by name, shown one at a time with a switch between them; the first one is shown first."""
 
     label: str
     charts: Mapping[str, Chart]
@@ -43,19 +43,19 @@ class Choice:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows whose first cell names them. Numbers must be formatted already; cells that look like numbers align right."""
+    """Rows whose first cell is their name. Numbers are formatted already; columns of numbers align right."""
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str = ""  # a line below the table
-    strong: Sequence[int] = ()  # rows to stress, counted from 0
+    strong: Sequence[int] = ()  # rows to highlight, counted from 0
     sortable: bool = False
 
 
 @dataclass(frozen=True)
 class Words:
-    """Text as typed, in fixed width: a command, a settings file."""
+    """Text in a fixed-width font: a command, a settings file."""
 
     text: str
     title: str = ""
@@ -74,6 +74,14 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Remark:
+    """A line below the sentence on top of a page."""
+
+    text: str
+    kind: str = "quiet"  # a CSS class: quiet, alarm, truth, or none
+
+
+@dataclass(frozen=True)
 class Fact:
     """A tile of the strip below the verdict."""
 
@@ -86,7 +94,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Document:
-    """A page: its kind ("The paper"), the answer in one sentence, facts, sections, files to download."""
+    """A page: its kind (such as "The paper"), the answer in one sentence, facts, sections, files to download."""
 
     kind: str
     title: str
@@ -99,12 +107,16 @@ class Document:
 
 
 def chart_of(spec: Mapping[str, Any]) -> Chart:
-    """A chart whose title, remarks and description its specification already has."""
+    """A chart from a specification that has a title, a subtitle and a description."""
     title = spec["title"]
     note = " ".join(title.get("subtitle", ()))
     return Chart(title["text"], spec, typeset(spec["description"]), typeset(note))
 
 
 def typeset(text: str) -> str:
-    """Hyphens before numbers as minus signs, spaces before % that do not break."""
+    """Text with minus signs before numbers, and no line break before %.
+
+    >>> typeset("a-b: -5 %")
+    'a-b: −5\\xa0%'
+    """
     return re.sub(r"(?<![\w.])-(?=\d)", "−", text).replace(" %", "\N{NO-BREAK SPACE}%")

@@ -1,4 +1,4 @@
-"""Vega, Vega-Lite and Vega-Embed as one script: made by vl-convert, then kept in the user's cache folder."""
+"""Vega, Vega-Lite and Vega-Embed as one script: made by vl-convert, then cached in the user's cache folder."""
 
 from __future__ import annotations
 
@@ -10,48 +10,48 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
-# Addresses that the libraries hold: of an editor that is never offered, of a format's name, of an advice in a message.
-# A page that names no other host is easier to trust, and none of them is needed.
+# Addresses in the libraries: of an editor that pages never offer, of a schema, of advice in a message. None is needed,
+# and a page that names no other host is easier to trust.
 _ADDRESSES = {
     "https://vega.github.io/editor/": "about:blank",
     "https://vega.github.io/schema/": "/schema/",
     "https://github.com/": "",
 }
-_LAYOUT = 1  # of what is kept; another has another name
+_LAYOUT = 1  # version of the cached file's layout, part of its name
 
 
 def vega_bundle() -> str:
-    """The script, licence notices in front; it defines `vegaEmbed`."""
-    place = cache_folder() / f"vega-{version('vl-convert-python')}-{_LAYOUT}.js"
-    kept = _read(place)
-    if kept is not None:
-        return kept
+    """The script that defines `vegaEmbed`, after its licence notices; from the cache if it is there."""
+    path = cache_folder() / f"vega-{version('vl-convert-python')}-{_LAYOUT}.js"
+    cached = _read(path)
+    if cached is not None:
+        return cached
     script = make_bundle()
-    with contextlib.suppress(OSError):  # a read-only or full place: the script is made anew each time
-        _write(place, script)
+    with contextlib.suppress(OSError):  # a read-only or full disk: the script is made anew each time
+        _write(path, script)
     return script
 
 
 def make_bundle() -> str:
-    """About two seconds of work."""
+    """The script, made anew, which takes about two seconds."""
     import vl_convert
 
     script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
     for address, other in _ADDRESSES.items():
         script = script.replace(address, other)
-    # the script stands in a script element, which these would end or confuse
+    # the page has the script in a script element, which these marks would end or confuse
     for mark in ("</script", "<!--"):
         script = script.replace(mark, mark.replace("<", "\\x3c"))
     return f"/*\n{notices()}*/\n{script}"
 
 
 def notices() -> str:
-    """The licences of what the bundle holds."""
+    """The licences of the libraries in the bundle."""
     return (files("foretest.report") / "templates" / "notices.txt").read_text(encoding="utf-8")
 
 
 def cache_folder() -> Path:
-    """Where the user's caches are, on this system."""
+    """The folder of Foretest in the user's cache folder on this system."""
     given = os.environ.get("XDG_CACHE_HOME")
     if given:
         return Path(given) / "foretest"
@@ -60,19 +60,19 @@ def cache_folder() -> Path:
     return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "foretest"
 
 
-def _read(place: Path) -> str | None:
-    """What was kept, if it is whole: its first line is the hash of the rest."""
+def _read(path: Path) -> str | None:
+    """The cached script; None unless it is complete: its first line must be the hash of the rest."""
     try:
-        mark, _, script = place.read_text(encoding="utf-8").partition("\n")
+        mark, _, script = path.read_text(encoding="utf-8").partition("\n")
     except (OSError, UnicodeDecodeError):
         return None
     return script if mark == _mark(script) else None
 
 
-def _write(place: Path, script: str) -> None:
+def _write(path: Path, script: str) -> None:
     from foretest.files import write_whole
 
-    write_whole(place, f"{_mark(script)}\n{script}")
+    write_whole(path, f"{_mark(script)}\n{script}")
 
 
 def _mark(script: str) -> str:

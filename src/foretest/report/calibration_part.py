@@ -2,34 +2,55 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from foretest.formatting import plural
 from foretest.history.recommendation import learned_sentence, sentence
-from foretest.report.blocks import Table, chart_of
+from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.calibration import calibration_chart, gamma_chart
-from foretest.report.digits import NONE, pct
+from foretest.report.digits import NONE, decimal, pct
 
-DRIVERS = 10  # tests listed as those that pull most
+DRIVERS = 10  # tests listed because they weigh most
 
 
-def calibration_parts(metric: dict[str, Any], most: int) -> dict[str, Any]:
-    """From `agreement.json`'s metric: for each estimator its line, the tests that drive it, how Γ0 moved."""
-    found = []
-    for label, calibration in metric.get("calibration", {}).items():
-        found.append({
-            "label": label,
-            "sentence": learned_sentence(label, calibration).replace(" %", "\N{NO-BREAK SPACE}%"),
-            "line": chart_of(calibration_chart(calibration, label, most)),
-            "over_time": chart_of(gamma_chart(calibration, label, most)),
-            "drivers": _drivers(calibration),
-        })  # fmt: skip
-    told = metric.get("recommendation")
-    return {
-        "estimators": found,
-        "recommendation": "" if told is None else sentence(told).replace("-0", "−0"),
-        "bounds": None if told is None else _bounds(told["weight_bounds"]),
-    }
+@dataclass(frozen=True)
+class EstimatorCalibration:
+    """The calibration of one estimator."""
+
+    label: str
+    sentence: str
+    line: Chart  # online − offline against the unsupported term
+    over_time: Chart  # how Γ0 moved
+    drivers: Table  # the tests that weigh most
+
+
+@dataclass(frozen=True)
+class CalibrationPart:
+    """What one metric's tests say of the unsupported part, and which estimator and bound they recommend."""
+
+    estimators: list[EstimatorCalibration]
+    recommendation: str
+    bounds: Table | None
+
+
+def calibration_part(metric: dict[str, Any], most: int) -> CalibrationPart:
+    """From a metric of `agreement.json`; charts have at most that many tests."""
+    estimators = [
+        EstimatorCalibration(
+            label,
+            learned_sentence(label, calibration).replace(" %", "\N{NO-BREAK SPACE}%"),
+            chart_of(calibration_chart(calibration, label, most)),
+            chart_of(gamma_chart(calibration, label, most)),
+            _drivers(calibration),
+        )
+        for label, calibration in metric.get("calibration", {}).items()
+    ]
+    recommendation = metric.get("recommendation")
+    if recommendation is None:
+        return CalibrationPart(estimators, "", None)
+    text = sentence(recommendation).replace("-0", "−0")
+    return CalibrationPart(estimators, text, _bounds(recommendation["weight_bounds"]))
 
 
 def _drivers(calibration: dict[str, Any]) -> Table:
@@ -39,7 +60,7 @@ def _drivers(calibration: dict[str, Any]) -> Table:
     columns = ["test", *(["day"] if dated else []), "weight", "unsupported", "online − offline", "Γ0 without it"]
     rows = [
         [point["name"], *([point["date"] or NONE] if dated else []), pct(point["weight"]), pct(point["unsupported"]),
-         pct(point["difference"], sign=True), NONE if point["gamma_without"] is None else _two(point["gamma_without"])]
+         pct(point["difference"], sign=True), decimal(point["gamma_without"])]
         for point in points
     ]  # fmt: skip
     shown = plural(len(points), "test")
@@ -47,21 +68,17 @@ def _drivers(calibration: dict[str, Any]) -> Table:
 
 
 def _bounds(bounds: dict[str, Any] | None) -> Table | None:
-    """The error along the bound on weights."""
+    """The error at each bound on the weights."""
     if bounds is None:
         return None
     rows = [[f"{bound:g}", f"{100 * rmse:.2f}", f"{100 * error:.2f}"] for bound, rmse, error in
             zip(bounds["bounds"], bounds["rmse"], bounds["error"], strict=True)]  # fmt: skip
     strong = [bounds["bounds"].index(bounds["weight_bound"])]
     return Table(
-        f"point-ncis-adaptive along weight_bound, {plural(bounds['tests'], 'test')}: root mean square of offline −"
-        " online, in points.",
-        ["weight_bound", "error", "online's noise taken out"],
+        f"point-ncis-adaptive by weight_bound, {plural(bounds['tests'], 'test')}: root mean square of offline −"
+        " online, in percentage points.",
+        ["weight_bound", "error", "without the noise of online"],
         rows,
-        note="The smallest error stands out. Calibrated estimates are at the bound of the settings.",
+        note="The smallest error is highlighted. Calibrated estimates use the bound of the settings.",
         strong=strong,
     )
-
-
-def _two(value: float) -> str:
-    return f"{value:.2f}".replace("-", "−")

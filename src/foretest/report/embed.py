@@ -1,4 +1,4 @@
-"""What goes into the page as data: JSON that cannot leave its script element, lean charts, hashes of scripts."""
+"""Data within a page: JSON that cannot end its script element, lean charts, hashes of scripts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def script_json(document: Any, *, indent: int | None = None) -> str:
 
 
 def packed_json(document: Any) -> str:
-    """The same as gzip in base64, for a document that would make the page heavy."""
+    """JSON as gzip in base64, for a document that would make the page too large."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
@@ -39,10 +39,10 @@ def policy_hash(script: str) -> str:
 
 
 def lean(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A chart for the page: as wide as its place (a square one stays square), the page's own theme, six significant
-    digits, data that two layers share once, no outside address.
+    """A chart for the page: as wide as its container unless it is square, in the page's own theme, with six significant
+    digits, with data that layers share in it once, and without any address.
 
-    The page names the chart in HTML, so that its title can be found, read aloud and wrapped.
+    It has no title: the page has it in HTML, where it can be searched, read aloud and wrapped.
     """
     chart = {key: value for key, value in spec.items() if key not in ("$schema", "config", "title", "background")}
     if isinstance(chart.get("width"), int | float) and chart["width"] != chart.get("height"):
@@ -54,7 +54,7 @@ def lean(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _shared(value: Any, names: dict[str, str], datasets: dict[str, Any]) -> Any:
-    """The same chart with every set of rows by name, each once."""
+    """A chart in which layers refer to sets of rows by name; `datasets` has each set once."""
     if isinstance(value, list):
         return [_shared(item, names, datasets) for item in value]
     if not isinstance(value, dict):
@@ -78,7 +78,7 @@ def _rounded(value: Any) -> Any:
 
 
 def chart_colours() -> list[tuple[str, str]]:
-    """The colours in which the light theme and the dark differ, in order of appearance."""
+    """The colours in which the light and the dark theme differ, as pairs, in order of appearance."""
     pairs: dict[tuple[str, str], None] = {}
 
     def walk(light: Any, dark: Any) -> None:
@@ -93,7 +93,7 @@ def chart_colours() -> list[tuple[str, str]]:
 
 
 def chart_config() -> dict[str, Any]:
-    """The theme in CSS variables: charts follow the page from light to dark, and to paper, without being drawn anew."""
+    """The theme in CSS variables: charts follow the page from light to dark, and in print, without being redrawn."""
     names = {pair: f"var(--chart-{number})" for number, pair in enumerate(chart_colours())}
 
     def walk(light: Any, dark: Any) -> Any:

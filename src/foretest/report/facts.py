@@ -1,4 +1,4 @@
-"""The health strip: what a reader should know of the log before the result, each fact with its meaning and state."""
+"""The health strip: what to know of the log before reading the result, each fact with its meaning and state."""
 
 from __future__ import annotations
 
@@ -6,53 +6,61 @@ from typing import Any
 
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSUPPORTED
 from foretest.report.blocks import Fact
-from foretest.report.digits import NONE, chance, count, num, pct, tally
+from foretest.report.digits import NONE, count, num, p_text, pct, tally
 from foretest.report.words import things
+from foretest.results.audit import FAIL, NOT_MADE, PASS, WARN
 from foretest.results.result import Result
 
 _FEW_UNITS = 30  # below, intervals take Student's quantiles
 _SOME_POSITIVES = 100.0
-_SOME_EFFECTIVE = 300.0  # from here on upper limits miss at most 9 % of the time at a nominal 5 %, as was measured
+_SOME_EFFECTIVE = 300.0  # from here on upper limits miss at most 9 % of the time at a nominal 5 %: measured
 
 
 def offline_facts(result: Result) -> list[Fact]:
-    """Of an offline test; metrics beyond the first stand in the details."""
+    """The facts of an offline test; further metrics than the first are in the details."""
     log, health = result.log, result.health
     name = next(iter(result.metrics))
     metric = result.metrics[name]
     effective = {m: v.estimates[v.headline or ""].effective_positives or 0.0 for m, v in result.metrics.items()}
-    positives, cap, kept = log["positives"], result.cap, health["treatment_mass_kept"]
-    unsupported = health["unsupported_rows"]
+    positives = log["positives"]
     return [
         *_audit(result),
         _rows(log),
         _units(log, result.settings["log"].get("unit")),
         Fact("rewarded rows", tally(positives[name]),
-             f"Displays with a reward above 0 in {name}. Only these carry information on the treatment's value.",
-             _state(positives[name], FEWEST_POSITIVES, _SOME_POSITIVES), _rest(positives, name, "{:,}")),
+             f"Displays with a reward above 0 in {name}. Only these carry information about the treatment's value.",
+             _state(positives[name], FEWEST_POSITIVES, _SOME_POSITIVES), _other_metrics(positives, name, "{:,}")),
         Fact(f"effective {things(name)}", count(effective[name]),
-             f"How many equally weighted rewards would be worth as much to {metric.headline}. A few heavy weights make"
-             f" it small. Below {FEWEST_POSITIVES:.0f} the log cannot answer. Below {_SOME_EFFECTIVE:.0f} a rare heavy"
-             " reward that the log does not hold can put the upper limit too low.",
-             _state(effective[name], FEWEST_POSITIVES, _SOME_EFFECTIVE), _rest(effective, name, None)),
-        Fact("treatment mass kept", pct(kept),
-             f"The share of what the treatment would show that the log can speak for at cap {cap:g} (the mean capped"
-             " weight; chance can lift it a little over 100 %). What is missing is modelled, not measured.",
-             _state(kept, 0.5, 0.9)),
-        Fact("rows above the cap", pct(health["capped_share"]),
-             f"Displays whose weight exceeds the cap of {cap:g}: the treatment was far likelier to show what was shown"
-             " than the control was. They are few and heavy.",
-             _state(-(health["capped_share"] or 0.0), -0.05, -0.01)),
+             f"How many equally weighted rewards would give {metric.headline} as much information. A few large weights"
+             f" make it small. Below {FEWEST_POSITIVES:.0f} the log cannot answer. Below {_SOME_EFFECTIVE:.0f} the"
+             " upper limit may be too low, because a rare reward with a large weight may be missing from the log.",
+             _state(effective[name], FEWEST_POSITIVES, _SOME_EFFECTIVE), _other_metrics(effective, name, None)),
+        *_support(health, result.cap, max(positives.values())),
+    ]  # fmt: skip
+
+
+def _support(health: dict[str, Any], cap: float, positives: int) -> list[Fact]:
+    """How much of the treatment the log supports; `positives` is the largest number of rewarded rows of a metric."""
+    mass, capped, unsupported = health["treatment_mass_kept"], health["capped_share"], health["unsupported_rows"]
+    return [
+        Fact("treatment mass kept", pct(mass),
+             f"The share of what the treatment would show that the log supports at cap {cap:g} (the mean capped weight;"
+             " by chance it can be a little over 100 %). The rest is modelled, not measured.",
+             _state(mass, 0.5, 0.9)),
+        Fact("rows above the cap", pct(capped),
+             f"Displays whose weight exceeds the cap of {cap:g}: the treatment was much more likely than the control to"
+             " show what was shown. There are few of them, with large weights.",
+             _state(-(capped or 0.0), -0.05, -0.01)),
         Fact("unsupported rows", f"{unsupported:,}",
-             "Rewarded displays for which the control shows so little of what the treatment would that no weight can"
-             f" stand for it. Over {MOST_UNSUPPORTED:.0%} of the rewarded rows the log cannot answer."
+             "Rewarded displays in which the control shows so little of what the treatment would show that no weight"
+             f" can make up for it. If they exceed {MOST_UNSUPPORTED:.0%} of the rewarded rows, the log cannot answer."
              .replace("%", "\N{NO-BREAK SPACE}%"),
-             _state(-unsupported / max(1, max(positives.values())), -MOST_UNSUPPORTED, -1e-12)),
+             _state(-unsupported / max(1, positives), -MOST_UNSUPPORTED, -1e-12)),
     ]  # fmt: skip
 
 
 def online_facts(result: Result) -> list[Fact]:
-    """Of an online test: both arms, their split, and what could be seen."""
+    """The facts of an online test: both arms, their split, and the smallest uplift that it could detect."""
     control, treatment, check = result.log, result.log["treatment"], result.health["sample_ratio"]
     unit = result.settings["log"].get("unit")
     name = next(iter(result.metrics))
@@ -72,22 +80,22 @@ def online_facts(result: Result) -> list[Fact]:
         Fact("rewarded rows", tally(sum(positives)), f"Displays with a reward above 0 in {name}, in both arms.",
              _state(min(positives), FEWEST_POSITIVES, _SOME_POSITIVES), f"{positives[0]:,} and {positives[1]:,}"),
         Fact(f"effective {things(name)}", count(effective),
-             "How many equal rewards would be worth as much, in the arm that has fewer."
+             "How many equal rewards would give as much information, in the arm that has fewer."
              f" Below {FEWEST_POSITIVES:.0f} the test cannot answer.",
              _state(effective, FEWEST_POSITIVES, _SOME_POSITIVES)),
         Fact("sample ratio", observed,
-             "The units in control and treatment, in per cent, against the designed split. A mismatch (p below 0.001)"
-             " means that the arms are not comparable: something but the treatment tells them apart.",
-             "alert" if check["alert"] else "watch" if check["days"] else "fine", f"p = {chance(check['p_value'])}"),
-        Fact("smallest uplift to see", pct(smallest.get("relative")),
-             f"The minimum detectable effect in {name}: a true uplift of this size would be called in"
+             "The percentages of units in control and treatment, compared with the designed split. A mismatch (p below"
+             " 0.001) means that the arms are not comparable: they differ by something other than the treatment.",
+             "alert" if check["alert"] else "watch" if check["days"] else "fine", f"p = {p_text(check['p_value'])}"),
+        Fact("detectable uplift", pct(smallest.get("relative")),
+             f"The minimum detectable effect in {name}: a true uplift of this size would be detected in"
              f" {100 * (smallest.get('power') or 0.8):g}\N{NO-BREAK SPACE}% of such tests.",
              "fine", num(smallest.get("absolute")) + " absolute"),
     ]  # fmt: skip
 
 
 def summary(facts: list[Fact]) -> str:
-    """Which facts want attention."""
+    """The facts that need attention, in a sentence."""
     named = [fact.name for fact in facts if fact.state != "fine"]
     if not named:
         return "Nothing here needs attention."
@@ -97,14 +105,14 @@ def summary(facts: list[Fact]) -> str:
 def _audit(result: Result) -> list[Fact]:
     if result.audit is None:
         return []
-    said = {"pass": "passed", "warn": "warns", "fail": "failed", "not made": NONE}[result.audit.outcome]
-    made = sum(finding.outcome != "not made" for finding in result.audit.findings)
+    outcome = {PASS: "passed", WARN: "warns", FAIL: "failed", NOT_MADE: NONE}[result.audit.outcome]
+    run = sum(finding.outcome != NOT_MADE for finding in result.audit.findings)
     meaning = (
         "Whether the log looks as if it was drawn from the control that the settings describe: all weights follow from"
-        " that control. A failed audit leaves no verdict. The tests are listed below."
+        " that control. If the audit fails, there is no verdict. The tests are listed below."
     )
-    state = {"warn": "watch", "fail": "alert"}.get(result.audit.outcome, "fine")
-    return [Fact("propensity audit", said, meaning, state, f"{made} of {len(result.audit.findings)} tests made")]
+    state = {WARN: "watch", FAIL: "alert"}.get(result.audit.outcome, "fine")
+    return [Fact("propensity audit", outcome, meaning, state, f"{run} of {len(result.audit.findings)} tests run")]
 
 
 def _rows(log: dict[str, Any]) -> Fact:
@@ -115,13 +123,13 @@ def _rows(log: dict[str, Any]) -> Fact:
 def _units(log: dict[str, Any], unit: str | None) -> Fact:
     about = "about " if log.get("units_approximate") else ""
     meaning = (
-        f"Who is independent of whom: different values of {unit}. Intervals are over units, not rows."
+        f"The independent units: different values of {unit}. Intervals are computed over units, not rows."
         if unit
         else "No unit column is named, so every row counts as independent. If one user has many rows, intervals are too"
         " narrow: name the user's column as unit."
     )
     if about:
-        meaning += " Beyond 131,072 units their number is estimated, to about 0.3\N{NO-BREAK SPACE}%."
+        meaning += " Beyond 131,072 units their number is estimated, to within about 0.3\N{NO-BREAK SPACE}%."
     return Fact(
         "units",
         f"{'≈' if about else ''}{tally(log['units'])}",
@@ -137,12 +145,12 @@ def _units_detail(log: dict[str, Any], unit: str | None) -> str:
 
 
 def _state(value: float | None, alert: float, watch: float) -> str:
-    """Under `alert` it needs attention, under `watch` a look; what is not known needs neither."""
+    """Below `alert` a value needs attention, below `watch` it is worth a look; an unknown value is fine."""
     return "fine" if value is None else "alert" if value < alert else "watch" if value < watch else "fine"
 
 
-def _rest(values: dict[str, Any], first: str, form: str | None) -> str:
-    """The same fact of up to three further metrics."""
+def _other_metrics(values: dict[str, Any], first: str, form: str | None) -> str:
+    """A fact's values for up to three further metrics."""
     others = [(name, value) for name, value in values.items() if name != first]
-    said = ", ".join(f"{name} {form.format(value) if form else count(value)}" for name, value in others[:3])
-    return said + (", …" if len(others) > 3 else "")
+    text = ", ".join(f"{name} {form.format(value) if form else count(value)}" for name, value in others[:3])
+    return text + (", …" if len(others) > 3 else "")

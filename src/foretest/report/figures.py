@@ -1,4 +1,4 @@
-"""Which figures a result has, by name: names of files, whatever the user's metrics and estimators are called."""
+"""The figures of a result by name; names are safe as file names, whatever metrics and estimators are called."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Figures = dict[str, dict[str, Any]]
 
 
 def result_figures(document: dict[str, Any]) -> Figures:
-    """From the content of result.json; an online test has none."""
+    """The figures of an offline test, from the content of result.json; an online test has none."""
     figures: Figures = {}
     if document.get("weights") is not None:
         figures["weights"] = weights_chart(document["weights"])
@@ -29,10 +29,10 @@ def result_figures(document: dict[str, Any]) -> Figures:
 
 
 def agreement_figures(document: dict[str, Any]) -> Figures:
-    """From the content of agreement.json."""
+    """The figures of a history, from the content of agreement.json."""
     figures: Figures = {}
-    for k, (name, metric) in enumerate(document["metrics"].items()):
-        ending = f"-{name}" if k else ""
+    for number, (name, metric) in enumerate(document["metrics"].items()):
+        ending = f"-{name}" if number else ""
         _add(figures, f"correlation{ending}", correlation_chart(metric["table"]))
         for label in metric["table"]:
             chart = decisions_chart(metric["tests"], label, document["confidence_level"])
@@ -44,7 +44,7 @@ def agreement_figures(document: dict[str, Any]) -> Figures:
 
 
 def file_name(text: str) -> str:
-    """Letters, digits, dots, dashes and underscores, at most 80, no dot or dash in front: safe as the name of a file.
+    """A safe file name: at most 80 letters, digits, dots, dashes and underscores, with no dot or dash in front.
 
     >>> file_name("cap-click"), file_name("decisions-../a b"), file_name("cap-</script>")
     ('cap-click', 'decisions-..-a-b', 'cap-script')
@@ -53,7 +53,7 @@ def file_name(text: str) -> str:
 
 
 def _add(figures: Figures, name: str, chart: dict[str, Any]) -> None:
-    """Under a safe name; two metrics whose names differ in unsafe characters only are numbered."""
+    """Add a figure under a safe name; names that differ only in unsafe characters are numbered."""
     safe = stem = file_name(name)
     number = 2
     while safe.lower() in {other.lower() for other in figures}:  # as some file systems compare them

@@ -19,7 +19,7 @@ from foretest.report.page import Download, bounded, fill
 from foretest.report.words import SIGNS, VERDICTS
 
 if TYPE_CHECKING:
-    from foretest.history.run import Agreement
+    from foretest.history.agreement_result import Agreement
 
 TESTS_SHOWN = 500  # rows of the list of tests, and boxes of a chart
 METRICS_SHOWN = 6

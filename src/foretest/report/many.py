@@ -1,27 +1,53 @@
-"""What a page shows where more was asked than one question: treatments in their order, segments side by side."""
+"""What a page shows of several treatments and of segments: treatments by rank, segments side by side."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from foretest.offline.treatments import goal
-from foretest.report.blocks import Table, chart_of
+from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.forest import Row, forest_chart
-from foretest.report.digits import chance, level, pct
+from foretest.report.digits import interval_text, level, p_text, pct
 from foretest.report.words import things
-from foretest.results.result import Estimate, Metric, Result, Treatment
+from foretest.results.result import Estimate, Metric, Result, Segment, Treatment
 
 TREATMENTS_DRAWN = 40
 
 
+@dataclass(frozen=True)
+class Panel:
+    """A chart and a table of the same uplifts."""
+
+    name: str
+    chart: Chart
+    table: Table
+
+
+@dataclass(frozen=True)
+class TreatmentsSection:
+    """All treatments by rank, one panel per metric; `first` is the treatment that the rest of the page is about."""
+
+    lead: str
+    panels: list[Panel]
+    first: str
+
+
+@dataclass(frozen=True)
+class SegmentsSection:
+    """Uplifts by segment, one panel per metric and column; `left_out` counts the panels that are not shown."""
+
+    lead: str
+    panels: list[Panel]
+    left_out: int
+
+
 def in_order(result: Result) -> list[Treatment]:
-    """Several treatments, the first by rank first; none where there is one."""
+    """The treatments by rank, where there are several; else none."""
     return sorted(result.treatments, key=lambda treatment: treatment.rank or 0)
 
 
 def leading(result: Result) -> Result:
-    """The result whose answer stands on top: of several treatments that of the first by rank, its goal in front."""
+    """The result whose answer is on top of the page: for the treatment that ranks first, with its goal in front."""
     if not result.metrics:
         return result
     order = in_order(result)
@@ -33,92 +59,95 @@ def leading(result: Result) -> Result:
 
 
 def _as_decided(metric: Metric) -> Metric:
-    """A metric of one of several treatments, with what is left once all are asked together."""
-    headline = metric.headline or ""
-    e = decided(metric)
-    return replace(metric, estimates={**metric.estimates, headline: e}, verdict=e.verdict)
+    """A metric of one of several treatments, its headline adjusted for the number of treatments."""
+    estimate = decided(metric)
+    return replace(metric, estimates={**metric.estimates, metric.headline or "": estimate}, verdict=estimate.verdict)
 
 
 def decided(metric: Metric) -> Estimate:
-    """The headline's estimate with the adjusted verdict, and the interval that holds at once where there is one."""
-    e = metric.estimates[metric.headline or ""]
-    a = e.adjusted
-    if a is None:
-        return e
-    if a.rel_simultaneous_ci_lower is None and a.simultaneous_ci_lower is None:
-        return replace(e, verdict=a.verdict_adjusted)
+    """The headline's estimate with its adjusted verdict and, where there is one, its joint interval."""
+    estimate = metric.estimates[metric.headline or ""]
+    adjusted = estimate.adjusted
+    if adjusted is None:
+        return estimate
+    if adjusted.rel_simultaneous_ci_lower is None and adjusted.simultaneous_ci_lower is None:
+        return replace(estimate, verdict=adjusted.verdict_adjusted)
     return replace(
-        e,
-        verdict=a.verdict_adjusted,
-        effect_size_ci_lower=a.simultaneous_ci_lower,
-        effect_size_ci_upper=a.simultaneous_ci_upper,
-        rel_effect_size_ci_lower=a.rel_simultaneous_ci_lower,
-        rel_effect_size_ci_upper=a.rel_simultaneous_ci_upper,
+        estimate,
+        verdict=adjusted.verdict_adjusted,
+        effect_size_ci_lower=adjusted.simultaneous_ci_lower,
+        effect_size_ci_upper=adjusted.simultaneous_ci_upper,
+        rel_effect_size_ci_lower=adjusted.rel_simultaneous_ci_lower,
+        rel_effect_size_ci_upper=adjusted.rel_simultaneous_ci_upper,
     )
 
 
-def treatments_part(result: Result, most: int) -> dict[str, Any] | None:
-    """The section of several treatments: for each metric a plot and a table, ranked."""
+def treatments_section(result: Result, most: int) -> TreatmentsSection | None:
+    """Several treatments by rank, for at most that many metrics; None where there is one treatment."""
     order = in_order(result)
     if not order:
         return None
     confidence = result.settings["analysis"]["confidence_level"]
-    by = goal(result.metrics)
-    shown = [by, *(name for name in result.metrics if name != by)][:most]
-    panels = []
-    for name in shown:
-        estimates = [decided(t.metrics[name]) for t in order]
-        rows = [Row(t.name, e) for t, e in zip(order[:TREATMENTS_DRAWN], estimates, strict=False)]
-        chart = forest_chart(f"Uplift in {things(name)}, by treatment", rows, confidence)
-        table = Table(
-            f"Treatments by rank ({name}).",
-            ["rank", "treatment", "uplift", f"{level(confidence)} interval, all at once", "p (Holm)", "verdict"],
-            [
-                [str(t.rank), t.name, pct(e.rel_effect_size, sign=True), _interval(e), _chance(e), e.verdict]
-                for t, e in zip(order, estimates, strict=True)
-            ],
-        )
-        panels.append({"name": name, "chart": chart_of(chart), "table": table})
+    ranked_by = goal(result.metrics)
+    names = [ranked_by, *(name for name in result.metrics if name != ranked_by)][:most]
     lead = (
-        f"{len(order)} treatments were asked about together, and are ranked by their uplift in {things(by)}. With"
-        f" {level(confidence)} probability all of the intervals here hold at once; verdicts are Holm's: the chance that"
-        f" any of them is wrong by chance alone is {pct(1.0 - confidence)} or less."
+        f"{len(order)} treatments were tested together, and are ranked by their uplift in {things(ranked_by)}. With"
+        f" {level(confidence)} probability, all of the intervals here contain what they estimate. Verdicts are Holm's:"
+        f" the probability that any of them is positive or negative by chance alone is at most {pct(1.0 - confidence)}."
     )
-    first = result.treatments[0].name
-    return {"panels": panels, "lead": lead, "first": first}
+    panels = [_treatments_panel(name, order, confidence) for name in names]
+    return TreatmentsSection(lead, panels, result.treatments[0].name)
 
 
-def segments_part(result: Result, most: int) -> dict[str, Any] | None:
-    """The section of segments: for each column and metric a plot and a table."""
+def _treatments_panel(name: str, order: list[Treatment], confidence: float) -> Panel:
+    estimates = [decided(treatment.metrics[name]) for treatment in order]
+    rows = [Row(treatment.name, e) for treatment, e in zip(order[:TREATMENTS_DRAWN], estimates, strict=False)]
+    chart = forest_chart(f"Uplift in {things(name)}, by treatment", rows, confidence)
+    table = Table(
+        f"Treatments by rank ({name}).",
+        ["rank", "treatment", "uplift", f"{level(confidence)} interval, all at once", "p (Holm)", "verdict"],
+        [
+            [str(t.rank), t.name, pct(e.rel_effect_size, sign=True), _interval(e), _adjusted_p(e), e.verdict]
+            for t, e in zip(order, estimates, strict=True)
+        ],
+    )
+    return Panel(name, chart_of(chart), table)
+
+
+def segments_section(result: Result, most: int) -> SegmentsSection | None:
+    """Uplifts by segment, in at most that many panels; None where no column of segments is named."""
     columns = list(dict.fromkeys(segment.column for segment in result.segments))
     if not columns:
         return None
     confidence = result.settings["analysis"]["confidence_level"]
-    panels = []
-    for name in result.metrics:
-        for column in columns:
-            held = [segment for segment in result.segments if segment.column == column]
-            labels = [f"all others of {column}" if segment.rest else segment.value for segment in held]
-            estimates = [decided(segment.metrics[name]) for segment in held]
-            rows = [Row(label, e) for label, e in zip(labels, estimates, strict=True)]
-            chart = forest_chart(f"Uplift in {things(name)}, by {column}", rows, confidence)
-            table = Table(
-                f"Segments of {column} ({name}).",
-                [column, "displays", "uplift", f"{level(confidence)} interval", "verdict", "why"],
-                [
-                    [label, f"{s.rows:,}", pct(e.rel_effect_size, sign=True), _interval(e), e.verdict,
-                     "; ".join(e.reasons)]
-                    for label, s, e in zip(labels, held, estimates, strict=True)
-                ],
-                sortable=True,
-            )  # fmt: skip
-            panels.append({"name": f"{name} by {column}", "chart": chart_of(chart), "table": table})
-    whose = f" of the treatment {result.treatments[0].name}" if result.treatments else ""
+    pairs = [(name, column) for name in result.metrics for column in columns]
+    panels = [
+        _segments_panel(name, column, [s for s in result.segments if s.column == column], confidence)
+        for name, column in pairs[:most]
+    ]
+    of_treatment = f" of the treatment {result.treatments[0].name}" if result.treatments else ""
     lead = (
-        f"The same answers{whose} for the displays of each value. Intervals are of each segment alone; verdicts are"
-        " adjusted for the number of segments (Holm), as among twenty one or two look decided by chance."
+        f"The uplifts{of_treatment} by value of a column. Each interval is for its segment alone; verdicts are adjusted"
+        " for the number of segments (Holm), because among twenty segments one or two look decided by chance."
     )
-    return {"panels": panels[:most], "lead": lead, "left_out": max(0, len(panels) - most)}
+    return SegmentsSection(lead, panels, max(0, len(pairs) - most))
+
+
+def _segments_panel(name: str, column: str, segments: list[Segment], confidence: float) -> Panel:
+    labels = [f"all others of {column}" if segment.rest else segment.value for segment in segments]
+    estimates = [decided(segment.metrics[name]) for segment in segments]
+    rows = [Row(label, estimate) for label, estimate in zip(labels, estimates, strict=True)]
+    chart = forest_chart(f"Uplift in {things(name)}, by {column}", rows, confidence)
+    table = Table(
+        f"Segments of {column} ({name}).",
+        [column, "displays", "uplift", f"{level(confidence)} interval", "verdict", "why"],
+        [
+            [label, f"{s.rows:,}", pct(e.rel_effect_size, sign=True), _interval(e), e.verdict, "; ".join(e.reasons)]
+            for label, s, e in zip(labels, segments, estimates, strict=True)
+        ],
+        sortable=True,
+    )
+    return Panel(f"{name} by {column}", chart_of(chart), table)
 
 
 def role_words(metric: Metric) -> str:
@@ -130,15 +159,13 @@ def role_words(metric: Metric) -> str:
     """
     if metric.role is None:
         return ""
-    said = metric.role["role"] + (f": {metric.role['guardrail']}" if "guardrail" in metric.role else "")
-    return f"{said}, lower is better" if metric.role["direction"] == "decrease" else str(said)
+    words = metric.role["role"] + (f": {metric.role['guardrail']}" if "guardrail" in metric.role else "")
+    return f"{words}, lower is better" if metric.role["direction"] == "decrease" else str(words)
 
 
-def _interval(e: Estimate) -> str:
-    if e.rel_effect_size_ci_lower is None:
-        return "no interval"
-    return f"{pct(e.rel_effect_size_ci_lower, sign=True)} to {pct(e.rel_effect_size_ci_upper, sign=True)}"
+def _interval(estimate: Estimate) -> str:
+    return interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
 
 
-def _chance(e: Estimate) -> str:
-    return "–" if e.adjusted is None or e.adjusted.p_adjusted is None else chance(e.adjusted.p_adjusted)
+def _adjusted_p(estimate: Estimate) -> str:
+    return p_text(None if estimate.adjusted is None else estimate.adjusted.p_adjusted)

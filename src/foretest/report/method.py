@@ -1,9 +1,10 @@
-"""How the numbers were found, for those who check: formulas, references, and the settings as a file."""
+"""How the numbers were computed: formulas, references, and the settings as a file."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from foretest.calibration.fit import CALIBRATED
@@ -44,35 +45,50 @@ _REFERENCES: dict[str, list[Link]] = {
 }  # fmt: skip
 
 
-def methods(result: Result) -> list[dict[str, str]]:
-    """What was done, in order: a title, the key of a formula, a line."""
+@dataclass(frozen=True)
+class Step:
+    """A step of the method; `formula` is the key of a formula in the template, or empty."""
+
+    title: str
+    formula: str
+    line: str
+
+
+def methods(result: Result) -> list[Step]:
+    """What was computed, in order."""
     analysis = result.settings["analysis"]
     if "cap" in analysis:
         analysis = {**analysis, "cap": result.cap}
-    kinds = result.provenance.get("estimators", {})
-    labels = list(next(iter(result.metrics.values())).estimates)
-    steps = []
-    for label in labels:
-        key = kinds.get(label, {}).get("key", label)
-        if key in ESTIMATORS and key != "online":
-            title = f"{label}: {ESTIMATORS[key][0].lower()}"
-            formula = "" if key in CALIBRATED.values() else key
-            steps.append({"title": title, "formula": formula, "line": _line(key, analysis)})
-        elif key != "online":
-            steps.append({"title": label, "formula": "", "line": "Your own estimator."})
     online = "sample_ratio" in result.health
+    steps = [_estimator_step(label, key, analysis) for label, key in _keys(result).items() if key != "online"]
     if online:
-        steps.append({"title": "reward per display", "formula": "online", "line": "A ratio by unit in each arm."})
-        steps.append({"title": "sample ratio", "formula": "chi-square",
-                      "line": "One degree of freedom, on units; an alert at p below 0.001."})  # fmt: skip
-    steps.append({"title": "interval", "formula": "", "line": _interval(analysis, online)})
+        chi_square = "One degree of freedom, on units; an alert if p is below 0.001."
+        steps += [
+            Step("reward per display", "online", "A ratio of sums over units in each arm."),
+            Step("sample ratio", "chi-square", chi_square),
+        ]
+    steps.append(Step("interval", "", _interval(analysis, online)))
     if any(e.sensitivity is not None for e in next(iter(result.metrics.values())).estimates.values()):
-        steps.append({"title": "sensitivity band", "formula": "", "line": _band(analysis)})
-    steps.append({"title": "verdict", "formula": "", "line": (
+        steps.append(Step("sensitivity band", "", _band(analysis)))
+    verdict = (
         "Positive if the interval of the absolute uplift lies above 0, negative if below, else neutral. Insufficient"
         f" with fewer than {FEWEST_POSITIVES:.0f} effective positives or {FEWEST_UNITS} units, or without support."
-    )})  # fmt: skip
-    return steps
+    )
+    return [*steps, Step("verdict", "", verdict)]
+
+
+def _keys(result: Result) -> dict[str, str]:
+    """The key of each estimator by its label, which the user may have chosen."""
+    kinds = result.provenance.get("estimators", {})
+    labels = next(iter(result.metrics.values())).estimates
+    return {label: kinds.get(label, {}).get("key", label) for label in labels}
+
+
+def _estimator_step(label: str, key: str, analysis: Mapping[str, Any]) -> Step:
+    if key not in ESTIMATORS:
+        return Step(label, "", "Your own estimator.")
+    formula = "" if key in CALIBRATED.values() else key
+    return Step(f"{label}: {ESTIMATORS[key][0].lower()}", formula, _line(key, analysis))
 
 
 def _line(key: str, analysis: Mapping[str, Any]) -> str:
@@ -92,17 +108,17 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
         bound = f"b = {analysis['weight_bound']:g}"
         return f"Each slot of each display has the largest cap that keeps its weight at or below {bound}."
     if key == "iips":
-        return "P(a in k) is the probability that the item sits in slot k, whatever the others show. No cap."
+        return "P(a in k) is the probability that the item is in slot k, whatever the other slots show. No cap."
     if key == "rips":
         return "The probability of a prefix is that of the items down to slot k, in order. No cap."
     if key in CALIBRATED.values():
         plain = next(label for label, calibrated in CALIBRATED.items() if calibrated == key)
         return (
-            f"The relative uplift of {plain} plus (Γ0 − 1)·T: T is the mean of (w̃ − w̄)·r, what the cap leaves"
-            " unsupported, over the control's value; Γ0 is what past A/B tests say it is worth, against what is"
-            " supported. Normal limits, with the spread and the uncertainty of Γ0 in them."
+            f"The relative uplift of {plain} plus (Γ0 − 1)·T. T is the mean of (w̃ − w̄)·r, what the cap leaves"
+            " unsupported, divided by the control's value. Γ0 is what past A/B tests say it is worth, relative to what"
+            " is supported. Normal limits, which include the spread and the uncertainty of Γ0."
         )
-    return "w is how much likelier the treatment was to show what was shown. No cap."
+    return "w is how much more likely the treatment was to show what was shown. No cap."
 
 
 def _draws(analysis: Mapping[str, Any]) -> str:
@@ -123,35 +139,30 @@ def _interval(analysis: Mapping[str, Any], online: bool) -> str:
     if analysis["interval"] == "delta":
         return f"Delta method, by unit; Student's quantiles below 30 units. {paired}"
     if analysis["interval"] == "betting":
-        return f"Betting on sums by unit, one after the other, with the known range of rewards. {paired}"
+        return f"Betting on sums by unit, one unit after the other, with the known range of rewards. {paired}"
     return f"Empirical Bernstein bound, by unit, with the known range of rewards. {paired}"
 
 
 def _band(analysis: Mapping[str, Any]) -> str:
     down, up = analysis["gamma"]
-    decided = " The verdict is decided on it." if analysis["decide_on"] == "band" else ""
+    decided = " The verdict follows from it." if analysis["decide_on"] == "band" else ""
     return (
-        f"Of the point estimators: the part of each display's treatment that the cap cuts off earns between 1/{down:g}"
-        f" and {up:g} times what is left of it. Limits after Imbens and Manski, joined with the interval.{decided}"
+        "For the point estimators: in each display, the part of the treatment that the cap cuts off earns between"
+        f" 1/{down:g} and {up:g} times what the rest earns. Limits after Imbens and Manski, joined with the"
+        f" interval.{decided}"
     )
 
 
 def references(result: Result) -> list[Link]:
-    """Of what was used, the paper first."""
-    online = "sample_ratio" in result.health
-    kinds = result.provenance.get("estimators", {})
-    labels = list(next(iter(result.metrics.values())).estimates)
-    used = [kinds.get(label, {}).get("key", label) for label in labels] + [
-        result.settings["analysis"]["interval"],
-        "delta",
-        *(["band"] if any(e.sensitivity for m in result.metrics.values() for e in m.estimates.values()) else []),
-    ]
-    found = [link for key in dict.fromkeys(used) for link in _REFERENCES.get(key, [])]
-    return found if online else [_PAPER, *found]
+    """The references for what was used, the paper first."""
+    band = any(estimate.sensitivity for metric in result.metrics.values() for estimate in metric.estimates.values())
+    used = [*_keys(result).values(), result.settings["analysis"]["interval"], "delta", *(["band"] if band else [])]
+    links = [link for key in dict.fromkeys(used) for link in _REFERENCES.get(key, [])]
+    return links if "sample_ratio" in result.health else [_PAPER, *links]
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings as TOML, as a settings file would say them.
+    """Settings as the TOML text of a settings file.
 
     >>> print(settings_text({"log": {"rewards": ["click"]}, "control": {}, "analysis": {"cap": 100.0}}), end="")
     [log]
@@ -161,9 +172,9 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     cap = 100.0
     """
     tables = []
-    several = [(f"[{name}]", table) for name, held in settings.items() if isinstance(held, list) for table in held]
+    arrays = [(f"[{name}]", table) for name, value in settings.items() if isinstance(value, list) for table in value]
     alone = [(name, table) for name, table in settings.items() if not isinstance(table, list)]
-    for name, table in [*alone, *several]:
+    for name, table in [*alone, *arrays]:
         if table:
             lines = [f"{_toml_key(key)} = {_toml(value)}" for key, value in table.items() if value is not None]
             tables.append("\n".join([f"[{name}]", *lines]) + "\n")

@@ -1,4 +1,4 @@
-"""Results in notebooks: tables that need no script and no stylesheet, in the notebook's own colours."""
+"""Results in notebooks: tables that need neither a script nor a stylesheet, in the notebook's own colours."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from foretest.report.rows import estimator_rows, metric_rows
 from foretest.report.words import sentence
 
 if TYPE_CHECKING:
-    from foretest.history.run import Agreement
+    from foretest.history.agreement_result import Agreement
     from foretest.results.result import Result
 
 COLOURS = {"positive": "#16896c", "negative": "#cc3d4a", "neutral": "#74808e", "insufficient": "#8a66c4"}
@@ -19,7 +19,7 @@ ROWS = 50  # metrics shown
 
 
 def result_html(result: Result) -> str:
-    """The verdict, a row a metric, and every estimator below; of a check, the health alone."""
+    """The verdict, one row per metric, and all estimators below; for a check, the health of the log."""
     if not result.metrics:
         from html import escape
 
@@ -39,7 +39,7 @@ def result_html(result: Result) -> str:
 
 
 def agreement_html(agreement: Agreement) -> str:
-    """The sentence and the tables of agreement."""
+    """A history in a sentence and its tables of agreement."""
     parts = agreement_parts(agreement.to_dict())
     return environment().get_template("notebook.html").render(
         sentence=parts[0]["sentence"], tables=[table for part in parts for table in part["tables"] if table],

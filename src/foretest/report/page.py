@@ -1,7 +1,7 @@
 """One self-contained page: template, stylesheet, script, charts and data in one HTML text.
 
-Every name of a user's is text: templates escape by themselves, data stands in script elements that are not run, and a
-Content-Security-Policy in the page admits its two scripts by hash and no address at all.
+Names from users are always text: templates escape them, data is in script elements that are not run, and the page's
+Content-Security-Policy allows its two scripts by hash, and no address at all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlparse
 
 from foretest._version import __version__
-from foretest.report.blocks import Chart, Document, Link, Table
+from foretest.report.blocks import Chart, Document, Link, Remark, Table
 from foretest.report.bundle import notices, vega_bundle
 from foretest.report.embed import chart_colours, chart_config, lean, packed_json, policy_hash, script_json
 from foretest.report.origin import origin
@@ -25,10 +25,10 @@ from foretest.report.words import SIGNS
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-LARGEST = 1_600_000  # bytes of a page, whatever it is about
-_CHARTS = 300_000  # bytes of charts beyond which only those that must be are placed
-_FILES = 240_000  # bytes of a download, plain or packed; beyond, the page says that it stands beside
-_HOSTS = ("doi.org", "arxiv.org")  # where references are
+LARGEST = 1_600_000  # bytes of a page, whatever it shows
+_CHARTS = 300_000  # bytes of charts; beyond, only those that a page must have are placed
+_FILES = 240_000  # bytes of a download, plain or packed; a larger file is not in the page
+_HOSTS = ("doi.org", "arxiv.org")  # of references
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Charts:
     specs: dict[str, str] = field(default_factory=dict)
 
     def place(self, chart: Chart, must: bool = False) -> str | None:
-        """The chart's name in the page, or None where the page would grow too heavy."""
+        """Add a chart; its name in the page, or None if the page would grow too large."""
         text = script_json(lean(chart.spec))
         if not must and sum(map(len, self.specs.values())) + len(text) > self.most:
             return None
@@ -48,46 +48,49 @@ class Charts:
         return name
 
     def text(self) -> str:
+        """All charts as one JSON object, by name."""
         return "{" + ",".join(f'"{name}":{text}' for name, text in self.specs.items()) + "}"
 
 
 class File(NamedTuple):
-    """A download within the page."""
+    """A download within the page; without an id, the page only says that the file is too large."""
 
     id: str | None
     name: str
     type: str
     text: str
-    words: str
+    words: str  # beside the button
 
 
 @dataclass(frozen=True)
 class Download:
-    """A JSON document to be downloaded from the page; its text is made once, however often the page is tried."""
+    """A JSON document to download from the page; its text is made once, however often the page is made."""
 
     name: str
     content: Any
 
     @cached_property
     def plain(self) -> str:
+        """The JSON text."""
         return script_json(self.content, indent=1) + "\n"
 
     @cached_property
     def packed(self) -> str:
+        """The JSON text, compressed."""
         return packed_json(self.content)
 
     def file(self, name: str, most: int) -> File:
-        """Plain where it is small, else packed, else not at all."""
-        words = "Every number of this page, unrounded."
+        """The download as plain text if it is small enough, else packed, else left out."""
+        words = "Every number on this page, unrounded."
         if len(self.plain) <= most and len(self.plain.encode()) <= most:
             return File(name, self.name, "application/json", self.plain, words)
-        if len(self.plain) <= 20 * most and len(self.packed) <= most:  # packing does not do more than that
+        if len(self.plain) <= 20 * most and len(self.packed) <= most:  # it does not pack better than that
             return File(name, self.name, "application/gzip", self.packed, words)
-        return File(None, self.name, "", "", f"{self.name} is too large for this page; it stands beside it.")
+        return File(None, self.name, "", "", f"{self.name} is too large for this page; it is in the same folder.")
 
 
 def bounded(make: Callable[[int], str]) -> str:
-    """A page that is not too large: `make(part)` is told to show all (1), half (2), a quarter (4) … of what is long."""
+    """A page that is not too large: `make(1)` shows all of what is long, `make(2)` half of it, `make(4)` a quarter, …"""
     for part in (1, 2, 4, 8, 16, 32):
         page = make(part)
         if len(page.encode()) <= LARGEST:
@@ -96,13 +99,13 @@ def bounded(make: Callable[[int], str]) -> str:
 
 
 def render(document: Document) -> str:
-    """The page of a document as HTML text; write it with `result.write_whole`."""
+    """The page of a document as HTML text."""
     files = [Download(name, content) for name, content in document.files.items()]
     return bounded(lambda part: _document_page(document, files, part))
 
 
 def _document_page(document: Document, files: Sequence[Download], part: int) -> str:
-    remarks = [{"kind": "quiet", "text": text} for text in document.remarks]
+    remarks = [Remark(text) for text in document.remarks]
     # the navigation has room for the first words of a title
     places = [(f"section-{n}", re.split(r"[:,(]", s.title)[0].strip()) for n, s in enumerate(document.sections, 1)]
     context = {"document": document, "remarks": remarks, "origin": origin(document.provenance)}
@@ -113,10 +116,10 @@ def fill(
     template: str, kind: str, title: str, places: Sequence[tuple[str, str]], context: Mapping[str, Any],
     files: Sequence[Download], data: Mapping[str, Any] | None = None, part: int = 1,
 ) -> str:  # fmt: skip
-    """A page: the body from a template and what it shows, then what all pages share.
+    """A page: the body from a template and its context, and around it what all pages share.
 
-    `places` are the anchors and names of the navigation, `files` the downloads, `data` what the script reads; `part`
-    is told by `bounded`.
+    `places` are the anchors and names of the navigation, `files` the downloads, `data` what the script reads; `part` is
+    the number that `bounded` passes.
     """
     from markupsafe import Markup  # what jinja2 escapes with
 
@@ -145,7 +148,7 @@ def fill(
 
 
 def security_policy(*scripts: str) -> str:
-    """Nothing is loaded, sent, framed or run, but these scripts."""
+    """A policy under which nothing is loaded, sent or framed, and only these scripts run."""
     hashes = " ".join(policy_hash(script) for script in scripts)
     return (
         f"default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'; img-src data:; connect-src 'none';"
@@ -155,7 +158,7 @@ def security_policy(*scripts: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """Templates that escape everything, and refuse a name that is not there."""
+    """Templates that escape everything, and raise an error for an unknown name."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     env = Environment(
@@ -164,28 +167,28 @@ def environment() -> Environment:
     )  # fmt: skip
     env.globals["signs"] = SIGNS
     env.filters["reference"] = _reference
-    env.filters["kind_of"] = _kind_of
+    env.filters["column_kind"] = _column_kind
     env.filters["block_kind"] = lambda block: type(block).__name__
     return env
 
 
 def _reference(link: Link) -> str:
-    """The address of a reference; pages link nowhere else."""
+    """The address of a link, which must be a reference."""
     address = urlparse(link.address)
     if address.scheme != "https" or address.hostname not in _HOSTS:
         raise ValueError(f"{link.address}: a page links to {' and '.join(_HOSTS)} only")
     return link.address
 
 
-def _kind_of(table: Table, column: int) -> str:
-    """A column of numbers aligns right: every cell begins with a digit or a sign, or has nothing to say."""
+def _column_kind(table: Table, column: int) -> str:
+    """Whether a column has numbers, which align right: every cell begins with a digit, a sign or a dash."""
     cells = [row[column] for row in table.rows if column < len(row)]
     numbers = [cell[:1].isdigit() or cell[:1] in "+−-.–" for cell in cells]
     return "number" if column and cells and all(numbers) else "text"
 
 
 def _today() -> str:
-    """The day, or the one that reproducible builds are told."""
-    told = os.environ.get("SOURCE_DATE_EPOCH")
-    now = datetime.fromtimestamp(int(told), UTC) if told else datetime.now(UTC)
+    """Today's date, or the one that a reproducible build sets."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
     return f"{now.day} {now:%B %Y}"

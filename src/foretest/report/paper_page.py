@@ -1,4 +1,4 @@
-"""The page of `foretest paper`: the words and tables of its summary, with the pictures as charts."""
+"""The page of `foretest paper`: the text and tables of its summary, with charts in place of pictures."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MARKS = re.compile(r"\*\*|(?<!\w)\*(?=\w)|(?<=\w)\*(?!\w)|`")
 
 
 def paper_page(document: Mapping[str, Any], figures: Mapping[str, Mapping[str, Any]], summary: str) -> str:
-    """HTML text of a study: `document` is paper.json, `figures` its charts by name, `summary` its README.md."""
+    """The page of a study as HTML text: `document` is paper.json, `figures` are charts by name, `summary` README.md."""
     title, *parts = re.split(r"^#+ ", summary, flags=re.MULTILINE)[1:]
     heading, *opening = _blocks(title, figures)
     sections = []
@@ -39,9 +39,9 @@ def paper_page(document: Mapping[str, Any], figures: Mapping[str, Mapping[str, A
 
 
 def _sentence(table_2: Mapping[str, Any]) -> str:
-    """What the study comes to: the best agreement with online tests, and the worst."""
-    found = {row["name"]: row["ours"]["correlation"] for row in table_2["rows"].values()}
-    known = {name: value for name, value in found.items() if value is not None}
+    """The estimators that agree best and worst with the online tests."""
+    correlations = {row["name"]: row["ours"]["correlation"] for row in table_2["rows"].values()}
+    known = {name: value for name, value in correlations.items() if value is not None}
     if not known:
         return f"{table_2['tests']} simulated A/B tests: too few to correlate offline with online."
     best, worst = max(known, key=known.__getitem__), min(known, key=known.__getitem__)
@@ -52,7 +52,7 @@ def _sentence(table_2: Mapping[str, Any]) -> str:
 
 
 def _blocks(text: str, figures: Mapping[str, Mapping[str, Any]]) -> Iterator[Block]:
-    """The blocks of a part: its heading first. Figure 4, a picture for each estimator, is shown one at a time."""
+    """The blocks of a part, its heading first. The pictures of Figure 4, one per estimator, become one choice."""
     heading, _, body = text.partition("\n")
     yield _plain(heading)
     boxes: dict[str, Chart] = {}
@@ -78,5 +78,5 @@ def _table(caption: str, lines: Sequence[str]) -> Table:
 
 
 def _plain(text: str) -> str:
-    """Words without Markdown's marks."""
+    """Text without Markdown's marks."""
     return _MARKS.sub("", text)

@@ -9,12 +9,12 @@ from typing import Any
 from foretest.files import write_all
 from foretest.report.theme import LIGHT
 
-VEGA_LITE = "6.4"  # of those that vl-convert has
-_SCALE = 2.0  # pixels of a PNG for each of the chart's: legible in print
+VEGA_LITE = "6.4"  # one of the versions that vl-convert has
+_SCALE = 2.0  # pixels of a PNG per pixel of the chart: legible in print
 
 
 def write_pictures(folder: str | Path, figures: dict[str, dict[str, Any]]) -> list[Path]:
-    """Write every figure in three forms, all of them or none; the paths written. Other files are left alone."""
+    """Write every figure in three formats, all of them or none; returns their paths. Other files are left alone."""
     files: dict[Path, bytes] = {}
     for name, spec in figures.items():
         whole = {**spec, "config": LIGHT}
@@ -28,7 +28,7 @@ def write_pictures(folder: str | Path, figures: dict[str, dict[str, Any]]) -> li
 
 
 def svg(spec: dict[str, Any]) -> str:
-    """A specification as an SVG picture, its description read out to those who cannot see it."""
+    """A specification as an SVG picture, with its description for screen readers."""
     from xml.sax.saxutils import quoteattr
 
     import vl_convert

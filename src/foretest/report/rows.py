@@ -1,113 +1,193 @@
-"""The rows of a result's tables: metrics, estimators, strata, arms."""
+"""The rows of a result's tables: metrics, estimators, arms."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from foretest.report.bars import Bar, Span, bars
-from foretest.report.blocks import chart_of
-from foretest.report.charts.strata import strata_chart
-from foretest.report.digits import aligned, chance, count, num, pct
+from foretest.report.digits import count, interval_text, num, p_text, pct
 from foretest.report.many import role_words
 from foretest.report.words import ESTIMATORS
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import is_fragile
 
-
-def relative(e: Estimate) -> Span:
-    return Span(e.rel_effect_size_ci_lower, e.rel_effect_size, e.rel_effect_size_ci_upper, e.verdict != "insufficient")
+DAYS_SHOWN = 60
 
 
-def absolute(e: Estimate) -> Span:
-    return Span(e.effect_size_ci_lower, e.effect_size, e.effect_size_ci_upper, e.verdict != "insufficient")
+@dataclass(frozen=True)
+class UpliftCells:
+    """An uplift with its interval, relative or absolute: as text, as a number to sort by, and as a bar."""
+
+    text: str
+    value: float | None
+    interval: str
+    bar: Bar | None = None
 
 
-def estimate_cells(e: Estimate, rel_bar: Bar | None = None, abs_bar: Bar | None = None) -> dict[str, Any]:
-    """One estimate, both ways: relative and absolute, numbers and bar."""
-    rel, ab = relative(e), absolute(e)
-    return {
-        "estimate": e, "verdict": e.verdict, "fragile": is_fragile(e), "treatment": num(e.treatment),
-        "rel": pct(rel.middle, sign=True), "rel_value": rel.middle, "rel_bar": rel_bar,
-        "rel_interval": _interval(rel, pct), "abs": num(ab.middle, sign=True), "abs_value": ab.middle,
-        "abs_bar": abs_bar, "abs_interval": _interval(ab, num),
-    }  # fmt: skip
+@dataclass(frozen=True)
+class EstimateRow:
+    """What the rows of metrics and of estimators share."""
+
+    estimate: Estimate
+    treatment: str
+    relative: UpliftCells
+    absolute: UpliftCells
+
+    @property
+    def verdict(self) -> str:
+        return self.estimate.verdict
+
+    @property
+    def fragile(self) -> bool:
+        return is_fragile(self.estimate)
 
 
-def _interval(span: Span, form: Any) -> str:
-    return "no interval" if span.lower is None else f"{form(span.lower, sign=True)} to {form(span.upper, sign=True)}"
+@dataclass(frozen=True)
+class MetricRow(EstimateRow):
+    """A metric by its headline estimate."""
+
+    name: str
+    role: str
+    control: str
+    control_value: float | None
 
 
-def metric_rows(result: Result) -> list[dict[str, Any]]:
-    """A row a metric. Relative bars share a scale; absolute ones have units of their own, so each has its own."""
-    shown = list(result.metrics.items())
-    estimates = [m.estimates[m.headline or ""] for _, m in shown]
-    relatives = bars([relative(e) for e in estimates])
-    absolutes = [bars([absolute(e)._replace(sound=True)])[0] for e in estimates]
+@dataclass(frozen=True)
+class EstimatorRow(EstimateRow):
+    """An estimator, with what it does."""
+
+    label: str
+    line: str
+    leads: bool
+    effective: str
+    reasons: list[str]
+
+
+def relative(estimate: Estimate) -> Span:
+    """The relative uplift and its limits."""
+    return Span(
+        estimate.rel_effect_size_ci_lower,
+        estimate.rel_effect_size,
+        estimate.rel_effect_size_ci_upper,
+        estimate.verdict != "insufficient",
+    )
+
+
+def absolute(estimate: Estimate) -> Span:
+    """The absolute uplift and its limits."""
+    return Span(
+        estimate.effect_size_ci_lower,
+        estimate.effect_size,
+        estimate.effect_size_ci_upper,
+        estimate.verdict != "insufficient",
+    )
+
+
+def _cells(span: Span, form: Callable[..., str], bar: Bar | None = None) -> UpliftCells:
+    return UpliftCells(form(span.middle, sign=True), span.middle, interval_text(span.lower, span.upper, form), bar)
+
+
+def metric_rows(result: Result) -> list[MetricRow]:
+    """One row per metric. Relative bars share one scale; each absolute bar has its own, as metrics differ in unit."""
+    estimates = [metric.estimates[metric.headline or ""] for metric in result.metrics.values()]
+    relative_bars = bars([relative(estimate) for estimate in estimates])
+    absolute_bars = [bars([absolute(estimate)._replace(sound=True)])[0] for estimate in estimates]
     return [
-        {"name": name, "role": role_words(m), "control": num(m.control.value), "control_value": m.control.value,
-         **estimate_cells(e, rel_bar, abs_bar)}
-        for (name, m), e, rel_bar, abs_bar in zip(shown, estimates, relatives, absolutes, strict=True)
-    ]  # fmt: skip
+        MetricRow(
+            estimate,
+            num(estimate.treatment),
+            _cells(relative(estimate), pct, relative_bar),
+            _cells(absolute(estimate), num, absolute_bar),
+            name,
+            role_words(metric),
+            num(metric.control.value),
+            metric.control.value,
+        )
+        for (name, metric), estimate, relative_bar, absolute_bar in zip(
+            result.metrics.items(), estimates, relative_bars, absolute_bars, strict=True
+        )
+    ]
 
 
-def estimator_rows(result: Result, metric: Metric) -> list[dict[str, Any]]:
-    """A row an estimator, with what it does and the options that were its own."""
+def estimator_rows(result: Result, metric: Metric) -> list[EstimatorRow]:
+    """One row per estimator, with what it does and the options that it was given."""
     kinds = result.provenance.get("estimators", {})
-    rows = []
-    for label, e in metric.estimates.items():
-        key = kinds.get(label, {}).get("key", label)
-        _, line = ESTIMATORS.get(key, ("", "your own estimator."))
-        own = {k: v for k, v in kinds.get(label, {}).items() if k != "key"}
-        options = f" Here with {', '.join(f'{k} = {v}' for k, v in own.items())}." if own else ""
-        rows.append({"label": label, "line": line[:1].upper() + line[1:] + options, "leads": label == metric.headline,
-                     "effective": count(e.effective_positives or 0.0), "reasons": e.reasons,
-                     **estimate_cells(e)})  # fmt: skip
-    return rows
+    return [
+        EstimatorRow(
+            estimate,
+            num(estimate.treatment),
+            _cells(relative(estimate), pct),
+            _cells(absolute(estimate), num),
+            label,
+            _what_it_does(label, kinds.get(label, {})),
+            label == metric.headline,
+            count(estimate.effective_positives or 0.0),
+            estimate.reasons,
+        )
+        for label, estimate in metric.estimates.items()
+    ]
 
 
-def strata_rows(metric: Metric, most: int) -> dict[str, Any] | None:
-    """The strata of the first stratified estimator, those of the largest share if there are many."""
-    label, strata = next(((k, e.strata) for k, e in metric.estimates.items() if e.strata), (None, None))
-    if not strata:
-        return None
-    shown = sorted(strata, key=lambda s: -s["share"])[:most]
-    kept = [id(s) for s in shown]
-    largest = max(s["share"] for s in strata), max(s["contribution"] or 0.0 for s in strata)
-    values = dict(zip(kept, aligned([s["value"] for s in shown]), strict=True))
-    contributions = dict(zip(kept, aligned([s["contribution"] for s in shown]), strict=True))
-    biases = dict(zip(kept, aligned([s.get("bias_contribution") for s in shown], sign=True), strict=True))
-    rows = [
-        {"label": s["label"], "share": pct(s["share"]), "share_value": s["share"], "weight": num(s["mean_weight"]),
-         "weight_value": s["mean_weight"], "value": values[id(s)], "value_value": s["value"],
-         "contribution": contributions[id(s)], "contribution_value": s["contribution"],
-         "share_bar": _part(s["share"], largest[0]), "contribution_bar": _part(s["contribution"], largest[1]),
-         "bias": biases[id(s)], "bias_value": s.get("bias_contribution")}
-        for s in strata if id(s) in kept
-    ]  # fmt: skip
-    rest = [s for s in strata if id(s) not in kept]
-    note = f"{len(rest):,} smaller strata, {pct(sum(s['share'] for s in rest))} of the rows, are in result.json."
-    return {
-        "estimator": label, "rows": rows, "note": note if rest else "", "chart": chart_of(strata_chart(strata)),
-        "with_bias": any(s.get("bias_contribution") is not None for s in strata),
-    }  # fmt: skip
+def _what_it_does(label: str, kind: dict[str, Any]) -> str:
+    """`kind` is the estimator's entry in the provenance: its key and its own options."""
+    _, line = ESTIMATORS.get(kind.get("key", label), ("", "your own estimator."))
+    options = ", ".join(f"{name} = {value}" for name, value in kind.items() if name != "key")
+    return line[:1].upper() + line[1:] + (f" Here with {options}." if options else "")
 
 
-def _part(value: float | None, whole: float) -> str:
-    return f"--share:{100.0 * (value or 0.0) / whole:.1f}%" if whole > 0 else ""
+@dataclass(frozen=True)
+class ArmRow:
+    """One arm of an online test."""
+
+    arm: str
+    rows: str
+    units: str
+    observed: str
+    designed: str
+    positives: str
 
 
-def arm_rows(result: Result) -> dict[str, Any]:
+@dataclass(frozen=True)
+class DayRow:
+    """A day whose split stands out."""
+
+    day: str
+    units: str
+    p: str
+
+
+@dataclass(frozen=True)
+class Arms:
     """Both arms of an online test, and the days whose split stands out."""
+
+    rows: list[ArmRow]
+    p: str
+    alert: bool
+    days: list[DayRow]
+    checked: int  # days
+
+
+def arm_rows(result: Result) -> Arms:
+    """The arms of an online test, from its sample ratio check."""
     check = result.health["sample_ratio"]
     arms = [("control", result.log), ("treatment", result.log["treatment"])]
     rows = [
-        {"arm": arm, "rows": f"{log['rows']:,}", "units": f"{units:,}", "observed": pct(share),
-         "designed": pct(designed),
-         "positives": ", ".join(f"{count:,} with {name}" for name, count in list(log["positives"].items())[:4])}
+        ArmRow(
+            arm,
+            f"{log['rows']:,}",
+            f"{units:,}",
+            pct(share),
+            pct(designed),
+            ", ".join(f"{count:,} with {name}" for name, count in list(log["positives"].items())[:4]),
+        )
         for (arm, log), units, share, designed in zip(
-            arms, check["units"], check["observed"], check["expected"], strict=True)
-    ]  # fmt: skip
-    days = [{"day": d["day"], "units": f"{d['units'][0]:,} and {d['units'][1]:,}", "p": chance(d["p_value"])}
-            for d in check["days"][:60]]  # fmt: skip
-    return {"rows": rows, "p": chance(check["p_value"]), "alert": check["alert"], "days": days,
-            "checked": check["days_checked"]}  # fmt: skip
+            arms, check["units"], check["observed"], check["expected"], strict=True
+        )
+    ]
+    days = [
+        DayRow(day["day"], f"{day['units'][0]:,} and {day['units'][1]:,}", p_text(day["p_value"]))
+        for day in check["days"][:DAYS_SHOWN]
+    ]
+    return Arms(rows, p_text(check["p_value"]), check["alert"], days, check["days_checked"])

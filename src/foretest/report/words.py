@@ -8,7 +8,7 @@ from foretest.inference.verdict import FEWEST_POSITIVES
 from foretest.report.digits import count, level, num, pct
 from foretest.results.audit import AUDIT_FAILED
 from foretest.results.result import Estimate, Metric, Result
-from foretest.results.robustness_text import breakdown_text, factor
+from foretest.results.robustness_text import band_factors, breakdown_text, factor
 
 VERDICTS = ("positive", "negative", "neutral", "insufficient")
 SIGNS = {"positive": "▲", "negative": "▼", "neutral": "◆", "insufficient": "?"}
@@ -140,13 +140,16 @@ def trust(result: Result) -> str | None:
     lower, upper, gamma = band["ci_lower"], band["ci_upper"], band["slice_gamma"]
     text = "" if said is None else f"{(estimate.robustness or '').capitalize()}: the verdict {said}. "
     if lower is not None and upper is not None and metric.control.value:
-        ends = f"{factor(band['gamma_lower'] or 1.0)} less to {factor(band['gamma_upper'] or 1.0)} more"
+        least, most = band_factors(estimate)
         span = f"{pct(lower / metric.control.value, sign=True)} to {pct(upper / metric.control.value, sign=True)}"
-        text += f"Should they earn {ends}" if said else f"Should unsupported recommendations earn {ends}"
-        text += f", the interval is {span}."
+        who = "they" if said else "unsupported recommendations"
+        text += f"If {who} earn between {least} and {most} times as much as supported ones, the interval is {span}."
     if gamma is not None and band["slice_gamma_ci_lower"] is not None and band["slice_gamma_ci_upper"] is not None:
         limits = f"{factor(band['slice_gamma_ci_lower'])} to {factor(band['slice_gamma_ci_upper'])}"
-        text += f" The least supported that the log still has earn {factor(gamma)} what others do ({limits})."
+        text += (
+            f" The least supported recommendations in the log earn {factor(gamma)} times what the others earn"
+            f" ({limits})."
+        )
     return text
 
 

@@ -7,42 +7,51 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from foretest.results.result import Estimate
 
-_PARTS = "unsupported recommendations"
-
 
 def factor(gamma: float) -> str:
-    """A factor Γ.
+    """A factor Γ in two or three digits.
 
     >>> factor(1.4), factor(1.0849), factor(12.34), factor(2.0), factor(0.1649)
-    ('1.4x', '1.08x', '12.3x', '2x', '0.16x')
+    ('1.4', '1.08', '12.3', '2', '0.16')
     """
-    return f"{gamma:.2g}x" if gamma < 1.0 else f"{gamma:.3g}x"
+    return f"{gamma:.2g}" if gamma < 1.0 else f"{gamma:.3g}"
 
 
 def breakdown_text(estimate: Estimate) -> str | None:
-    """What it takes to undo a positive or negative verdict, after the words "the verdict …"; None of any other."""
-    band = estimate.sensitivity
-    if band is None or estimate.verdict not in ("positive", "negative"):
+    """What would undo a positive or negative verdict, to follow "the verdict"; None for any other verdict."""
+    if estimate.sensitivity is None or estimate.verdict not in ("positive", "negative"):
         return None
-    gamma, worse = band["breakdown_gamma"], "less" if estimate.verdict == "positive" else "more"
+    gamma, positive = estimate.sensitivity["breakdown_gamma"], estimate.verdict == "positive"
     if gamma is None:
-        if estimate.verdict == "positive":
-            return f"holds even if {_PARTS} earn nothing"
+        if positive:
+            return "holds even if unsupported recommendations earn nothing"
         return "holds whatever unsupported recommendations earn: there are next to none"
     if gamma < 1.005:
-        return f"is lost as soon as {_PARTS} earn {worse} than supported ones"
-    return f"holds unless {_PARTS} earn {factor(gamma)} {worse} than supported ones"
+        way = "less" if positive else "more"
+        return f"is lost as soon as unsupported recommendations earn {way} than supported ones"
+    limit = f"less than 1/{factor(gamma)} of" if positive else f"more than {factor(gamma)} times"
+    return f"holds unless unsupported recommendations earn {limit} what supported ones earn"
+
+
+def band_factors(estimate: Estimate) -> tuple[str, str]:
+    """The least and the most that unsupported recommendations may earn in the band, as multiples of the supported.
+
+    The first is written as 1/Γ, the second as Γ.
+    """
+    band = estimate.sensitivity or {}
+    lower, upper = (factor(band.get(end) or 1.0) for end in ("gamma_lower", "gamma_upper"))
+    return lower if lower == "1" else f"1/{lower}", upper
 
 
 def robustness_sentence(estimate: Estimate) -> str | None:
-    """Robust or fragile, at which factors, and what undoes the verdict; None where there is none to undo."""
-    band, said = estimate.sensitivity, breakdown_text(estimate)
-    if band is None or said is None:
+    """Robust or fragile, at which factors, and what would undo the verdict; None where there is none to undo."""
+    breakdown = breakdown_text(estimate)
+    if breakdown is None:
         return None
-    ends = f"{factor(band['gamma_lower'] or 1.0)} less and {factor(band['gamma_upper'] or 1.0)} more"
-    return f"{estimate.robustness} at {ends}: the verdict {said}"
+    least, most = band_factors(estimate)
+    return f"{estimate.robustness} at factors from {least} to {most}: the verdict {breakdown}"
 
 
 def is_fragile(estimate: Estimate) -> bool:
-    """A positive or negative verdict that the band does not share."""
+    """Is the verdict positive or negative, and one that the sensitivity band does not share?"""
     return estimate.robustness == "fragile" and estimate.verdict in ("positive", "negative")

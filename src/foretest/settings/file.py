@@ -101,16 +101,16 @@ def treatments_from_tables(tables: Mapping[str, Any] | list[Any]) -> dict[str, P
 
 def _named_policies(role: str, tables: list[Any]) -> dict[str, Policy]:
     """Several policies of one role, each table with a name."""
-    found: dict[str, Policy] = {}
-    for number, held in enumerate(tables, start=1):
-        table = dict(held)
+    policies: dict[str, Policy] = {}
+    for number, given in enumerate(tables, start=1):
+        table = dict(given)
         if "name" not in table and (len(tables) > 1 or role != TREATMENT):
             raise BadInput(f'[[{role}]] number {number} has no name: add name = "…", to tell them apart.')
         name = _name_of(table.pop("name", role), f"[[{role}]] number {number}")
-        if name in found:
+        if name in policies:
             raise BadInput(f"two [[{role}]] tables are named '{name}': give one of them another name.")
-        found[name] = policy_from_table(f"[[{role}]] '{name}'", table)
-    return found
+        policies[name] = policy_from_table(f"[[{role}]] '{name}'", table)
+    return policies
 
 
 def _name_of(name: Any, where: str) -> str:
@@ -166,7 +166,7 @@ def _construct(name: str, cls: type[Policy], arguments: dict[str, Any]) -> Polic
 
 
 def _imported(name: str, arguments: dict[str, Any]) -> Policy:
-    """A user's own policy; whatever goes wrong in the user's code is told in a sentence."""
+    """A user's own policy; whatever goes wrong in the user's code becomes one sentence."""
     module_name, _, class_name = name.partition(":")
     where = f'policy = "{name}"'
     if not module_name or not class_name:

@@ -50,23 +50,23 @@ def checked_roles(given: Any, rewards: tuple[str, ...]) -> dict[str, MetricRole]
     if not isinstance(given, Mapping):
         raise BadInput(f"metrics = {given!r}: expected a table by metric, as in [metrics.{rewards[0]}].")
     roles: dict[str, MetricRole] = {}
-    for name, held in given.items():
+    for name, entry in given.items():
         where = f"[metrics.{name}]"
         if name not in rewards:
             raise BadInput(
                 f"{where}: there is no metric '{name}'.{nearest(str(name), rewards)} The rewards are:"
                 f" {', '.join(rewards)}."
             )
-        if isinstance(held, Mapping):
-            refuse_unknown(where, held, [f.name for f in dataclasses.fields(MetricRole)])
+        if isinstance(entry, Mapping):
+            refuse_unknown(where, entry, [f.name for f in dataclasses.fields(MetricRole)])
             try:
-                held = MetricRole(**held)
+                entry = MetricRole(**entry)
             except BadInput as error:
                 raise BadInput(f"{where} {error}") from None
-        if not isinstance(held, MetricRole):
-            raise BadInput(f"{where} = {held!r}: expected a table with role, direction and margin.")
-        roles[name] = held
-    if any(held.role for held in roles.values()) and not any(held.role == GOAL for held in roles.values()):
+        if not isinstance(entry, MetricRole):
+            raise BadInput(f"{where} = {entry!r}: expected a table with role, direction and margin.")
+        roles[name] = entry
+    if any(role.role for role in roles.values()) and not any(role.role == GOAL for role in roles.values()):
         raise BadInput(
             f'[metrics] gives roles, but none is the goal: add [metrics.{rewards[0]}] with role = "goal", or name'
             " another."
@@ -76,14 +76,14 @@ def checked_roles(given: Any, rewards: tuple[str, ...]) -> dict[str, MetricRole]
 
 def role_of(roles: Mapping[str, MetricRole], name: str) -> MetricRole:
     """A metric's role, defaults filled in: all are goals where no role is given, else the others are secondary."""
-    held = roles.get(name, MetricRole())
+    role = roles.get(name, MetricRole())
     default = SECONDARY if any(other.role for other in roles.values()) else GOAL
-    return held if held.role is not None else dataclasses.replace(held, role=default)
+    return role if role.role is not None else dataclasses.replace(role, role=default)
 
 
 def roles_dict(roles: Mapping[str, MetricRole]) -> dict[str, dict[str, Any]]:
-    """As the tables of a settings file."""
+    """The roles as the tables of a settings file."""
     return {
-        name: {key: value for key, value in dataclasses.asdict(held).items() if value is not None}
-        for name, held in roles.items()
+        name: {key: value for key, value in dataclasses.asdict(role).items() if value is not None}
+        for name, role in roles.items()
     }

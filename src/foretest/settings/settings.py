@@ -52,9 +52,7 @@ class Settings:
                 " the log itself is given to run()."
             )
         self._check_loggers()
-        for role in ("control", "treatment"):
-            _check_policy(role, getattr(self, role))
-        self._check_treatments()
+        self._check_policies()
         if self.metrics:
             from foretest.settings.metric_roles import checked_roles
 
@@ -93,21 +91,32 @@ class Settings:
             choose("[analysis] baseline", baseline, given)
             object.__setattr__(self, "control", Pooled(given, baseline))
             return
-        several: Any = getattr(given, "loggers", None)
-        if several is not None and baseline not in several:
-            choose("[analysis] baseline", baseline, several)
-        if several is not None and baseline != getattr(given, "baseline", baseline):
-            object.__setattr__(self, "control", Pooled(several, str(baseline), getattr(given, "shares", None)))
-        if several is None and self.log.logger is not None:
+        if isinstance(given, Pooled):
+            chosen = choose("[analysis] baseline", baseline, given.loggers)
+            if chosen != given.baseline:
+                object.__setattr__(self, "control", Pooled(given.loggers, chosen, given.shares))
+            return
+        if self.log.logger is not None:
             raise BadInput(
                 f'[log] logger = "{self.log.logger}" is given, and one control: give a [[control]] table, with a name,'
                 " for each policy that the column names, or leave logger out."
             )
-        if several is None and baseline is not None:
+        if baseline is not None:
             raise BadInput(f"baseline = {baseline!r} is for several [[control]] tables, and there is one control.")
 
-    def _check_treatments(self) -> None:
-        """One alone is named "treatment", unless it was given a name."""
+    def _check_policies(self) -> None:
+        """An object without the base class, which needs only log_prob and sample, becomes a `Policy` here."""
+        from foretest.policies.adapter import as_policy
+
+        for role in ("control", "treatment"):
+            _check_policy(role, getattr(self, role))
+        named = self._named_treatments()
+        object.__setattr__(self, "control", as_policy(self.control))
+        object.__setattr__(self, "treatments", {name: as_policy(policy) for name, policy in named.items()})
+        object.__setattr__(self, "treatment", next(iter(self.treatments.values())))
+
+    def _named_treatments(self) -> dict[str, Policy]:
+        """The treatments by name; a single one is named "treatment", unless it was given a name."""
         named = dict(self.treatments) or {TREATMENT: self.treatment}
         for name, policy in named.items():
             if not isinstance(name, str) or not name.strip():
@@ -117,10 +126,10 @@ class Settings:
             named = dict.fromkeys(named, self.treatment)
         elif next(iter(named.values())) is not self.treatment:
             raise ValueError("`treatment` is the first of `treatments`")
-        object.__setattr__(self, "treatments", named)
+        return named
 
     def by_treatment(self) -> dict[str, Settings]:
-        """The same settings for every treatment alone, by its name."""
+        """Settings with one treatment each, by its name."""
         if len(self.treatments) == 1:
             return dict.fromkeys(self.treatments, self)
         return {
@@ -130,7 +139,7 @@ class Settings:
 
 
 def with_cap(settings: Settings, cap: float) -> Settings:
-    """The same settings with a number for the cap."""
+    """Settings with a number for the cap."""
     return dataclasses.replace(settings, analysis=settings.analysis.replace(cap=cap))
 
 

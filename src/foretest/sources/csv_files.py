@@ -279,4 +279,4 @@ def _unreadable(path: Path, error: Exception) -> BadInput:
         what = "not text in UTF-8"
     else:
         what = " ".join(text.partition("Possible")[0].splitlines()[2:]).strip().rstrip(".")
-    return BadInput(f"{path}: line {line[1]} (the header is line 1): {what}. Mend it, or leave the file out.")
+    return BadInput(f"{path}: line {line[1]} (the header is line 1): {what}. Fix it, or leave the file out.")

@@ -1,1 +1,1 @@
-"""Results as text, in 80 columns."""
+"""Results, histories and plans as text in 80 columns."""

@@ -1,4 +1,4 @@
-"""What several estimators ask of one batch of displays, found once."""
+"""The draws of one batch of displays, made once and shared by all estimators that need them."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from foretest.displays.batch import Displays, Floats
 
 
 class BatchDraws:
-    """Of one batch of displays, found when first asked for: w of two-sided draws, and the most that log w can be."""
+    """For one batch of displays, filled when first needed: w of two-sided draws, and the most that log w can be."""
 
     def __init__(self, displays: Displays) -> None:
         self.displays = displays
         self.most: Floats | None = None
-        self._held: Floats | None = None
-        self._known = np.zeros(len(displays), np.bool_)
+        self._weights: Floats | None = None
+        self._drawn = np.zeros(len(displays), np.bool_)
 
     def missing(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Those of the rows whose weights have yet to be drawn."""
-        return np.asarray(rows[~self._known[rows]])
+        """The rows among `rows` whose weights have yet to be drawn."""
+        return np.asarray(rows[~self._drawn[rows]])
 
     def put(self, rows: npt.NDArray[np.int64], w: Floats) -> None:
+        """Store the weights of some rows."""
         if len(rows) == len(self.displays):  # all at once: no copy
-            self._held = w
+            self._weights = w
         else:
-            if self._held is None:
-                self._held = np.empty((len(self.displays), w.shape[1]))
-            self._held[rows] = w
-        self._known[rows] = True
+            if self._weights is None:
+                self._weights = np.empty((len(self.displays), w.shape[1]))
+            self._weights[rows] = w
+        self._drawn[rows] = True
 
     def of(self, rows: npt.NDArray[np.int64]) -> Floats:
-        assert self._held is not None
-        return self._held if len(rows) == len(self.displays) else self._held[rows]
+        """The weights of some rows, all of which have been put."""
+        assert self._weights is not None
+        return self._weights if len(rows) == len(self.displays) else self._weights[rows]

@@ -11,9 +11,9 @@ from foretest.displays.ragged import Ragged
 from foretest.policies import Mixture
 from foretest.policies.base import marginal_places
 from foretest.policies.pooled import Pooled
-from foretest.weights.normaliser import Normaliser
+from foretest.weights.policy_pair import PolicyPair
 
-#: rankings that are counted of a policy that does not know its marginals
+#: rankings that are drawn and counted where a policy does not know its marginals
 DRAWS = 1024
 _STREAM = 100  # of random numbers: one for both policies, so that equal ones count alike
 
@@ -25,16 +25,16 @@ def knows_marginals(policy: Any) -> bool:
     return callable(getattr(policy, "slot_marginals", None))
 
 
-def slot_marginals(policy: Any, displays: Displays, normaliser: Normaliser, log_w: Floats) -> Ragged:
-    """P(item in slot) of each display: K lists of M numbers, one after the other, slot by slot.
+def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Floats) -> Ragged:
+    """P(item in slot) for each display: K lists of M numbers, one after the other, slot by slot.
 
     Counted over draws they are (counts + v)/(draws + v): the shown ranking is one more, worth v = exp(log_w). It was
     drawn from the control (v = 1), and with v = w it stands for one of the treatment, so that no item that was shown
     has a control marginal of 0, and equal policies have equal marginals.
     """
     if knows_marginals(policy):
-        found: Ragged = policy.slot_marginals(displays)
-        return found
+        marginals: Ragged = policy.slot_marginals(displays)
+        return marginals
     starts, counts = marginal_places(displays)
     counts[:] = 0.0
     slots, row = displays.slots, np.repeat(np.arange(len(displays)), displays.slots)
@@ -44,23 +44,23 @@ def slot_marginals(policy: Any, displays: Displays, normaliser: Normaliser, log_
     for first in range(0, DRAWS, step):
         count = min(step, DRAWS - first)
         part = displays.take(np.repeat(np.arange(len(displays)), count))
-        drawn = policy.sample(part, normaliser.uniforms(displays, _STREAM, first, count))
+        drawn = policy.sample(part, pair.uniforms(displays, _STREAM, first, count))
         # draws of one display follow one another, and so do the slots of a draw
         owner = np.repeat(np.repeat(np.arange(len(displays)), count), np.repeat(slots, count))
         within = np.arange(len(owner)) - np.repeat(np.cumsum(drawn.lengths) - drawn.lengths, drawn.lengths)
         np.add.at(counts, starts[owner] + within * displays.eligible[owner] + drawn.flat(), 1.0)
-    worth = np.exp(np.minimum(log_w, np.log(DRAWS)))
-    counts[place + displays.ranking.flat()] += worth[row]
+    weight = np.exp(np.minimum(log_w, np.log(DRAWS)))
+    counts[place + displays.ranking.flat()] += weight[row]
     lengths = displays.eligible * slots
-    counts /= np.repeat(DRAWS + worth, lengths)
+    counts /= np.repeat(DRAWS + weight, lengths)
     return Ragged(counts, starts, lengths)
 
 
-def counted_notes(normaliser: Normaliser) -> list[str]:
+def counted_notes(pair: PolicyPair) -> list[str]:
     """What a reader must know where marginals are counted over draws."""
     return [
         f"the {role} cannot say how likely an item is in a slot: this was counted over {DRAWS:,} draws for each"
         " rewarded row, and weights by slot are noisy."
         for role in ("control", "treatment")
-        if not knows_marginals(getattr(normaliser, role))
+        if not knows_marginals(getattr(pair, role))
     ]

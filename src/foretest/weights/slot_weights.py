@@ -21,19 +21,19 @@ from foretest.weights.normaliser import Normaliser
 from foretest.weights.slot_marginals import slot_marginals
 from foretest.weights.weightings import PointWeighting, PointWeights
 
-_CELLS = 1 << 20  # marginals that are held at a time
-_LEAST = 1e-300  # of the marginal of a shown item: it is not 0, it was shown
+_CELLS = 1 << 20  # marginals in memory at a time
+_LEAST = 1e-300  # for the marginal of a shown item, which cannot be 0 as the item was shown
 
 
 class SlotPrices(NamedTuple):
-    """What the policies say of the shown slots of some displays, one slot after the other."""
+    """The weights and caps of the shown slots of some displays, one slot after the other."""
 
     log_w: Floats  # log P_t(a_k in slot k)/P_p(a_k in slot k)
     caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
 
 
 class SlotTerms(NamedTuple):
-    """What a weighting makes of every shown slot."""
+    """A weighting's terms for every shown slot."""
 
     log_h: Floats
     log_capped: Floats  # log w̄_k
@@ -44,6 +44,7 @@ class SlotTerms(NamedTuple):
 
     @classmethod
     def uncapped(cls, log_w: Floats) -> SlotTerms:
+        """The terms of weights that no cap cuts."""
         nothing = np.zeros(len(log_w))
         return cls(log_w, log_w, log_w, nothing, nothing + 1.0, np.zeros(len(log_w), np.bool_))
 
@@ -52,15 +53,15 @@ def slot_prices(displays: Displays, log_w: Floats, normaliser: Normaliser, bound
     """Weights of the shown slots, and the adaptive caps for some bounds; `log_w` is that of the shown rankings."""
     slots = displays.slots
     shown, first = int(slots.sum()), np.cumsum(slots) - slots
-    found = np.empty(shown)
+    slot_log_w = np.empty(shown)
     caps = {bound: np.empty((3, shown)) for bound in bounds}
     cells = np.cumsum(displays.eligible * slots)
     for rows in np.split(np.arange(len(displays)), np.flatnonzero(np.diff(cells // _CELLS)) + 1):
         if not len(rows):
             continue
         part = displays.take(rows)
-        t = slot_marginals(normaliser.treatment, part, normaliser, log_w[rows])
-        p = slot_marginals(normaliser.control, part, normaliser, np.zeros(len(rows)))
+        t = slot_marginals(normaliser.treatment, part, normaliser.pair, log_w[rows])
+        p = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(rows)))
         here = slice(int(first[rows[0]]), int(first[rows[-1]] + slots[rows[-1]]))
         both = np.empty((2, here.stop - here.start))
         for table, out in ((t, both[0]), (p, both[1])):
@@ -68,12 +69,12 @@ def slot_prices(displays: Displays, log_w: Floats, normaliser: Normaliser, bound
                 table.values, table.starts, part.eligible, part.ranking.values, part.ranking.starts, part.slots, out
             )
         with np.errstate(divide="ignore"):
-            found[here] = np.log(both[0]) - np.log(np.maximum(both[1], _LEAST))
+            slot_log_w[here] = np.log(both[0]) - np.log(np.maximum(both[1], _LEAST))
         for bound in bounds:
             kernel.slot_caps(
                 t.values, t.starts, p.values, p.starts, part.eligible, part.slots, bound, caps[bound][:, here]
             )
-    return SlotPrices(found, caps)
+    return SlotPrices(slot_log_w, caps)
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class SlotWeighting(PointWeighting):
         self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None,
         earned: Mapping[int, Ragged], metrics: int,
     ) -> PointWeights:  # fmt: skip
-        """The weights of rewarded rows, a column a metric; `earned` are the slots' rewards by metric."""
+        """The weights of rewarded rows, one column per metric; `earned` are the slots' rewards by metric."""
         terms = self._terms(log_w, displays, normaliser, prices)
         rows = len(displays)
         row = np.repeat(np.arange(rows), displays.slots)
@@ -171,16 +172,16 @@ class Prefixes(SlotWeighting):
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         slots, ranking = displays.slots, displays.ranking
         first = np.cumsum(slots) - slots
-        answer = np.empty(int(slots.sum()))
-        answer[first + slots - 1] = log_w
+        prefix_log_w = np.empty(int(slots.sum()))
+        prefix_log_w[first + slots - 1] = log_w
         for k in range(1, int(slots.max(initial=1))):
             rows = np.flatnonzero(slots > k)
             part = displays.take(rows)
             prefix = Ragged(ranking.values, ranking.starts[rows], np.full(len(rows), k))
-            answer[first[rows] + k - 1] = normaliser.treatment.log_prob(part, prefix) - normaliser.control.log_prob(
+            prefix_log_w[first[rows] + k - 1] = normaliser.treatment.log_prob(
                 part, prefix
-            )
-        return SlotTerms.uncapped(answer)
+            ) - normaliser.control.log_prob(part, prefix)
+        return SlotTerms.uncapped(prefix_log_w)
 
 
 def _mean_by_row(log_h: Floats, r: Floats, row: npt.NDArray[np.int64], rows: int) -> Floats:

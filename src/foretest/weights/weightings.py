@@ -12,8 +12,11 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.errors import RowFault
 from foretest.kernels.ranking_draws import SLICE
-from foretest.policies.base import Policy, shown_log_prob
+from foretest.policies.base import Policy
+from foretest.policies.pricing import shown_log_prob
 from foretest.weights.normaliser import Masses, Normaliser
+
+CAPPINGS = ("max", "zero")
 
 
 def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Floats:
@@ -23,7 +26,7 @@ def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Float
 
 
 def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays: Displays) -> list[Floats]:
-    """The same for several treatments; the control's ranking is priced once."""
+    """log w of the shown rankings for several treatments; the control's probability is found once."""
     if len(treatments) == 1:
         return [log_weights(policy, control, displays) for policy in treatments.values()]
     priced = []
@@ -49,7 +52,7 @@ def _below(log_w: Floats, log_cap: Floats | float, capping: str) -> Floats:
 
 
 class PointWeights(NamedTuple):
-    """What a pointwise weighting says of rewarded rows; by slot, logarithms and `slice` have a column a metric."""
+    """A pointwise weighting of rewarded rows; by slot, logarithms and `slice` have one column per metric."""
 
     log_h: Floats
     log_cap: Floats  # the row's own cap
@@ -67,7 +70,7 @@ class PointWeights(NamedTuple):
 
 
 def of_metric(column: npt.NDArray[Any], metric: int) -> npt.NDArray[Any]:
-    """What a point weighting says for one metric: the same for all, unless weights are by slot."""
+    """The column of one metric: all metrics share one, unless weights are by slot."""
     return column if column.ndim == 1 else column[:, metric]
 
 
@@ -128,16 +131,16 @@ class Pointwise(PointWeighting):
     capping: str = "max"
 
     def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
-        found = normaliser.at_cap(displays, self.cap, zero=self.capping == "zero")
-        inverse, unsupported = found.inverse, found.inverse == 0.0
+        masses = normaliser.at_cap(displays, self.cap, zero=self.capping == "zero")
+        inverse, unsupported = masses.inverse, masses.inverse == 0.0
         with np.errstate(divide="ignore"):
             log_h = capped(log_w, self.cap, self.capping) + np.log(inverse)
         q = np.divide(1.0, inverse, out=np.zeros_like(inverse), where=~unsupported)
         with np.errstate(over="ignore"):
-            second = inverse * (inverse * found.squares)  # 1/q² of 1e200 would overflow sooner
+            second = inverse * (inverse * masses.squares)  # 1/q² of 1e200 would overflow sooner
         log_cap = np.full(len(log_w), np.log(self.cap))
-        slices = _slices(log_w, log_cap, found, unsupported, self.capping)
-        return PointWeights(log_h, log_cap, q, unsupported, found.stuck, second, *slices)
+        slices = _slices(log_w, log_cap, masses, unsupported, self.capping)
+        return PointWeights(log_h, log_cap, q, unsupported, masses.stuck, second, *slices)
 
 
 @dataclass(frozen=True)
@@ -150,28 +153,25 @@ class Adaptive(PointWeighting):
     bound: float
 
     def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
-        found = normaliser.at_adaptive_cap(displays, self.bound)
-        unsupported = found.q <= 0.0
-        mass = np.where(unsupported, 1.0, found.q)
+        masses = normaliser.at_adaptive_cap(displays, self.bound)
+        unsupported = masses.q <= 0.0
+        mass = np.where(unsupported, 1.0, masses.q)
         with np.errstate(divide="ignore"):
-            log_cap = np.log(found.cap)
+            log_cap = np.log(masses.cap)
             log_h = np.where(unsupported, 0.0, np.minimum(log_w, log_cap) - np.log(mass))
-        second = np.where(unsupported, 1.0, found.squares / mass / mass)  # q² of 1e-200 would vanish
+        second = np.where(unsupported, 1.0, masses.squares / mass / mass)  # q² of 1e-200 would vanish
         second = np.where(second > 0.0, second, self.bound)  # as w̄² may: no more than w̃ itself, whose mean is 1
-        slices = _slices(log_w, log_cap, found, unsupported, "max")
-        return PointWeights(log_h, log_cap, found.q, unsupported, found.stuck, second, *slices)
+        slices = _slices(log_w, log_cap, masses, unsupported, "max")
+        return PointWeights(log_h, log_cap, masses.q, unsupported, masses.stuck, second, *slices)
 
 
 def _slices(
-    log_w: Floats, log_cap: Floats, found: Masses, unsupported: npt.NDArray[np.bool_], capping: str
+    log_w: Floats, log_cap: Floats, masses: Masses, unsupported: npt.NDArray[np.bool_], capping: str
 ) -> tuple[Floats, Floats, Floats]:
     """log w̄ at the cap and at a third of it, and what the slice between them weighs, (q − q')/q'."""
     log_capped = np.where(unsupported, -np.inf, _below(log_w, log_cap, capping))
-    some = (found.q_below > 0.0) & ~unsupported
-    between = np.where(found.q - found.q_below > 1e-12 * found.q, found.q - found.q_below, 0.0)  # else rounding
+    some = (masses.q_below > 0.0) & ~unsupported
+    between = np.where(masses.q - masses.q_below > 1e-12 * masses.q, masses.q - masses.q_below, 0.0)  # else rounding
     with np.errstate(over="ignore"):
-        share = np.divide(between, found.q_below, out=np.full(len(log_w), np.nan), where=some)
+        share = np.divide(between, masses.q_below, out=np.full(len(log_w), np.nan), where=some)
     return log_capped, _below(log_w, log_cap - np.log(SLICE), capping), share
-
-
-CAPPINGS = ("max", "zero")

@@ -9,7 +9,7 @@ import pytest
 
 from foretest.calibration.file import Learned
 from foretest.calibration.fit import Fit, History
-from foretest.calibration.learn import _shown
+from foretest.history.learn import DatedTest, fit_details
 from foretest.report.charts.calibration import calibration_chart, gamma_chart
 from tests.report.support import HOSTILE, Drawing, assert_sound
 
@@ -21,9 +21,9 @@ def calibration(tests: int = TESTS, gamma: float = 1.3) -> dict[str, Any]:
     t = g.gamma(2.0, 0.1, tests)
     s = np.full(tests, 0.02)
     history = History((gamma - 1.0) * t + s * g.normal(size=tests), t, s**2)
-    named = [{"name": HOSTILE if i == 0 else f"test-{i}", "date": f"2026-01-{i + 1:02d}"} for i in range(tests)]
+    named = [DatedTest(HOSTILE if i == 0 else f"test-{i}", f"2026-01-{i + 1:02d}") for i in range(tests)]
     fit = history.fit()
-    return {**Learned(fit, 20.0, fit.doubt()).to_dict(), **_shown(named, history, fit)}
+    return {**Learned(fit, 20.0, fit.doubt()).to_dict(), **fit_details(named, history, fit)}
 
 
 def test_a_point_a_test_and_a_line_through_the_origin() -> None:
@@ -66,7 +66,7 @@ def test_without_anything_there_is_no_line() -> None:
     fit = nothing.fit()
     assert isinstance(fit, Fit)
     assert not fit.known
-    empty = {**Learned(fit, 20.0, fit.doubt()).to_dict(), **_shown([{"name": "a", "date": None}], nothing, fit)}
+    empty = {**Learned(fit, 20.0, fit.doubt()).to_dict(), **fit_details([DatedTest("a", None)], nothing, fit)}
     spec = calibration_chart(empty, "e")
     assert "there is no line" in spec["description"]
     assert Drawing(spec).marks("tests") == 1

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.aggregation import fold as fold_module
+from foretest.aggregation import fold_state
 from foretest.sources import ROW_NUMBER, open_source
 from foretest.storage.packed import writing
 from foretest.storage.packed.reading import BASE, REST, REWARDED
@@ -172,7 +172,7 @@ def test_what_only_rewarded_rows_need_may_change(plain: str, tmp_path: Path, cha
 def test_at_another_cap_health_comes_from_the_sample(
     plain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capping: str
 ) -> None:
-    monkeypatch.setattr(fold_module, "SAMPLED_DISPLAYS", 600)
+    monkeypatch.setattr(fold_state, "SAMPLED_DISPLAYS", 600)
     folder = blind(packed(offline_test(LINEAR), plain, tmp_path))
     test = offline_test(["is", "cis", "point-ncis"], cap=4.0, capping=capping)
     result, whole = test.run(folder), test.run(plain)
@@ -227,7 +227,7 @@ def test_numbered_rows_of_several_logs(log: pa.Table, tmp_path: Path) -> None:
     folders = [packed(test, log.slice(begin, 500), tmp_path, f"p{begin}") for begin in (0, 500, 1000)]
     result = test.run(folders)
     assert_same_result(result, test.run(log))
-    assert "told apart by their numbers" in result.notes[0]
+    assert "distinguished by their numbers" in result.notes[0]
 
 
 def test_a_packed_log_beside_a_plain_one(log: pa.Table, tmp_path: Path) -> None:
@@ -398,16 +398,16 @@ def test_a_place_that_is_taken(plain: str, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.mkdir()
     (taken / "mine.txt").write_text("keep")
-    with pytest.raises(ft.BadInput, match="is there already, and is no packed log"):
+    with pytest.raises(ft.BadInput, match="exists already, and is no packed log"):
         test.pack(plain, taken)
     assert (taken / "mine.txt").read_text() == "keep"
-    with pytest.raises(ft.BadInput, match="the log itself lies there"):
+    with pytest.raises(ft.BadInput, match="the log itself is in this folder"):
         test.pack(plain, plain)
     folder = packed(test, plain, tmp_path)
     before = (Path(folder) / BASE).stat().st_ino
     test.pack(plain, folder)  # a packed log gives way to a new one
     assert (Path(folder) / BASE).stat().st_ino != before
-    with pytest.raises(ft.BadInput, match="the log itself lies there"):
+    with pytest.raises(ft.BadInput, match="the log itself is in this folder"):
         test.pack(folder, folder)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.parquet", "packed", "taken"]
 
@@ -432,7 +432,7 @@ def test_columns_that_cannot_be_packed(log: pa.Table, tmp_path: Path) -> None:
         return str(caught.value)
 
     numbered = log.append_column(ROW_NUMBER, pa.array(np.arange(log.num_rows)))
-    assert f"a packed log has a column '{ROW_NUMBER}' of its own" in pack_of(numbered)
+    assert f"the column '{ROW_NUMBER}' has the name of one that packing adds" in pack_of(numbered)
     one, two = (log.append_column("x", pa.array(column)) for column in (["a"] * 1500, [[1]] * 1500))
     assert f"{tmp_path / '1.parquet'}: column 'x' is list<" in pack_of(one, two)
     large, half = (log.append_column("x", pa.array(column)) for column in ([2**60 + 1] * 1500, [0.5] * 1500))

@@ -15,6 +15,7 @@ import pytest
 import foretest as ft
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.storage.saved.files import SavedFile
 from tests.support import SmallLog
 
 SETTINGS = """\
@@ -39,6 +40,12 @@ weight_bound = 3.0
 strata = "stratum"
 n_resamples = 200
 """
+
+
+def read_back(path: Path) -> Aggregates:
+    """The aggregates of a file, under the settings that it records."""
+    file = SavedFile.open(path)
+    return file.read(file.plan(file.recipe.recorded(file.name)))
 
 
 def assert_same_bits(a: Any, b: Any, where: str = "") -> None:

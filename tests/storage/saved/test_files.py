@@ -16,16 +16,17 @@ import pytest
 
 import foretest as ft
 from foretest._version import __version__
-from foretest.aggregation import fold as fold_module
+from foretest.aggregation import fold_state
 from foretest.aggregation.aggregates import Aggregates
 from foretest.kernels import hashing
 from foretest.settings.file import settings_from_tables
 from foretest.sources import AGGREGATES
 from foretest.storage.saved import files as module
-from foretest.storage.saved import read_aggregates, write_aggregates
+from foretest.storage.saved import write_aggregates
+from foretest.storage.saved.differences import FREE
 from foretest.storage.saved.files import SavedFile, merge_files
-from foretest.storage.saved.recipe import FREE, LAYOUT
-from tests.storage.saved.support import assert_same_bits, assert_same_result, folded, write_days
+from foretest.storage.saved.recipe import LAYOUT
+from tests.storage.saved.support import assert_same_bits, assert_same_result, folded, read_back, write_days
 from tests.support import SCORES, SmallLog, build_test
 
 LOG = SmallLog()
@@ -73,8 +74,8 @@ def test_a_file_gives_the_same_bits_back(tmp_path: Path, unit: str | None) -> No
     test = build_test(ESTIMATORS, metrics=("click", "revenue"), unit=unit, buckets=64)
     before = folded(test, LOG.table())
     write_aggregates(tmp_path / "a.parquet", before, ["a note"], {"click": 1.0})
-    assert_same_bits(read_aggregates(tmp_path / "a.parquet", before.plan), before)
-    assert_same_bits(read_aggregates(tmp_path / "a.parquet"), before)  # under the settings that it tells
+    assert_same_bits(SavedFile.open(tmp_path / "a.parquet").read(before.plan), before)
+    assert_same_bits(read_back(tmp_path / "a.parquet"), before)  # under the settings that it records
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
 
 
@@ -83,7 +84,7 @@ def test_rows_in_many_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     before = folded(build_test(ESTIMATORS), LOG.table())
     write_aggregates(tmp_path / "a.parquet", before)
     assert document_of(tmp_path / "a.parquet")["kept"]["/fields/sample"]["ends"] == [16, 32, 64, 128, 256, 400]
-    assert_same_bits(read_aggregates(tmp_path / "a.parquet"), before)
+    assert_same_bits(read_back(tmp_path / "a.parquet"), before)
 
 
 def test_an_empty_log(tmp_path: Path) -> None:
@@ -132,8 +133,8 @@ def test_merged_days_are_the_whole(tmp_path: Path, strata: str) -> None:
 
 
 def test_a_merge_reads_only_the_heads_of_kept_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_module, "MOST_REWARDED", 40)
-    monkeypatch.setattr(fold_module, "SAMPLED_DISPLAYS", 60)
+    monkeypatch.setattr(fold_state, "MOST_REWARDED", 40)
+    monkeypatch.setattr(fold_state, "SAMPLED_DISPLAYS", 60)
     monkeypatch.setattr(module, "_FIRST_ROWS", 8)
     monkeypatch.setattr(module, "_AT_ONCE", 3)
     test = build_test(ESTIMATORS)
@@ -279,15 +280,15 @@ def test_other_estimators_are_refused_by_name(tmp_path: Path) -> None:
     c = saved(build_test([ft.CIS(cap=7)]), LOG.table(), tmp_path / "c.parquet")
     assert f"{b} was made with the estimators cis, ncis, {a} with cis: their sums do not add up." in refused(a, b)
     assert refused(a, c) == f"{c} was made with cis (cap = 7), {a} with cis."
-    assert f"{a} was made without ncis: it holds cis." in refused(a, test=build_test(["ncis"]))
+    assert f"{a} was made without ncis: it has cis." in refused(a, test=build_test(["ncis"]))
 
 
 def test_the_settings_must_agree(tmp_path: Path) -> None:
     a = saved(build_test(["cis"]), LOG.table(), tmp_path / "a.parquet")
     said = refused(a, test=build_test(["cis"], cap=50.0))
     assert said == (
-        f"{a} was made with cap = 2, the settings say 50. Of a folded log only confidence_level, interval, n_resamples,"
-        " headline, gamma, decide_on and ignore_audit can change: fold it again with foretest aggregate, or leave cap"
+        f"{a} was made with cap = 2, the settings say 50. Once a log is folded, only confidence_level, interval,"
+        " n_resamples, headline, gamma, decide_on and ignore_audit can change: fold it again with foretest aggregate, or leave cap"
         " as it was."
     )
     assert set(FREE) == {
@@ -493,7 +494,7 @@ def test_a_changed_setting_is_told(tmp_path: Path) -> None:
     changed = metadata[AGGREGATES].replace(b'"cap": 123.0', b'"cap": 923.0')
     assert changed != metadata[AGGREGATES]
     pq.write_table(pq.read_table(a).replace_schema_metadata({**metadata, AGGREGATES: changed}), a)
-    assert refused(a, test=test).startswith(f"{a}: damaged aggregates (what it says of itself was changed).")
+    assert refused(a, test=test).startswith(f"{a}: damaged aggregates (its metadata was changed).")
 
 
 def test_metadata_that_is_not_ours(tmp_path: Path) -> None:
@@ -506,10 +507,10 @@ def test_metadata_that_is_not_ours(tmp_path: Path) -> None:
     empty = with_document(a, lambda d: d.clear(), tmp_path / "empty.parquet")
     assert "layout None" in refused(empty, test=test)
     _, [day, *_] = write_days(tmp_path)
-    with pytest.raises(ft.BadInput, match="no aggregates, but another Parquet file"):
-        read_aggregates(day)
+    with pytest.raises(ft.BadInput, match="a Parquet file without aggregates"):
+        SavedFile.open(day)
     with pytest.raises(ft.BadInput, match="no such file"):
-        read_aggregates(tmp_path / "nowhere.parquet")
+        SavedFile.open(tmp_path / "nowhere.parquet")
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -533,7 +534,7 @@ def test_a_log_is_never_written_over(tmp_path: Path) -> None:
     before = Path(day).read_bytes()
     (tmp_path / "notes.txt").write_text("mine")
     for taken in (day, tmp_path / "notes.txt"):
-        with pytest.raises(ft.BadInput, match=r": is there already, and holds no aggregates\."):
+        with pytest.raises(ft.BadInput, match=r": the file exists already, and holds no aggregates\."):
             test.save_aggregates(day, taken)
     assert Path(day).read_bytes() == before
     a = saved(test, day, tmp_path / "a.parquet")

@@ -56,12 +56,12 @@ def _obstacle(name: str, kept: Columns, plan: FoldPlan) -> str | None:
     if name == rows.REPEATS and log.id is None and "scores" not in kept:
         return "without an id or scores, equal rows cannot be told from copies; name the display's id in [log]"
     if name == rows.LOGGED and "log_p_scores" not in kept:
-        has = "logged probability" if getattr(control, "can_draw", True) else "scores"
+        has = "logged probability" if control.can_draw else "scores"
         return f"the control has no {has} to compare"
     if name not in (*_OF_DRAWS, *_OF_BOTH):
         return None
     for role, policy in (("control", control), ("treatment", treatment)):
-        if not getattr(policy, "can_draw", True) and (role == "control" or name in _OF_BOTH):
+        if not policy.can_draw and (role == "control" or name in _OF_BOTH):
             return f"it draws rankings, and the {role} is a logged policy; log the scores of all eligible items"
     if _is_deterministic(kept):
         return "the control is deterministic"

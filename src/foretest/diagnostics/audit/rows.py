@@ -42,7 +42,7 @@ def logged_probabilities(logged: Floats, recomputed: Floats) -> Finding:
         " follows from the scores",
         "One of the two is not of the policy that served. Perhaps the probability is of another number of slots, of one"
         " slot only, or not a natural logarithm; or temperature or scores are of another version. If the tests that use"
-        " the scores pass, mend the logged column, or leave it out."
+        " the scores pass, fix the logged column, or leave it out."
         if far.any()
         else "The numbers are rounded: log them with more digits.",
     )  # fmt: skip

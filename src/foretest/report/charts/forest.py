@@ -8,7 +8,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from foretest.report.charts.parts import Spec, frame, percent_axis, said
-from foretest.report.digits import num, pct
+from foretest.report.digits import interval_text, num, pct
 from foretest.report.theme import VERDICTS, WIDTH
 from foretest.results.result import Estimate
 
@@ -148,10 +148,7 @@ def _values(row: Row, confidence_level: float, lowest: float, highest: float) ->
 
 
 def _interval(estimate: Estimate) -> str:
-    if estimate.rel_effect_size_ci_lower is None:
-        return "no interval"
-    limits = estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper
-    return " to ".join(pct(limit, sign=True) for limit in limits)
+    return interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
 
 
 def _lead(rows: Sequence[Row], y: Spec) -> list[Spec]:

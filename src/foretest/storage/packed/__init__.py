@@ -1,4 +1,4 @@
-"""Packed logs: the rows with a reward in a file of their own, beside the sums of all rows."""
+"""Packed logs: the rows with a reward in a separate file, with the sums of all rows."""
 
 from __future__ import annotations
 

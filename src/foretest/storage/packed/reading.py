@@ -1,11 +1,10 @@
-"""Reading a packed log: the sums of all rows as they were saved, and only the rewarded rows folded anew."""
+"""Reading a packed log: the sums of all rows as they were saved, and only the rewarded rows folded again."""
 
 from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,21 +17,24 @@ from foretest.engines import local
 from foretest.errors import BadInput
 from foretest.estimators import CIS, IIPS, IS, RIPS, AdaptivePointNCIS, AdaptiveSlotNCIS, PointNCIS
 from foretest.kernels.normaliser import two_sided_means
-from foretest.log.reader import Reader, Rows
+from foretest.log.reader import Reader
+from foretest.log.rows import Rows
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import BOUNDED
 from foretest.sources import ParquetFiles, Source, pack_of
+from foretest.storage.saved.described import Tables, tables_of
+from foretest.storage.saved.differences import difference_text
 from foretest.storage.saved.files import SavedFile
-from foretest.storage.saved.recipe import OtherLayout, first_difference, tables_of
+from foretest.storage.saved.recipe import OtherLayout
 from foretest.weights.weightings import Capped, Weighting
 
 REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
 
-# what the saved sums of all rows depend on, beside the policies
+# the settings that the saved sums of all rows depend on, beside the policies
 _LOG = ("rewards", "unit", "id", "ranking", "candidates", "logger")
 _ANALYSIS = ("buckets", "seed", "baseline")
-# whose values are Σ h·r / n: rows without a reward add nothing but themselves
+# estimators whose value is Σ h·r / n: a row without a reward adds 1 to n, and nothing else
 _LINEAR = (IS, CIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS)
 
 
@@ -62,35 +64,35 @@ class PackedLog:
     ) -> Aggregates:
         """The aggregates of the log under a plan whose estimators need only the rewarded rows.
 
-        Σ h of all rows is there at the cap the log was packed with; at another it is estimated from the sample of
-        displays, and marked so.
+        Σ h of all rows is known at the cap the log was packed with; at another cap it is estimated from the sample of
+        displays, and marked as estimated.
         """
         assert self.base is not None
-        found = local.fold_in_threads(
+        rewarded = local.fold_in_threads(
             rewarded_rows([self]), reader, lambda: _RewardedFold(plan), plan=plan,
             threads=threads, batch_rows=batch_rows, progress=progress,
         )  # fmt: skip
         base = self.base.read(self.base.plan(self.base.recipe.recorded(self.base.name)))
-        if found.rewarded.seen != self.base.document["packed"]["rewarded"]:
-            raise BadInput(f"{self.folder / REWARDED}: rows were added or taken away. Pack the log again.")
-        return _joined(base, found, plan)
+        if rewarded.rewarded.seen != self.base.document["packed"]["rewarded"]:
+            raise BadInput(f"{self.folder / REWARDED}: rows were added or removed. Pack the log again.")
+        return _joined(base, rewarded, plan)
 
 
-def _joined(base: Aggregates, found: Aggregates, plan: FoldPlan) -> Aggregates:
-    """The saved sums of all rows with those of the rewarded rows, for every treatment."""
+def _joined(base: Aggregates, of_rewarded: Aggregates, plan: FoldPlan) -> Aggregates:
+    """The saved sums of all rows together with the sums of the rewarded rows, for every treatment."""
     missing = [w for w in plan.weightings if w not in base.h]
     whole = dataclasses.replace(
         base,
         plan=plan,
         h={w: base.h[w] if w in base.h else _estimated(base, w) for w in plan.weightings},
-        hr=found.hr,
-        unsupported=found.unsupported,
-        approximate=found.approximate,
-        rewarded=found.rewarded,
+        hr=of_rewarded.hr,
+        unsupported=of_rewarded.unsupported,
+        approximate=of_rewarded.approximate,
+        rewarded=of_rewarded.rewarded,
         sampled=dict.fromkeys(missing, True),
         treatments={
             name: _joined(base.treatments[name], further, plan.further[name])
-            for name, further in found.treatments.items()
+            for name, further in of_rewarded.treatments.items()
         },
     )
     return _at_other_cap(whole, plan) if plan.health_weighting in missing else whole
@@ -99,7 +101,7 @@ def _joined(base: Aggregates, found: Aggregates, plan: FoldPlan) -> Aggregates:
 def fold_packed(
     source: Source, reader: Reader, plan: FoldPlan, threads: int | None, batch_rows: int, progress: Progress | None
 ) -> tuple[Aggregates | None, list[str]]:
-    """The aggregates of packed logs from their rewarded rows, with notes; none where all rows must be read."""
+    """The aggregates of packed logs from their rewarded rows, and notes; None where all rows must be read."""
     logs = packed_logs(source)
     if not logs:
         return None, []
@@ -118,7 +120,7 @@ def fold_packed(
 
 
 def packed_logs(source: Source) -> list[PackedLog]:
-    """The packed logs of a source; none where anything else is among its files."""
+    """The packed logs of a source; none where any of its files is not of a packed log."""
     files = [(Path(name).parent, pack_of(schema)) for name, schema in source.schemas()]
     if any(pack is None for _, pack in files):
         return []
@@ -135,7 +137,7 @@ def rewarded_rows(logs: list[PackedLog]) -> ParquetFiles:
 
 
 def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
-    """Why a run cannot do with the rewarded rows alone; None if it can."""
+    """Why a run needs more than the rewarded rows; None if these are enough."""
     settings = plan.settings
     full = [e.label for e in plan.estimators if type(e) not in _LINEAR]
     if full:
@@ -143,26 +145,33 @@ def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
     if plan.segments:
         return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:
-        return "with neither unit nor id, rows of several packed logs are told apart by their numbers"
+        return "with neither unit nor id, rows of several packed logs are distinguished by their numbers"
     if len(logs) > 1 and isinstance(settings.control, Pooled):
-        return "each was packed with the loggers' shares of its own log"
+        return "each was packed with the shares of the loggers of its own log"
     for log in logs:
         if log.base is None:
             return "another version of Foretest packed them"
-        difference = first_difference(_packed_for(log.base.recipe.settings), _packed_for(tables_of(settings)))
+        packed_with = log.base.recipe.settings
+        difference = difference_text(_packed_for(packed_with), _packed_for(tables_of(settings)))
         if difference is not None:
             return f"the log was packed {difference}"
         if settings.analysis.interval in BOUNDED:
-            exact = log.base.recipe.settings["analysis"]
-            at = Capped(exact["cap"], exact["capping"])
-            other = [e.label for e in plan.estimators if type(e) is CIS and plan.weighting(e) != at]
-            if other:
-                asked = f'interval = "{settings.analysis.interval}"'
-                return f"{asked} needs the mean weight of all rows for {', '.join(other)}"
+            lacking = _without_mean_weight(packed_with, plan)
+            if lacking:
+                interval = f'interval = "{settings.analysis.interval}"'
+                return f"{interval} needs the mean weight of all rows for {', '.join(lacking)}"
     return None
 
 
-def _packed_for(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _without_mean_weight(packed_with: Tables, plan: FoldPlan) -> list[str]:
+    """The estimators whose mean weight over all rows was not saved: those at another cap."""
+    analysis = packed_with["analysis"]
+    saved = Capped(analysis["cap"], analysis["capping"])
+    return [e.label for e in plan.estimators if type(e) is CIS and plan.weighting(e) != saved]
+
+
+def _packed_for(tables: Tables) -> Tables:
+    """The settings that the sums of a packed log depend on."""
     asked = (*_LOG, "date") if "logger" in tables["log"] else _LOG  # shares are by day
     return {
         **tables,
@@ -172,35 +181,35 @@ def _packed_for(tables: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 class _RewardedFold(Fold):
-    """A fold of rewarded rows alone: the sample of displays is that of all rows."""
+    """A fold of the rewarded rows without a sample of displays, which the saved sums have of all rows."""
 
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
         return
 
 
 def _estimated(base: Aggregates, weighting: Weighting) -> ScaledSums:
-    """Σ h by bucket and Σ h², from the sample of displays."""
+    """Σ h by bucket and Σ h², estimated from the sample of displays."""
     sums = ScaledSums()
-    kept = base.sample.columns()
-    if not kept:
+    sample = base.sample.columns()
+    if not sample:
         return sums
     buckets = len(base.n)
-    bucket = base.plan.cells_at(kept["unit"], kept.get("logger"))
+    bucket = base.plan.cells_at(sample["unit"], sample.get("logger"))
     times = base.rows / len(bucket)
-    h = sums.scaled(weighting.log_h(kept["log_w"]))
+    h = sums.scaled(weighting.log_h(sample["log_w"]))
     sums.add("h", times * np.bincount(bucket, weights=h, minlength=buckets))
     sums.add("h2", times * np.square(h).sum())
     return sums
 
 
 def _at_other_cap(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
-    """What health says of a cap, from the sample of displays: the share of rows above it, and q."""
-    kept, cap = aggregates.sample.columns(), plan.health_weighting
-    if not kept:
+    """The aggregates with the share of rows above the cap, and q at it, estimated from the sample of displays."""
+    columns, cap = aggregates.sample.columns(), plan.health_weighting
+    if not columns:
         return aggregates
-    above = float((kept["log_w"] > np.log(cap.cap)).mean())
-    if "q" in kept:
-        drawn = np.hstack([kept["draws_treatment"], kept["draws_control"]])
-        kept = {**kept, "q": np.minimum(two_sided_means(drawn, cap.cap, cap.capping == "zero"), 1.0)}
-    sample = dataclasses.replace(aggregates.sample, parts=[kept])
+    above = float((columns["log_w"] > np.log(cap.cap)).mean())
+    if "q" in columns:
+        drawn = np.hstack([columns["draws_treatment"], columns["draws_control"]])
+        columns = {**columns, "q": np.minimum(two_sided_means(drawn, cap.cap, cap.capping == "zero"), 1.0)}
+    sample = dataclasses.replace(aggregates.sample, parts=[columns])
     return dataclasses.replace(aggregates, sample=sample, capped_rows=round(above * aggregates.rows))

@@ -1,4 +1,4 @@
-"""Packing: a log rewritten in one pass, its rewarded rows apart, with the sums of all rows that need no estimator."""
+"""Packing: a log rewritten in one pass, its rewarded rows in a separate file, with the sums of all rows."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.ragged import is_list
 from foretest.engines import local
@@ -30,19 +31,19 @@ from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
 from foretest.storage.packed.reading import BASE, REST, REWARDED, PackedLog
 from foretest.storage.saved.files import write_aggregates
-from foretest.storage.saved.recipe import recorded_inputs
+from foretest.storage.saved.inputs import recorded_inputs, source_paths
 
-REST_ROWS = 1 << 17  # of a row group
-REWARDED_ROWS = 1 << 13  # few, so that all cores have some
+REST_ROWS = 1 << 17  # per row group
+REWARDED_ROWS = 1 << 13  # per row group: few, so that all cores have some
 
 
 def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progress | None = None) -> PackedLog:
-    """Rewrite a log as a folder: all of its columns, and where each row stood.
+    """Rewrite a log as a folder: all of its columns, and the number of each row.
 
-    The folder is written beside its place and renamed; one that is there already is replaced if it is a packed log
+    The folder is written under another name and renamed; one that exists already is replaced if it is a packed log
     (or empty), and refused otherwise. Memory is that of a batch and of the row groups being filled.
     """
-    # sums that no estimator asks for: whichever is asked for later finds them
+    # the sums that depend on no estimator, so that a run may ask for any
     settings = dataclasses.replace(settings, analysis=settings.analysis.replace(estimators=None, headline=None))
     plan = dataclasses.replace(choose_estimators(settings)[0], estimators=())
     reader = Reader(settings)
@@ -51,77 +52,95 @@ def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progr
     schema = _common_schema(source)
     reader.check(_Files([(str(out), schema)]))
     name = uuid.uuid4().hex
-    fold = Fold(plan)
     with _whole_folder(out) as folder:
-        with ExitStack() as stack:
-            rest, rewarded = (
-                stack.enter_context(_Half(folder / file, schema, name, rows))
-                for file, rows in ((REST, REST_ROWS), (REWARDED, REWARDED_ROWS))
-            )
-            pool = stack.enter_context(ThreadPoolExecutor(1))
-            try:
-                for chunk in _chunks(source, schema):
-                    rows = reader.read(chunk)
-                    adding = pool.submit(fold.add, rows)
-                    batch = _conformed(chunk, schema)
-                    some = np.asarray(rows.rewards.any(axis=1))
-                    rewarded.add(batch, some)
-                    rest.add(batch, ~some)
-                    adding.result()
-                    if progress is not None:
-                        progress(len(rows))
-            except RowFault as met:
-                if not source.repeatable:
-                    raise
-                raise local.explain(_chunks(source, schema), reader, plan, met) from None
-        aggregates = fold.finish()
-        bare = _without_rewarded(aggregates)
+        aggregates = _write_halves(source, reader, plan, folder, schema, name, progress)
         counts = {"pack": name, "rewarded": aggregates.rewarded.seen}
         write_aggregates(
-            folder / BASE, bare, r_max=reader.r_max(source), inputs=recorded_inputs(source), more={"packed": counts}
+            folder / BASE,
+            _without_rewarded(aggregates),
+            r_max=reader.r_max(source),
+            inputs=recorded_inputs(source),
+            more={"packed": counts},
         )
     return PackedLog.open(out)
 
 
+def _write_halves(
+    source: Source,
+    reader: Reader,
+    plan: FoldPlan,
+    folder: Path,
+    schema: pa.Schema,
+    name: str,
+    progress: local.Progress | None,
+) -> Aggregates:
+    """Write the rewarded rows and the rest to their files, and fold all of them meanwhile."""
+    fold = Fold(plan)
+    with ExitStack() as stack:
+        rest, rewarded = (
+            stack.enter_context(_Half(folder / file, schema, name, rows))
+            for file, rows in ((REST, REST_ROWS), (REWARDED, REWARDED_ROWS))
+        )
+        pool = stack.enter_context(ThreadPoolExecutor(1))
+        try:
+            for chunk in _chunks(source, schema):
+                rows = reader.read(chunk)
+                adding = pool.submit(fold.add, rows)
+                batch = _conformed(chunk, schema)
+                has_reward = np.asarray(rows.rewards.any(axis=1))
+                rewarded.add(batch, has_reward)
+                rest.add(batch, ~has_reward)
+                adding.result()
+                if progress is not None:
+                    progress(len(rows))
+        except RowFault as fault:
+            if not source.repeatable:
+                raise
+            raise local.explain(_chunks(source, schema), reader, plan, fault) from None
+    return fold.finish()
+
+
 def _without_rewarded(aggregates: Aggregates) -> Aggregates:
-    """The rewarded rows are all there, beside it."""
-    kept = aggregates.rewarded
+    """The aggregates without the sample of rewarded rows: all of these are in a file of the packed log."""
+    rewarded = aggregates.rewarded
     return dataclasses.replace(
         aggregates,
-        rewarded=KeptRows(kept.limit, kept.order, kept.seen),
-        treatments={name: _without_rewarded(held) for name, held in aggregates.treatments.items()},
+        rewarded=KeptRows(rewarded.limit, rewarded.order, rewarded.seen),
+        treatments={name: _without_rewarded(of_treatment) for name, of_treatment in aggregates.treatments.items()},
     )
 
 
 def _refuse_source(source: Source, out: Path) -> None:
+    """Refuse a log that cannot be packed: with a column twice, with our column, or inside the folder to be written."""
     for name, schema in source.schemas():
         for column in schema.names:
             if schema.names.count(column) > 1:
-                raise BadInput(f"{name}: column '{column}' is there twice. Rename one.")
+                raise BadInput(f"{name}: column '{column}' is there twice. Rename one of them.")
         if ROW_NUMBER in schema.names and pack_of(schema) is None:
-            raise BadInput(f"{name}: a packed log has a column '{ROW_NUMBER}' of its own. Rename the log's.")
-    for path in getattr(source, "paths", ()):
-        if Path(path).resolve().is_relative_to(out.resolve()):
-            raise BadInput(f"{out}: the log itself lies there. Give -o another folder.")
+            raise BadInput(f"{name}: the column '{ROW_NUMBER}' has the name of one that packing adds. Rename it.")
+    for path in source_paths(source):
+        if path.resolve().is_relative_to(out.resolve()):
+            raise BadInput(f"{out}: the log itself is in this folder. Give -o another folder.")
 
 
 def _common_schema(source: Source) -> pa.Schema:
-    """One type for each column of all files, wide enough for each."""
-    fields: dict[str, tuple[str, pa.Field]] = {}
+    """All columns of all files, each with a type wide enough for every file, and the number of the row."""
+    fields: dict[str, pa.Field] = {}
+    first_file: dict[str, str] = {}
     for name, schema in source.schemas():
-        for found in schema:
-            first, held = fields.get(found.name, (name, found))
+        for column in schema:
+            common, first = fields.get(column.name, column), first_file.setdefault(column.name, name)
             try:
-                [one] = pa.unify_schemas([pa.schema([f.with_nullable(True)]) for f in (held, found)],
-                                         promote_options="permissive")  # fmt: skip
+                [unified] = pa.unify_schemas([pa.schema([f.with_nullable(True)]) for f in (common, column)],
+                                             promote_options="permissive")  # fmt: skip
             except pa.ArrowException:
                 raise BadInput(
-                    f"{name}: column '{found.name}' is {found.type}, but {held.type} in {first}: it must be of one type"
-                    " in all files. Convert one of them."
+                    f"{name}: column '{column.name}' is {column.type}, but {common.type} in {first}: it must be of one"
+                    " type in all files. Convert one of them."
                 ) from None
-            fields[found.name] = first, one.remove_metadata()
+            fields[column.name] = unified.remove_metadata()
     fields.pop(ROW_NUMBER, None)
-    return pa.schema([*(held for _, held in fields.values()), pa.field(ROW_NUMBER, pa.int64())])
+    return pa.schema([*fields.values(), pa.field(ROW_NUMBER, pa.int64())])
 
 
 def _chunks(source: Source, schema: pa.Schema) -> Iterator[Chunk]:
@@ -146,14 +165,14 @@ def _conformed(chunk: Chunk, schema: pa.Schema) -> pa.RecordBatch:
             except pa.ArrowException:
                 raise BadInput(
                     f"{chunk.source}: column '{wanted.name}' is {array.type} and has values that do not fit in"
-                    f" {wanted.type}, which the other files ask for. Convert one of them."
+                    f" {wanted.type}, the type in the other files. Convert one of them."
                 ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 @dataclass(frozen=True)
 class _Files:
-    """Schemas to be checked as those of a log are."""
+    """A source that has schemas and no rows, so that they are checked as those of a log."""
 
     files: list[tuple[str, pa.Schema]]
     repeatable = True
@@ -168,18 +187,18 @@ class _Files:
 
 @dataclass
 class _Half:
-    """One of the two files, filled row group by row group."""
+    """One of the two files of a packed log, written row group by row group."""
 
     path: Path
     schema: pa.Schema
     pack: str
-    group: int
-    held: list[pa.RecordBatch] = field(default_factory=list)
-    rows: int = 0
+    group: int  # rows of a row group
+    unwritten: list[pa.RecordBatch] = field(default_factory=list)
+    rows: int = 0  # of what is not yet written
 
     @property
     def _unfinished(self) -> Path:
-        """Its name until it is whole: a folder of logs may be around it, and a kill may leave it there."""
+        """Its name until it is complete, which no log has: a kill may leave it in a folder of logs."""
         return self.path.with_suffix(".part")
 
     def __enter__(self) -> _Half:
@@ -199,19 +218,19 @@ class _Half:
 
     def add(self, batch: pa.RecordBatch, which: npt.NDArray[np.bool_]) -> None:
         if which.any():
-            self.held.append(batch.filter(pa.array(which)))
-            self.rows += self.held[-1].num_rows
+            self.unwritten.append(batch.filter(pa.array(which)))
+            self.rows += self.unwritten[-1].num_rows
         if self.rows >= self.group:
             self._write()
 
     def _write(self) -> None:
-        if self.held:
-            self.writer.write_table(pa.Table.from_batches(self.held), row_group_size=self.group)
-            self.held, self.rows = [], 0
+        if self.unwritten:
+            self.writer.write_table(pa.Table.from_batches(self.unwritten), row_group_size=self.group)
+            self.unwritten, self.rows = [], 0
 
 
 def _coded(schema: pa.Schema) -> list[str]:
-    """Columns worth a dictionary, as Parquet names them: it does nothing for floats but cost time."""
+    """The columns that get a dictionary, as Parquet names them: for floats it would only take time."""
     paths = []
     for column in schema:
         path, kind = column.name, column.type
@@ -224,9 +243,9 @@ def _coded(schema: pa.Schema) -> list[str]:
 
 @contextmanager
 def _whole_folder(out: Path) -> Iterator[Path]:
-    """A folder beside `out` to write to, renamed to it in the end: it is there whole, or as it was."""
+    """A folder to write to that is renamed to `out` in the end: `out` is then complete, or as it was before."""
     if out.exists() and not (out.is_dir() and (PackedLog.is_one(out) or not any(out.iterdir()))):
-        raise BadInput(f"{out}: is there already, and is no packed log. Give -o another name.")
+        raise BadInput(f"{out}: exists already, and is no packed log. Give -o another name.")
     out.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
     try:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from foretest.aggregation.flat import from_batch, to_batch
-from foretest.storage.saved.files import read_aggregates, write_aggregates
+from foretest.storage.saved.files import write_aggregates
 
-__all__ = ["from_batch", "read_aggregates", "to_batch", "write_aggregates"]
+__all__ = ["from_batch", "to_batch", "write_aggregates"]

@@ -1,4 +1,4 @@
-"""Saved aggregates: Parquet files that say what they were made with, merged without reading more than is needed."""
+"""Saved aggregates: Parquet files that record what they were made with, merged without reading more than is needed."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ import pyarrow.parquet as pq
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.flat import SCHEMA, array_row, batch_of, flatten, from_batches, restore, tree_row
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.folded import Folded
 from foretest.errors import BadInput
 from foretest.files import whole_file
 from foretest.settings.settings import Settings
-from foretest.sources import AGGREGATES
-from foretest.storage.saved.recipe import Days, Recipe, days_of_all, digest, refuse_repeated
+from foretest.sources import AGGREGATES, Source
+from foretest.storage.saved.described import digest
+from foretest.storage.saved.inputs import InputFile, refuse_repeated
+from foretest.storage.saved.logger_days import Days, days_of_all
+from foretest.storage.saved.recipe import Recipe
 
 _FIRST_ROWS = 1024  # of kept rows, in the first block; each later block doubles what is there
 _FOLD_AGAIN = "Fold the log again with foretest aggregate."
@@ -34,21 +38,21 @@ def write_aggregates(
     notes: Sequence[str] = (),
     r_max: Mapping[str, float] | None = None,
     *,
-    inputs: Sequence[dict[str, Any]] = (),
+    inputs: Sequence[InputFile] = (),
     more: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write aggregates with what they were made with: the file is there whole, or as it was.
+    """Write aggregates with what they were made with: afterwards the file is complete, or as it was before.
 
     The first row group has the tree of arrays and all that is always read. The kept rows (those of the smallest unit
     hashes, in order) follow in blocks, with the last hash of each in the metadata, so that a merge reads only the
-    heads that may survive. `more` are further entries for the metadata.
+    first blocks, whose rows may be among the kept rows of all files. `more` are further entries for the metadata.
     """
     flat = flatten(aggregates)
-    kept = {name: rows for name, rows in _kept_rows(flat.tree) if rows.columns}
-    later = {array for rows in kept.values() for array in rows.columns.values()}
+    kept_rows = {name: rows for name, rows in _kept_rows(flat.tree) if rows.columns}
+    later = {array for rows in kept_rows.values() for array in rows.columns.values()}
     always = [tree_row(flat.tree), *(array_row(name, a) for name, a in flat.arrays.items() if name not in later)]
     groups, places = [always], {}
-    for name, rows in kept.items():
+    for name, rows in kept_rows.items():
         columns = {column: flat.arrays[array] for column, array in rows.columns.items()}
         hashes = columns[rows.order[0]]
         ends = _block_ends(len(hashes))
@@ -66,14 +70,8 @@ def write_aggregates(
             writer.write_table(pa.Table.from_batches([batch_of(group)]), row_group_size=len(group))
 
 
-def read_aggregates(path: str | Path, plan: FoldPlan | None = None) -> Aggregates:
-    """Aggregates as they were written, to the last bit; without a plan, under the settings that the file tells."""
-    file = SavedFile.open(Path(path))
-    return file.read(file.plan(file.recipe.recorded(file.name)) if plan is None else plan)
-
-
 def refuse_to_replace(path: Path) -> None:
-    """Refuse, before the work, to write over a file that does not hold aggregates: it may be the log."""
+    """Refuse, before any work is done, to overwrite a file that does not hold aggregates: it may be the log."""
     if not path.exists():
         return
     try:
@@ -81,10 +79,10 @@ def refuse_to_replace(path: Path) -> None:
     except (pa.ArrowException, OSError):
         ours = False
     if not ours:
-        raise BadInput(f"{path}: is there already, and holds no aggregates. Give the output another name.")
+        raise BadInput(f"{path}: the file exists already, and holds no aggregates. Give the output another name.")
 
 
-def saved_files(source: Any) -> list[SavedFile]:
+def saved_files(source: Source) -> list[SavedFile]:
     """The files of a source, where all of them hold aggregates; none where it is a log. A mix is refused."""
     files = source.schemas()
     saved = [is_saved(schema) for _, schema in files]
@@ -96,36 +94,36 @@ def saved_files(source: Any) -> list[SavedFile]:
             f"{first} holds aggregates and {other} is a log: they cannot be mixed. Fold the log first, with foretest"
             " aggregate, then give its aggregates."
         )
-    found = [SavedFile.of_schema(Path(name), schema) for name, schema in files]
-    for file in found:
+    opened = [SavedFile.of_schema(Path(name), schema) for name, schema in files]
+    for file in opened:
         if "packed" in file.document:
             raise BadInput(f"{file.name}: a part of a packed log. Give its folder, {file.path.parent}.")
-    return found
+    return opened
 
 
-def merge_saved(files: Sequence[SavedFile], settings: Settings) -> tuple[Aggregates, list[str], dict[str, float]]:
-    """Aggregates of several files, notes and bounds of rewards, for a test with these settings.
+def merge_saved(files: Sequence[SavedFile], settings: Settings) -> Folded:
+    """The aggregates of several files added up, for a test with these settings.
 
-    What was made with other settings, estimators or another value model, or from the same log, is refused by name.
+    Files made with other settings, other estimators or another value model, or from the same log, are refused by name.
     """
     first, *others = files
     for file in others:
         file.recipe.refuse_other(file.name, first.recipe, first.name)
     refuse_repeated([(file.name, file.recipe.inputs) for file in files])
-    days = days_of_all([(file.name, file.recipe) for file in files])
+    days = days_of_all([(file.name, file.recipe.days) for file in files])
     first.recipe.refuse_settings(first.name, settings)
     recipes = [file.recipe for file in files]
     notes = list(dict.fromkeys(note for recipe in recipes for note in recipe.notes))
-    bounds = {
+    r_max = {
         name: max(recipe.r_max[name] for recipe in recipes)
         for name in first.recipe.r_max
         if all(name in recipe.r_max for recipe in recipes)
     }
-    return merge_files(files, first.plan(settings, days)), notes, bounds
+    return Folded(merge_files(files, first.plan(settings, days)), notes, r_max)
 
 
 def merge_files(files: Sequence[SavedFile], plan: FoldPlan) -> Aggregates:
-    """The aggregates of all files together."""
+    """The aggregates of all files added up."""
     heads = _heads(files)
     running: list[Aggregates] = []
     with ThreadPoolExecutor(2) as pool:
@@ -137,12 +135,12 @@ def merge_files(files: Sequence[SavedFile], plan: FoldPlan) -> Aggregates:
 
 @dataclass(frozen=True)
 class SavedFile:
-    """A file of aggregates, opened: what it was made with is known, nothing else is read."""
+    """A file of aggregates of which only the metadata, with what it was made with, has been read."""
 
     path: Path
     recipe: Recipe
     document: Mapping[str, Any]
-    remedy: str  # for a damaged one
+    remedy: str  # what to do if it is damaged
 
     @classmethod
     def open(cls, path: Path, remedy: str = _FOLD_AGAIN) -> SavedFile:
@@ -151,12 +149,12 @@ class SavedFile:
 
     @classmethod
     def of_schema(cls, path: Path, schema: pa.Schema, remedy: str = _FOLD_AGAIN) -> SavedFile:
-        """From the schema of a file that is open already."""
+        """From the schema of a file that was opened before."""
         if not is_saved(schema):
-            raise BadInput(f"{path}: no aggregates, but another Parquet file. Make them with foretest aggregate.")
+            raise BadInput(f"{path}: a Parquet file without aggregates. Make them with foretest aggregate.")
         with _damage(path, remedy):
             if digest(schema.metadata[AGGREGATES]).encode() != schema.metadata[_CHECKSUM]:
-                raise ValueError("what it says of itself was changed")
+                raise ValueError("its metadata was changed")
             document = json.loads(schema.metadata[AGGREGATES])
             return cls(path, Recipe.from_json(str(path), document), document, remedy)
 
@@ -168,7 +166,7 @@ class SavedFile:
         return self.recipe.plan(self.name, settings, days)
 
     def read(self, plan: FoldPlan, heads: Mapping[str, int] | None = None) -> Aggregates:
-        """The aggregates; of kept rows only the blocks that begin below the hashes in `heads`."""
+        """The aggregates; of the kept rows only the blocks that begin below the hashes in `heads`."""
         heads = heads or {}
         with _damage(self.path, self.remedy), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
             groups = [0]
@@ -178,9 +176,9 @@ class SavedFile:
                     blocks = min(blocks, sum(last < heads[name] for last in place["hashes"]) + 1)
                 groups += range(place["group"], place["group"] + blocks)
             flat = from_batches(file.read_row_groups(groups, use_threads=False).to_batches())
-            for name, kept in _kept_rows(flat.tree):
+            for name, rows in _kept_rows(flat.tree):
                 if name in heads:
-                    kept.fields["highest"] = min(kept.fields["highest"], heads[name])
+                    rows.fields["highest"] = min(rows.fields["highest"], heads[name])
             return restore(flat, plan)
 
 
@@ -195,8 +193,8 @@ def is_saved(schema: pa.Schema) -> bool:
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """Kept rows as the tree has them."""
+class _KeptNode:
+    """The node of some `KeptRows` in a tree."""
 
     fields: dict[str, Any]
 
@@ -210,16 +208,16 @@ class _Kept:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The names of their arrays."""
+        """The names of the arrays of the kept rows, by column."""
         parts = self.fields["parts"]["list"]
         return {column: node["array"] for column, node in parts[0]["map"]} if parts else {}
 
 
-def _kept_rows(tree: Any, name: str = "") -> Iterator[tuple[str, _Kept]]:
-    """All `KeptRows` of a tree, with the path to each."""
+def _kept_rows(tree: Any, name: str = "") -> Iterator[tuple[str, _KeptNode]]:
+    """The nodes of all `KeptRows` of a tree, each with the path to it."""
     if isinstance(tree, dict):
         if tree.get("class") == "KeptRows":
-            yield name, _Kept(tree["fields"])
+            yield name, _KeptNode(tree["fields"])
             return
         for key, node in tree.items():
             yield from _kept_rows(node, f"{name}/{key}")
@@ -229,6 +227,7 @@ def _kept_rows(tree: Any, name: str = "") -> Iterator[tuple[str, _Kept]]:
 
 
 def _block_ends(rows: int) -> list[int]:
+    """Where each block of kept rows ends."""
     ends, end = [], _FIRST_ROWS
     while end < rows:
         ends.append(end)
@@ -237,18 +236,18 @@ def _block_ends(rows: int) -> list[int]:
 
 
 def _heads(files: Sequence[SavedFile]) -> dict[str, int]:
-    """Of each set of kept rows a hash above which no row is among the first of all files, from the ends of blocks."""
+    """For each set of kept rows a hash above which no row is kept once all files are added up, by the blocks' ends."""
     heads: dict[str, int] = {}
     for name in dict.fromkeys(name for file in files for name in file.document["kept"]):
         places = [file.document["kept"][name] for file in files if name in file.document["kept"]]
-        held = 0
+        below = 0
         for last, rows in sorted(
             (last, end - begin)
             for place in places
             for begin, end, last in zip([0, *place["ends"]], place["ends"], place["hashes"], strict=False)
         ):
-            held += rows
-            if held >= places[0]["limit"]:
+            below += rows
+            if below >= places[0]["limit"]:
                 heads[name] = last
                 break
     return heads
@@ -256,7 +255,7 @@ def _heads(files: Sequence[SavedFile]) -> dict[str, int]:
 
 @contextmanager
 def _damage(path: Path, remedy: str) -> Iterator[None]:
-    """Whatever does not fit in a file that should be ours is told in a sentence."""
+    """Any error in reading a file that should hold aggregates, as one sentence."""
     try:
         yield
     except BadInput:

@@ -1,4 +1,5 @@
-"""A long fold that goes on after a kill: every so often the sums so far are saved, with how many files they are of."""
+"""A long fold that resumes after it was killed: from time to time the sums so far are saved, with the number of files
+that they cover."""
 
 from __future__ import annotations
 
@@ -16,8 +17,10 @@ from foretest.errors import BadInput
 from foretest.log.reader import Reader
 from foretest.provenance import fingerprint
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source, open_source, pack_of
+from foretest.storage.saved.described import digest
 from foretest.storage.saved.files import SavedFile, write_aggregates
-from foretest.storage.saved.recipe import Recipe, digest, source_paths
+from foretest.storage.saved.inputs import source_paths
+from foretest.storage.saved.recipe import Recipe
 
 FEWEST_ROWS = 1 << 20  # between two saves: a save costs half a second
 SECONDS = 20.0  # between two saves, about, once the pace is known
@@ -33,9 +36,9 @@ def fold_resumably(
     batch_rows: int = BATCH_ROWS,
     progress: local.Progress | None = None,
 ) -> Aggregates:
-    """Fold a log; of several files, with a folder for `parts`, a few at a time in order, going on from what is saved.
+    """Fold a log; with a folder for `parts`, several files a few at a time in order, resuming from the saved sums.
 
-    What is saved is used only if it is of the same files (by size, head, tail and time of change) in the same order,
+    Saved sums are used only if they are of the same files (by size, head, tail and time of change) in the same order,
     under the same settings and value model.
     """
     paths = source_paths(source)
@@ -63,13 +66,13 @@ def fold_resumably(
 
 
 def _key(paths: Sequence[Path], plan: FoldPlan) -> str:
-    """All that the sums follow from."""
+    """A hash of all that the sums depend on."""
     files = [f"{fingerprint(path)} {path.stat().st_mtime_ns}" for path in paths]
     return digest("\n".join([Recipe.of(plan).fingerprint, *files]).encode())
 
 
 def _saved_state(place: Path, plan: FoldPlan) -> tuple[Aggregates | None, int]:
-    """The sums so far and the number of files they are of; nothing where there is none, or a damaged one."""
+    """The sums so far and the number of files they cover; (None, 0) where no file is, or a damaged one."""
     if not place.exists():
         return None, 0
     try:
@@ -80,12 +83,12 @@ def _saved_state(place: Path, plan: FoldPlan) -> tuple[Aggregates | None, int]:
 
 
 def _next_stop(paths: Sequence[Path], done: int, rows: int) -> int:
-    """The end of the next run of files with so many rows; a file whose rows are not known is a run of its own."""
-    held = 0
+    """The end of the next run of files with so many rows; a file whose rows are not known ends the run."""
+    total = 0
     for end in range(done + 1, len(paths)):
         known = open_source([paths[end - 1]]).rows
-        held += rows if known is None else known
-        if held >= rows:
+        total += rows if known is None else known
+        if total >= rows:
             return end
     return len(paths)
 

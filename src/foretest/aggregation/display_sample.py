@@ -1,0 +1,90 @@
+"""A fixed sample of displays: rows of the smallest unit hashes, with rankings drawn from both policies.
+
+What needs q(x) or a distribution of weights beyond the rewarded rows (health, the paper's figures, the audit) comes from
+it, so that its cost does not grow with the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.audit_context import sampled_context
+from foretest.aggregation.audit_draws import OWN, draw_from_control, drawn_columns, shown_columns
+from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.kept_rows import Columns, KeptRows
+from foretest.displays.batch import Displays, Floats, Hashes
+from foretest.log.rows import Rows
+from foretest.policies.pooled import LOGGER, OwnLogger, Pooled
+from foretest.weights.policy_pair import FROM_TREATMENT
+
+SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
+
+
+def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -> None:
+    """Add the displays of one batch that may be among the sample."""
+    chosen = sample.below(rows.unit)
+    columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
+    columns |= {f"r:{m}": rows.rewards[chosen, m] for m in range(len(plan.metrics))}
+    displays = rows.displays.take(chosen)
+    if plan.loggers > 1:
+        columns["logger"] = displays[LOGGER]
+    if rows.context is not None:
+        context, displays = sampled_context(rows.context, chosen, displays, plan.settings.log)
+        columns |= context
+    sample.add(columns, len(rows), displays)
+
+
+def with_keys(sample: KeptRows) -> None:
+    """Add the displays' keys, which break ties among the last rows: for those still in the sample, not for all."""
+    sample.parts = [
+        {**part, "key": displays.key()} for part, displays in zip(sample.parts, sample.displays, strict=True)
+    ]
+
+
+def priced(aggregates: Aggregates) -> Aggregates:
+    """Aggregates whose sample of displays is priced, and no longer has the displays."""
+    for further in aggregates.treatments.values():
+        priced(further)
+    sample = aggregates.sample
+    columns = sample.columns()
+    if columns and sample.displays:
+        sample.parts = [{**columns, **_drawn(aggregates.plan, sample.displays[0], columns["unit"])}]
+    sample.displays = []
+    return aggregates
+
+
+def _drawn(plan: FoldPlan, displays: Displays, unit: Hashes) -> Columns:
+    """The audit's columns; log w of rankings drawn from both policies, and q(x) at the cap."""
+    a, control, pair = plan.settings.analysis, plan.settings.control, plan.normaliser.pair
+    columns = shown_columns(control, displays)
+    if plan.settings.log.unit is None and plan.settings.log.id is None:
+        # equal rows have equal keys, and must not share their draws: they would err together
+        displays = replace(displays, identity=unit, key_columns=None)
+    if not control.can_draw:
+        return columns
+    displays = displays.with_key()
+    half = SAMPLE_DRAWS // 2
+    drawn = draw_from_control(pair, displays, half, weigh=plan.can_draw)
+    if isinstance(control, Pooled):
+        columns |= _own_columns(plan, OwnLogger(control), displays, half)
+    else:
+        columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
+    if drawn.log_w is None:
+        return columns
+    treatment = pair.draw(displays, FROM_TREATMENT, 0, half, from_treatment=True)
+    both = np.hstack([treatment, drawn.log_w])
+    q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
+    return {**columns, "draws_treatment": treatment, "draws_control": drawn.log_w, "q": q}
+
+
+def _own_columns(plan: FoldPlan, own: OwnLogger, displays: Displays, count: int) -> Columns:
+    """The audit's columns for a row's own logger: its probability of what was shown, and its draws."""
+    logged, recomputed = own.shown(displays), own.log_prob(displays, displays.ranking)
+    drawn = draw_from_control(replace(plan.normaliser.pair, control=own), displays, count, weigh=False)
+    columns: Columns = {OWN: logged, **drawn_columns(own, displays, recomputed, drawn, plan.settings.analysis.seed)}
+    return {**columns, "log_p_scores": recomputed} if own.has_logged else columns

@@ -1,0 +1,83 @@
+"""What a fold has added up so far: the fields of `Aggregates`, while batches come in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.kept_rows import KeptRows
+from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.segment_sums import SegmentSums
+from foretest.aggregation.strata import Strata
+from foretest.aggregation.unit_counts import UnitCounts
+from foretest.aggregation.weight_bins import WeightBins
+from foretest.displays.batch import Floats
+from foretest.estimators import DR
+from foretest.weights.weightings import Weighting
+
+MOST_REWARDED = 1 << 17
+SAMPLED_DISPLAYS = 20_000
+
+
+@dataclass
+class FoldState:
+    """The sums so far; each field means what it means in `Aggregates`."""
+
+    plan: FoldPlan
+    n: Floats
+    r: Floats
+    r2: Floats
+    positives: Floats
+    h: dict[Weighting, ScaledSums]
+    hr: dict[tuple[Weighting, int], ScaledSums]
+    v: dict[tuple[str, int], Floats]
+    strata: dict[str, Strata]
+    strata_n: dict[str, Floats]
+    unsupported: dict[Weighting, int]
+    approximate: dict[Weighting, int]
+    max_log_w: float
+    capped_rows: int
+    bins: WeightBins
+    rewarded: KeptRows
+    sample: KeptRows
+    units: UnitCounts | None
+    segments: dict[str, SegmentSums]
+
+    @classmethod
+    def empty(cls, plan: FoldPlan) -> FoldState:
+        """The sums of no rows."""
+        cells, metrics = plan.cells, len(plan.metrics)
+        order = ("unit", "key", "log_w", *(f"r:{m}" for m in range(metrics)))  # later columns break ties
+        models = [e for e in plan.estimators if isinstance(e, DR)]
+        return cls(
+            plan=plan,
+            n=np.zeros(cells),
+            r=np.zeros((metrics, cells)),
+            r2=np.zeros(metrics),
+            positives=np.zeros(metrics),
+            h={w: ScaledSums() for w in plan.weightings},
+            hr={(w, m): ScaledSums() for w in [*plan.weightings, *plan.point_weightings] for m in range(metrics)},
+            v={(e.label, m): np.zeros(cells) for e in models for m in range(metrics)},
+            strata={table: Strata() for table in plan.tables},
+            strata_n={table: np.zeros(0) for table in plan.tables},
+            unsupported=dict.fromkeys(plan.point_weightings, 0),
+            approximate=dict.fromkeys(plan.point_weightings, 0),
+            max_log_w=-np.inf,
+            capped_rows=0,
+            bins=WeightBins.empty(cells, metrics),
+            rewarded=KeptRows(MOST_REWARDED, order),
+            sample=KeptRows(SAMPLED_DISPLAYS, order),
+            units=None if plan.row_is_unit else UnitCounts.empty(),
+            segments={column: SegmentSums(cells) for column in plan.segments},
+        )
+
+    def places(self, table: str) -> int:
+        """How many pairs of stratum and cell there are by now: place = stratum·cells + cell."""
+        return len(self.strata[table].labels) * self.plan.cells
+
+    def aggregates(self, treatments: dict[str, Aggregates]) -> Aggregates:
+        """The sums as aggregates, with those of the further treatments."""
+        return Aggregates(**vars(self), treatments=treatments)

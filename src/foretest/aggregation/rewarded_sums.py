@@ -1,0 +1,133 @@
+"""What rewarded rows add: the sums of every estimator, the terms of the sensitivity band, and the rows themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.aggregation.fold_state import FoldState
+from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.point_path import path_columns
+from foretest.aggregation.rewarded_rows import RewardedRows
+from foretest.displays.batch import Floats
+from foretest.policies.pooled import LOGGER
+from foretest.weights.normaliser import Normaliser
+from foretest.weights.slot_weights import SlotWeighting, slot_prices
+from foretest.weights.weightings import PointWeights, Weighting, of_metric
+
+PointsByWeighting = dict[Weighting, PointWeights]
+
+
+def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
+    """Add some thousand rewarded rows; their weights by the pointwise estimators."""
+    plan = state.plan
+    _add_rewards(state, rewarded)
+    for weighting in plan.weightings:
+        _add_weighted_rewards(state, weighting, weighting.log_h(rewarded.log_w), rewarded)
+    normaliser = plan.normaliser.for_batch(rewarded.rows.displays)
+    points = _point_weights(state, rewarded, normaliser)
+    for weighting, point in points.items():
+        state.unsupported[weighting] += int(point.unsupported.sum())
+        state.approximate[weighting] += int(point.approximate.sum())
+        _add_weighted_rewards(state, weighting, point.log_h, rewarded)
+        if weighting.banded:
+            _add_band_terms(state, weighting, point, rewarded)
+    _keep_rows(state, rewarded, points, normaliser)
+    return points
+
+
+def _add_rewards(state: FoldState, rewarded: RewardedRows) -> None:
+    """Σ r by cell, Σ r², the number of rewarded rows, and the bins of log w."""
+    rows, plan = rewarded.rows, state.plan
+    control_rewards = rows.control_rewards
+    for m in range(len(plan.metrics)):
+        state.r[m] += np.bincount(rewarded.cell, weights=control_rewards[:, m], minlength=plan.cells)
+    state.r2 += np.square(rows.rewards).sum(axis=0)
+    state.positives += np.count_nonzero(rows.rewards, axis=0)
+    state.bins.add_rewarded(rewarded.log_w, rewarded.cell, rows.rewards)
+
+
+def _point_weights(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) -> PointsByWeighting:
+    """h of the rows by each pointwise weighting, those by slot included."""
+    plan, rows, log_w = state.plan, rewarded.rows, rewarded.log_w
+    displays, bounds = rows.displays, plan.slot_bounds
+    prices = None if bounds is None else slot_prices(displays, log_w, normaliser, bounds)
+    points: PointsByWeighting = {}
+    for weighting in plan.point_weightings:
+        if isinstance(weighting, SlotWeighting):
+            points[weighting] = weighting.of_slots(
+                log_w, displays, normaliser, prices, rows.slots, len(plan.metrics)
+            )  # fmt: skip
+        else:
+            points[weighting] = weighting.of_rewarded(log_w, displays, normaliser)
+    return points
+
+
+def _add_weighted_rewards(state: FoldState, weighting: Weighting, log_h: Floats, rewarded: RewardedRows) -> None:
+    """Σ h r by cell and by stratum, Σ (h r)² and Σ h r²."""
+    plan, rewards = state.plan, rewarded.rows.rewards
+    for m in range(len(plan.metrics)):
+        some = np.flatnonzero(rewards[:, m])
+        r, cell = rewards[some, m], rewarded.cell[some]
+        sums = state.hr[weighting, m]
+        hr = sums.scaled(of_metric(log_h, m)[some]) * r
+        sums.add("hr", np.bincount(cell, weights=hr, minlength=plan.cells))
+        sums.add("hr2", np.square(hr).sum())
+        sums.add("hrr", (hr * r).sum())
+        table = plan.table_of(m)
+        if weighting in plan.stratified:
+            place = rewarded.codes[table][some] * plan.cells + cell
+            sums.add(f"hr:{table}", np.bincount(place, weights=hr, minlength=state.places(table)))
+
+
+def _add_band_terms(state: FoldState, weighting: Weighting, point: PointWeights, rewarded: RewardedRows) -> None:
+    """What the sensitivity band needs: Σ t = Σ (h − w̄) r and both sides of the slice test, with w̄' and q' at a third
+    of the cap: Σ (w̄ − w̄') r and Σ (q − q')/q'·w̄' r."""
+    sliced, rewards = np.isfinite(point.slice), rewarded.rows.rewards
+    for m in range(len(state.plan.metrics)):
+        some = np.flatnonzero(rewards[:, m])
+        r, sums = rewards[some, m], state.hr[weighting, m]
+        h, capped, below = (
+            np.exp(of_metric(log, m)[some] - sums.log_unit) for log in (point.log_h, point.log_capped, point.log_below)
+        )
+        known = of_metric(sliced, m)[some]
+        terms = {
+            "t": (h - capped) * r,
+            "slice": np.where(known, (capped - below) * r, 0.0),
+            "slice_expected": np.where(known, of_metric(point.slice, m)[some] * below * r, 0.0),
+        }
+        for name, term in terms.items():
+            sums.add(name, np.bincount(rewarded.cell[some], weights=term, minlength=state.plan.cells))
+
+
+def _keep_rows(
+    state: FoldState, rewarded: RewardedRows, points: PointsByWeighting, normaliser: Normaliser
+) -> None:  # fmt: skip
+    """Keep the rows of the smallest unit hashes, for what is no function of sums, with the path of their weights."""
+    plan, displays, unit = state.plan, rewarded.rows.displays, rewarded.rows.unit
+    columns = _row_columns(state, rewarded)
+    for i, point in enumerate(points.values()):
+        columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
+        columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
+        if plan.point_weightings[i].by_slot:
+            columns[f"log_capped:{i}"] = point.log_capped
+    rows = state.rewarded.below(unit)
+    columns = {name: column[rows] for name, column in columns.items()}
+    if len(rows) < len(unit):
+        displays = displays.take(rows)
+    columns |= path_columns(plan, normaliser, columns["log_w"], displays)
+    state.rewarded.add(columns, len(unit))
+
+
+def _row_columns(state: FoldState, rewarded: RewardedRows) -> Columns:
+    """Unit, key, log w, rewards and strata of the rows; of several loggers, whose they are."""
+    rows = rewarded.rows
+    columns: dict[str, npt.NDArray[Any]] = {
+        "unit": rows.unit, "key": rows.displays.key(), "log_w": rewarded.log_w,
+    }  # fmt: skip
+    if rows.log_baseline is not None:
+        columns |= {"log_baseline": rows.log_baseline, "logger": rows.displays[LOGGER]}
+    columns |= {f"r:{m}": rows.rewards[:, m] for m in range(len(state.plan.metrics))}
+    return columns | {f"stratum:{table}": code for table, code in rewarded.codes.items()}

@@ -1,0 +1,48 @@
+"""Measurements of a history that are kept on disk: a test whose logs and settings are the same is not run again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from foretest._version import __version__
+from foretest.files import write_whole
+from foretest.history.manifest import Entry
+from foretest.history.records import Measurement
+from foretest.sources import LogFiles, open_source
+
+_LAYOUT = "history-5"  # of a file of the cache; another layout has another name
+
+
+def cached_file(folder: Path, entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> Path:
+    """Where the measurement of a test is kept, by a hash of all that it follows from: version, settings, and the bytes
+    of its logs."""
+    digest = hashlib.blake2b(f"{_LAYOUT} {__version__}".encode(), digest_size=20)
+    digest.update(entry.settings.read_bytes())
+    if analysis:
+        digest.update(repr(sorted(analysis.items())).encode())
+    for log in (entry.control, entry.treatment, *([] if value_log is None else [value_log])):
+        source = open_source(str(log))
+        assert isinstance(source, LogFiles)
+        digest.update(f"{len(source.paths)} files".encode())
+        for path, partition in zip(source.paths, source.partitions, strict=True):
+            digest.update(repr({key: value.as_py() for key, value in partition.items()}).encode())
+            with open(path, "rb") as file:
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
+    return folder / f"{digest.hexdigest()}.json"
+
+
+def read_cached(path: Path) -> Measurement | None:
+    """The measurement of a file; None where there is none, or one cut short by a full disk or a kill."""
+    try:
+        return Measurement.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+
+
+def write_cached(path: Path, name: str, measurement: Measurement) -> None:
+    """Keep the measurement of a test, whole or not at all."""
+    write_whole(path, json.dumps({"name": name, **measurement.to_dict()}, allow_nan=False))

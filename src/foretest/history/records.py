@@ -1,0 +1,125 @@
+"""What a history knows of one A/B test: estimates offline and online, the noise they share, its unsupported parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from foretest.calibration.estimate import Unsupported
+from foretest.files import json_ready, nan_if_none
+from foretest.history.manifest import Entry
+from foretest.results.result import Estimate
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard errors of the relative uplifts offline and online, and their covariance; NaN where there is none."""
+
+    offline_error: float
+    online_error: float
+    covariance: float
+
+    @property
+    def variance(self) -> float:
+        """The variance of online − offline, s² = se_x² + se_y² − 2 cov."""
+        return self.offline_error**2 + self.online_error**2 - 2.0 * self.covariance
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Noise:
+        return cls(**{field.name: nan_if_none(document[field.name]) for field in fields(cls)})
+
+
+@dataclass(frozen=True)
+class UnsupportedPart(Unsupported):
+    """The unsupported term of one estimator in a past test, with all that a calibration of the test needs."""
+
+    online_covariance: float  # of T and the online uplift
+    weight_bound: float
+    confidence_level: float
+    enough: bool  # evidence for normal limits
+    reasons: list[str]
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> UnsupportedPart:
+        numbers = [*(field.name for field in fields(Unsupported)), "online_covariance"]
+        return cls(**{**document, **{name: nan_if_none(document[name]) for name in numbers}})
+
+
+@dataclass(frozen=True)
+class BoundPath:
+    """Offline uplifts along the bound on the weights of `point-ncis-adaptive`."""
+
+    weight_bound: float  # the one that the test used
+    bounds: list[float]
+    rel_effect_size: list[float | None]
+
+
+@dataclass(frozen=True)
+class PastMetric:
+    """One metric of a past test; offline estimates, noise and unsupported parts are by estimator."""
+
+    online: Estimate
+    offline: dict[str, Estimate]
+    noise: dict[str, Noise]
+    unsupported: dict[str, UnsupportedPart]
+    bounds: BoundPath | None
+
+    def with_estimate(self, label: str, estimate: Estimate, noise: Noise) -> PastMetric:
+        """This metric with one more offline estimate."""
+        return replace(self, offline={**self.offline, label: estimate}, noise={**self.noise, label: noise})
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> PastMetric:
+        return cls(
+            online=Estimate(**document["online"]),
+            offline={label: Estimate(**estimate) for label, estimate in document["offline"].items()},
+            noise={label: Noise.from_dict(noise) for label, noise in document["noise"].items()},
+            unsupported={label: UnsupportedPart.from_dict(part) for label, part in document["unsupported"].items()},
+            bounds=None if document["bounds"] is None else BoundPath(**document["bounds"]),
+        )
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What the logs of one test show: its metrics, the outcomes of its audit, its first and last day if it has any."""
+
+    metrics: dict[str, PastMetric]
+    audit: dict[str, Any] | None
+    days: list[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON content; `from_dict` reads it back."""
+        document: dict[str, Any] = json_ready(asdict(self))
+        return document
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Measurement:
+        metrics = {name: PastMetric.from_dict(metric) for name, metric in document["metrics"].items()}
+        return cls(metrics, document["audit"], document["days"])
+
+
+@dataclass(frozen=True)
+class PastTest:
+    """One A/B test of a history; `date` is the day it began, as the manifest says or else its logs show."""
+
+    name: str
+    date: str | None
+    last_date: str | None
+    metrics: dict[str, PastMetric]
+    audit: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, entry: Entry, measurement: Measurement) -> PastTest:
+        """A test of the manifest with what its logs show."""
+        first, last = (measurement.days[0], measurement.days[-1]) if measurement.days else (None, None)
+        return cls(entry.name, entry.date or first, last, measurement.metrics, measurement.audit)
+
+    def with_metric(self, name: str, metric: PastMetric) -> PastTest:
+        """This test with another content of one metric."""
+        return replace(self, metrics={**self.metrics, name: metric})
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON content."""
+        document: dict[str, Any] = json_ready(asdict(self))
+        return document

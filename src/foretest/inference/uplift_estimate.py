@@ -1,0 +1,55 @@
+"""An `Estimate` from an uplift, absolute and relative, with the limits of both."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from foretest.files import finite_or_none
+from foretest.inference.buckets import Interval
+from foretest.results.result import Estimate
+
+NO_INTERVAL = Interval(float("nan"), float("nan"))
+
+
+class Uplift(NamedTuple):
+    """An uplift with its interval; NaN where there is none."""
+
+    value: float
+    limits: Interval
+
+    def over(self, control: float) -> Uplift:
+        """An absolute uplift as a share of the control's value; none where that is 0."""
+        if not control:
+            return NO_UPLIFT
+        return Uplift(self.value / control, Interval(self.limits.lower / control, self.limits.upper / control))
+
+
+NO_UPLIFT = Uplift(float("nan"), NO_INTERVAL)
+
+
+def uplift_estimate(
+    treatment: float, std_error: float, absolute: Uplift, relative: Uplift, *, verdict: str, reasons: list[str],
+    effective_positives: float | None,
+) -> Estimate:  # fmt: skip
+    """The fields that every estimate has; numbers that do not exist are None."""
+    return Estimate(
+        treatment=finite_or_none(treatment),
+        std_error=finite_or_none(std_error),
+        effect_size=finite_or_none(absolute.value),
+        effect_size_ci_lower=finite_or_none(absolute.limits.lower),
+        effect_size_ci_upper=finite_or_none(absolute.limits.upper),
+        rel_effect_size=finite_or_none(relative.value),
+        rel_effect_size_ci_lower=finite_or_none(relative.limits.lower),
+        rel_effect_size_ci_upper=finite_or_none(relative.limits.upper),
+        verdict=verdict,
+        reasons=reasons,
+        effective_positives=effective_positives,
+    )
+
+
+def no_estimate(reasons: list[str], effective_positives: float | None) -> Estimate:
+    """The estimate of a log that has no number to give, with the reasons."""
+    return uplift_estimate(
+        float("nan"), float("nan"), NO_UPLIFT, NO_UPLIFT, verdict="insufficient", reasons=reasons,
+        effective_positives=effective_positives,
+    )  # fmt: skip

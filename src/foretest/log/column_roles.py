@@ -1,0 +1,154 @@
+"""The roles of columns: which columns of a log a test reads, and what each must be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from foretest.displays.days import is_day
+from foretest.log.column_types import (
+    is_anything,
+    is_feature,
+    is_integer,
+    is_key,
+    is_label,
+    is_list_of,
+    is_number,
+)
+from foretest.policies.adapter import as_policy, whose_columns
+from foretest.policies.base import LoggedColumn, Policy, logged_column
+from foretest.policies.pooled import Pooled
+from foretest.settings.analysis import VALUE_MODEL
+from foretest.settings.settings import Settings
+
+
+class ColumnRole(NamedTuple):
+    """A column that a test reads."""
+
+    column: str
+    expected: str  # what it must be, in words
+    fits: Callable[[pa.DataType], bool]  # may it be of this type?
+
+
+@dataclass(frozen=True)
+class NeededColumns:
+    """Which columns of a log a test reads; no other is read."""
+
+    settings: Settings
+    features: bool = False  # are the context features needed (a value model)?
+    strata: bool = False  # is the strata column needed?
+    extra: tuple[str, ...] = ()  # columns that a reward model reads
+    slots: bool = False  # are the rewards of slots needed?
+    value_model_only: bool = False  # rewards, units and features, and nothing of the policies
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The needed columns; no other is read."""
+        return tuple(dict.fromkeys(role.column for role in self.roles))
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        """The control, then the treatments."""
+        return self.settings.control, *self.settings.treatments.values()
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The columns with one score per eligible item."""
+        return tuple(dict.fromkeys(name for p in self.policies for name in p.score_columns))
+
+    @property
+    def audited(self) -> tuple[str, ...]:
+        """The columns that the audit looks at beside those of the policies, where it can draw rankings."""
+        log, can_draw = self.settings.log, [policy.can_draw for policy in self.policies]
+        features = log.features if all(can_draw) else ()
+        return (*features, log.candidates) if log.candidates is not None and can_draw[0] else features
+
+    @property
+    def unpriced(self) -> set[str]:
+        """Score columns of policies whose probability of the shown ranking is in a column of its own."""
+        return {name for p in self.policies for name in p.score_columns if logged_columns(p)}
+
+    @property
+    def roles(self) -> list[ColumnRole]:
+        """The needed columns in role order."""
+        log, analysis = self.settings.log, self.settings.analysis
+        roles = [ColumnRole(name, "a number or bool column (a reward)", is_number) for name in log.rewards]
+        if log.unit is not None:
+            roles.append(ColumnRole(log.unit, "an integer or string column (the unit)", is_key))
+        if log.id is not None:
+            roles.append(ColumnRole(log.id, "an integer or string column (the display's id)", is_key))
+        if self.value_model_only:
+            roles += [
+                ColumnRole(name, "a number, bool, string or date column (a feature)", is_feature)
+                for name in log.features
+            ]
+            return roles
+        roles += [*self._ranking_roles(), *(self.slot_roles if self.slots else []), *self._policy_roles()]
+        roles += [ColumnRole(name, "a column (of the reward model)", is_anything) for name in self.extra]
+        if analysis.value is not None:
+            roles.append(ColumnRole(analysis.value, "a number column (V(x))", is_number))
+        if self.strata and analysis.strata != VALUE_MODEL:
+            roles.append(ColumnRole(analysis.strata, "an integer, string or bool column (strata)", is_label))
+        for name in log.features:
+            if self.features or name in self.audited:
+                roles.append(ColumnRole(name, "a number, bool, string or date column (a feature)", is_feature))
+        roles += [ColumnRole(name, "an integer, string or bool column (a segment)", is_label) for name in log.segments]
+        if log.logger is not None:
+            roles.append(ColumnRole(log.logger, "an integer, string or bool column (the logger)", is_label))
+            if log.date is not None:
+                roles.append(ColumnRole(log.date, "a date, timestamp, string or integer column (the day)", is_day))
+        return roles
+
+    def _ranking_roles(self) -> list[ColumnRole]:
+        """What was shown, and the eligible items where the ranking has ids."""
+        log = self.settings.log
+        if log.ranking is None:
+            return []
+        if log.candidates is None:
+            return [ColumnRole(log.ranking, "a list of integers (the positions shown)", is_list_of(is_integer))]
+        return [
+            ColumnRole(log.ranking, "a list of integer or string ids (the items shown)", is_list_of(is_key)),
+            ColumnRole(log.candidates, "a list of integer or string ids (the items)", is_list_of(is_key)),
+        ]
+
+    def _policy_roles(self) -> list[ColumnRole]:
+        """Scores, logged probabilities, and whatever else a user's own policy reads."""
+        roles = [
+            ColumnRole(name, f"a list of numbers (scores{self._whose(name)})", is_list_of(is_number))
+            for name in self.scores
+        ]
+        for policy in self.policies:
+            logged = {name for name, _ in logged_columns(policy)}
+            for name in policy.columns:
+                if name in logged:
+                    roles.append(ColumnRole(name, f"a number column (a probability{self._whose(name)})", is_number))
+                elif name not in self.scores:
+                    roles.append(ColumnRole(name, f"a column ({whose_columns(policy)})", is_anything))
+        return roles
+
+    @property
+    def slot_roles(self) -> list[ColumnRole]:
+        """The columns that say what each slot earned."""
+        what = "a list of numbers (what each slot earned)"
+        return [
+            ColumnRole(name, what, is_list_of(is_number)) for name in (self.settings.log.slot_rewards or {}).values()
+        ]
+
+    def _whose(self, column: str) -> str:
+        """Whose column it is, for a message, where there are several loggers or treatments."""
+        control, treatments = self.settings.control, self.settings.treatments
+        if isinstance(control, Pooled) and column in control.columns:
+            return next(f" of the logger '{n}'" for n, p in control.components if column in p.columns)
+        if len(treatments) == 1 or column in control.columns:
+            return ""
+        return next((f" of the treatment '{n}'" for n, p in treatments.items() if column in p.columns), "")
+
+
+def logged_columns(policy: Policy) -> list[LoggedColumn]:
+    """The columns of logged probabilities that a policy and its components have."""
+    own = logged_column(policy)
+    inner = [pair for _, part in getattr(policy, "components", ()) for pair in logged_columns(as_policy(part))]
+    return [own, *inner] if own else inner

@@ -1,0 +1,101 @@
+"""Columns of a batch as plain arrays; a row that cannot be read is a `RowFault`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from foretest.displays.batch import Floats
+from foretest.displays.keys import refuse_nulls
+from foretest.displays.ragged import Ragged, is_list, is_text, numbers, plain, split_lists
+from foretest.errors import RowFault
+from foretest.log.column_types import (
+    is_number,
+)
+
+
+def features_of(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
+    """Context features of every Arrow form as text or float64, times in microseconds."""
+    arrays = []
+    for array in (plain(batch[name]) for name in names):
+        kind = array.type
+        if is_text(kind):
+            arrays.append(array.cast(pa.large_string()))
+            continue
+        if pa.types.is_temporal(kind):
+            is_time, is_duration = pa.types.is_time(kind), pa.types.is_duration(kind)
+            unit = pa.time64("us") if is_time else pa.duration("us") if is_duration else pa.timestamp("us")
+            array = array.cast(unit, safe=False).cast(pa.int64())
+        arrays.append(array.cast(pa.float64(), safe=False))
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def finite_numbers(name: str, array: pa.Array, what: str) -> Floats:
+    refuse_nulls(name, array)
+    values = numbers(array).astype(np.float64, copy=False)
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspect = not np.isfinite(values.sum())  # as it is where one of them is, and where they are very large
+    rows = np.flatnonzero(~np.isfinite(values)) if suspect else np.empty(0, np.int64)
+    if len(rows):
+        kind = "NaN" if np.isnan(values[rows[0]]) else "infinite"
+        raise RowFault("not-finite", name, rows, f"{what} is {kind}",
+                       "Every row needs a finite number: fix it, or leave the row out.")  # fmt: skip
+    return values
+
+
+def logged_numbers(name: str, array: pa.Array) -> Floats:
+    refuse_nulls(name, array)
+    return numbers(array).astype(np.float64, copy=False)
+
+
+def any_column(name: str, array: pa.Array) -> Any:
+    """A column of a user's policy: a list of numbers, numbers, or whatever Arrow makes of it."""
+    if is_list(array.type) and is_number(array.type.value_type):
+        return list_of_numbers(name, array)
+    refuse_nulls(name, array)
+    return numbers(array) if is_number(array.type) else np.asarray(plain(array).to_numpy(zero_copy_only=False))
+
+
+def lists_of(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    refuse_nulls(name, array)
+    values, starts, lengths = split_lists(array)
+    if values.null_count:
+        inside = Ragged(values.is_null().to_numpy(zero_copy_only=False), starts, lengths)
+        rows = [i for i in range(len(array)) if inside[i].any()]
+        if rows:
+            raise RowFault("null-inside", name, np.array(rows), "the list holds a null",
+                           "Every entry needs a value: fill it, or leave the row out.")  # fmt: skip
+        values = plain(values)
+        values = pc.fill_null(values, "" if is_text(values.type) else 0)
+    return values, starts, lengths
+
+
+def list_of_numbers(name: str, array: pa.Array) -> Ragged:
+    values, starts, lengths = lists_of(name, array)
+    return Ragged(numbers(values), starts, lengths)
+
+
+def list_lengths(name: str, array: pa.Array) -> npt.NDArray[np.int64]:
+    return lists_of(name, array)[2]
+
+
+def eligible_items(lists: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.NDArray[np.int64]:
+    """The number of eligible items, on which all lists must agree."""
+    if not lists:
+        return np.zeros(rows, np.int64)
+    first, eligible = next(iter(lists.items()))
+    if (eligible == 0).any():
+        raise RowFault("list-empty", first, np.flatnonzero(eligible == 0), "the list of candidates is empty",
+                       "A display needs at least one eligible item.")  # fmt: skip
+    for name, lengths in lists.items():
+        other = np.flatnonzero(lengths != eligible)
+        if len(other):
+            at = other[0]
+            raise RowFault("list-length", name, other,
+                           f"the list has length {lengths[at]} where column '{first}' has length {eligible[at]}",
+                           "All lists of a row have one entry for each eligible item.")  # fmt: skip
+    return eligible

@@ -1,0 +1,54 @@
+"""A batch of a log, checked and turned into plain arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from foretest.displays.batch import Displays, Floats, Hashes
+from foretest.displays.ragged import Ragged
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A checked batch: one entry a display in every field."""
+
+    displays: Displays
+    rewards: Floats  # rows × metrics
+    unit: Hashes
+    stratum: pa.Array | None  # the strata column
+    value: Floats | None  # the column of V(x)
+    features: pa.RecordBatch | None
+    names: tuple[str, ...]  # of the metrics
+    slots: dict[int, Ragged] = field(default_factory=dict)  # what each slot earned, by metric
+    context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
+    segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
+    log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
+
+    @property
+    def control_rewards(self) -> Floats:
+        """The control's rewards: r, or of several loggers w_p r."""
+        return self.rewards if self.log_baseline is None else self.rewards * np.exp(self.log_baseline)[:, None]
+
+    @cached_property
+    def rewarded(self) -> npt.NDArray[np.int64]:
+        """The rows that have a reward of some metric."""
+        is_rewarded = self.rewards[:, 0] != 0.0
+        for more in self.rewards.T[1:]:
+            is_rewarded |= more != 0.0
+        return np.flatnonzero(is_rewarded)
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    def take(self, at: npt.NDArray[np.int64]) -> Rows:
+        """Some rows, without the columns that are asked for a batch at a time: strata, values, features, segments."""
+        return Rows(
+            self.displays.take(at), self.rewards[at], self.unit[at], None, None, None, self.names,
+            slots={m: lists.take(at) for m, lists in self.slots.items()},
+            log_baseline=None if self.log_baseline is None else self.log_baseline[at],
+        )  # fmt: skip

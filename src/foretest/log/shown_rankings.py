@@ -1,0 +1,106 @@
+"""What each row shows, and what each of its slots earned, checked in every row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from foretest.displays.batch import Floats
+from foretest.displays.ragged import Ragged, common_codes, integers
+from foretest.errors import RowFault
+from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
+from foretest.log.column_values import list_of_numbers, lists_of
+from foretest.settings.log_columns import LogColumns
+
+
+def shown_rankings(batch: pa.RecordBatch, log: LogColumns, eligible: npt.NDArray[np.int64], known: bool) -> Ragged:
+    """Rankings as positions into the row's lists; `known`: does `eligible` say how many items a row has?"""
+    name = log.ranking
+    assert name is not None
+    ranking = _positions(batch, name, log.candidates)
+    items = eligible if known else np.full(len(ranking), -1)
+    fault = ranking_faults(ranking.values, ranking.starts, ranking.lengths, items)
+    for code in np.unique(fault[fault > 0]).tolist():
+        rows = np.flatnonzero(fault == code)
+        at = int(rows[0])
+        what = _ranking_fault(code, batch[name][at].as_py(), int(eligible[at]) if known else None)
+        raise RowFault(f"ranking-{code}", name, rows, what, _RANKING_REMEDY[log.candidates is not None])
+    return ranking
+
+
+def _positions(batch: pa.RecordBatch, name: str, candidates: str | None) -> Ragged:
+    """The ranking column as positions; ids are looked up among the row's candidates."""
+    values, starts, lengths = lists_of(name, batch[name])
+    if candidates is None:
+        return Ragged(integers(values), starts, lengths)
+    items, item_starts, item_lengths = lists_of(candidates, batch[candidates])
+    item_codes, shown_codes = common_codes(items, values)
+    place, absent, repeated = positions_in(shown_codes, starts, lengths, item_codes, item_starts, item_lengths)
+    if repeated.any():
+        raise RowFault("candidates-repeat", candidates, np.flatnonzero(repeated),
+                       "a candidate is listed twice", "List each eligible item once.")  # fmt: skip
+    rows = np.flatnonzero(absent & (lengths <= item_lengths))
+    if len(rows):
+        listed = batch[candidates][int(rows[0])].as_py()
+        item = next(item for item in batch[name][int(rows[0])].as_py() if item not in listed)
+        raise RowFault("ranking-absent", name, rows,
+                       f"the shown item {item!r} is not among the row's candidates (column '{candidates}')",
+                       "Add it to the candidates, or leave the row out.")  # fmt: skip
+    return Ragged.packed(place, lengths)
+
+
+def slot_rewards(
+    batch: pa.RecordBatch, log: LogColumns, shown: npt.NDArray[np.int64], rewards: Floats
+) -> dict[int, Ragged]:
+    """What each slot earned, by metric: one entry per shown item, 0 or more, in sum the reward of the row."""
+    by_metric = {}
+    for metric, name in (log.slot_rewards or {}).items():
+        m = log.rewards.index(metric)
+        lists = list_of_numbers(name, batch[name])
+        fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])
+        for code in np.unique(fault[fault > 0]).tolist():
+            rows = np.flatnonzero(fault == code)
+            at = int(rows[0])
+            what, remedy = _slot_fault(code, lists[at], int(shown[at]), metric, float(rewards[at, m]))
+            raise RowFault(f"slots-{code}", name, rows, what, remedy)
+        by_metric[m] = lists
+    return by_metric
+
+
+_RANKING_REMEDY = {
+    False: "A ranking holds distinct positions into the row's lists, from 0, best slot first; if these are item ids,"
+    " name the column of eligible ids in [log] candidates.",
+    True: "A ranking holds distinct ids of the row's candidates, best slot first.",
+}
+
+
+def _ranking_fault(code: int, ranking: list[Any], eligible: int | None) -> str:
+    """What is wrong with a row's ranking, by the codes of `ranking_faults`."""
+    items = f"{eligible} eligible item{'' if eligible == 1 else 's'}"
+    if code == 1:
+        return "the ranking is empty"
+    if code == 2:
+        return f"the ranking shows {len(ranking)} items, more than the row's {items}"
+    if code == 3 and eligible is None:
+        return f"the position {min(ranking)} in the ranking is negative"
+    if code == 3 and eligible is not None:
+        place = next(place for place in ranking if place < 0 or place >= eligible)
+        return f"the position {place} in the ranking is outside the row's lists of {items}"
+    return f"the ranking shows the item {next(i for i in ranking if ranking.count(i) > 1)!r} twice"
+
+
+def _slot_fault(code: int, slots: npt.NDArray[Any], shown: int, metric: str, reward: float) -> tuple[str, str]:
+    """What is wrong with the rewards of a row's slots, by the codes of `slot_faults`, and what to do."""
+    if code == 1:
+        what = f"the list has length {len(slots)}, but the row shows {shown} item{'' if shown == 1 else 's'}"
+        return what, "Give one number for each shown slot, in the ranking's order, 0 where it earned nothing."
+    if code == 2:
+        return "the reward of a slot is NaN or infinite", "Every slot needs a finite number, 0 where it earned nothing."
+    if code == 3:
+        what = f"the reward of a slot is negative ({slots.min():g})"
+        return what, "Rewards must be 0 or more: split gains and losses into two metrics."
+    what = f"the slots sum to {float(slots.astype(np.float64).sum()):g}, but the reward '{metric}' is {reward:g}"
+    return what, "The slots must share out the row's whole reward: fix them, or take slot_rewards out of [log]."

@@ -1,0 +1,55 @@
+"""The bootstrap of an online test: both arms are resampled by bucket of units, each from its own stream."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from foretest.displays.batch import Floats
+from foretest.estimators.base import ratio
+from foretest.inference.bootstrap import resample_counts
+from foretest.online.arms import Arm, Arms
+from foretest.settings.analysis import Analysis
+
+
+class ArmCounts(NamedTuple):
+    """For each arm `counts[b, j]`: how often resample b has bucket j."""
+
+    control: Floats
+    treatment: Floats
+
+
+class Replicates(NamedTuple):
+    """Δ* and δ* of every resample; NaN where it has no rows, or (δ*) no reward in the control."""
+
+    absolute: Floats
+    relative: Floats
+
+
+def arm_counts(analysis: Analysis) -> ArmCounts:
+    """The resamples of both arms: the control's are those of the offline test, the treatment's are from another stream
+    of the same seed."""
+    stream = int(np.random.SeedSequence((analysis.seed, 1)).generate_state(1, np.uint64)[0])
+    return ArmCounts(
+        resample_counts(analysis.buckets, analysis.n_resamples, analysis.seed),
+        resample_counts(analysis.buckets, analysis.n_resamples, stream),
+    )
+
+
+def replicates(arms: Arms, metric: int, counts: ArmCounts) -> Replicates:
+    """The uplift of every resample; each divides by its own rows."""
+    (c_rows, c_r), (t_rows, t_r) = (
+        (drawn @ arm.n, drawn @ arm.r[metric]) for drawn, arm in zip(counts, arms, strict=True)
+    )
+    control, treatment = ratio(c_r, c_rows), ratio(t_r, t_rows)
+    exists = (c_rows > 0) & (t_rows > 0)
+    absolute = np.where(exists, treatment - control, np.nan)
+    relative = np.where(exists & (c_r > 0), ratio(treatment, control) - 1.0, np.nan)
+    return Replicates(absolute, relative)
+
+
+def resampled_means(arm: Arm, metric: int, counts: Floats) -> Floats:
+    """The reward per display of every resample of one arm; NaN where it has no rows."""
+    rows = counts @ arm.n
+    return np.where(rows > 0, ratio(counts @ arm.r[metric], rows), np.nan)

@@ -1,0 +1,140 @@
+"""The sample ratio check: are the units split between the arms as the test was designed?"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from scipy.special import chdtrc
+
+from foretest.online.arms import Arms
+from foretest.online.unit_days import UnitDays
+
+ALERT = 0.001  # p-values below it are reported
+MOST_NAMED = 5  # days in a note
+
+
+class DayRatio(NamedTuple):
+    """The units of one day, the control's first, against the designed split."""
+
+    day: str
+    units: list[int]
+    p_value: float
+
+    def to_dict(self) -> dict[str, Any]:
+        return self._asdict()
+
+
+@dataclass(frozen=True)
+class SampleRatio:
+    """The units of both arms, the control's first, against the designed split: in all, and the days that stand out."""
+
+    expected: list[float]
+    observed: list[float | None]
+    units: list[int]
+    p_value: float | None
+    alert: bool
+    sampled_share: float
+    days_checked: int
+    days: list[DayRatio]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `health.sample_ratio` in result.json."""
+        return asdict(self) | {"days": [day.to_dict() for day in self.days]}
+
+    @property
+    def reason(self) -> str | None:
+        """Why no verdict should be trusted before the split is explained; None where it is as designed."""
+        if not self.alert:
+            return None
+        return f"the units are not split as designed (p = {self.p_value:.2g}): find out why first"
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know of the check, in words."""
+        notes = []
+        if self.sampled_share < 1.0:
+            notes.append(
+                f"over 2^17 units: split and shared units are checked on a random {self.sampled_share:.1%} of units,"
+                " those of smallest hash."
+            )
+        if self.days:
+            named = ", ".join(day.day for day in self.days[:MOST_NAMED])
+            more = ", …" if len(self.days) > MOST_NAMED else ""
+            notes.append(
+                f"sample ratio by day: p < {ALERT:g} on {len(self.days)} of {self.days_checked} days ({named}{more})."
+                " With that many days checked, one or more would stand out by chance alone in up to"
+                f" {min(1.0, ALERT * self.days_checked):.1%} of tests."
+            )
+        return notes
+
+
+class ComparedUnits(NamedTuple):
+    """What both arms know of their units, and the hash up to which both know all of them."""
+
+    control: UnitDays
+    treatment: UnitDays
+    highest: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether both arms know every unit."""
+        return self.control.complete and self.treatment.complete
+
+
+def compared_units(arms: Arms) -> ComparedUnits | None:
+    """The units of both arms that can be compared; None where every row is a unit."""
+    control, treatment = arms.control.unit_days, arms.treatment.unit_days
+    if control is None or treatment is None:
+        return None
+    for unit_days in (control, treatment):
+        unit_days.pairs()  # puts them in order, which settles the highest hash
+    return ComparedUnits(control, treatment, min(control.highest, treatment.highest))
+
+
+def sample_ratio(arms: Arms, split: tuple[float, float]) -> SampleRatio:
+    """χ² of the units against the designed split, in all and by day.
+
+    While both arms know all their units, all are counted; else those up to a common hash, which are a random sample of
+    both arms (`sampled_share` of all): an estimated number of units would err by more than chance does.
+    """
+    compared, share = compared_units(arms), 1.0
+    if compared is None:
+        units = arms.control.rows, arms.treatment.rows
+        control_days, treatment_days = (arm.rows_by_day for arm in arms)
+    else:
+        control, treatment, highest = compared
+        share = 1.0 if compared.complete else highest / 2.0**64
+        units = len(control.units(highest)), len(treatment.units(highest))
+        control_days, treatment_days = control.units_by_day(highest), treatment.units_by_day(highest)
+    p_value = split_p_value(*units, split)
+    days = sorted(set(control_days) | set(treatment_days))
+    unlikely = []
+    for day in days:
+        of_day = control_days.get(day, 0), treatment_days.get(day, 0)
+        p_of_day = split_p_value(*of_day, split)
+        if p_of_day is not None and p_of_day < ALERT:
+            unlikely.append(DayRatio(day, list(of_day), p_of_day))
+    return SampleRatio(
+        expected=list(split),
+        observed=[count / sum(units) for count in units] if sum(units) else [None, None],
+        units=list(units),
+        p_value=p_value,
+        alert=p_value is not None and p_value < ALERT,
+        sampled_share=share,
+        days_checked=len(days),
+        days=unlikely,
+    )
+
+
+def split_p_value(control: int, treatment: int, split: tuple[float, float]) -> float | None:
+    """P(χ²_1 ≥ Σ (observed − expected)²/expected); None where there are no units.
+
+    >>> round(split_p_value(5000, 5300, (0.5, 0.5)), 4)
+    0.0031
+    """
+    total = control + treatment
+    if total == 0:
+        return None
+    statistic = sum((n - total * s) ** 2 / (total * s) for n, s in zip((control, treatment), split, strict=True))
+    return float(chdtrc(1.0, statistic))

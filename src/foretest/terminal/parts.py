@@ -1,0 +1,53 @@
+"""What the tables of the terminal share: columns, styles of verdicts, and plain text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from io import StringIO
+from textwrap import wrap
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+WIDTH = 80
+VERDICT_STYLES = {"positive": "bold green", "negative": "bold red", "neutral": "yellow", "insufficient": "magenta"}
+
+
+def plain_text(content: RenderableType, width: int = WIDTH) -> str:
+    """What the terminal would show, without colours."""
+    out = StringIO()
+    Console(file=out, width=width, color_system=None, legacy_windows=False).print(content)
+    return out.getvalue().rstrip("\n")
+
+
+def list_table() -> Table:
+    """A table without a header."""
+    return Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+
+
+def headed_table() -> Table:
+    """A table with a dim header."""
+    return Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+
+
+def add_number_columns(table: Table, *titles: str) -> None:
+    """Columns of numbers: aligned right, never wrapped."""
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+
+
+def verdict_text(verdict: str, mark: str = "") -> Text:
+    """A verdict in its colour."""
+    return Text(verdict + mark, style=VERDICT_STYLES[verdict])
+
+
+def wrapped_lines(sentences: Iterable[str]) -> list[Text]:
+    """Sentences as dim, indented lines."""
+    return [Text(f"  {line}", style="dim") for sentence in sentences for line in wrap(sentence, WIDTH - 2)]
+
+
+def note_lines(notes: Iterable[str]) -> list[Text]:
+    """The notes below all tables, after an empty line; nothing if there are none."""
+    lines = [Text(f"Note: {note}", style="dim") for note in notes]
+    return [Text(), *lines] if lines else []

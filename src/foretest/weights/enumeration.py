@@ -1,0 +1,117 @@
+"""q(x) over all rankings of a display: where these are few, with one slot, or for a deterministic treatment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from math import perm
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaln
+
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
+from foretest.errors import BadInput
+from foretest.kernels import normaliser as kernel
+from foretest.kernels import point_path as path_kernel
+from foretest.kernels.ranking_draws import SLICE
+from foretest.weights.policy_pair import PRICED, PolicyPair
+
+CHEAP_RANKINGS = 12_000
+# for means over many displays: enumerate as many rankings as a few draws would cost, else draw a few
+FEW_RANKINGS = 1_000
+MOST_RANKINGS = 5_000_000
+
+
+class ExactMasses(NamedTuple):
+    """What all rankings of the displays say at a cap c, given or adaptive."""
+
+    cap: Floats  # the adaptive cap; 0 where one cap was given, or where there is none
+    q: Floats
+    squares: Floats  # E_p[w̄²]
+    q_below: Floats  # q at c/3
+
+
+def is_cheap(pair: PolicyPair, displays: Displays, most: int = CHEAP_RANKINGS) -> npt.NDArray[np.bool_]:
+    """The displays with at most `most` rankings; all of them for a deterministic treatment."""
+    if pair.is_deterministic:
+        return np.ones(len(displays), np.bool_)
+    m, k = displays.eligible, displays.slots
+    log_rankings = gammaln(m + 1.0) - gammaln(m - k + 1.0)  # of M!/(M−K)!
+    return np.asarray((k == 1) | (log_rankings < np.log(most + 0.5)))
+
+
+def exact_masses(
+    pair: PolicyPair, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan
+) -> ExactMasses:
+    """q at `cap`, or the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q at a third of it."""
+    most = _most_rankings(displays)
+    if most > MOST_RANKINGS and not pair.is_deterministic:
+        raise BadInput(
+            f'normaliser = "exact": a display has {most:,} rankings, more than {MOST_RANKINGS:,}. Use "auto".'
+        )
+    if pair.is_fused:
+        return ExactMasses(*kernel.enumerate_all(*pair.score_lists(displays), most, cap, zero, bound))
+    masses = np.empty((4, len(displays)))
+    for i, alpha, beta in _probabilities(pair, displays):
+        masses[:, i] = _at_one_display(alpha, beta, cap, zero, bound)
+    return ExactMasses(*masses)
+
+
+def exact_path(
+    pair: PolicyPair, displays: Displays, log_w: Floats, most: Floats, caps: Floats, bounds: Floats
+) -> tuple[Floats, Floats]:
+    """log h of the shown rankings at each cap and at each bound, over all rankings."""
+    if pair.is_fused:
+        return path_kernel.path_of_all(  # type: ignore[no-any-return]
+            *pair.score_lists(displays), _most_rankings(displays), log_w, most, caps, bounds
+        )
+    of_caps, of_bounds = np.empty((len(displays), len(caps))), np.empty((len(displays), len(bounds)))
+    for i, alpha, beta in _probabilities(pair, displays):
+        of_caps[i], of_bounds[i] = path_kernel.path_of_rankings(alpha, beta, log_w[i], caps, bounds)
+    return of_caps, of_bounds
+
+
+def _most_rankings(displays: Displays) -> int:
+    """M!/(M−K)! of the display that has most."""
+    return max(perm(int(m), int(k)) for m, k in zip(displays.eligible, displays.slots, strict=True))
+
+
+def _probabilities(pair: PolicyPair, displays: Displays) -> Iterator[tuple[int, Floats, Floats]]:
+    """π_t and π_p of all rankings of each display, many displays of one shape at a time.
+
+    A deterministic treatment has one ranking: π_t = (1, 0), π_p = (π_p(a), 1 − π_p(a)).
+    """
+    if pair.is_deterministic:
+        width = int(displays.eligible.max(initial=0)) + 1
+        rankings = pair.treatment.sample(displays, np.full((len(displays), width), 0.5))
+        for i, p in enumerate(np.exp(pair.control.log_prob(displays, rankings))):
+            yield i, np.array([1.0, 0.0]), np.array([p, 1.0 - p])
+        return
+    shapes, shape = np.unique(np.stack([displays.eligible, displays.slots]), axis=1, return_inverse=True)
+    for which, (m, k) in enumerate(shapes.T.tolist()):
+        all_rankings = np.array(list(permutations(range(m), k)), np.int32)
+        rows, step = np.flatnonzero(shape == which), max(1, PRICED // len(all_rankings))
+        for some in (rows[at : at + step] for at in range(0, len(rows), step)):
+            part = displays.take(np.repeat(some, len(all_rankings)))
+            rankings = Ragged.packed(np.tile(all_rankings.ravel(), len(some)), np.full(len(part), k))
+            masses = (
+                np.exp(policy.log_prob(part, rankings)).reshape(len(some), -1)
+                for policy in (pair.treatment, pair.control)
+            )
+            yield from zip(some.tolist(), *masses, strict=True)
+
+
+def _at_one_display(
+    alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float
+) -> tuple[float, float, float, float]:
+    """The fields of `ExactMasses` for one display, from π_t and π_p of all its rankings."""
+    if np.isnan(bound):
+        adaptive, q = 0.0, float(kernel.capped_mass(alpha, beta, len(alpha), cap, zero))
+    else:
+        adaptive, q = kernel.adaptive_cap(alpha, beta, len(alpha), bound)
+    at = cap if np.isnan(bound) else adaptive
+    squares = float(kernel.capped_squares(alpha, beta, len(alpha), at, zero))
+    return adaptive, q, squares, float(kernel.capped_mass(alpha, beta, len(alpha), at / SLICE, zero))

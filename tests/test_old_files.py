@@ -1,0 +1,213 @@
+"""Files that an earlier version wrote are read as before: every number of the results it gave is found again.
+
+`tests/fixtures/version-…/README.md` says what each file is, and `make.py` beside it made them.
+"""
+
+from __future__ import annotations
+
+import copy
+import gzip
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import foretest as ft
+from foretest import cli
+
+OLD = Path(__file__).parent / "fixtures" / "version-0.1.0"
+
+PROSE = ("reasons", "notes", "meaning", "remedy", "command")
+"""Words may be put better; what is under these keys is not compared."""
+
+
+def result_of(name: str) -> dict[str, Any]:
+    """A result that the earlier version gave."""
+    return json.loads(gzip.decompress((OLD / f"{name}.json.gz").read_bytes()))
+
+
+def document(result: ft.Result) -> dict[str, Any]:
+    return json.loads(result.to_json())
+
+
+def old(*names: str) -> list[str]:
+    return [str(OLD / name) for name in names]
+
+
+def differences(before: Any, now: Any, where: str = "") -> list[str]:
+    """Numbers to 1e-12 of themselves, words, keys and lengths as before. Keys may be added, prose may change."""
+    if isinstance(before, dict) and isinstance(now, dict):
+        lost = [f"{where}/{key}: lost" for key in before if key not in now]
+        kept = [key for key in before if key in now and key not in PROSE]
+        return lost + [said for key in kept for said in differences(before[key], now[key], f"{where}/{key}")]
+    if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        pairs = enumerate(zip(before, now, strict=True))
+        return [said for i, (a, b) in pairs for said in differences(a, b, f"{where}/{i}")]
+    if isinstance(before, str) and isinstance(now, str) and " " in before:
+        return []
+    if is_number(before) and is_number(now):
+        same = now == pytest.approx(before, rel=1e-12, abs=1e-15)
+    else:
+        same = type(before) is type(now) and before == now
+    return [] if same else [f"{where}: {now!r} was {before!r}"]
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def assert_as_before(now: dict[str, Any], name: str, *, same_files: bool = True) -> None:
+    """The result is the earlier one, but for versions and, where other files were read, their fingerprints."""
+    before = result_of(name)
+    assert before["foretest"] == OLD.name.removeprefix("version-")
+    del before["foretest"], before["provenance"]["versions"]
+    if not same_files:
+        del before["provenance"]["inputs"]
+    assert differences(before, now) == []
+
+
+# -- saved aggregates -----------------------------------------------------------------------------------------------
+
+
+def test_aggregates_of_a_rich_test() -> None:
+    """Two treatments, two rewards, slots, segments, strata and all estimators, under the settings the file knows."""
+    saved = old("rich.parquet")
+    assert_as_before(document(ft.OfflineTest.from_aggregates(saved).run(saved)), "rich")
+
+
+def test_aggregates_under_their_settings_file() -> None:
+    """The file and the settings that it was made with still agree."""
+    assert_as_before(document(ft.OfflineTest.from_toml(OLD / "rich.toml").run(old("rich.parquet"))), "rich")
+
+
+def test_aggregates_analysed_anew() -> None:
+    """The rewarded rows that were kept give the betting interval, at another level."""
+    test = ft.OfflineTest.from_aggregates(old("rich.parquet")).replace(
+        interval="betting", confidence_level=0.8, gamma=1.5, estimators=["cis", "point-ncis-adaptive"]
+    )
+    assert_as_before(document(test.run(old("rich.parquet"))), "rich-betting")
+
+
+def test_aggregates_on_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["foretest", "run", *old("rich.parquet"), "-o", str(tmp_path)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
+    assert "bolder" in capsys.readouterr().out  # the name of a treatment
+    assert_as_before(json.loads((tmp_path / "result.json").read_text(encoding="utf-8")), "rich")
+
+
+def test_days_of_several_loggers_add_up() -> None:
+    """Each file has the loggers' shares of its own day."""
+    saved = old("loggers-1.parquet", "loggers-2.parquet")
+    assert_as_before(document(ft.OfflineTest.from_aggregates(saved).run(saved)), "loggers")
+
+
+def test_a_day_that_is_folded_now_adds_up_with_an_old_one(tmp_path: Path) -> None:
+    test = ft.OfflineTest.from_toml(OLD / "loggers.toml")
+    today = str(tmp_path / "today.parquet")
+    test.save_aggregates(str(OLD / "loggers-log-2.parquet"), today)
+    now = document(test.run([*old("loggers-1.parquet"), today]))
+    assert_as_before(now, "loggers", same_files=False)
+
+
+def test_old_days_merged_now_are_the_same_days(tmp_path: Path) -> None:
+    """Read, added up, written in the present form, and read again."""
+    saved, both = old("loggers-1.parquet", "loggers-2.parquet"), str(tmp_path / "both.parquet")
+    ft.OfflineTest.from_aggregates(saved).save_aggregates(saved, both)
+    now = document(ft.OfflineTest.from_aggregates(both).run(both))
+    assert_as_before(now, "loggers", same_files=False)
+
+
+def test_an_old_day_is_not_counted_twice(tmp_path: Path) -> None:
+    """The file remembers which log it was made from."""
+    again = str(tmp_path / "again.parquet")
+    shutil.copy(OLD / "loggers-2.parquet", again)
+    test = ft.OfflineTest.from_toml(OLD / "loggers.toml")
+    with pytest.raises(ft.BadInput, match=r"loggers-2\.parquet.*again\.parquet.*loggers-log-2\.parquet"):
+        test.run([*old("loggers-2.parquet"), again])
+
+
+def test_other_settings_than_the_old_ones_are_refused() -> None:
+    test = ft.OfflineTest.from_toml(OLD / "loggers.toml").replace(cap=2.0)
+    with pytest.raises(ft.BadInput, match=r"loggers-2\.parquet .*\bcap\b"):
+        test.run(old("loggers-2.parquet"))
+
+
+# -- a packed log ---------------------------------------------------------------------------------------------------
+
+
+def test_a_packed_log_read_whole() -> None:
+    assert_as_before(document(ft.OfflineTest.from_toml(OLD / "packed.toml").run(old("packed"))), "packed")
+
+
+def test_the_rewarded_rows_of_a_packed_log() -> None:
+    """Nothing but the rewarded rows and the sums beside them is read: a run that reads all rows says so in a note."""
+    test = ft.OfflineTest.from_toml(OLD / "packed.toml").replace(
+        estimators=["is", "cis", "point-ncis", "point-ncis-adaptive"]
+    )
+    result = test.run(old("packed"))
+    assert_as_before(document(result), "packed-rewarded")
+    assert result.notes == []
+
+
+# -- a calibration --------------------------------------------------------------------------------------------------
+
+
+def test_a_calibration_of_an_earlier_history() -> None:
+    test = ft.OfflineTest.from_toml(OLD / "calibrated.toml")
+    result = test.run(str(OLD / "calibrated-log.parquet"), calibration=OLD / "calibration.json")
+    assert {"point-ncis-calibrated", "slot-ncis-calibrated"} < result.metrics["click"].estimates.keys()
+    assert_as_before(document(result), "calibrated")
+
+
+def test_a_calibration_keeps_to_its_settings() -> None:
+    test = ft.OfflineTest.from_toml(OLD / "calibrated.toml").replace(weight_bound=3.0)
+    with pytest.raises(ft.BadInput, match="weight_bound"):
+        test.run(str(OLD / "calibrated-log.parquet"), calibration=OLD / "calibration.json")
+
+
+# -- the comparison itself ------------------------------------------------------------------------------------------
+
+
+def set_number(result: dict[str, Any]) -> None:
+    result["metrics"]["click"]["estimates"]["cis"]["treatment"] *= 1.0 + 1e-11
+
+
+def set_word(result: dict[str, Any]) -> None:
+    result["metrics"]["click"]["verdict"] = "undecided"
+
+
+def set_nothing(result: dict[str, Any]) -> None:
+    result["metrics"]["click"]["estimates"]["cis"]["std_error"] = None
+
+
+def take_key(result: dict[str, Any]) -> None:
+    del result["metrics"]["click"]["cap_path"]
+
+
+def take_entry(result: dict[str, Any]) -> None:
+    result["segments"].pop()
+
+
+@pytest.mark.parametrize("change", [set_number, set_word, set_nothing, take_key, take_entry])
+def test_what_changed_is_told(change: Callable[[dict[str, Any]], None]) -> None:
+    before = result_of("rich")
+    now = copy.deepcopy(before)
+    change(now)
+    assert len(differences(before, now)) == 1
+
+
+def test_what_may_change_is_passed_over() -> None:
+    before = result_of("rich")
+    now = copy.deepcopy(before)
+    now["added"] = 1
+    now["notes"] = ["another note"]
+    now["audit"]["findings"][0]["meaning"] = "in other words"
+    assert differences(before, now) == []
