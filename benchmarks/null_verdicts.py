@@ -26,7 +26,7 @@ from interval_coverage import RANKINGS, World, make_world
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest.offline import test as offline
+from foretest.offline import analysis
 
 SEED = 20260311  # chosen before the first log was drawn
 LOGS, ROWS = 1000, 4000
@@ -61,7 +61,7 @@ def verdicts(logs: int, rows: int) -> list[dict[str, Any]]:
         treatment=ft.PlackettLuce(scores="treatment_scores"),
         estimators=list(KEYS),
     )
-    offline.resample_counts = cache(offline.resample_counts)  # their seed is the same for all logs
+    analysis.resample_counts = cache(analysis.resample_counts)  # their seed is the same for all logs
     for log in range(logs):
         result = test.run(null_log(world, cumulated, log, rows), threads=1)
         estimates = result.metrics["click"].estimates

@@ -22,8 +22,7 @@ from speed import SETTINGS, write_log
 import foretest as ft
 from foretest.aggregation import display_sample, rewarded_sums
 from foretest.diagnostics import cap_path
-from foretest.offline import estimates
-from foretest.offline import test as offline_test
+from foretest.offline import analysis, estimates
 from foretest.weights import weightings
 
 # what is timed: part, module or class, function
@@ -35,9 +34,10 @@ PARTS: list[tuple[str, Any, str]] = [
     ("audit", display_sample, "shown_columns"),
     ("audit", display_sample, "drawn_columns"),
     ("audit", display_sample, "draw_from_control"),
-    ("audit", offline_test, "audit"),
+    ("audit", analysis, "audit"),
     ("path", rewarded_sums, "path_columns"),
-    ("path", cap_path, "_point_path"),
+    ("path", cap_path, "path_along_caps"),
+    ("path", cap_path, "path_along_bounds"),
 ]
 REPEATS = 3
 

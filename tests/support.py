@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import foretest as ft
 
@@ -179,3 +182,25 @@ def build_test(
     slots = {name: f"slot_{name}" for name in metrics} if by_slot else None
     columns = ft.LogColumns(rewards=metrics, unit=unit, ranking="ranking", id="id", slot_rewards=slots)
     return ft.OfflineTest(log=columns, **SCORES, estimators=estimators, **settings)
+
+
+def apart(count: int, buckets: int = 1024) -> np.ndarray:
+    """Unit ids of which no two fall into one bucket."""
+    from foretest.aggregation.fold_plan import BUCKET_SALT
+    from foretest.kernels.hashing import hash_integers
+    from foretest.kernels.random import derive
+
+    ids = np.arange(50 * count)
+    bucket = derive(hash_integers(ids), BUCKET_SALT) % np.uint64(buckets)
+    _, first = np.unique(bucket, return_index=True)
+    return np.sort(ids[first])[:count]
+
+
+@contextmanager
+def few_resamples_of_tests() -> Iterator[None]:
+    """Quantiles of a history's figures from 40 resamples of its tests, not 1000: most of a small history's time."""
+    from foretest.history.agreement import figures
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "__defaults__", (0, 40))  # of seed and resamples
+        yield

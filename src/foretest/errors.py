@@ -1,4 +1,4 @@
-"""Bad input becomes one sentence: what is wrong, where, what was expected, what to do."""
+"""Errors in what a user gave, as one sentence: what is wrong, where, what was expected, what to do."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class BadInput(ValueError):
-    """Something the user can mend. The command line prints the message and exits with code 2."""
+    """Something the user can fix. The command line prints the message and exits with code 2."""
 
 
 class RowFault(BadInput):
     """A fault of some rows of one column; the reader adds the file, the row number and the count.
 
-    `rows` are indices within the batch at hand; `kind` tells two faults of one column apart.
+    `rows` are indices within the current batch; `kind` distinguishes two faults of one column.
     """
 
     def __init__(self, kind: str, column: str, rows: npt.NDArray[np.int64], what: str, remedy: str) -> None:
@@ -29,14 +29,14 @@ class RowFault(BadInput):
         self.kind, self.column, self.rows, self.what, self.remedy = kind, column, rows, what, remedy
 
     def sentence(self, source: str, row: int, count: int) -> str:
-        """The full message, once the whole log has been searched for the same fault."""
+        """The full message, once the whole log has been searched for rows that share the fault."""
         share = "no other row has" if count == 1 else f"{count:,} rows have"
         where = f"{source}: column '{self.column}', row {row} (the first row is 0)"
         return f"{where}: {self.what}; {share} this fault. {self.remedy}"
 
 
 def nearest(name: str, options: Iterable[str]) -> str:
-    """' Did you mean …?' with the closest option, or nothing.
+    """' Did you mean …?' with the closest option, or an empty text.
 
     >>> nearest("click", ["clicks", "user"])
     " Did you mean 'clicks'?"
@@ -47,7 +47,7 @@ def nearest(name: str, options: Iterable[str]) -> str:
 
 
 def nearest_file(path: Path) -> str:
-    """' Did you mean …?' with the closest name in the same folder, or nothing."""
+    """' Did you mean …?' with the closest name in the folder of the path, or an empty text."""
     try:
         return nearest(path.name, [p.name for p in path.parent.iterdir()])
     except OSError:
@@ -71,7 +71,7 @@ def check_number(
     at_least: float | None = None,
     below: float | None = None,
 ) -> None:
-    """Refuse what is not a finite number within the limits."""
+    """Refuse a value that is not a finite number within the limits."""
     good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
     limits = []
     if above is not None:
@@ -94,5 +94,6 @@ def _is_percent(value: Any) -> bool:
 
 
 def check_integer(name: str, value: Any, least: int) -> None:
+    """Refuse a value that is not a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise BadInput(f"{name} = {value!r}: expected a whole number of at least {least}.")

@@ -79,5 +79,5 @@ def whole_file(path: Path) -> Iterator[Path]:
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
         if isinstance(error, OSError):  # a full disk is told without a name
-            raise OSError(error.errno, error.strerror, str(path)) from None
+            raise OSError(error.errno, error.strerror or str(error), str(path)) from None
         raise

@@ -8,18 +8,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-Progress = Callable[[str, int | None, int], None]  # stage, rows in all if known, rows done since the last call
+Progress = Callable[[str, int | None, int], None]  # stage, number of rows if known, rows done since the last call
 
 
 class Counted(Protocol):
-    """What may know beforehand how many rows it has, as a source of a log does."""
+    """Anything with a number of rows that may be known beforehand, such as a source of a log."""
 
     @property
     def rows(self) -> int | None: ...
 
 
 def stage(progress: Progress | None, name: str, source: Counted) -> Callable[[int], None] | None:
-    """Progress of one stage: what the engine calls with the rows of each batch."""
+    """The progress of one stage: a function to call with the number of rows of each batch."""
     if progress is None:
         return None
     progress(name, source.rows, 0)
@@ -28,7 +28,7 @@ def stage(progress: Progress | None, name: str, source: Counted) -> Callable[[in
 
 @contextmanager
 def progress_bar(unit: str = "rows") -> Iterator[Progress | None]:
-    """A callback for long work that draws a bar; None where nobody would see it."""
+    """A callback for long work that draws a bar; None where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Where a result comes from: versions, a fingerprint of what was read, the command. Names, never a folder's path."""
+"""Where a result comes from: versions, a fingerprint of what was read, the command. File names, never folders."""
 
 from __future__ import annotations
 
@@ -19,43 +19,43 @@ if TYPE_CHECKING:
 
 PACKAGES = ("numpy", "scipy", "pyarrow", "numba", "scikit-learn")
 FILES_LISTED = 20
-_END = 1 << 16  # bytes of either end of a file that its fingerprint covers
+_END = 1 << 16  # bytes at each end of a file that its fingerprint covers
 
 # a leading / or C:\ and the folders after it, but not inside an address such as s3://bucket/folder
 _FOLDERS = re.compile(r"(?<![\w.:/\\~])(?:/|[A-Za-z]:[\\/])(?:[^\s'\"()\[\]{}/\\:;,|<>]+[/\\])*(?=[^\s'\"()/\\])")
 
 
-_installed = cache(version)  # a file is parsed for each: as long as a small test takes
+_installed = cache(version)  # it parses a file for each package, which takes as long as a small test
 
 
 def versions() -> dict[str, str]:
-    """Of Foretest, Python and the packages that digits depend on."""
+    """The versions of Foretest, Python and the packages that the numbers depend on."""
     return {"foretest": __version__, "python": platform.python_version()} | {p: _installed(p) for p in PACKAGES}
 
 
 def public(text: str) -> str:
-    """The text without the folders of absolute paths: what a machine is called is nobody's business.
+    """The text without the folders of absolute paths, which may be private.
 
     >>> public("--config=/home/ada/tests/a.toml"), public("logs/a.parquet"), public("s3://shop/logs/a.parquet")
     ('--config=a.toml', 'logs/a.parquet', 's3://shop/logs/a.parquet')
     """
-    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):  # their names may hold spaces
+    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):  # their names may have spaces
         if folder != folder.parent:
             text = text.replace(f"{folder}/", short)
     return _FOLDERS.sub("", text)
 
 
-# options that say where and how results are shown, not what they are
+# options for where and how results are shown, with how many values each has: results do not depend on them
 _OUTPUT = {"-o": 1, "--out": 1, "--fail-on": 1, "--threads": 1, "--json": 0, "--figures": 0}
 
 
 def command_line(words: Sequence[str]) -> str:
-    """The command that gives the same numbers: without options of output, of many logs in a row the first three.
+    """The command that gives these numbers: without options of output, and with the first few of many logs.
 
     >>> command_line(["foretest", "run", "/data/a b.parquet", "-c", "test.toml", "-o", "out"])
     "foretest run 'a b.parquet' -c test.toml"
     """
-    said: list[str] = []
+    shown: list[str] = []
     run = skip = 0
     for word in words:
         name, given, _ = word.partition("=")
@@ -64,15 +64,16 @@ def command_line(words: Sequence[str]) -> str:
             continue
         run = 0 if word.startswith("-") else run + 1
         if run <= 8:
-            said.append(shlex.quote(public(word)))
+            shown.append(shlex.quote(public(word)))
         elif run == 9:
-            said[-3:] = ["…"]
-    return " ".join(said)
+            shown[-3:] = ["…"]
+    return " ".join(shown)
 
 
 def fingerprint(path: Path) -> str:
-    """BLAKE2b of a file's size, its first and last 64 KiB and, of a Parquet file, the whole footer (which holds the
-    schema and, for every row group and column, place, size and statistics). Cheap at any size; not of every byte.
+    """BLAKE2b of a file's size, its first and last 64 KiB and, for a Parquet file, the whole footer (which has the
+    schema and, for every row group and column, place, size and statistics). Fast at any size, but not a hash of every
+    byte.
     """
     size = path.stat().st_size
     digest = hashlib.blake2b(f"{size}\n".encode(), digest_size=16)
@@ -87,7 +88,7 @@ def fingerprint(path: Path) -> str:
 
 
 def files_read(paths: Iterable[Path]) -> dict[str, Any]:
-    """How many files, their bytes, one fingerprint over all in order, and the first of them by name."""
+    """The number of files, their bytes, one fingerprint of all in order, and the names of the first."""
     paths = list(paths)
     marks = [fingerprint(path) for path in paths]
     listed = zip(paths[:FILES_LISTED], marks, strict=False)
@@ -100,8 +101,8 @@ def files_read(paths: Iterable[Path]) -> dict[str, Any]:
 
 
 def rows_fingerprint(*counts: npt.NDArray[Any]) -> str:
-    """BLAKE2b of counts: rows by bucket of units, rewarded rows by metric. It is known for any kind of log and the
-    same however the rows are cut into files; it is not a hash of every value."""
+    """BLAKE2b of counts: rows by bucket of units, rewarded rows by metric. It exists for any kind of log and does not
+    depend on how the rows are divided into files; it is not a hash of every value."""
     digest = hashlib.blake2b(digest_size=16)
     for column in counts:
         digest.update(column.astype("<i8").tobytes())

@@ -13,10 +13,11 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation import fold_state
+from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold, fold
 from foretest.aggregation.weight_bins import CAPS
-from foretest.offline.test import offline_reader
+from foretest.offline.passes import offline_reader
 from foretest.sources import ArrowTable
 from tests.support import SmallLog, build_test
 
@@ -31,7 +32,7 @@ def cut(test: ft.OfflineTest, table: pa.Table, size: int) -> list[Any]:
     return [(plan, reader.read(chunk)) for chunk in part()]
 
 
-def answers(test: ft.OfflineTest, aggregates: module.Aggregates) -> dict[str, Any]:
+def answers(test: ft.OfflineTest, aggregates: Aggregates) -> dict[str, Any]:
     return test.analyse(aggregates, [], {"click": 1.0, "revenue": 1e9}).to_dict()
 
 
@@ -152,3 +153,13 @@ def test_aggregates_serve_other_levels_and_intervals() -> None:
     for change in ({"cap": 3.0}, {"estimators": ["ncis"]}):
         with pytest.raises(ft.BadInput, match="fold the log again"):
             test.replace(**change).analyse(*folded)
+
+
+def test_aggregates_that_were_read_add_up_whatever_the_order_of_their_strata() -> None:
+    test = build_test(["piece-ncis"], strata="stratum")
+    table, strata = LOG.table(), np.array(LOG.table()["stratum"])
+    first, second = (test.aggregate(table.filter(rows))[0] for rows in (strata == strata.max(), strata < strata.max()))
+    expected = answers(test, first + second)
+    for part in (first, second):
+        assert part.n_units > 0  # kept once it is known
+    assert_same(answers(test, second + first), expected, 1e-12)

@@ -65,7 +65,7 @@ def test_more_rows_choose_a_larger_cap() -> None:
     from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.aggregation.sample_pass import SampleFold
     from foretest.engines import dispatch
-    from foretest.offline.test import offline_reader
+    from foretest.offline.passes import offline_reader
     from foretest.sources import open_source
 
     plan = dataclasses.replace(choose_estimators(auto().settings)[0], estimators=())
@@ -93,7 +93,7 @@ def test_the_pass_counts_as_the_fold_does() -> None:
     from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.aggregation.sample_pass import DISPLAYS, DRAWS, SampleFold
     from foretest.engines import dispatch
-    from foretest.offline.test import offline_reader
+    from foretest.offline.passes import offline_reader
     from foretest.sources import open_source
 
     log = SmallLog(rows=6000, units=900, m=4, k=1, spread=1.0, seed=3)
@@ -160,7 +160,7 @@ def test_parts_whose_caps_differ_are_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match="their sums do not add up") as refused:
         auto().run([str(a), str(b)])
     assert f"{b} was made with cap = {chosen:g}, {a} with cap = 31.6: " in str(refused.value)
-    assert str(refused.value).endswith("for each log apart, so give all of them one, as in cap = 31.6.")
+    assert str(refused.value).endswith("for each log, so give all of them one, as in cap = 31.6.")
     auto(cap=31.6).save_aggregates(near.table(user=near.unit + 10_000), c)
     both = auto().run([str(a), str(c)])
     assert (both.cap, both.log["rows"]) == (31.6, 6000)

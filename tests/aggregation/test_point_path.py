@@ -131,7 +131,7 @@ def test_of_many_rewarded_rows_those_kept_stand_for_all() -> None:
     kept = KeptRows(100, whole.rewarded.order)
     kept.add(whole.rewarded.columns(), whole.rewarded.seen)
     few = dataclasses.replace(whole, rewarded=kept)
-    path = cap_path(few, 0, None, None, few.plan.estimators)["point-ncis"]
+    path = cap_path(few, 0, None, None, few.plan.estimators).to_dict()["point-ncis"]
     columns = kept.columns()
     assert path["rewarded_rows"] == 100
     assert path["notes"] == [f"from 100 of {whole.rewarded.seen:,} rewarded rows, those of the smallest unit hashes:"

@@ -20,18 +20,20 @@ from foretest.calibration.file import Calibration, Learned, settings_of
 from foretest.calibration.fit import Fit
 from foretest.cli import main
 from foretest.errors import BadInput
-from tests.support import SmallLog, build_test
+from tests.support import SmallLog, apart, build_test
 
 LABEL, CALIBRATED = "point-ncis-adaptive", "point-ncis-calibrated"
 BOUND = 3.0
-# so many buckets that each unit has its own
-TEST = build_test(["ncis", LABEL], metrics=("click", "revenue"), buckets=1 << 17, interval="delta", n_resamples=2)
+TEST = build_test(["ncis", LABEL], metrics=("click", "revenue"), interval="delta", n_resamples=2)
 FIT = Fit(1.25, 0.002, 0.01, 25)
 
 
 @pytest.fixture(scope="module")
 def log() -> SmallLog:
-    return SmallLog(rows=1500, units=150, spread=2.0, seed=3)
+    """Each unit has a bucket of its own."""
+    log = SmallLog(rows=1500, units=150, spread=2.0, seed=3)
+    log.unit = apart(150)[log.unit]
+    return log
 
 
 def calibration(fit: Fit = FIT, reason: str | None = None, settings: Any = None, **more: Any) -> Calibration:
@@ -40,7 +42,7 @@ def calibration(fit: Fit = FIT, reason: str | None = None, settings: Any = None,
 
 
 def rows_of(log: SmallLog, r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """d = (w̃ − 1) r and t = (w̃ − w̄) r of every row: the cap that belongs to w̃ is found again by bisection."""
+    """d = (w̃ − 1) r and t = (w̃ − w̄) r of every row: the cap that belongs to w̃ is estimate again by bisection."""
     t, p = np.exp(log.log_t), np.exp(log.log_p)
     low, high = np.full(log.rows, -60.0), np.full(log.rows, np.log(BOUND) + 1e-12)
     for _ in range(200):
@@ -58,23 +60,23 @@ def test_the_unsupported_term_and_its_variance_are_those_of_the_rows(log: SmallL
     aggregates, _, _ = TEST.aggregate(log.table())
     for metric, r in enumerate((log.click, log.revenue)):
         d, t = rows_of(log, r)
-        found = Unsupported.of(aggregates, aggregates.plan.estimators[1], metric)
-        assert found.unsupported == pytest.approx(t.mean() / r.mean(), rel=1e-9)
+        term = Unsupported.of(aggregates, aggregates.plan.estimators[1], metric)
+        assert term.unsupported == pytest.approx(t.mean() / r.mean(), rel=1e-9)
         assert t.mean() / r.mean() > 0.05
-        assert found.control == pytest.approx(r.mean())
+        assert term.control == pytest.approx(r.mean())
         x = d.mean() / r.mean()
         for gamma in (1.0, 1.3, 0.6):
-            moved = x + (gamma - 1.0) * found.unsupported
+            moved = x + (gamma - 1.0) * term.unsupported
             sums = by_unit(log, (d + (gamma - 1.0) * t - moved * r) / r.mean())
             count = len(sums)
             expected = count / (count - 1) * (sums @ sums) / log.rows**2
-            assert found.variance_at(gamma) == pytest.approx(expected, rel=1e-9)
+            assert term.variance_at(gamma) == pytest.approx(expected, rel=1e-9)
 
 
 def test_the_estimate_is_the_printed_formula(log: SmallLog) -> None:
     result = TEST.run(log.table(), calibration=calibration())
     metric = result.metrics["click"]
-    plain, found = metric.estimates[LABEL], metric.estimates[CALIBRATED]
+    plain, estimate = metric.estimates[LABEL], metric.estimates[CALIBRATED]
     assert list(metric.estimates) == ["ncis", LABEL, CALIBRATED]
     assert metric.headline == LABEL
     d, t = rows_of(log, log.click)
@@ -84,20 +86,20 @@ def test_the_estimate_is_the_printed_formula(log: SmallLog) -> None:
     sums = by_unit(log, (d + 0.25 * t - moved * r) / r.mean())
     variance = len(sums) / (len(sums) - 1) * (sums @ sums) / log.rows**2 + share**2 * (FIT.variance + FIT.tau2)
     half = stats.norm.ppf(0.95) * np.sqrt(variance)
-    assert found.rel_effect_size == pytest.approx(moved, rel=1e-9)
-    limits = found.rel_effect_size_ci_lower, found.rel_effect_size_ci_upper
+    assert estimate.rel_effect_size == pytest.approx(moved, rel=1e-9)
+    limits = estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper
     assert limits == pytest.approx((moved - half, moved + half), rel=1e-9)
-    absolute = found.effect_size, found.effect_size_ci_lower, found.effect_size_ci_upper, found.std_error
+    absolute = estimate.effect_size, estimate.effect_size_ci_lower, estimate.effect_size_ci_upper, estimate.std_error
     scaled = r.mean() * np.array([moved, moved - half, moved + half, np.sqrt(variance)])
     assert absolute == pytest.approx(tuple(scaled), rel=1e-9)
-    assert found.treatment == pytest.approx(r.mean() * (1.0 + moved))
-    assert found.verdict == ("positive" if moved - half > 0 else "negative" if moved + half < 0 else "neutral")
-    assert found.effective_positives == plain.effective_positives
-    [said] = found.reasons
-    assert said.startswith("calibrated on 25 A/B tests from 2026-01-05 to 2026-08-02: ")
-    assert "worth 1.25 times" in said
-    assert found.calibration is not None
-    assert found.calibration["unsupported"] == pytest.approx(share)
+    assert estimate.treatment == pytest.approx(r.mean() * (1.0 + moved))
+    assert estimate.verdict == ("positive" if moved - half > 0 else "negative" if moved + half < 0 else "neutral")
+    assert estimate.effective_positives == plain.effective_positives
+    [reason] = estimate.reasons
+    assert reason.startswith("calibrated on 25 A/B tests from 2026-01-05 to 2026-08-02: ")
+    assert "worth 1.25 times" in reason
+    assert estimate.calibration is not None
+    assert estimate.calibration["unsupported"] == pytest.approx(share)
     # nothing else moves
     alone = TEST.run(log.table())
     assert metric.estimates[LABEL] == alone.metrics["click"].estimates[LABEL]
@@ -120,10 +122,10 @@ def test_it_stands_in_every_form_of_the_result(log: SmallLog) -> None:
 def test_a_log_that_cannot_carry_normal_limits_decides_nothing(log: SmallLog) -> None:
     """Few rewards: the betting interval decides for the plain estimate, which the calibrated one does not have."""
     some = log.table().slice(0, 60)
-    found = TEST.replace(r_max=100.0).run(some, calibration=calibration()).metrics["click"].estimates[CALIBRATED]
-    assert found.verdict == "insufficient"
-    assert "at least 30 are needed" in found.reasons[0]
-    assert found.rel_effect_size is not None
+    estimate = TEST.replace(r_max=100.0).run(some, calibration=calibration()).metrics["click"].estimates[CALIBRATED]
+    assert estimate.verdict == "insufficient"
+    assert "at least 30 are needed" in estimate.reasons[0]
+    assert estimate.rel_effect_size is not None
     empty = TEST.run(log.table().slice(0, 0), calibration=calibration()).metrics["click"].estimates[CALIBRATED]
     assert (empty.verdict, empty.rel_effect_size, empty.std_error) == ("insufficient", None, None)
 
@@ -136,13 +138,13 @@ def test_a_fit_that_is_not_used_is_said(log: SmallLog) -> None:
 
 def test_what_the_calibration_is_not_for_is_refused_before_the_log_is_read(log: SmallLog, tmp_path: Path) -> None:
     nowhere = str(tmp_path / "nowhere.parquet")
-    for test, made, said in (
+    for test, made, message in (
         (TEST.replace(weight_bound=20.0), calibration(), r"c\.json: .*analysis.weight_bound was 3 and is 20 here"),
         (TEST.replace(draws=64), calibration(), r"c\.json: .*analysis.draws was 256 and is 64 here"),
         (TEST.replace(estimators=["ncis"]), calibration(), "calibrates point-ncis-adaptive, which does not run here"),
         (build_test([LABEL], metrics=("revenue",)), calibration(), "for the metric click, and this test has revenue"),
     ):
-        with pytest.raises(BadInput, match=said):
+        with pytest.raises(BadInput, match=message):
             test.run(nowhere, calibration=made)
     own = TEST.replace(estimators=[ft.AdaptivePointNCIS(weight_bound=7.0)])
     with pytest.raises(BadInput, match="weight_bound was 3 and is 7 here"):
@@ -185,14 +187,14 @@ def test_the_command(
     assert exit_code(*words, "--json") == 0
     document = json.loads(capsys.readouterr().out)
     expected = TEST.run(log.table(), calibration=calibration()).metrics["click"].estimates[CALIBRATED]
-    found = document["metrics"]["click"]["estimates"][CALIBRATED]
-    assert found["rel_effect_size"] == pytest.approx(expected.rel_effect_size, rel=1e-9)
+    estimate = document["metrics"]["click"]["estimates"][CALIBRATED]
+    assert estimate["rel_effect_size"] == pytest.approx(expected.rel_effect_size, rel=1e-9)
     assert document["provenance"]["inputs"]["calibration"]["files"][0]["name"] == "calibration.json"
     assert "--calibration" in document["provenance"]["command"]
     # what cannot be used: one sentence, exit code 2, nothing written
     text = path.read_text(encoding="utf-8")
     other = json.loads(text) | {"schema": 7}
-    for content, said in (
+    for content, message in (
         (text[: len(text) // 2], "cut short or damaged"),
         (json.dumps(other), "written in version 7 of the format"),
         (text.replace('"analysis.draws": 256', '"analysis.draws": 64'), "analysis.draws was 64 and is 256 here"),
@@ -201,7 +203,7 @@ def test_the_command(
         path.write_text(content, encoding="utf-8")
         assert exit_code(*words, "-o", str(tmp_path / "out")) == 2
         error = capsys.readouterr().err
-        assert said in error
+        assert message in error
         assert "calibration.json" in error
         assert len(error.strip().splitlines()) == 1
         assert not (tmp_path / "out").exists()

@@ -57,7 +57,7 @@ def test_every_way_of_cutting_it_short_is_one_sentence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("place", "value", "said"),
+    ("place", "value", "message"),
     [
         (("schema",), 2, "version 2 of the format"),
         (("kind",), None, "not a calibration"),
@@ -71,7 +71,7 @@ def test_every_way_of_cutting_it_short_is_one_sentence(tmp_path: Path) -> None:
         (("settings",), None, "damaged"),
     ],
 )
-def test_what_is_damaged_is_refused(tmp_path: Path, place: tuple[str, ...], value: Any, said: str) -> None:
+def test_what_is_damaged_is_refused(tmp_path: Path, place: tuple[str, ...], value: Any, message: str) -> None:
     document = made().to_dict()
     inner = document
     for key in place[:-1]:
@@ -79,7 +79,7 @@ def test_what_is_damaged_is_refused(tmp_path: Path, place: tuple[str, ...], valu
     inner[place[-1]] = value
     path = tmp_path / "c.json"
     path.write_text(json.dumps(document))
-    with pytest.raises(BadInput, match=said) as caught:
+    with pytest.raises(BadInput, match=message) as caught:
         Calibration.read(path)
     assert "c.json" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -99,15 +99,15 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "message"),
     [
         ({"draws": 64}, "analysis.draws was 256 and is 64 here"),
         ({"normaliser": "two-sided"}, "analysis.normaliser was auto and is two-sided here"),
     ],
 )
-def test_other_settings_are_refused_by_name(changes: dict[str, Any], said: str) -> None:
+def test_other_settings_are_refused_by_name(changes: dict[str, Any], message: str) -> None:
     other = build_test([LABEL], **changes).settings
-    with pytest.raises(BadInput, match=said):
+    with pytest.raises(BadInput, match=message):
         made().refuse_other_settings(other, {LABEL: 3.0})
 
 

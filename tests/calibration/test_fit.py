@@ -40,9 +40,9 @@ def plain_fit(d: np.ndarray, t: np.ndarray, s2: np.ndarray) -> tuple[float, floa
 def test_the_fit_is_the_printed_formula(gamma: float, tau: float) -> None:
     for seed in range(5):
         h = drawn(gamma, tau, seed)
-        found = h.fit()
-        assert found[:3] == pytest.approx(plain_fit(h.difference, h.unsupported, h.noise), rel=1e-9, abs=1e-12)
-        assert found.tests == TESTS
+        fit = h.fit()
+        assert fit[:3] == pytest.approx(plain_fit(h.difference, h.unsupported, h.noise), rel=1e-9, abs=1e-12)
+        assert fit.tests == TESTS
 
 
 def test_leaving_one_out_and_running_fits_are_fits_of_fewer_tests() -> None:
@@ -60,16 +60,16 @@ def test_leaving_one_out_and_running_fits_are_fits_of_fewer_tests() -> None:
     assert h.running()[-1] == pytest.approx(h.fit())
 
 
-def test_tests_without_an_unsupported_part_have_no_say() -> None:
+def test_tests_without_an_unsupported_part_do_not_count() -> None:
     h = drawn(1.3, 0.1, 1, tests=15)
     t, d, s2 = h.unsupported.copy(), h.difference.copy(), h.noise.copy()
     t[2], d[5], s2[9], s2[11] = 0.0, np.nan, 0.0, np.nan
     some = np.setdiff1d(np.arange(15), [2, 5, 9, 11])
-    found = History(d, t, s2).fit()
-    assert found.tests == 11
-    assert found[:3] == pytest.approx(plain_fit(d[some], t[some], s2[some]))
-    weights = History(d, t, s2).weights(found)
-    pull = t[some] ** 2 / (s2[some] + found.tau2 * t[some] ** 2)
+    fit = History(d, t, s2).fit()
+    assert fit.tests == 11
+    assert fit[:3] == pytest.approx(plain_fit(d[some], t[some], s2[some]))
+    weights = History(d, t, s2).weights(fit)
+    pull = t[some] ** 2 / (s2[some] + fit.tau2 * t[some] ** 2)
     assert weights[some] == pytest.approx(pull / pull.sum())
     assert weights[[2, 5, 9, 11]].tolist() == [0.0] * 4
     nothing = History(d, np.full(15, 1e-14), s2)
@@ -79,16 +79,16 @@ def test_tests_without_an_unsupported_part_have_no_say() -> None:
     assert nothing.weights(nothing.fit()).tolist() == [0.0] * 15
 
 
-def test_known_gamma_is_found_without_bias_and_its_interval_holds_it() -> None:
+def test_known_gamma_is_estimated_without_bias_and_its_interval_contains_it() -> None:
     """400 histories: the mean of Γ0 within 3 standard errors of the truth; coverage of 95 % within 3.5 points; τ²
     biased by its floor at 0 only."""
     gamma, tau = 1.17, 0.10
     fits = [drawn(gamma, tau, seed).fit() for seed in range(400)]
-    found = np.array([fit.gamma for fit in fits])
-    assert abs(found.mean() - gamma) < 3.0 * found.std(ddof=1) / 20.0
-    held = np.mean([fit.interval()[0] <= gamma <= fit.interval()[1] for fit in fits])
-    assert 0.915 <= held <= 0.985
-    assert np.mean([fit.variance for fit in fits]) == pytest.approx(found.var(ddof=1), rel=0.2)
+    gammas = np.array([fit.gamma for fit in fits])
+    assert abs(gammas.mean() - gamma) < 3.0 * gammas.std(ddof=1) / 20.0
+    coverage = np.mean([fit.interval()[0] <= gamma <= fit.interval()[1] for fit in fits])
+    assert 0.915 <= coverage <= 0.985
+    assert np.mean([fit.variance for fit in fits]) == pytest.approx(gammas.var(ddof=1), rel=0.2)
     assert np.mean([fit.tau2 for fit in fits]) == pytest.approx(tau**2, rel=0.35)
 
 
@@ -97,9 +97,9 @@ def test_without_anything_to_learn_it_is_not_used() -> None:
     assert np.mean(used) <= 0.10
 
 
-def test_calibrated_limits_hold_what_they_should_by_leaving_one_out() -> None:
-    """A new test's true uplift, Γ_j its own: 90 % limits hold it about 90 % of the time."""
-    held, plain = [], []
+def test_calibrated_limits_contain_the_truth_as_often_as_they_should() -> None:
+    """The true uplift of a new test, Γ_j its own: 90 % limits contain it about 90 % of the time, by the fit of the other tests."""
+    covered, plain = [], []
     for seed in range(100):
         g = np.random.default_rng([6, seed])
         t = g.gamma(2.0, 0.1, TESTS)
@@ -108,19 +108,19 @@ def test_calibrated_limits_hold_what_they_should_by_leaving_one_out() -> None:
         x = truth - (0.17 + 0.08 * g.normal(size=TESTS)) * t + x_error * g.normal(size=TESTS)
         y = truth + y_error * g.normal(size=TESTS)
         for j, fit in enumerate(History(y - x, t, x_error**2 + y_error**2).leave_one_out()):
-            found = apply(fit, x[j], t[j], x_error[j] ** 2, 0.9)
-            held.append(found.lower <= truth[j] <= found.upper)
+            moved = apply(fit, x[j], t[j], x_error[j] ** 2, 0.9)
+            covered.append(moved.lower <= truth[j] <= moved.upper)
             plain.append(abs(x[j] - truth[j]) <= 1.6449 * x_error[j])
-    assert np.mean(held) == pytest.approx(0.90, abs=0.02)
+    assert np.mean(covered) == pytest.approx(0.90, abs=0.02)
     assert np.mean(plain) < 0.80
 
 
 def test_limits_are_normal_with_the_printed_variance() -> None:
-    found = apply(Fit(1.2, 0.004, 0.01, 30), 0.05, 0.3, 0.0009, 0.8)
-    assert found.value == pytest.approx(0.05 + 0.2 * 0.3)
-    assert found.error == pytest.approx(np.sqrt(0.0009 + 0.09 * 0.014))
+    moved = apply(Fit(1.2, 0.004, 0.01, 30), 0.05, 0.3, 0.0009, 0.8)
+    assert moved.value == pytest.approx(0.05 + 0.2 * 0.3)
+    assert moved.error == pytest.approx(np.sqrt(0.0009 + 0.09 * 0.014))
     z = stats.norm.ppf(0.9)
-    assert (found.lower, found.upper) == pytest.approx((found.value - z * found.error, found.value + z * found.error))
+    assert (moved.lower, moved.upper) == pytest.approx((moved.value - z * moved.error, moved.value + z * moved.error))
 
 
 def test_when_a_fit_is_used() -> None:

@@ -221,7 +221,7 @@ def test_the_columns_are_plain_and_small(path: dict[str, Any]) -> None:
     assert all(len(column) == 101 for column in path.values() if isinstance(column, list) and len(column) > 3)
     aggregates = build_test(["cis"]).aggregate(LOG.table())[0]
     counts = resample_counts(1024, 1000, 0)
-    assert cap_path(aggregates, 0, counts, 1.0, ())["noise_seen"] == path["noise_seen"]
+    assert cap_path(aggregates, 0, counts, 1.0, ()).criteria.noise_seen == path["noise_seen"]
 
 
 @pytest.mark.parametrize("r_max", [None, 1.0])

@@ -290,8 +290,8 @@ def test_no_room_to_keep_a_stream(desk: Path, tmp_path: Path, monkeypatch: pytes
     with largest_file(100_000), pytest.raises(ft.BadInput) as error:
         test.run(log.to_reader(max_chunksize=1000))
     assert str(error.value).endswith(
-        "stream.parquet: the log passes once and could not be kept for a second reading (File too large). Set TMPDIR to"
-        " a folder with more room, or give the log as a file."
+        "stream.parquet: the log can be read only once, and could not be saved to be read again (File too large). Set"
+        " TMPDIR to a folder with more room, or give the log as a file."
     )
     assert list((tmp_path / "temporary").iterdir()) == []
     of_stream, of_table = (

@@ -14,7 +14,7 @@ import foretest as ft
 from foretest.estimators import ESTIMATORS
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import mean_reward, uplift
-from tests.support import SCORES, SLOT_KEYS, SmallLog, build_test
+from tests.support import SCORES, SLOT_KEYS, SmallLog, apart, build_test
 
 LOG = SmallLog()
 ALL = list(ESTIMATORS)
@@ -339,18 +339,6 @@ def test_value_and_standard_error_are_the_printed_formulas(key: str, capping: st
     assert result.rel_effect_size_ci_lower == pytest.approx(rel - z * relative, rel=1e-8)
     h = log.weights(key, 2.0, 3.0, capping) * log.click
     assert result.effective_positives == pytest.approx(h.sum() ** 2 / (h**2).sum(), rel=1e-9)
-
-
-def apart(count: int, buckets: int = 1024) -> np.ndarray:
-    """Unit ids of which no two fall into one bucket."""
-    from foretest.aggregation.fold_plan import BUCKET_SALT
-    from foretest.kernels.hashing import hash_integers
-    from foretest.kernels.random import derive
-
-    ids = np.arange(50 * count)
-    bucket = derive(hash_integers(ids), BUCKET_SALT) % np.uint64(buckets)
-    _, first = np.unique(bucket, return_index=True)
-    return np.sort(ids[first])[:count]
 
 
 @pytest.mark.parametrize("key", ALL)

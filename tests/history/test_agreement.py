@@ -111,10 +111,10 @@ def test_the_correlation_has_its_box() -> None:
     p = pairs(15, x=x, y=x + g.normal(size=15))
     row = figures(p, seed=3, resamples=200)
     generator = np.random.Generator(np.random.Philox(3))
-    found = []
+    correlations = []
     for _ in range(200):
         at = generator.integers(0, 15, 15)
-        found.append(np.corrcoef(p.x[at], p.y[at])[0, 1])
+        correlations.append(np.corrcoef(p.x[at], p.y[at])[0, 1])
     for level in (10, 25, 50, 75, 90):
-        assert row[f"correlation_q{level}"] == pytest.approx(np.quantile(found, level / 100), rel=1e-9)
+        assert row[f"correlation_q{level}"] == pytest.approx(np.quantile(correlations, level / 100), rel=1e-9)
     assert "precision_q25" not in row

@@ -22,6 +22,8 @@ from foretest.simulate import WORLDS, write_history
 from tests.calibration.test_fit import plain_fit
 from tests.history.test_run import write
 
+pytestmark = pytest.mark.usefixtures("few_resamples")
+
 LABEL, CALIBRATED = "point-ncis-adaptive", "point-ncis-calibrated"
 TESTS = 11
 
@@ -52,13 +54,13 @@ def test_the_fit_is_that_of_the_table_of_tests(document: dict[str, Any]) -> None
     for name in ("click", "revenue"):
         metric = document["metrics"][name]
         x, y, t, s2 = columns(metric["tests"])
-        found = metric["calibration"][LABEL]
+        fit = metric["calibration"][LABEL]
         expected = plain_fit(y - x, t, s2)
-        assert (found["gamma"], found["variance"], found["tau2"]) == pytest.approx(expected)
-        assert found["tests"] == TESTS
+        assert (fit["gamma"], fit["variance"], fit["tau2"]) == pytest.approx(expected)
+        assert fit["tests"] == TESTS
         half = stats.t.ppf(0.975, TESTS - 1) * expected[1] ** 0.5
-        assert found["used"] == (abs(expected[0] - 1.0) > half)
-        assert (found["reason"] is None) == found["used"]
+        assert fit["used"] == (abs(expected[0] - 1.0) > half)
+        assert (fit["reason"] is None) == fit["used"]
     # one fit a metric
     assert document["metrics"]["click"]["calibration"] != document["metrics"]["revenue"]["calibration"]
     assert document["calibration"] == document["metrics"]["click"]["calibration"]
@@ -69,16 +71,16 @@ def test_each_test_is_judged_by_the_fit_of_the_others(document: dict[str, Any]) 
     for j, test in enumerate(document["tests"]):
         others = np.arange(TESTS) != j
         gamma, variance, tau2 = plain_fit((y - x)[others], t[others], s2[others])
-        found, record = test["offline"][CALIBRATED], test["unsupported"][LABEL]
+        estimate, record = test["offline"][CALIBRATED], test["unsupported"][LABEL]
         moved, g = x[j] + (gamma - 1.0) * t[j], gamma - 1.0
-        assert found["rel_effect_size"] == pytest.approx(moved)
+        assert estimate["rel_effect_size"] == pytest.approx(moved)
         rows = record["variance"] + 2 * g * record["covariance"] + g * g * record["unsupported_variance"]
         half = stats.norm.ppf(0.95) * np.sqrt(rows + t[j] ** 2 * (variance + tau2))
-        assert found["rel_effect_size_ci_lower"] == pytest.approx(moved - half)
-        assert found["effect_size_ci_upper"] == pytest.approx((moved + half) * record["control"])
+        assert estimate["rel_effect_size_ci_lower"] == pytest.approx(moved - half)
+        assert estimate["effect_size_ci_upper"] == pytest.approx((moved + half) * record["control"])
         assert record["variance"] ** 0.5 == pytest.approx(test["noise"][LABEL]["offline_error"], rel=0.25)
-        assert f"calibrated on the other {TESTS - 1} tests: Γ0 = {gamma:.2f}" in found["reasons"]
-        assert set(found) == set(test["offline"]["ncis"])
+        assert f"calibrated on the other {TESTS - 1} tests: Γ0 = {gamma:.2f}" in estimate["reasons"]
+        assert set(estimate) == set(test["offline"]["ncis"])
     row = document["table"][CALIBRATED]
     moved = [test["offline"][CALIBRATED]["rel_effect_size"] for test in document["tests"]]
     assert row["correlation"] == pytest.approx(np.corrcoef(moved, y)[0, 1])
@@ -99,15 +101,15 @@ def test_the_noise_of_the_calibrated_is_that_of_its_resamples(document: dict[str
 
 def test_what_drives_the_fit_and_how_it_moved(document: dict[str, Any]) -> None:
     x, y, t, s2 = columns(document["tests"])
-    found = document["calibration"][LABEL]
-    pull = t**2 / (s2 + found["tau2"] * t**2)
-    assert [point["weight"] for point in found["points"]] == pytest.approx(list(pull / pull.sum()))
-    assert [point["difference"] for point in found["points"]] == pytest.approx(list(y - x))
-    assert found["over_time"][-1]["gamma"] == pytest.approx(found["gamma"])
+    fit = document["calibration"][LABEL]
+    pull = t**2 / (s2 + fit["tau2"] * t**2)
+    assert [point["weight"] for point in fit["points"]] == pytest.approx(list(pull / pull.sum()))
+    assert [point["difference"] for point in fit["points"]] == pytest.approx(list(y - x))
+    assert fit["over_time"][-1]["gamma"] == pytest.approx(fit["gamma"])
     third = plain_fit((y - x)[:3], t[:3], s2[:3])
-    assert found["over_time"][2]["gamma"] == pytest.approx(third[0])
-    assert [step["tests"] for step in found["over_time"]] == list(range(1, TESTS + 1))
-    assert not found["by_date"]
+    assert fit["over_time"][2]["gamma"] == pytest.approx(third[0])
+    assert [step["tests"] for step in fit["over_time"]] == list(range(1, TESTS + 1))
+    assert not fit["by_date"]
 
 
 def test_the_command_writes_a_file_that_run_reads(
@@ -132,8 +134,8 @@ def test_the_command_writes_a_file_that_run_reads(
     for name, metric in result.metrics.items():
         learned = read.metrics[name][LABEL]
         assert (CALIBRATED in metric.estimates) == learned.used
-        said = [note for note in result.notes if note.startswith(f"{CALIBRATED} is left out for {name}")]
-        assert bool(said) != learned.used
+        notes = [note for note in result.notes if note.startswith(f"{CALIBRATED} is left out for {name}")]
+        assert bool(notes) != learned.used
 
 
 def test_few_tests_are_shown_and_not_used(tmp_path: Path) -> None:
@@ -165,10 +167,10 @@ def test_days_order_the_tests_and_stand_in_the_file(tmp_path: Path) -> None:
         text = text.replace(f'name = "{name}"', f'name = "{name}"\ndate = {day}')
     path.write_text(text)
     agreement = run_history(path)
-    found = agreement.to_dict()["calibration"][LABEL]
-    assert [step["name"] for step in found["over_time"]] == ["t1", "t2", "t0"]
-    assert found["by_date"]
-    assert found["dates"] == {"first": "2026-03-01", "last": "2026-05-01"}
+    fit = agreement.to_dict()["calibration"][LABEL]
+    assert [step["name"] for step in fit["over_time"]] == ["t1", "t2", "t0"]
+    assert fit["by_date"]
+    assert fit["dates"] == {"first": "2026-03-01", "last": "2026-05-01"}
     assert agreement.calibration is not None
     assert agreement.calibration.tests[1] == {"name": "t1", "date": "2026-03-01"}
 
@@ -196,9 +198,9 @@ def test_estimators_by_slot_have_a_fit_of_their_own(tmp_path: Path) -> None:
     agreement = run_history(tmp_path / "manifest.toml", analysis=both)
     document = agreement.to_dict()
     assert {CALIBRATED, "slot-ncis-calibrated"} < set(document["table"])
-    found = document["calibration"]["slot-ncis-adaptive"]
-    assert found["estimator"] == "slot-ncis-calibrated"
-    assert found["gamma"] != document["calibration"][LABEL]["gamma"]
+    fit = document["calibration"]["slot-ncis-adaptive"]
+    assert fit["estimator"] == "slot-ncis-calibrated"
+    assert fit["gamma"] != document["calibration"][LABEL]["gamma"]
     for test in document["tests"]:
         plain, moved = (test["offline"][name] for name in ("slot-ncis-adaptive", "slot-ncis-calibrated"))
         t = test["unsupported"]["slot-ncis-adaptive"]["unsupported"]

@@ -7,17 +7,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from foretest.history.recommendation import learned_sentence, recommend, sentence
+from foretest.history.recommendation import ComparedTest, learned_sentence, recommend, sentence
 
 
-def parts(estimates: dict[str, list[float | None]], online: list[float], error: float = 0.0) -> list[dict[str, Any]]:
+def parts(
+    estimates: dict[str, list[float | None]], online: list[float], error: float = 0.0, bounds: Any = None
+) -> list[ComparedTest]:
+    """Tests as agreement.json has them; `bounds` has the path of each test."""
     return [
-        {
-            "online": {"rel_effect_size": y},
-            "offline": {label: {"rel_effect_size": x[i]} for label, x in estimates.items()},
-            "noise": {key: {"online_error": error, "covariance": 0.0001} for key in estimates},
-            "bounds": None,
-        }
+        ComparedTest.from_dict(
+            {
+                "online": {"rel_effect_size": y},
+                "offline": {label: {"rel_effect_size": x[i]} for label, x in estimates.items()},
+                "noise": {key: {"online_error": error, "covariance": 0.0001} for key in estimates},
+                "bounds": None if bounds is None else bounds[i],
+            }
+        )
         for i, y in enumerate(online)
     ]
 
@@ -26,12 +31,19 @@ def test_the_smallest_error_wins_and_noise_is_taken_out() -> None:
     online = [0.10, -0.05, 0.02, 0.08]
     far = [0.20, -0.15, 0.12, -0.02]
     near = [0.13, -0.02, 0.05, 0.11]
-    told = recommend(parts({"cis": far, "ncis": near}, online, 0.02), "cis")
-    assert told is not None
-    assert (told["estimator"], told["headline"], told["tests"], told["clear"]) == ("ncis", "cis", 4, True)
-    assert told["estimators"]["cis"]["rmse"] == pytest.approx(0.1)
-    assert told["estimators"]["ncis"]["error"] == pytest.approx(np.sqrt(0.03**2 - 0.02**2 + 2 * 0.0001))
-    assert sentence(told) == ("ncis came closest to online over 4 tests: an error of 3.0 points, where cis has 10.0.")
+    recommended = recommend(parts({"cis": far, "ncis": near}, online, 0.02), "cis")
+    assert recommended is not None
+    assert (recommended["estimator"], recommended["headline"], recommended["tests"], recommended["clear"]) == (
+        "ncis",
+        "cis",
+        4,
+        True,
+    )
+    assert recommended["estimators"]["cis"]["rmse"] == pytest.approx(0.1)
+    assert recommended["estimators"]["ncis"]["error"] == pytest.approx(np.sqrt(0.03**2 - 0.02**2 + 2 * 0.0001))
+    assert sentence(recommended) == (
+        "ncis came closest to online over 4 tests: an error of 3.0 points, where cis has 10.0."
+    )
     same = recommend(parts({"cis": far, "ncis": near}, online), "ncis")
     assert same is not None
     assert sentence(same) == "ncis came closest to online, with an error of 3.0 points over 4 tests."
@@ -39,41 +51,43 @@ def test_the_smallest_error_wins_and_noise_is_taken_out() -> None:
 
 def test_what_is_not_used_is_judged_and_not_recommended() -> None:
     given = parts({"a": [0.2, 0.1], "a-calibrated": [0.1, 0.1]}, [0.1, 0.1])
-    told = recommend(given, "a", ["a-calibrated"])
-    assert told is not None
-    assert told["estimator"] == "a"
-    assert told["estimators"]["a-calibrated"]["rmse"] == 0.0
+    recommended = recommend(given, "a", ["a-calibrated"])
+    assert recommended is not None
+    assert recommended["estimator"] == "a"
+    assert recommended["estimators"]["a-calibrated"]["rmse"] == 0.0
     free = recommend(given, "a")
     assert free is not None
     assert free["estimator"] == "a-calibrated"
 
 
 def test_a_lead_by_one_test_may_be_chance() -> None:
-    told = recommend(parts({"cis": [0.5, 0.1, 0.1], "ncis": [0.1, 0.11, 0.11]}, [0.1, 0.1, 0.1]), "cis")
-    assert told is not None
-    assert (told["estimator"], told["clear"]) == ("ncis", False)
-    assert sentence(told).endswith("the lead may be chance.")
+    recommended = recommend(parts({"cis": [0.5, 0.1, 0.1], "ncis": [0.1, 0.11, 0.11]}, [0.1, 0.1, 0.1]), "cis")
+    assert recommended is not None
+    assert (recommended["estimator"], recommended["clear"]) == ("ncis", False)
+    assert sentence(recommended).endswith("the lead may be chance.")
 
 
 def test_only_tests_that_all_have_are_compared() -> None:
-    told = recommend(parts({"cis": [0.1, 0.3], "ncis": [None, 0.2]}, [0.1, 0.2]), None)
-    assert told is not None
-    assert (told["tests"], told["estimator"]) == (1, "ncis")
+    recommended = recommend(parts({"cis": [0.1, 0.3], "ncis": [None, 0.2]}, [0.1, 0.2]), None)
+    assert recommended is not None
+    assert (recommended["tests"], recommended["estimator"]) == (1, "ncis")
     assert recommend(parts({"cis": [None]}, [0.1]), None) is None
     assert recommend([], None) is None
 
 
 def test_the_bound_with_the_smallest_error() -> None:
-    given = parts({"point-ncis-adaptive": [0.2, 0.0]}, [0.1, 0.1], 0.01)
-    given[0]["bounds"] = {"weight_bound": 20.0, "bounds": [5.0, 10.0, 20.0], "rel_effect_size": [0.0, 0.1, 0.2]}
-    given[1]["bounds"] = {"weight_bound": 20.0, "bounds": [5.0, 10.0, 20.0], "rel_effect_size": [0.0, 0.12, 0.0]}
-    told = recommend(given, "point-ncis-adaptive")
-    assert told is not None
-    bounds = told["weight_bounds"]
-    assert told["weight_bound"] == bounds["weight_bound"] == 10.0
+    paths = [
+        {"weight_bound": 20.0, "bounds": [5.0, 10.0, 20.0], "rel_effect_size": uplifts}
+        for uplifts in ([0.0, 0.1, 0.2], [0.0, 0.12, 0.0])
+    ]
+    given = parts({"point-ncis-adaptive": [0.2, 0.0]}, [0.1, 0.1], 0.01, paths)
+    recommended = recommend(given, "point-ncis-adaptive")
+    assert recommended is not None
+    bounds = recommended["weight_bounds"]
+    assert recommended["weight_bound"] == bounds["weight_bound"] == 10.0
     assert bounds["rmse"] == pytest.approx([0.1, np.sqrt(0.0002), 0.1])
     assert bounds["error"][0] == pytest.approx(np.sqrt(0.01 - 0.0001 + 0.0002))
-    assert "Of the bounds of point-ncis-adaptive 10 did best (1.4 points; 20, as used, 10.0" in sentence(told)
+    assert "Of the bounds of point-ncis-adaptive 10 did best (1.4 points; 20, as used, 10.0" in sentence(recommended)
 
 
 def test_what_was_learned_in_words() -> None:

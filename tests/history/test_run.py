@@ -15,7 +15,7 @@ import pytest
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.errors import BadInput
 from foretest.estimators import NCIS
-from foretest.history import cache as module
+from foretest.history import cache as cache_module
 from foretest.history.run import run_history
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
@@ -24,6 +24,8 @@ from foretest.online.resampling import arm_counts
 from foretest.online.test import OnlineTest
 from foretest.simulate import WORLDS, write_history
 from tests.support import SmallLog
+
+pytestmark = pytest.mark.usefixtures("few_resamples")
 
 SETTINGS = """
 [log]
@@ -101,8 +103,8 @@ def test_tests_are_what_they_are_alone(tmp_path: Path) -> None:
     json.loads(agreement.to_json(), parse_constant=lambda word: pytest.fail(word))
 
 
-def test_each_test_tells_its_audit(tmp_path: Path) -> None:
-    """The log of the first test is not of the control that its settings describe; the cache keeps that."""
+def test_each_test_has_its_audit(tmp_path: Path) -> None:
+    """The log of the first test is not of the control that its settings describe; the cache has that too."""
     path = write(tmp_path, 2)
     scores = 'scores = "control_scores"'
     for i, temperature in enumerate((3.0, 1.0)):
@@ -199,10 +201,10 @@ def test_the_cache_follows_content(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "settings.toml").write_text(SETTINGS + "\nseed = 1\n")
     assert run_history(path, cache=cache).reused == 0
     # a result cut short is found again
-    for kept in cache.iterdir():
-        kept.write_text(kept.read_text()[:50])
+    for file in cache.iterdir():
+        file.write_text(file.read_text()[:50])
     assert run_history(path, cache=cache).reused == 0
-    monkeypatch.setattr(module, "__version__", "9.9.9")
+    monkeypatch.setattr(cache_module, "__version__", "9.9.9")
     assert run_history(path, cache=cache).reused == 0
 
 
@@ -243,8 +245,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
         monkeypatch.setattr("sys.argv", ["foretest", "history", *words])
         with pytest.raises(SystemExit) as stop:
             cli.main()
-        said = capsys.readouterr()
-        return int(stop.value.code or 0), said.out, said.err
+        output = capsys.readouterr()
+        return int(stop.value.code or 0), output.out, output.err
 
     path, out = str(write(tmp_path, 3)), tmp_path / "out"
     (tmp_path / "t2/treatment.parquet").unlink()

@@ -112,7 +112,7 @@ def test_the_slice_test():
     test = build(["point-ncis"], buckets=BUCKETS)
     aggregates, _, _ = test.aggregate(LOG.table())
     terms = Terms.of(aggregates, aggregates.plan.weighting(aggregates.plan.estimators[0]), 0)
-    found, interval = terms.slice_gamma(0.9)
+    found, interval = terms.slice_test(0.9)
     at = np.arange(LOG.rows), LOG.shown
     t, p = np.exp(LOG.log_all["treatment"]), np.exp(MIX)
     w = t[at] / p[at]

@@ -361,8 +361,8 @@ def test_breakdown_does_not_see_the_unit_of_rewards(scale: float) -> None:
 def test_a_slice_without_a_reward_says_nothing() -> None:
     some = np.array([0.0, 0.2, 0.1])
     bare = Terms(np.ones(3), some, some, np.zeros(3), some, 3)
-    assert np.isnan(bare.slice_gamma(0.9)[0])
-    assert np.isfinite(replace(bare, sliced=some).slice_gamma(0.9)[0])
+    assert np.isnan(bare.slice_test(0.9).gamma)
+    assert np.isfinite(replace(bare, sliced=some).slice_test(0.9).gamma)
 
 
 def test_robustness_says_whether_the_band_agrees() -> None:

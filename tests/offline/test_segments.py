@@ -223,7 +223,7 @@ def test_what_cannot_be_told_by_segment_is_noted() -> None:
     assert list(found.segments[0].metrics["click"].estimates) == ["ncis"]
     assert found.metrics["click"].headline == "piece-ncis"
     assert found.segments[0].metrics["click"].headline == "ncis"
-    assert any(note.startswith("dr, piece-ncis cannot be told by segment") for note in found.notes)
+    assert any(note.startswith("dr, piece-ncis cannot be given by segment") for note in found.notes)
     none = by("phone", estimators=["piece-ncis"], **more).run(table())
     assert none.segments == []
     bounded = by("phone", estimators=["cis"], interval="betting", r_max=1e9, buckets=256).run(table())

@@ -23,7 +23,7 @@ from foretest.history.manifest import Entry
 from foretest.history.run import settings_of_test
 from foretest.inference.bootstrap import resample_counts
 from foretest.offline.estimates import estimate_metrics
-from foretest.offline.test import by_treatment
+from foretest.offline.analysis import by_treatment
 from foretest.offline.treatments import adjusted_verdict, compare
 from foretest.storage.saved.files import SavedFile, write_aggregates
 from foretest.weights.weightings import Capped

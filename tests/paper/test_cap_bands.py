@@ -30,28 +30,28 @@ def path(noise: np.ndarray, bias: np.ndarray) -> dict[str, Any]:
 def test_noise_that_grows_with_the_root_of_the_cap() -> None:
     """noise = 0.0009·√c in 10^6 rows: at most 1 % up to c = 123, and at N rows up to c = 123·N/10^6."""
     caps = 10.0 ** np.arange(9)
-    found = cap_bands(path(0.0009 * np.sqrt(caps), 9.0 / caps), ROWS)
-    assert found["noise_band"] == [1.0, 100.0]
-    assert found["bias_band"] == [1000.0, 1e8]
-    assert found["satisfies_both"] is False
+    bands = cap_bands(path(0.0009 * np.sqrt(caps), 9.0 / caps), ROWS)
+    assert bands["noise_band"] == [1.0, 100.0]
+    assert bands["bias_band"] == [1000.0, 1e8]
+    assert bands["satisfies_both"] is False
     # at c = 1000, the lowest cap of the bias band, the noise is 0.9·√10 %: 8.1 times the rows make it 1 %
-    assert found["rows_needed_for_both"] == pytest.approx(8.1 * ROWS)
-    assert [row["rows"] for row in found["by_length"]] == [ROWS, *LENGTHS]
-    assert [row["highest_cap_of_noise"] for row in found["by_length"]] == [1e2, 1e2, 1e3, 1e5, 1e7]
-    assert found["at_cap"] == pytest.approx({"cap": 100.0, "noise": 0.009, "bias_bound": 0.09})
-    assert found["lowest_noise"] == pytest.approx(0.0009)
+    assert bands["rows_needed_for_both"] == pytest.approx(8.1 * ROWS)
+    assert [row["rows"] for row in bands["by_length"]] == [ROWS, *LENGTHS]
+    assert [row["highest_cap_of_noise"] for row in bands["by_length"]] == [1e2, 1e2, 1e3, 1e5, 1e7]
+    assert bands["at_cap"] == pytest.approx({"cap": 100.0, "noise": 0.009, "bias_bound": 0.09})
+    assert bands["lowest_noise"] == pytest.approx(0.0009)
 
 
 def test_a_cap_that_satisfies_both_needs_no_more_rows() -> None:
-    found = cap_bands(path(np.full(9, 0.005), np.linspace(0.05, 0.0, 9)), ROWS)
-    assert found["satisfies_both"] is True
-    assert found["rows_needed_for_both"] == pytest.approx(ROWS / 4)
+    bands = cap_bands(path(np.full(9, 0.005), np.linspace(0.05, 0.0, 9)), ROWS)
+    assert bands["satisfies_both"] is True
+    assert bands["rows_needed_for_both"] == pytest.approx(ROWS / 4)
 
 
 def test_no_band_at_all() -> None:
-    found = cap_bands(path(np.full(9, 0.5), np.full(9, 0.5)), ROWS)
-    assert found["noise_band"] is None
-    assert found["bias_band"] is None
-    assert found["rows_needed_for_both"] is None
-    assert found["by_length"][0]["highest_cap_of_noise"] is None
-    assert found["by_length"][-1]["highest_cap_of_noise"] == 1e8
+    bands = cap_bands(path(np.full(9, 0.5), np.full(9, 0.5)), ROWS)
+    assert bands["noise_band"] is None
+    assert bands["bias_band"] is None
+    assert bands["rows_needed_for_both"] is None
+    assert bands["by_length"][0]["highest_cap_of_noise"] is None
+    assert bands["by_length"][-1]["highest_cap_of_noise"] == 1e8

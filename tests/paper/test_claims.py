@@ -49,10 +49,10 @@ def test_table_2_stands_beside_the_printed_one() -> None:
     document = agreement()
     for k, key in enumerate(("cis", "ncis", "piece-ncis", "point-ncis-adaptive")):
         document["table"][key] |= {"correlation": 0.1 * k, "precision": 0.2 + 0.1 * k, "fnr": 0.6 - 0.1 * k}
-    found = table_two(document)
-    assert found["online"] == {"negative": 0, "neutral": 1, "insufficient": 0, "positive": 2}
-    assert found["in_order"] == {"correlation": True, "precision": True, "fnr": True}
-    printed = {key: row["paper"] for key, row in found["rows"].items()}
+    section = table_two(document)
+    assert section["online"] == {"negative": 0, "neutral": 1, "insufficient": 0, "positive": 2}
+    assert section["in_order"] == {"correlation": True, "precision": True, "fnr": True}
+    printed = {key: row["paper"] for key, row in section["rows"].items()}
     figures = ("correlation", "precision", "fnr", "ci_size")
     expected = {
         "cis": [-0.15, 0.28, 0.64, 1.0],
@@ -99,12 +99,12 @@ def test_estimators_without_a_cap() -> None:
     ):
         test["offline"]["is"] = estimate(uplift, verdict=verdict, error=error)
         test["offline"]["dr"] = estimate(uplift, verdict=verdict, error=1.1 * error)
-    found = uncapped(document)["rows"]
-    assert found["is"]["verdicts"] == {"negative": 1, "neutral": 1, "insufficient": 1, "positive": 0}
+    section = uncapped(document)["rows"]
+    assert section["is"]["verdicts"] == {"negative": 1, "neutral": 1, "insufficient": 1, "positive": 0}
     # the interval of −20 % ± 5 % is below 0 too, though its evidence is insufficient
-    assert found["is"]["interval_decides"] == {"positive": 0, "negative": 2}
-    assert found["dr"]["std_error_over_is"] == pytest.approx({"0.1": 1.1, "0.5": 1.1, "0.9": 1.1})
-    assert found["is"]["std_error_over_is"]["0.5"] == pytest.approx(1.0)
+    assert section["is"]["interval_decides"] == {"positive": 0, "negative": 2}
+    assert section["dr"]["std_error_over_is"] == pytest.approx({"0.1": 1.1, "0.5": 1.1, "0.9": 1.1})
+    assert section["is"]["std_error_over_is"]["0.5"] == pytest.approx(1.0)
 
 
 def test_modelled_bias_is_value_minus_cis() -> None:
@@ -113,11 +113,11 @@ def test_modelled_bias_is_value_minus_cis() -> None:
         test["offline"]["cis"], test["offline"]["ncis"] = estimate(cis), estimate(ncis)
     truth = np.array([0.1, 0.0, 0.1])
     example = {"estimates": {key: estimate(-0.2 if key == "cis" else 0.05) for key in TABLE_2_KEYS}}
-    found = modelled_bias(document, truth, example, 0.07)
-    assert found["rows"]["cis"]["mean"] == 0.0
-    assert found["rows"]["ncis"]["mean"] == pytest.approx((0.2 + 0.1 + 0.2) / 3)
-    assert found["rows"]["ncis"]["example"] == pytest.approx(0.25)
-    assert found["truth"]["example"] == pytest.approx(0.27)
-    assert found["truth"]["mean"] == pytest.approx((0.3 + 0.1 + 0.4) / 3)
+    section = modelled_bias(document, truth, example, 0.07)
+    assert section["rows"]["cis"]["mean"] == 0.0
+    assert section["rows"]["ncis"]["mean"] == pytest.approx((0.2 + 0.1 + 0.2) / 3)
+    assert section["rows"]["ncis"]["example"] == pytest.approx(0.25)
+    assert section["truth"]["example"] == pytest.approx(0.27)
+    assert section["truth"]["mean"] == pytest.approx((0.3 + 0.1 + 0.4) / 3)
     # the error of the model of the bias is that of the estimate: ncis − truth
-    assert found["rows"]["ncis"]["rmse_of_bias"] == pytest.approx(np.sqrt(np.mean([0.1**2, 0.0, 0.2**2])))
+    assert section["rows"]["ncis"]["rmse_of_bias"] == pytest.approx(np.sqrt(np.mean([0.1**2, 0.0, 0.2**2])))

@@ -31,8 +31,8 @@ def exact(displays: Displays) -> Moments:
     reward = np.stack([click_probability(SMALL, displays, np.tile(a, (len(displays), 1))) for a in rankings], axis=1)
     z = np.minimum(1.0, CAP * p / t)
     assert t.sum(axis=1) == pytest.approx(1.0)
-    r, kept, rz = ((t * value).sum(axis=1) for value in (reward, z, reward * z))
-    return Moments(r, kept, rz, rz - r * kept, displays.group)
+    r, mass_kept, rz = ((t * value).sum(axis=1) for value in (reward, z, reward * z))
+    return Moments(r, mass_kept, rz, rz - r * mass_kept, displays.group)
 
 
 def test_weights_are_those_of_the_definition() -> None:
@@ -90,9 +90,9 @@ def test_draws_have_the_enumerated_moments() -> None:
     displays, copies = drawn(40), 2000
     expected = exact(displays)
     many = displays.take(np.repeat(np.arange(40), copies))  # type: ignore[arg-type]
-    found = display_moments(SMALL, many, np.random.default_rng(5), cap=CAP, draws=3)
+    answer = display_moments(SMALL, many, np.random.default_rng(5), cap=CAP, draws=3)
     for name in ("r", "z", "rz", "within"):
-        values = getattr(found, name).reshape(40, copies)
+        values = getattr(answer, name).reshape(40, copies)
         error = values.std(axis=1) / np.sqrt(copies)
         assert (np.abs(values.mean(axis=1) - getattr(expected, name)) <= 4.5 * error + 1e-12).all(), name
 
@@ -112,11 +112,11 @@ def test_over_tests() -> None:
         return {name: {"value": value} for name, value in named.items()}
 
     parts = [part(-0.03, -0.02, -0.01), part(0.005, -0.005, 0.01), part(-0.06, -0.06, 0.0)]
-    found = over_tests(parts, np.array([1.0, 0.5, 2.0]), np.array([-0.02, np.nan, -0.03]))
-    assert found["mean"]["bias"] == pytest.approx((-0.03 + 0.01 - 0.03) / 3)
-    assert found["mean"]["between_contexts"] == pytest.approx((-0.02 - 0.01 - 0.03) / 3)
-    assert found["mean"]["seen_by_strata"] == pytest.approx(-0.025)
-    assert found["mean_absolute"]["within_contexts"] == pytest.approx((0.01 + 0.02 + 0.0) / 3)
-    assert found["between_dominates"] == 2
-    assert found["strata_correlation"] == pytest.approx(1.0)
+    answer = over_tests(parts, np.array([1.0, 0.5, 2.0]), np.array([-0.02, np.nan, -0.03]))
+    assert answer["mean"]["bias"] == pytest.approx((-0.03 + 0.01 - 0.03) / 3)
+    assert answer["mean"]["between_contexts"] == pytest.approx((-0.02 - 0.01 - 0.03) / 3)
+    assert answer["mean"]["seen_by_strata"] == pytest.approx(-0.025)
+    assert answer["mean_absolute"]["within_contexts"] == pytest.approx((0.01 + 0.02 + 0.0) / 3)
+    assert answer["between_dominates"] == 2
+    assert answer["strata_correlation"] == pytest.approx(1.0)
     assert over_tests(parts[:1], np.ones(1), np.zeros(1))["strata_correlation"] is None

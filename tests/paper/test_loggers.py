@@ -37,9 +37,9 @@ def log() -> pa.Table:
 def test_displays_fall_to_the_loggers_by_their_shares(log: pa.Table) -> None:
     assert log.num_rows == ROWS
     assert np.unique(np.array(log["display_id"])).size == ROWS
-    found = np.bincount(np.array(log["logger"])) / ROWS
+    compared = np.bincount(np.array(log["logger"])) / ROWS
     share = np.array(SHARES)
-    assert (np.abs(found - share) <= 4 * np.sqrt(share * (1 - share) / ROWS)).all()
+    assert (np.abs(compared - share) <= 4 * np.sqrt(share * (1 - share) / ROWS)).all()
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])
@@ -77,9 +77,9 @@ def test_one_logger_beside_several(tmp_path: Path) -> None:
     write_history(tmp_path, world, 2, 3000, 5)
     truth = {"test-001": {"rel_uplift": 0.03}, "test-002": {"rel_uplift": -0.02}}
     called: list[int] = []
-    found = several_loggers(tmp_path, world, 2, 3000, 5, truth, called.append)
+    compared = several_loggers(tmp_path, world, 2, 3000, 5, truth, called.append)
     assert called == [2, 2]
-    assert found["tests"] == 2
+    assert compared["tests"] == 2
     errors = []
     for number, known in ((1, 0.03), (2, -0.02)):
         test = OfflineTest(
@@ -90,10 +90,10 @@ def test_one_logger_beside_several(tmp_path: Path) -> None:
         errors.append({key: e.rel_effect_size - known for key, e in click.estimates.items()})
     for key in ESTIMATORS:
         of_key = np.array([error[key] for error in errors])
-        assert found["single"]["estimators"][key]["bias"] == pytest.approx(of_key.mean(), rel=1e-6)
-        assert found["single"]["estimators"][key]["rmse"] == pytest.approx(np.sqrt(np.mean(of_key**2)), rel=1e-6)
+        assert compared["single"]["estimators"][key]["bias"] == pytest.approx(of_key.mean(), rel=1e-6)
+        assert compared["single"]["estimators"][key]["rmse"] == pytest.approx(np.sqrt(np.mean(of_key**2)), rel=1e-6)
     others = [draw_test(world, 2 + 2 * k, 5) for k in (1, 2)]
     again = MIXED_TEST.run(mixed_log(world, draw_test(world, 2, 5), others, 3000))
     first = MIXED_TEST.run(mixed_log(world, draw_test(world, 1, 5), [draw_test(world, n, 5) for n in (3, 5)], 3000))
-    kept = [result.health["support"]["mean_q"] for result in (first, again)]
-    assert found["mixed"]["mass_kept"] == pytest.approx(np.mean(kept), rel=1e-9)
+    mass_kept = [result.health["support"]["mean_q"] for result in (first, again)]
+    assert compared["mixed"]["mass_kept"] == pytest.approx(np.mean(mass_kept), rel=1e-9)

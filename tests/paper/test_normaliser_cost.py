@@ -11,12 +11,12 @@ from tests.support import SmallLog, build_test
 
 def test_ratios_follow_from_the_costs() -> None:
     log = SmallLog(rows=800)
-    found = normaliser_cost(build_test(["point-ncis"]), log.table())
+    cost = normaliser_cost(build_test(["point-ncis"]), log.table())
     rewarded = int(np.count_nonzero(log.click))
-    assert (found["rows"], found["rewarded"]) == (800, rewarded)
+    assert (cost["rows"], cost["rewarded"]) == (800, rewarded)
     rate = rewarded / 800
-    of_ncis = found["reading_microseconds_a_row"] + found["weights_microseconds_a_row"]
-    for row in found["normalisers"].values():
+    of_ncis = cost["reading_microseconds_a_row"] + cost["weights_microseconds_a_row"]
+    for row in cost["normalisers"].values():
         of_point = of_ncis + row["microseconds_a_rewarded_row"]
         assert row["microseconds_a_rewarded_row"] > 0.0
         ratio = row["microseconds_a_row"] / (rate * row["microseconds_a_rewarded_row"])
@@ -30,5 +30,5 @@ def test_ratios_follow_from_the_costs() -> None:
 def test_a_log_without_rewards_has_no_ratio() -> None:
     log = SmallLog(rows=200)
     log.click[:] = 0.0
-    found = normaliser_cost(build_test(["point-ncis"]), log.table())
-    assert found["normalisers"]["point-ncis"]["all_rows_over_rewarded"] is None
+    cost = normaliser_cost(build_test(["point-ncis"]), log.table())
+    assert cost["normalisers"]["point-ncis"]["all_rows_over_rewarded"] is None

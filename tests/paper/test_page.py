@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from foretest.paper.published import TABLE_2
-from foretest.paper.summary import _table_1 as table_1_section
+from foretest.paper.summary import table_1 as table_1_section
 from foretest.paper.table_one import table_one
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,11 +19,11 @@ PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def tool() -> ModuleType:
-    found = importlib.util.spec_from_file_location("paper_page", ROOT / "benchmarks" / "paper_page.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location("paper_page", ROOT / "benchmarks" / "paper_page.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 

@@ -29,11 +29,13 @@ FIGURES += [f"figure-4-{key}" for key in TABLE_2_KEYS]
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("paper") / "out"
-    said = subprocess.run([FORETEST, "paper", "-o", str(folder), *OPTIONS], capture_output=True, text=True, check=False)
-    assert said.returncode == 0, said.stderr
-    assert "Table 2: 3 tests of world paper" in said.stdout
-    assert "NCIS 1.79381" in said.stdout
-    assert said.stderr == ""
+    finished = subprocess.run(
+        [FORETEST, "paper", "-o", str(folder), *OPTIONS], capture_output=True, text=True, check=False
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert "Table 2: 3 tests of world paper" in finished.stdout
+    assert "NCIS 1.79381" in finished.stdout
+    assert finished.stderr == ""
     return folder
 
 
@@ -81,8 +83,8 @@ def test_table_2_is_that_of_the_history(document: dict[str, Any], tmp_path: Path
     write_history(tmp_path / "history", WORLDS["paper"], TESTS, ROWS, SEED)
     manifest = tmp_path / "history" / "manifest.toml"
     agreement = run_history(manifest, analysis={"estimators": all_estimators()}).to_dict()
-    found = document["agreement"]
-    assert [test["name"] for test in found["tests"]] == [test["name"] for test in agreement["tests"]]
+    inner = document["agreement"]
+    assert [test["name"] for test in inner["tests"]] == [test["name"] for test in agreement["tests"]]
     for key in TABLE_2_KEYS:
         ours = document["table_2"]["rows"][key]["ours"]
         for name in ("correlation", "precision", "fnr", "ci_size", "bias", "rmse", "coverage"):
@@ -150,10 +152,10 @@ def test_bad_input_is_one_sentence(
     arguments: list[str], sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    code, said = refused(["-o", str(tmp_path / "out"), *arguments], monkeypatch, capsys)
+    code, errors = refused(["-o", str(tmp_path / "out"), *arguments], monkeypatch, capsys)
     assert code == 2
-    assert sentence in said
-    assert said.count("\n") == 1
+    assert sentence in errors
+    assert errors.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -162,13 +164,13 @@ def test_a_file_in_place_of_the_folder(
 ) -> None:
     place = tmp_path / "out"
     place.write_text("mine")
-    code, said = refused(["-o", str(place)], monkeypatch, capsys)
+    code, errors = refused(["-o", str(place)], monkeypatch, capsys)
     assert code == 2
-    assert "is a file, expected a folder" in said
+    assert "is a file, expected a folder" in errors
     assert place.read_text() == "mine"
-    code, said = refused([], monkeypatch, capsys)
+    code, errors = refused([], monkeypatch, capsys)
     assert code == 2
-    assert "--out" in said
+    assert "--out" in errors
 
 
 def refused(

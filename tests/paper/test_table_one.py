@@ -11,10 +11,10 @@ PRINTED = {"control": 1.9, "truth": 2.1, "cis": 1.74, "ncis": 1.74 / 0.97, "piec
 
 
 def test_the_closed_form_is_what_the_paper_states() -> None:
-    found = table_one()["closed_form"]
-    assert found == pytest.approx(PRINTED, rel=1e-12)
-    assert round(found["ncis"], 5) == 1.79381
-    assert round(found["ncis"], 1) == table_one()["paper"]["ncis"]
+    values = table_one()["closed_form"]
+    assert values == pytest.approx(PRINTED, rel=1e-12)
+    assert round(values["ncis"], 5) == 1.79381
+    assert round(values["ncis"], 1) == table_one()["paper"]["ncis"]
 
 
 def test_the_instance_has_the_columns_of_the_table() -> None:
@@ -33,9 +33,9 @@ def test_the_instance_has_the_columns_of_the_table() -> None:
 
 
 def test_the_estimators_find_the_closed_form_in_a_log() -> None:
-    found = table_one()["from_log"]
+    values = table_one()["from_log"]
     expected = {key: value for key, value in PRINTED.items() if key != "truth"}
-    assert found == pytest.approx({**expected, "point-ncis-adaptive": 2.1}, rel=1e-12)
+    assert values == pytest.approx({**expected, "point-ncis-adaptive": 2.1}, rel=1e-12)
 
 
 def test_the_groups_carry_the_whole_bias() -> None:

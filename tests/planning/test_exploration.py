@@ -12,7 +12,7 @@ import pytest
 import foretest as ft
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.engines import dispatch
-from foretest.offline.test import offline_reader
+from foretest.offline.passes import offline_reader
 from foretest.planning.exploration import DISPLAYS, DRAWS, SHARES, ExplorationFold, moments
 from foretest.planning.plan import plan_log
 from foretest.sources import open_source
@@ -88,8 +88,8 @@ def exactly(log: SmallLog, rows: np.ndarray, weighting: Weighting, epsilon: floa
         cap = np.exp(low)
     else:
         cap = np.full(len(rows), getattr(weighting, "cap", np.inf))
-    kept = np.minimum(t, cap[:, None] * mixed)
-    q, squares = kept.sum(axis=1), (kept**2 / mixed).sum(axis=1)
+    capped = np.minimum(t, cap[:, None] * mixed)
+    q, squares = capped.sum(axis=1), (capped**2 / mixed).sum(axis=1)
     mass = q if weighting.pointwise else np.full(len(q), q.mean())
     return squares / mass**2, q
 
@@ -99,22 +99,22 @@ def test_against_enumeration(weighting: Weighting) -> None:
     log = SmallLog(rows=1500, units=1500, spread=1.5, seed=8)
     plan = FoldPlan(build_test().settings)
     sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=ExplorationFold)
-    kept = sample.sample.columns()
-    assert kept["log_t"].shape == (int((log.click > 0).sum()), DRAWS)
-    assert (kept["r:0"] > 0).all()
-    np.testing.assert_allclose(np.exp(kept["log_rankings"]), 20.0)
+    columns = sample.sample.columns()
+    assert columns["log_t"].shape == (int((log.click > 0).sum()), DRAWS)
+    assert (columns["r:0"] > 0).all()
+    np.testing.assert_allclose(np.exp(columns["log_rankings"]), 20.0)
     # the rows in the sample's order, by their own weight
     place = {round(float(w), 9): i for i, w in enumerate(log.log_w)}
-    rows = np.array([place[round(float(w), 9)] for w in kept["log_w"]])
+    rows = np.array([place[round(float(w), 9)] for w in columns["log_w"]])
     for epsilon in SHARES:
-        found = moments(kept, weighting, epsilon)
+        predicted = moments(columns, weighting, epsilon)
         second, q = exactly(log, rows, weighting, epsilon)
         # 64 draws: a few per cent of bias in 1/q², and the noise of some 600 displays
-        assert found.second.mean() - 1.0 == pytest.approx(second.mean() - 1.0, rel=0.12)
-        assert found.kept.mean() == pytest.approx(q.mean(), abs=0.006)
+        assert predicted.second.mean() - 1.0 == pytest.approx(second.mean() - 1.0, rel=0.12)
+        assert predicted.mass_kept.mean() == pytest.approx(q.mean(), abs=0.006)
         if epsilon:
-            assert found.bound == pytest.approx(20.0 / epsilon)
-            assert found.largest <= found.bound
+            assert predicted.bound == pytest.approx(20.0 / epsilon)
+            assert predicted.largest <= predicted.bound
 
 
 def test_the_sample_is_bounded() -> None:

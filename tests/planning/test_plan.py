@@ -1,4 +1,4 @@
-"""foretest plan: each number against its closed form; words, JSON, and what cannot be told."""
+"""foretest plan: each number against its closed form; words, JSON, and what cannot be planned."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ import pytest
 from scipy.stats import norm
 
 import foretest as ft
-from foretest.planning.plan import PlanResult, _online_units, _to_halve, plan_log
+from foretest.planning.plan import PlanResult, plan_log
+from foretest.planning.smallest_uplift import SmallestUplift, online_units, to_halve
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=3000, units=900, spread=1.2, seed=31)
@@ -56,15 +57,15 @@ def test_parts_against_the_rows(outlook: dict[str, Any]) -> None:
         by_unit = np.bincount(LOG.unit, d - d.mean())
         units = len(np.unique(LOG.unit))
         error = np.sqrt(units / (units - 1.0) * np.square(by_unit).sum()) / LOG.rows
-        found = outlook["metrics"][name]["smallest_uplift"]
+        smallest = outlook["metrics"][name]["smallest_uplift"]
         # 900 units in 1 024 buckets: some share one
-        assert found["sampling"] == pytest.approx(FACTOR * error / r.mean(), rel=0.06)
+        assert smallest["sampling"] == pytest.approx(FACTOR * error / r.mean(), rel=0.06)
         half = 0.5 * (0.3 + 1.0 - 1.0 / 1.15) * ((h - capped) * r).mean()
-        assert found["identification"] == pytest.approx(half / r.mean(), rel=1e-6)
-        assert found["total"] == pytest.approx(found["sampling"] + found["identification"])
+        assert smallest["identification"] == pytest.approx(half / r.mean(), rel=1e-6)
+        assert smallest["total"] == pytest.approx(smallest["sampling"] + smallest["identification"])
 
 
-def test_what_is_said_of_the_log(outlook: dict[str, Any]) -> None:
+def test_the_facts_of_the_log(outlook: dict[str, Any]) -> None:
     assert outlook["log"] == {"rows": 3000, "units": len(np.unique(LOG.unit)), "days": 5}
     assert (outlook["headline"], outlook["power"], outlook["confidence_level"]) == ("point-ncis-adaptive", 0.8, 0.9)
     assert outlook["gamma"] == [1.15, 1.3]
@@ -77,9 +78,9 @@ def test_half_of_it_with_so_much_more(outlook: dict[str, Any]) -> None:
     assert sampling > identification
     assert sampling / math.sqrt(needed["times"]) + identification == pytest.approx(parts["total"] / 2.0)
     assert needed["more_days"] == math.ceil((needed["times"] - 1.0) * 5)
-    assert _to_halve(0.02, 0.0, 7) == {"times": pytest.approx(4.0), "more_days": 21}
-    assert _to_halve(0.02, 0.02, 7) == {"times": None, "more_days": None}
-    assert _to_halve(0.02, 0.01, None)["more_days"] is None
+    assert to_halve(SmallestUplift(0.02, 0.0), 7) == (pytest.approx(4.0), 21)
+    assert to_halve(SmallestUplift(0.02, 0.02), 7) == (None, None)
+    assert to_halve(SmallestUplift(0.02, 0.01), None).more_days is None
 
 
 def test_online_users_by_simulation() -> None:
@@ -89,7 +90,7 @@ def test_online_users_by_simulation() -> None:
     users = 5000  # of the log, one display each
     error = math.sqrt(rate * (1.0 - rate) / users)
     factor = norm.ppf(0.5 + level / 2) + norm.ppf(0.8)
-    count = _online_units(error, users, uplift, factor, (0.5, 0.5))
+    count = online_units(error, users, uplift, factor, (0.5, 0.5))
     assert count is not None
     tests, arm = 4000, count // 2
     control, treatment = (g.binomial(arm, p, tests) / arm for p in (rate, rate + uplift))
@@ -97,18 +98,18 @@ def test_online_users_by_simulation() -> None:
     shown = (treatment - control - norm.ppf(0.5 + level / 2) * spread > 0.0).mean()
     # the treatment's variance is 1.2 times the control's, which is what the plan takes: a little less power
     assert shown == pytest.approx(0.8, abs=0.05)
-    assert _online_units(error, users, uplift, factor, (0.1, 0.9)) == pytest.approx(count / 4 * (10 + 1 / 0.9), abs=2)
-    assert _online_units(None, users, uplift, factor, (0.5, 0.5)) is None
+    assert online_units(error, users, uplift, factor, (0.1, 0.9)) == pytest.approx(count / 4 * (10 + 1 / 0.9), abs=2)
+    assert online_units(None, users, uplift, factor, (0.5, 0.5)) is None
 
 
 def test_online_users_of_a_run(outlook: dict[str, Any]) -> None:
     control = dated().run(table()).metrics["click"].control
     assert control.std_error is not None
     assert control.value is not None
-    found = outlook["metrics"]["click"]
+    click = outlook["metrics"]["click"]
     variance = control.std_error**2 * outlook["log"]["units"]
-    expected = variance * 4.0 * (FACTOR / (found["smallest_uplift"]["total"] * control.value)) ** 2
-    assert found["online_units"] == math.ceil(expected)
+    expected = variance * 4.0 * (FACTOR / (click["smallest_uplift"]["total"] * control.value)) ** 2
+    assert click["online_units"] == math.ceil(expected)
 
 
 def test_words_in_80_columns(outlook: dict[str, Any]) -> None:
@@ -121,10 +122,10 @@ def test_words_in_80_columns(outlook: dict[str, Any]) -> None:
 
 def test_a_log_without_days_a_stream_and_aggregates(outlook: dict[str, Any], tmp_path: Path) -> None:
     plain = build_test(metrics=("click", "revenue"))
-    found = plan_log(plain, LOG.table()).to_dict()
-    assert found["log"]["days"] is None
-    assert found["metrics"]["click"]["smallest_uplift"] == outlook["metrics"]["click"]["smallest_uplift"]
-    assert " x  the log, of other users" in str(PlanResult(found))
+    document = plan_log(plain, LOG.table()).to_dict()
+    assert document["log"]["days"] is None
+    assert document["metrics"]["click"]["smallest_uplift"] == outlook["metrics"]["click"]["smallest_uplift"]
+    assert " x  the log, of other users" in str(PlanResult(document))
     whole = table()
     stream = pa.RecordBatchReader.from_batches(whole.schema, whole.to_batches(max_chunksize=700))
     again = plan_log(dated(), stream).to_dict()
@@ -143,8 +144,8 @@ def test_a_log_without_days_a_stream_and_aggregates(outlook: dict[str, Any], tmp
 
 def test_days_are_those_of_the_column() -> None:
     stamps = np.datetime64("2026-03-01T22:00:00", "s") + np.arange(LOG.rows) * np.timedelta64(3600, "s")
-    found = plan_log(dated(), LOG.table(day=stamps)).to_dict()
-    assert found["log"]["days"] == len(np.unique(stamps.astype("datetime64[D]")))
+    document = plan_log(dated(), LOG.table(day=stamps)).to_dict()
+    assert document["log"]["days"] == len(np.unique(stamps.astype("datetime64[D]")))
 
 
 def test_logged_policies() -> None:
@@ -160,30 +161,30 @@ def test_logged_policies() -> None:
         log=ft.LogColumns(rewards=["click"], unit="u"), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t"),
         estimators=["ncis"],
     )  # fmt: skip
-    found = plan_log(test, pa.table(columns)).to_dict()
-    jsonschema.validate(found, json.loads(SCHEMA.read_text(encoding="utf-8")))
-    metric = found["metrics"]["click"]
+    document = plan_log(test, pa.table(columns)).to_dict()
+    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    metric = document["metrics"]["click"]
     w = columns["t"] / p
     width = 0.5 * (0.3 + 1.0 - 1.0 / 1.15)
     expected = width * (1.0 - w.mean()) * metric["treatment"] / metric["control"]
     assert metric["smallest_uplift"]["identification"] == pytest.approx(expected)
     assert metric["exploration"] is None
-    assert any("a policy is logged" in note for note in found["notes"])
+    assert any("a policy is logged" in note for note in document["notes"])
 
 
 def test_nothing_to_plan_with() -> None:
     for log in (LOG.table(click=np.zeros(LOG.rows)), LOG.table().slice(0, 0)):
-        found = plan_log(build_test(), log).to_dict()
-        jsonschema.validate(found, json.loads(SCHEMA.read_text(encoding="utf-8")))
-        assert found["metrics"]["click"]["smallest_uplift"]["total"] is None
-        assert "nothing can be planned: " in str(PlanResult(found))
+        document = plan_log(build_test(), log).to_dict()
+        jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+        assert document["metrics"]["click"]["smallest_uplift"]["total"] is None
+        assert "nothing can be planned: " in str(PlanResult(document))
 
 
 def test_a_change_that_the_log_supports_in_full_has_no_floor() -> None:
     near = SmallLog(rows=2000, units=400, spread=0.1, seed=7)
-    found = plan_log(build_test(), near.table()).to_dict()["metrics"]["click"]
-    assert found["smallest_uplift"]["identification"] == pytest.approx(0.0, abs=1e-12)
-    assert found["to_halve"]["times"] == pytest.approx(4.0)
+    click = plan_log(build_test(), near.table()).to_dict()["metrics"]["click"]
+    assert click["smallest_uplift"]["identification"] == pytest.approx(0.0, abs=1e-12)
+    assert click["to_halve"]["times"] == pytest.approx(4.0)
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

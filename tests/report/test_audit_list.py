@@ -28,40 +28,40 @@ def audited(result: ft.Result, *findings: Finding, ignore: bool = False) -> ft.R
     return replace(result, audit=Audit.of(list(findings), ignore=ignore))
 
 
-def test_a_line_a_test(result: ft.Result) -> None:
-    found = checklist(audited(result, PASSES, FAILS, WARNS, UNMADE))
-    assert found is not None
-    assert [(line["kind"], line["word"], line["p"]) for line in found["lines"]] == [
+def test_one_line_per_test(result: ft.Result) -> None:
+    shown = checklist(audited(result, PASSES, FAILS, WARNS, UNMADE))
+    assert shown is not None
+    assert [(line.kind, line.word, line.p) for line in shown.lines] == [
         ("passed", "passed", None),
         ("failed", "failed", "below 0.0001"),
         ("warned", "worth a look", "0.0042"),
-        ("unmade", "not made", None),
+        ("unmade", "not run", None),
     ]
-    assert found["lines"][3]["meaning"] == "Without an id equal rows cannot be told from copies."
-    assert found["lines"][1]["remedy"] == "Look at [control]."
-    assert found["lead"].startswith("It was not, as the settings describe the control: log-likelihood failed. 3 of 4")
+    assert shown.lines[3].meaning == "Without an id equal rows cannot be told from copies."
+    assert shown.lines[1].remedy == "Look at [control]."
+    assert shown.lead.startswith("No, not from the control that the settings describe: log-likelihood failed. 3 of 4")
 
 
 @pytest.mark.parametrize(
     ("findings", "begin"),
     [
-        ((PASSES,), "Nothing speaks against it. 1 of 1 tests could be made"),
+        ((PASSES,), "Nothing speaks against it. 1 of 1 tests could be run"),
         ((PASSES, WARNS), "Probably, but look at this: balance."),
-        ((UNMADE,), "That cannot be told. 0 of 1 tests could be made"),
+        ((UNMADE,), "This cannot be decided. 0 of 1 tests could be run"),
     ],
 )
 def test_the_lead_says_the_outcome(result: ft.Result, findings: tuple[Finding, ...], begin: str) -> None:
-    found = checklist(audited(result, *findings))
-    assert found is not None
-    assert found["lead"].startswith(begin)
+    shown = checklist(audited(result, *findings))
+    assert shown is not None
+    assert shown.lead.startswith(begin)
     assert alarm(audited(result, *findings)) is None
 
 
 def test_the_alarm_says_whether_verdicts_stand(result: ft.Result) -> None:
-    said, ignored = (alarm(audited(result, FAILS, ignore=ignore)) or "" for ignore in (False, True))
-    assert said.startswith("The propensity audit failed (log-likelihood): this log was not drawn from the control")
-    assert said.endswith("no verdict can rest on them.")
-    assert "ignore_audit = true, so verdicts stand all the same" in ignored
+    failed, ignored = (alarm(audited(result, FAILS, ignore=ignore)) or "" for ignore in (False, True))
+    assert failed.startswith("The propensity audit failed (log-likelihood): this log was not drawn from the control")
+    assert failed.endswith("no verdict can rest on them.")
+    assert "ignore_audit = true, so verdicts are given all the same" in ignored
 
 
 def test_an_online_test_has_no_audit(result: ft.Result) -> None:

@@ -359,7 +359,7 @@ def test_the_verdict_comes_first_and_the_parts_in_order(opened: Callable[[str], 
     assert pct(abs(estimate["rel_effect_size"])) in page.one("h1").text
     titles = page.run("return [...document.querySelectorAll('h2')].map((h) => h.textContent)")
     assert titles == [
-        "Can this log carry the question?", "Was this log drawn from the control?", "Metrics",
+        "Can this log answer the question?", "Was this log drawn from the control?", "Metrics",
         "Estimators side by side", "The cap", "Strata of PieceNCIS", "Method and reproducibility",
     ]  # fmt: skip
     text = page.one("#reproduce").get_attribute("textContent")
@@ -451,7 +451,7 @@ def test_the_audit_is_a_checklist(opened: Callable[[str], Page], made: Path) -> 
     assert len(shown) == len(findings) == 8
     for line, finding in zip(shown, findings, strict=True):
         assert finding["name"] in line
-        assert ("not made" in line) == (finding["outcome"] == "not made")
+        assert ("not run" in line) == (finding["outcome"] == "not made")
     assert page.all(".alarm") == []
 
 

@@ -94,8 +94,8 @@ def test_the_split_of_an_online_test(p_value: float | None, alert: bool, days: l
     facts = {fact.name: fact for fact in online(p_value, alert, days)}
     assert facts["sample ratio"].state == state
     assert facts["sample ratio"].value == ("–" if p_value is None else "45.0 : 55.0")
-    assert facts["smallest uplift to see"].value == "10.0\N{NO-BREAK SPACE}%"
-    assert "80\N{NO-BREAK SPACE}% of such tests" in facts["smallest uplift to see"].meaning
+    assert facts["detectable uplift"].value == "10.0\N{NO-BREAK SPACE}%"
+    assert "80\N{NO-BREAK SPACE}% of such tests" in facts["detectable uplift"].meaning
 
 
 def test_the_summary_names_what_needs_attention() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import foretest as ft
 from foretest.report.charts.forest import Row, forest_chart
-from foretest.report.many import decided, in_order, leading, segments_part, treatments_part
+from foretest.report.many import decided, in_order, leading, segments_section, treatments_section
 from foretest.report.result_page import result_page
 from tests.report.support import HOSTILE, Drawing, assert_sound
 from tests.support import SCORES, SmallLog
@@ -54,26 +54,26 @@ def test_the_best_treatment_leads_the_page(result: ft.Result) -> None:
     assert shown.rel_effect_size_ci_lower == best.adjusted.rel_simultaneous_ci_lower
     text = text_of(result_page(result)).replace("&lt;", "<").replace("&gt;", ">")
     assert f"Of 3 treatments {order[0].name} ranks first." in text
-    assert "All that follows is of the treatment first" in text
+    assert "The rest of this page is about the treatment first" in text
 
 
 def test_tables_and_plots_hold_the_numbers_of_the_result(result: ft.Result) -> None:
-    part = treatments_part(result, 12)
-    assert part is not None
-    assert [panel["name"] for panel in part["panels"]] == ["revenue", "click"]
-    assert [row[1] for row in part["panels"][0]["table"].rows] == [t.name for t in in_order(result)]
-    assert [row[5] for row in part["panels"][1]["table"].rows] == [
+    ranked = treatments_section(result, 12)
+    assert ranked is not None
+    assert [panel.name for panel in ranked.panels] == ["revenue", "click"]
+    assert [row[1] for row in ranked.panels[0].table.rows] == [t.name for t in in_order(result)]
+    assert [row[5] for row in ranked.panels[1].table.rows] == [
         decided(t.metrics["click"]).verdict for t in in_order(result)
     ]
-    segments = segments_part(result, 12)
+    segments = segments_section(result, 12)
     assert segments is not None
-    assert [panel["name"] for panel in segments["panels"]] == ["click by place", "revenue by place"]
-    rows = segments["panels"][0]["table"].rows
+    assert [panel.name for panel in segments.panels] == ["click by place", "revenue by place"]
+    rows = segments.panels[0].table.rows
     assert {row[0] for row in rows} == {"here", EVIL, HOSTILE, "there"}
     assert sum(int(row[1].replace(",", "")) for row in rows) == LOG.rows
-    one = segments_part(result, 1)
+    one = segments_section(result, 1)
     assert one is not None
-    assert one["left_out"] == 1
+    assert one.left_out == 1
 
 
 def test_plots_are_sound(result: ft.Result) -> None:
@@ -90,12 +90,12 @@ def test_a_single_question_has_neither_section() -> None:
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id"), **SCORES,
         estimators=["ncis"], n_resamples=50,
     )  # fmt: skip
-    found = test.run(LOG.table())
-    assert treatments_part(found, 12) is segments_part(found, 12) is None
-    page = result_page(found)
+    alone = test.run(LOG.table())
+    assert treatments_section(alone, 12) is segments_section(alone, 12) is None
+    page = result_page(alone)
     assert 'id="treatments"' not in page
     assert 'id="segments"' not in page
-    assert leading(found).metrics == found.metrics
+    assert leading(alone).metrics == alone.metrics
 
 
 @pytest.mark.browser

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import foretest as ft
 from foretest.offline.result_facts import settings_dict
-from foretest.report.method import methods, references, settings_text
+from foretest.report.method import Step, methods, references, settings_text
 from foretest.report.page import environment
 from foretest.settings.file import read_settings
 from tests.support import SmallLog, build_test
@@ -61,7 +61,7 @@ def test_every_estimator_has_its_formula_and_its_reference() -> None:
         SmallLog().table()
     )
     steps = methods(result)
-    formulas = [step["formula"] for step in steps if step["formula"]]
+    formulas = [step.formula for step in steps if step.formula]
     assert formulas == result.settings["analysis"]["estimators"]
     template = environment().get_template("formulas.html").module
     drawn = {key: str(template.formula(key)) for key in [*formulas, "dr", "online", "chi-square"]}  # type: ignore[attr-defined]
@@ -76,9 +76,5 @@ def test_every_estimator_has_its_formula_and_its_reference() -> None:
 
 def test_a_named_estimator_is_known_by_its_key_and_one_of_your_own_as_such() -> None:
     result = build_test([ft.NCIS(cap=30, name="thirty")]).run(SmallLog().table())
-    assert methods(result)[0]["formula"] == "ncis"
-    assert methods(replace(result, provenance={}))[0] == {
-        "title": "thirty",
-        "formula": "",
-        "line": "Your own estimator.",
-    }
+    assert methods(result)[0].formula == "ncis"
+    assert methods(replace(result, provenance={}))[0] == Step("thirty", "", "Your own estimator.")

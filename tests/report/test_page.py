@@ -159,7 +159,7 @@ def test_a_large_result_is_packed_and_a_huge_one_stands_beside(result: ft.Result
 
     assert json.loads(gzip.decompress(base64.b64decode(text))) == many_metrics(result, 12, 100).to_dict()
     huge = result_page(many_metrics(result, 300, 100))
-    assert "result.json is too large for this page; it stands beside it." in huge
+    assert "result.json is too large for this page; it is in the same folder." in huge
     assert "file-1" not in huge
 
 

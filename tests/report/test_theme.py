@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from foretest.report import theme
-from foretest.report.charts.cap import CURVES, ESTIMATORS
+from foretest.report.charts.cap import CURVES
+from foretest.report.charts.cap_estimates import ESTIMATORS
 
 
 def luminance(colour: str) -> float:

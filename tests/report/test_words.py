@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 import foretest as ft
-from foretest.report.words import assumption, headline_reason, others, rests_on, sentence, things
+from foretest.report.words import assumption, evidence, further_sentences, headline_reason, things, verdict_sentence
 from foretest.results.result import Control, Estimate, Metric
 
 UP = Estimate(0.0206, 0.1, 0.0006, 0.0002, 0.001, 0.032, 0.011, 0.054, "positive", [], 99.0)
 CONTROL = Control(0.02, 0.001, 0.019, 0.021)
 
 
-def said(estimate: Estimate, name: str = "click", **options: Any) -> str:
+def words_of(estimate: Estimate, name: str = "click", **options: Any) -> str:
     metric = Metric(CONTROL, {"ncis": estimate}, "ncis", estimate.verdict)
-    return sentence(name, metric, 0.9, **options).replace("\N{NO-BREAK SPACE}", " ")
+    return verdict_sentence(name, metric, 0.9, **options).replace("\N{NO-BREAK SPACE}", " ")
 
 
 def limits(verdict: str, *values: float | None, **rest: Any) -> Estimate:
@@ -31,7 +31,7 @@ def limits(verdict: str, *values: float | None, **rest: Any) -> Estimate:
         (UP, {}, "Clicks would rise by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
         (UP, {"online": True}, "Clicks rose by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
         (UP, {"name": "gmv"}, "gmv would rise by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
-        # decided on the absolute interval, while the relative one holds 0
+        # decided on the absolute interval, while the relative one contains 0
         (limits("positive", 0.05, -0.001, 0.1), {}, "Clicks would rise by 5.0 % (90 % interval −0.10 % to +10.0 %)."),
         (limits("negative", -0.02, -0.03, -0.01), {}, "Clicks would fall by 2.0 % (90 % interval −3.0 % to −1.0 %)."),
         (limits("negative", -0.02, -0.03, -0.01), {"online": True},
@@ -52,7 +52,7 @@ def limits(verdict: str, *values: float | None, **rest: Any) -> Estimate:
     ],
 )  # fmt: skip
 def test_the_verdict_in_a_sentence(estimate: Estimate, options: dict[str, Any], words: str) -> None:
-    assert said(estimate, **options) == words
+    assert words_of(estimate, **options) == words
 
 
 def result(metrics: dict[str, Metric], **changes: Any) -> ft.Result:
@@ -67,24 +67,24 @@ def metrics(*verdicts: str) -> dict[str, Metric]:
 
 
 def test_further_metrics_have_a_sentence_each_or_are_counted() -> None:
-    few = others(result(metrics("positive", "positive", "insufficient")), online=False)
+    few = further_sentences(result(metrics("positive", "positive", "insufficient")), online=False)
     assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in few] == [
         "m1 would rise by 3.2 % (90 % interval 1.1 % to 5.4 %).",
-        "m2: this log cannot answer: its interval does not exist.",
+        "m2: this log cannot answer: there is no interval.",
     ]
-    many = others(result(metrics("positive", *["positive"] * 4, *["negative"] * 3, "neutral")), online=False)
+    many = further_sentences(result(metrics("positive", *["positive"] * 4, *["negative"] * 3, "neutral")), online=False)
     assert many == ["Of the 8 further metrics, by verdict: 4 positive, 3 negative, 1 neutral."]
 
 
 def test_what_the_answer_rests_on_and_leaves_out() -> None:
     offline = result(metrics("positive"))
-    assert rests_on(offline) == (
+    assert evidence(offline) == (
         "Estimated from 1,000 displays of 77 units (user) that the control served. The treatment itself was never"
         " shown."
     )
-    assert "cannot speak for 13.8\N{NO-BREAK SPACE}% of what the treatment would show" in (assumption(offline) or "")
+    assert "does not support 13.8\N{NO-BREAK SPACE}% of what the treatment would show" in (assumption(offline) or "")
     logged = result(metrics("positive"), health={"treatment_mass_kept": 0.9, "support": None})
-    assert "speaks for about 90.0\N{NO-BREAK SPACE}% of what" in (assumption(logged) or "")
+    assert "supports about 90.0\N{NO-BREAK SPACE}% of what" in (assumption(logged) or "")
     whole = result(metrics("positive"), health={"treatment_mass_kept": 1.0, "support": {"mean_q": 0.9999}})
     assert "nearly all" in (assumption(whole) or "")
 

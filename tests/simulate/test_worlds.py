@@ -49,7 +49,7 @@ class Measures:
     treated: NDArray[np.float64]
 
     @property
-    def kept(self) -> float:
+    def mass_kept(self) -> float:
         """E_t[min(1, 100/w)], the treatment's mass that a cap of 100 keeps."""
         return float(np.minimum(1, 10 ** (2 - self.treated)).mean())
 
@@ -102,7 +102,7 @@ def test_dense_has_many_moderately_large_weights() -> None:
     assert (dense.treated > 1).mean() > 0.3 > (paper.treated > 1).mean()
     assert 0.03 < (dense.treated > 2).mean() < 0.15
     assert (dense.treated > 6).mean() < 1e-3
-    assert dense.kept > 0.9
+    assert dense.mass_kept > 0.9
 
 
 def test_groups_differ_in_value_and_volume() -> None:
@@ -124,15 +124,15 @@ def test_weights_have_a_long_tail(name: str) -> None:
 
 
 def test_a_cap_binds_in_paper_and_kills_in_no_overlap() -> None:
-    assert 0.8 < measured("paper").kept < 0.92
-    assert measured("no-overlap").kept < 0.7
+    assert 0.8 < measured("paper").mass_kept < 0.92
+    assert measured("no-overlap").mass_kept < 0.7
 
 
 def test_mild_weights_stay_below_the_cap() -> None:
     mild = measured("mild")
     assert (mild.treated > 2).mean() < 1e-3
     assert mild.treated.max() > 1
-    assert mild.kept > 0.999
+    assert mild.mass_kept > 0.999
 
 
 def test_sharp_policies_concentrate() -> None:

@@ -135,14 +135,14 @@ def test_lines_that_are_no_objects(kind: str) -> None:
     Path("log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     said = refused(["good.jsonl", "log.jsonl"])
     assert said.startswith("log.jsonl: line 31 is no JSON object")
-    assert said.endswith(". Expected JSON lines: one object a row.")
+    assert said.endswith(". Expected JSON lines: one object per row.")
 
 
 def test_an_array_of_objects() -> None:
     Path("log.json").write_text(json.dumps([{"a": 1}, {"a": 2}], indent=1), encoding="utf-8")
     assert refused("log.json").startswith("log.json: line 1 is no JSON object (Expecting value)")
     Path("log.jsonl").write_text("[1, 2]\n[3, 4]\n", encoding="utf-8")
-    assert refused("log.jsonl") == "log.jsonl: line 1 is no JSON object. Expected JSON lines: one object a row."
+    assert refused("log.jsonl") == "log.jsonl: line 1 is no JSON object. Expected JSON lines: one object per row."
 
 
 def test_truncated() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from foretest.offline import test as offline
+from foretest.offline import analysis
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
@@ -37,7 +37,7 @@ def test_the_band_holds_the_truth() -> None:
 
 def test_verdicts_where_there_is_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sixty null logs: more than 14 verdicts have a chance of 0.1 % at 10 % each."""
-    monkeypatch.setattr(offline, "resample_counts", offline.resample_counts)  # put back what the study replaces
+    monkeypatch.setattr(analysis, "resample_counts", analysis.resample_counts)  # put back what the study replaces
     found = null_verdicts.verdicts(60, 3000)
     said = [log["point-ncis-adaptive"][0] for log in found]
     assert sum(verdict in ("positive", "negative") for verdict in said) <= 14

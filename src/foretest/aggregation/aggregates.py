@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
-from typing import Any
 
 import numpy as np
 
@@ -19,21 +18,23 @@ from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
 from foretest.weights.weightings import Weighting
 
+CodesByTable = dict[str, list[int]]  # by table of strata: the new code of each old one
+
 
 @dataclass(frozen=True)
 class Aggregates:
-    """All that the analysis needs of a log. `a + b` is the aggregates of both logs together."""
+    """All that the analysis needs of a log; `a + b` are the aggregates of both logs together."""
 
     plan: FoldPlan
-    n: Floats  # rows by bucket
-    r: Floats  # Σ r by metric and bucket
+    n: Floats  # rows by cell, a bucket of units of one logger
+    r: Floats  # Σ r by metric and cell
     r2: Floats  # Σ r² by metric
     positives: Floats  # rows with a reward, by metric
     h: dict[Weighting, ScaledSums]  # h, h2, h:<strata>, hv:<estimator>:<metric>
     hr: dict[tuple[Weighting, int], ScaledSums]  # hr, hr2, hrr, hr:<strata>; pointwise t, slice, slice_expected
-    v: dict[tuple[str, int], Floats]  # Σ E_t r̂ by bucket, of each DR estimator and metric
+    v: dict[tuple[str, int], Floats]  # Σ E_t r̂ by cell, for each DR estimator and metric
     strata: dict[str, Strata]
-    strata_n: dict[str, Floats]  # rows by stratum × bucket
+    strata_n: dict[str, Floats]  # rows by stratum × cell
     unsupported: dict[Weighting, int]
     approximate: dict[Weighting, int]
     max_log_w: float
@@ -48,14 +49,17 @@ class Aggregates:
 
     @property
     def rows(self) -> int:
+        """How many displays the log has."""
         return int(self.n.sum())
 
     @cached_property
     def n_units(self) -> int:
+        """How many units the log has."""
         return self.rows if self.units is None else self.units.units
 
     @property
     def largest_unit(self) -> int:
+        """How many rows the largest unit has, or an upper bound where there are very many units."""
         return min(1, self.rows) if self.units is None else self.units.largest
 
     def __add__(self, other: Aggregates) -> Aggregates:
@@ -63,85 +67,90 @@ class Aggregates:
 
     @classmethod
     def total(cls, parts: Sequence[Aggregates]) -> Aggregates:
-        """The aggregates of all logs together, added up once over all."""
-        first = parts[0]
-        strata = {table: Strata() for table in first.strata}
-        codes = [
-            {table: [strata[table].code(label) for label in found.labels] for table, found in part.strata.items()}
-            for part in parts
-        ]
-        parts = [part._recoded(new) for part, new in zip(parts, codes, strict=True)]
-        units = [part.units for part in parts if part.units is not None]
-
-        def summed(name: str) -> Any:
-            return sum(getattr(part, name) for part in parts)
-
-        def padded(arrays: Iterable[Floats]) -> Floats:
-            return reduce(add_padded, arrays, np.zeros(0))
-
+        """The aggregates of all logs together; added up at once, they are copied once."""
+        strata, parts = _with_common_strata(parts)
+        first, units = parts[0], [part.units for part in parts if part.units is not None]
         return cls(
             plan=first.plan,
-            n=summed("n"),
-            r=summed("r"),
-            r2=summed("r2"),
-            positives=summed("positives"),
+            n=_sum([part.n for part in parts]),
+            r=_sum([part.r for part in parts]),
+            r2=_sum([part.r2 for part in parts]),
+            positives=_sum([part.positives for part in parts]),
             h={w: ScaledSums.total([part.h[w] for part in parts]) for w in first.h},
             hr={key: ScaledSums.total([part.hr[key] for part in parts]) for key in first.hr},
-            v={key: padded(part.v[key] for part in parts) for key in first.v},
+            v={key: _padded_sum([part.v[key] for part in parts]) for key in first.v},
             strata=strata,
-            strata_n={table: padded(part.strata_n[table] for part in parts) for table in first.strata_n},
+            strata_n={table: _padded_sum([part.strata_n[table] for part in parts]) for table in first.strata_n},
             unsupported={w: sum(part.unsupported[w] for part in parts) for w in first.unsupported},
             approximate={w: sum(part.approximate[w] for part in parts) for w in first.approximate},
             max_log_w=max(part.max_log_w for part in parts),
-            capped_rows=summed("capped_rows"),
+            capped_rows=sum(part.capped_rows for part in parts),
             bins=WeightBins.total([part.bins for part in parts]),
             rewarded=KeptRows.total([part.rewarded for part in parts]),
             sample=KeptRows.total([part.sample for part in parts]),
             units=UnitCounts.total(units) if len(units) == len(parts) else None,
             sampled={w: any(part.sampled.get(w, False) for part in parts) for part in parts for w in part.sampled},
-            segments={
-                column: SegmentSums.total([part.segments[column] for part in parts]) for column in first.segments
-            },
             treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
+            segments={name: SegmentSums.total([part.segments[name] for part in parts]) for name in first.segments},
         )
 
     def under(self, plan: FoldPlan) -> Aggregates:
-        """The same sums with this plan, and with those of its further treatments below."""
-        treatments = {name: held.under(plan.further[name]) for name, held in self.treatments.items()}
+        """These sums with this plan, and those of the further treatments with its further plans."""
+        treatments = {name: part.under(plan.further[name]) for name, part in self.treatments.items()}
         return replace(self, plan=plan, treatments=treatments)
 
-    def _recoded(self, codes: dict[str, list[int]]) -> Aggregates:
-        """The same sums with other integers for the strata."""
+    def _recoded(self, codes: CodesByTable) -> Aggregates:
+        """These sums with `codes[table][k]` in place of the stratum code k of a table."""
         if all(new == list(range(len(new))) for new in codes.values()):
             return self
-        buckets = len(self.n)
+        cells = len(self.n)
+        return replace(
+            self,
+            h={w: _recode_sums(sums, codes, cells) for w, sums in self.h.items()},
+            hr={key: _recode_sums(sums, codes, cells) for key, sums in self.hr.items()},
+            strata_n={table: _recode_array(array, codes[table], cells) for table, array in self.strata_n.items()},
+            rewarded=_recode_rows(self.rewarded, codes),
+        )
 
-        def moved(array: Floats, new: list[int]) -> Floats:
-            out = np.zeros((max(new, default=-1) + 1, buckets))
-            held = array.reshape(-1, buckets)
-            out[new[: len(held)]] = held
-            return out.ravel()
 
-        def table_of(name: str) -> str | None:
-            kind, _, table = name.partition(":")
-            return table if name.startswith(("h:", "hr:")) and kind in ("h", "hr") else None
+def _with_common_strata(parts: Sequence[Aggregates]) -> tuple[dict[str, Strata], list[Aggregates]]:
+    """Strata with the labels of all parts, and the parts with their codes."""
+    strata = {table: Strata() for table in parts[0].strata}
+    recoded = []
+    for part in parts:
+        codes = {table: [strata[table].code(label) for label in old.labels] for table, old in part.strata.items()}
+        recoded.append(part._recoded(codes))
+    return strata, recoded
 
-        def recode(sums: ScaledSums) -> ScaledSums:
-            arrays = {}
-            for name, array in sums.arrays.items():
-                table = table_of(name)
-                arrays[name] = array if table is None else moved(array, codes[table])
-            return ScaledSums(arrays, sums.exponent)
 
-        parts = []
-        for part in self.rewarded.parts:
-            changed = {f"stratum:{t}": np.asarray(new)[part[f"stratum:{t}"]] for t, new in codes.items() if len(new)}
-            parts.append({**part, **changed})
-        kept = self.rewarded
-        return Aggregates(**{
-            **vars(self),
-            "h": {w: recode(sums) for w, sums in self.h.items()},
-            "hr": {key: recode(sums) for key, sums in self.hr.items()},
-            "strata_n": {t: moved(sums, codes[t]) for t, sums in self.strata_n.items()},
-            "rewarded": replace(kept, parts=parts),
-        })  # fmt: skip
+def _recode_sums(sums: ScaledSums, codes: CodesByTable, cells: int) -> ScaledSums:
+    """The sums with new stratum codes in the arrays that are by stratum: h:<strata> and hr:<strata>."""
+    arrays = {}
+    for name, array in sums.arrays.items():
+        kind, colon, table = name.partition(":")
+        by_stratum = colon and kind in ("h", "hr")
+        arrays[name] = _recode_array(array, codes[table], cells) if by_stratum else array
+    return ScaledSums(arrays, sums.exponent)
+
+
+def _recode_array(array: Floats, codes: list[int], cells: int) -> Floats:
+    """Sums by stratum and cell with the strata in other places; the last strata may have no sums yet."""
+    moved, by_stratum = np.zeros((max(codes, default=-1) + 1, cells)), array.reshape(-1, cells)
+    moved[codes[: len(by_stratum)]] = by_stratum
+    return moved.ravel()
+
+
+def _recode_rows(rows: KeptRows, codes: CodesByTable) -> KeptRows:
+    """The kept rows with new codes in their columns stratum:<strata>."""
+    columns = {f"stratum:{table}": np.asarray(new) for table, new in codes.items() if len(new)}
+    parts = [{**part, **{name: new[part[name]] for name, new in columns.items()}} for part in rows.parts]
+    return replace(rows, parts=parts)
+
+
+def _sum(arrays: Sequence[Floats]) -> Floats:
+    return np.asarray(sum(arrays))
+
+
+def _padded_sum(arrays: Sequence[Floats]) -> Floats:
+    """The sum of arrays of any length, the shorter ones filled up with zeros."""
+    return reduce(add_padded, arrays, np.zeros(0))

@@ -18,16 +18,16 @@ from foretest.log.column_values import features_of
 from foretest.settings.log_columns import LogColumns
 
 MOST_VALUES = 10  # of a text feature, the most frequent
-FEWEST_ROWS = 100  # with a value
-NUMBER, TEXT = "number:", "text:"  # what the kept columns' names begin with
+FEWEST_ROWS = 100  # with a value, or with a gap
+NUMBER, TEXT = "number:", "text:"  # prefixes of the names of kept columns
 ITEMS, HASHED_ITEMS = "items", "hashed items"  # ids of candidates: integers, or the hashes of texts
 _BYTES = 24  # of a text that are kept
 _MISSING = b"\xff" * _BYTES  # no UTF-8 text
-_OUTLIERS = 0.01  # beyond these quantiles numbers are drawn in
+_OUTLIERS = 0.01  # numbers are clipped to their quantiles at this level and its complement
 
 
 class Feature(NamedTuple):
-    """A function of the context: one number a display."""
+    """A function of the context: one number per display."""
 
     name: str
     values: Floats
@@ -36,10 +36,10 @@ class Feature(NamedTuple):
 def sampled_context(
     context: pa.RecordBatch, rows: npt.NDArray[np.int64], displays: Displays, log: LogColumns
 ) -> tuple[Columns, Displays]:
-    """Of sampled rows of a batch: their features as plain arrays, and their displays with the ids of candidates."""
+    """The features of sampled rows of a batch as plain arrays, and their displays with the ids of candidates."""
     features = [name for name in log.features if name in context.schema.names]
-    some = {name: _takeable(context[name]).take(pa.array(rows)) for name in features}
-    columns = _kept_columns(features_of(pa.RecordBatch.from_pydict(some), tuple(features)))
+    sampled = {name: _takeable(context[name]).take(pa.array(rows)) for name in features}
+    columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
     if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
     name, ids = _item_ids(log.candidates, context[log.candidates], rows)
@@ -47,18 +47,19 @@ def sampled_context(
 
 
 def ids_column(name: str) -> str:
-    """Where a display keeps such ids: a name that no column of a log has."""
+    """The column of a display that has the ids of candidates: a name that no column of a log has."""
     return f"foretest: {name}"
 
 
 def _takeable(array: pa.Array) -> pa.Array:
-    """Arrow cannot take rows of a view of strings."""
+    """The array as one whose rows Arrow can take, which it cannot of string views."""
     return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
 
 
 def _item_ids(name: str, array: pa.Array, rows: npt.NDArray[np.int64]) -> tuple[str, Ragged]:
+    """The ids of the candidates of some rows, and whether they are ITEMS or HASHED_ITEMS."""
     values, starts, lengths = split_lists(array)
-    wanted = Ragged.packed(np.empty(0), lengths[rows])  # one after the other, as they will be
+    wanted = Ragged.packed(np.empty(0), lengths[rows])  # their lists one after the other
     places = np.repeat(starts[rows] - wanted.starts, wanted.lengths) + np.arange(int(wanted.lengths.sum()))
     values = _takeable(values).take(pa.array(places))
     if is_text_key(values.type):
@@ -68,8 +69,8 @@ def _item_ids(name: str, array: pa.Array, rows: npt.NDArray[np.int64]) -> tuple[
     return ITEMS, Ragged(ids, wanted.starts, wanted.lengths)
 
 
-def _kept_columns(features: pa.RecordBatch) -> Columns:
-    """Features (float64 or large_string) as plain arrays: numbers as they are, of text the first 24 bytes."""
+def _plain_columns(features: pa.RecordBatch) -> Columns:
+    """Features (float64 or large_string) as plain arrays: numbers as they are, the first 24 bytes of text."""
     columns: Columns = {}
     for name in features.schema.names:
         array = features[name]
@@ -81,7 +82,7 @@ def _kept_columns(features: pa.RecordBatch) -> Columns:
 
 
 def _packed(array: pa.Array) -> npt.NDArray[np.uint64]:
-    """Each text's first bytes as three integers; texts that share them are one value."""
+    """The first 24 bytes of each text as three integers; texts that share them are one value."""
     coded = array.dictionary_encode()
     words = [_MISSING if t is None else t.encode()[:_BYTES].ljust(_BYTES, b"\0") for t in coded.dictionary.to_pylist()]
     table = np.frombuffer(b"".join([*words, _MISSING]), np.uint64).reshape(-1, _BYTES // 8)
@@ -95,31 +96,34 @@ def _unpacked(data: bytes) -> str:
 
 def features_that_vary(columns: Columns) -> list[Feature]:
     """The features that vary: numbers within their outer percentiles, indicators of gaps and of frequent texts."""
-    found: list[Feature] = []
+    features: list[Feature] = []
     for name, column in columns.items():
         if name.startswith(NUMBER):
-            found += _numbers(name.removeprefix(NUMBER), column)
+            features += _numbers(name.removeprefix(NUMBER), column)
         elif name.startswith(TEXT):
-            found += _texts(name.removeprefix(TEXT), column)
-    return [f for f in found if f.values.std() > 1e-12 * (1.0 + np.abs(f.values).max())]
+            features += _texts(name.removeprefix(TEXT), column)
+    return [f for f in features if f.values.std() > 1e-12 * (1.0 + np.abs(f.values).max())]
 
 
 def _numbers(name: str, column: Floats) -> list[Feature]:
+    """A number within its outer percentiles, gaps filled by its mean, and an indicator of gaps where there are many."""
     known = np.isfinite(column)
     if known.sum() < FEWEST_ROWS:
         return []
     low, high = np.quantile(column[known], [_OUTLIERS, 1.0 - _OUTLIERS])
-    # a rare flag has no percentiles to be drawn in to
-    drawn_in = np.clip(column, low, high) if low < high else column
-    found = [Feature(name, np.where(known, drawn_in, drawn_in[known].mean()))]
-    gaps = len(column) - int(known.sum())
-    return [*found, Feature(f"{name} missing", (~known).astype(np.float64))] if gaps >= FEWEST_ROWS else found
+    # both percentiles of a rare flag are the same number, to which clipping would flatten it
+    clipped = np.clip(column, low, high) if low < high else column
+    features = [Feature(name, np.where(known, clipped, clipped[known].mean()))]
+    if len(column) - int(known.sum()) >= FEWEST_ROWS:
+        features.append(Feature(f"{name} missing", (~known).astype(np.float64)))
+    return features
 
 
 def _texts(name: str, column: npt.NDArray[np.uint64]) -> list[Feature]:
+    """Indicators of the most frequent values of a text."""
     buffer = pa.py_buffer(np.ascontiguousarray(column))
     coded = pa.Array.from_buffers(pa.binary(_BYTES), len(column), [None, buffer]).dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)
     counts, values = np.bincount(codes), coded.dictionary.to_pylist()
-    often = [v for v in np.argsort(-counts, kind="stable")[:MOST_VALUES].tolist() if counts[v] >= FEWEST_ROWS]
-    return [Feature(f"{name} = {_unpacked(values[v])}", (codes == v).astype(np.float64)) for v in often]
+    frequent = [v for v in np.argsort(-counts, kind="stable")[:MOST_VALUES].tolist() if counts[v] >= FEWEST_ROWS]
+    return [Feature(f"{name} = {_unpacked(values[v])}", (codes == v).astype(np.float64)) for v in frequent]

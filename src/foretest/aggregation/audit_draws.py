@@ -1,6 +1,6 @@
-"""What the audit keeps of each sampled display: its probability, its place among draws, which items these show.
+"""What the audit needs of each sampled display: its probability, its place among draws, which items the draws show.
 
-All of it is found display by display, so that samples of parts of a log join to the sample of the whole.
+All of it is computed display by display, so that samples of parts of a log join to the sample of the whole.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from foretest.policies.base import Policy, logged_column
 from foretest.policies.pricing import shown_log_prob
 from foretest.weights.policy_pair import FROM_CONTROL, PRICED, PolicyPair
 
-KEPT_RANKINGS = 4  # drawn ones, for counts of items by slot
+KEPT_RANKINGS = 4  # drawn rankings per display whose items are counted by slot
 MOST_SLOTS = 8  # that are counted
 MOST_RANKS = 64
 RANKS = "ranks"
-OWN = "log_p_own"  # of several loggers, the log-probability that the row's own gives to what was shown
+OWN = "log_p_own"  # with several loggers, the log-probability of what was shown under the row's own logger
 NO_RANK, NO_ITEM = 255, np.iinfo(np.int64).min
 TIES = 101  # the stream of random numbers that break ties
-_CERTAIN = -1e-9  # a log-probability above is that of the only ranking
+_CERTAIN = -1e-9  # a ranking whose log-probability is above it is the only one
 
 
 class Drawn(NamedTuple):
-    """Rankings from the control."""
+    """Rankings drawn from the control for some displays."""
 
     log_w: Floats | None  # displays × draws, where the treatment can price them
     log_p: Floats  # displays × draws
@@ -42,7 +42,7 @@ class Drawn(NamedTuple):
 
 
 def draw_from_control(pair: PolicyPair, displays: Displays, count: int, *, weigh: bool) -> Drawn:
-    """`count` rankings of each display; `weigh`: with log w."""
+    """`count` rankings for each display; with log w where `weigh` is true."""
     if type(pair.control) is not PlackettLuce or (weigh and not pair.is_fused):
         return _generic_draws(pair, displays, count, weigh)
     log_p = np.empty((len(displays), count))
@@ -75,14 +75,13 @@ def _generic_draws(pair: PolicyPair, displays: Displays, count: int, weigh: bool
 def _first_slots(rankings: Ragged) -> npt.NDArray[np.int32]:
     """Rankings as rows of MOST_SLOTS positions, −1 where there is none."""
     cut = Ragged(rankings.values, rankings.starts, np.minimum(rankings.lengths, MOST_SLOTS))
-    out = np.full((len(rankings), MOST_SLOTS), -1, np.int32)
-    padded = cut.padded(-1)
-    out[:, : padded.shape[1]] = padded
-    return out
+    positions, padded = np.full((len(rankings), MOST_SLOTS), -1, np.int32), cut.padded(-1)
+    positions[:, : padded.shape[1]] = padded
+    return positions
 
 
 def shown_columns(control: Policy, displays: Displays) -> Columns:
-    """Of a display of any policy: log π_p as the weights use it, and whether nothing else could have been shown."""
+    """log π_p of each display as the weights use it, and whether nothing else could have been shown; for any policy."""
     log_p = shown_log_prob(control, displays, is_control=True)
     single = np.asarray(displays.eligible == 1)
     columns: Columns = {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single, "single": single}
@@ -93,7 +92,8 @@ def shown_columns(control: Policy, displays: Displays) -> Columns:
 
 
 def drawn_columns(control: Policy, displays: Displays, log_p: Floats, drawn: Drawn, seed: int) -> Columns:
-    """Of a display whose control can be drawn from: the expected log π_p, the place of `log_p`, items by slot."""
+    """For a control that can be drawn from: each display's expected log π_p, the place of `log_p` among draws, and
+    items by slot."""
     logged = logged_column(control) is not None
     shown = np.asarray(control.log_prob(displays, displays.ranking), np.float64) if logged else log_p
     ties = np.asarray(uniforms(seed, TIES, displays.key(), 0, 1, 1))[:, 0, 0]
@@ -101,11 +101,11 @@ def drawn_columns(control: Policy, displays: Displays, log_p: Floats, drawn: Dra
     if logged:
         columns["log_p_scores"] = shown
     positions = np.concatenate([_first_slots(displays.ranking)[:, None, :], drawn.positions], axis=1)
-    return columns | _cells(control, displays, positions)
+    return columns | _items_by_slot(control, displays, positions)
 
 
-def _cells(control: Policy, displays: Displays, positions: npt.NDArray[np.int32]) -> Columns:
-    """Which items are shown where: by id where the log has ids, else by their rank in the control's scores."""
+def _items_by_slot(control: Policy, displays: Displays, positions: npt.NDArray[np.int32]) -> Columns:
+    """Which item is in which slot: by id where the log has ids, else by its rank in the control's scores."""
     for name in (ITEMS, HASHED_ITEMS):
         if ids_column(name) in displays.columns:
             ids = displays[ids_column(name)]
@@ -114,8 +114,8 @@ def _cells(control: Policy, displays: Displays, positions: npt.NDArray[np.int32]
     scores = control.score_columns
     if not scores:
         return {}
-    s = displays[scores[0]]
-    return {RANKS: ranks_by_score(s.values, s.starts, s.lengths, positions, MOST_RANKS)}
+    lists = displays[scores[0]]
+    return {RANKS: ranks_by_score(lists.values, lists.starts, lists.lengths, positions, MOST_RANKS)}
 
 
 def _hash_of_scores(displays: Displays, names: tuple[str, ...]) -> Hashes:
@@ -126,7 +126,7 @@ def _hash_of_scores(displays: Displays, names: tuple[str, ...]) -> Hashes:
     return hashes
 
 
-_TIE = 1e-9  # of log-probabilities found in two ways
+_TIE = 1e-9  # relative: log-probabilities computed in two ways differ by less
 
 
 def shares_below(shown: Floats, drawn: Floats, uniforms: Floats) -> Floats:
@@ -138,7 +138,7 @@ def shares_below(shown: Floats, drawn: Floats, uniforms: Floats) -> Floats:
     [0.5]
     """
     close = _TIE * (1.0 + np.abs(shown[:, None]))
-    with np.errstate(invalid="ignore"):  # probability 0, of which `calibration` tells
+    with np.errstate(invalid="ignore"):  # probability 0, which the test `calibration` reports
         below = (drawn < shown[:, None] - close).sum(axis=1)
         equal = (np.abs(drawn - shown[:, None]) <= close).sum(axis=1)
     return np.asarray((below + uniforms * (1.0 + equal)) / (drawn.shape[1] + 1.0))

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Floats
 from foretest.kernels.normaliser import squares_of_draws, two_sided_means
 from foretest.settings.analysis import DEFAULT_CAP
 
-# 1.78 to 1e6, four a decade, in the digits that a reader would write
+# 1.78 to 1e6, four per decade, in the digits that a reader would write
 CANDIDATES = np.array([float(f"{10.0 ** (k / 4):.3g}") for k in range(1, 25)])
 
 
 @dataclass(frozen=True)
 class CapChoice:
-    """How a cap was chosen. Columns have a number for each candidate, relative to the control's value."""
+    """How a cap was chosen. Columns have one number per candidate, relative to the control's value."""
 
     chosen: float
     candidates: tuple[float, ...]
@@ -33,15 +34,17 @@ class CapChoice:
     confidence_level: float
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields as result.json has them."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, document: dict[str, Any]) -> CapChoice:
+        """The choice that a `to_dict` describes."""
         fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in document.items()}
         return cls(**fields)
 
     def sentence(self) -> str:
-        """In words, for notes."""
+        """The choice in words, for notes."""
         if not self.criterion:
             return f'cap = "auto": there is nothing to choose from, as no row has a reward; the cap is {self.chosen:g}.'
         from foretest.formatting import percent
@@ -61,43 +64,51 @@ def choose_cap(sample: Aggregates) -> CapChoice:
         s² = mean(r²)·(mean E_p[w̃²|x] − 1)/n      the variance of the uplift, if rewards do not depend on weights
         B  = (Γ_upper − 1)·(1 − q̄)·r̄               the most that what is cut off can add
 
-    w̃ = min(w, c)/q_c(x), from the draws of a sample of displays; a q below one draw's share is taken for that, as the
-    draws cannot tell it, and a handful of displays would decide. No reward of the treatment enters: only Σ r, Σ r² and
-    n of the log, so that an interval at the chosen cap is as honest as at any other. (Rules that look at estimates
-    need a bias that is monotone in c, which that of NCIS and PointNCIS is not.) Where a policy is logged nothing can be
-    drawn, and the weights of the rows stand in: q̄ = mean w̄ (at most 1), and w̃ = w̄/mean w̄.
+    w̃ = min(w, c)/q_c(x), from the draws of a sample of displays; a q below the share of one draw is taken for that
+    share: draws cannot estimate it, and a handful of displays would decide. No reward of the treatment enters: only
+    Σ r, Σ r² and n of the log, so that an interval at the chosen cap is as valid as at any other. (Rules that look at
+    estimates need a bias that is monotone in c, which that of NCIS and PointNCIS is not.) Where a policy is logged
+    nothing can be drawn, and the weights of the rows take the place of draws: q̄ = mean w̄ (at most 1), and
+    w̃ = w̄/mean w̄.
     """
     plan, rows = sample.plan, sample.rows
     level, (_, gamma_upper) = plan.settings.analysis.confidence_level, plan.settings.analysis.gamma
-    kept = sample.sample.columns()
-    total = float(sample.r[0].sum())
-    source = "draws" if "draws_treatment" in kept else "log"
-    told: dict[str, Any] = {
-        "metric": plan.metrics[0], "source": source, "displays": len(kept.get("unit", ())),
-        "gamma_upper": gamma_upper, "confidence_level": level,
-    }  # fmt: skip
-    if not kept or not total > 0.0:
-        return CapChoice(chosen=DEFAULT_CAP, candidates=(), noise=(), bias=(), criterion=(), **told)
-    second, mass = _moments_of_draws(kept) if source == "draws" else _moments_of_rows(kept)
+    columns, total = sample.sample.columns(), float(sample.r[0].sum())
+    drawn = "draws_treatment" in columns
+    choice = CapChoice(
+        chosen=DEFAULT_CAP, candidates=(), noise=(), bias=(), criterion=(), metric=plan.metrics[0],
+        source="draws" if drawn else "log", displays=len(columns.get("unit", ())), gamma_upper=gamma_upper,
+        confidence_level=level,
+    )  # fmt: skip
+    if not columns or not total > 0.0:
+        return choice
+    moments = _moments_of_draws(columns) if drawn else _moments_of_rows(columns)
     z = float(ndtri(0.5 + level / 2.0))
     mean, square = total / rows, float(sample.r2[0]) / rows
-    noise = z * np.sqrt(square * np.maximum(second - 1.0, 0.0) / rows) / mean
-    bias = (gamma_upper - 1.0) * (1.0 - mass)
+    noise = z * np.sqrt(square * np.maximum(moments.second - 1.0, 0.0) / rows) / mean
+    bias = (gamma_upper - 1.0) * (1.0 - moments.mass)
     criterion = noise + bias
     best = int(np.argmax(criterion <= criterion.min() * (1.0 + 1e-9)))
-    return CapChoice(
-        chosen=float(CANDIDATES[best]), candidates=_tuple(CANDIDATES), noise=_tuple(noise), bias=_tuple(bias),
-        criterion=_tuple(criterion), **told,
+    return replace(
+        choice, chosen=float(CANDIDATES[best]), candidates=_tuple(CANDIDATES), noise=_tuple(noise), bias=_tuple(bias),
+        criterion=_tuple(criterion),
     )  # fmt: skip
+
+
+class _Moments(NamedTuple):
+    """At every candidate: the mean square of normalised weights, and the treatment's mass that the cap keeps."""
+
+    second: Floats
+    mass: Floats
 
 
 def _tuple(column: Floats) -> tuple[float, ...]:
     return tuple(float(value) for value in column)
 
 
-def _moments_of_draws(kept: dict[str, Any]) -> tuple[Floats, Floats]:
-    """mean E_p[w̃²|x] and mean q(x) at every candidate, over the displays."""
-    log_w = np.hstack([kept["draws_treatment"], kept["draws_control"]])
+def _moments_of_draws(columns: Columns) -> _Moments:
+    """mean E_p[w̃²|x] and mean q(x) over the displays of the sample."""
+    log_w = np.hstack([columns["draws_treatment"], columns["draws_control"]])
     with np.errstate(over="ignore"):
         w = np.exp(log_w)
     second, mass = np.empty(len(CANDIDATES)), np.empty(len(CANDIDATES))
@@ -106,16 +117,16 @@ def _moments_of_draws(kept: dict[str, Any]) -> tuple[Floats, Floats]:
         squares = squares_of_draws(w, np.full(len(w), cap), False)
         second[k] = np.maximum(1.0, squares / np.maximum(q, 1.0 / w.shape[1]) ** 2).mean()
         # q̄ = E_t[w̄/w], which is 1 and no noise where no weight is above the cap
-        mass[k] = np.exp(np.minimum(0.0, np.log(cap) - kept["draws_treatment"])).mean()
-    return second, mass
+        mass[k] = np.exp(np.minimum(0.0, np.log(cap) - columns["draws_treatment"])).mean()
+    return _Moments(second, mass)
 
 
-def _moments_of_rows(kept: dict[str, Any]) -> tuple[Floats, Floats]:
-    """mean w̃² and mean w̄ at every candidate, over the rows of the sample."""
+def _moments_of_rows(columns: Columns) -> _Moments:
+    """mean w̃² and mean w̄ over the rows of the sample."""
     second, mass = np.empty(len(CANDIDATES)), np.empty(len(CANDIDATES))
     for k, cap in enumerate(CANDIDATES):
-        capped = np.exp(np.minimum(kept["log_w"], np.log(cap)))
+        capped = np.exp(np.minimum(columns["log_w"], np.log(cap)))
         mean = float(capped.mean())
         second[k] = float(np.square(capped).mean()) / mean**2 if mean > 0.0 else 1.0
         mass[k] = min(1.0, mean)
-    return second, mass
+    return _Moments(second, mass)

@@ -1,9 +1,9 @@
-"""Which estimators run: what the settings ask for, or all that the columns and policies allow."""
+"""Which estimators run: those that the settings ask for, or all that the columns and policies allow."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.errors import BadInput, choose, nearest
@@ -18,36 +18,55 @@ _NO_SLOTS = (
     "it needs to know which slot earned the reward: name the list column that says it, as in"
     ' [log] slot_rewards = {click = "slot_click"}.'
 )
-# three of one kind, and most logs do not say it: one note
+# one note for all three: most logs do not say which slot earned the reward
 _SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not say which slot earned the reward."
 
 
-def choose_estimators(settings: Settings) -> tuple[FoldPlan, list[str]]:
+class ChosenPlan(NamedTuple):
+    """The plan of a run, and notes on what was left out."""
+
+    plan: FoldPlan
+    notes: list[str]
+
+
+def choose_estimators(settings: Settings) -> ChosenPlan:
     """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
-    asked = settings.analysis.estimators
-    notes: list[str] = []
-    if asked is None:
-        chosen = []
-        for key, cls in ESTIMATORS.items():
-            estimator = cls()
-            reason = _obstacle_of_any(estimator, settings)
-            if reason is None:
-                chosen.append(estimator)
-            elif reason == _NO_SLOTS:
-                if _SLOTS_LEFT_OUT not in notes:
-                    notes.append(_SLOTS_LEFT_OUT)
-            else:
-                notes.append(f"{key} was left out: {reason}")
+    if settings.analysis.estimators is None:
+        chosen, notes = _all_that_can_run(settings)
     else:
-        chosen = [_as_estimator(item) for item in asked]
-        for estimator in chosen:
-            reason = _obstacle_of_any(estimator, settings)
-            if reason is not None:
-                raise BadInput(f"{estimator.label} cannot run: {reason} {_remaining(settings)}")
+        chosen, notes = [_as_estimator(item) for item in settings.analysis.estimators], []
+        _refuse_unable(chosen, settings)
     _refuse_same_names(chosen)
-    labels = [e.label for e in chosen]
-    headline = settings.analysis.headline
+    _check_headline(chosen, settings)
+    plan = FoldPlan(settings, tuple(chosen))
+    return ChosenPlan(plan, notes + _metrics_without_slots(plan))
+
+
+def _all_that_can_run(settings: Settings) -> tuple[list[Estimator], list[str]]:
+    """The estimators that the columns and policies allow, and notes on the others."""
+    chosen: list[Estimator] = []
+    notes: list[str] = []
+    for key, cls in ESTIMATORS.items():
+        estimator = cls()
+        reason = _obstacle_of_any(estimator, settings)
+        if reason is None:
+            chosen.append(estimator)
+        else:
+            notes.append(_SLOTS_LEFT_OUT if reason == _NO_SLOTS else f"{key} was left out: {reason}")
+    return chosen, list(dict.fromkeys(notes))
+
+
+def _refuse_unable(chosen: Sequence[Estimator], settings: Settings) -> None:
+    for estimator in chosen:
+        reason = _obstacle_of_any(estimator, settings)
+        if reason is not None:
+            raise BadInput(f"{estimator.label} cannot run: {reason} {_remaining(settings)}")
+
+
+def _check_headline(chosen: Sequence[Estimator], settings: Settings) -> None:
+    """The headline must run, and have a band where verdicts are decided on it."""
+    labels, headline = [e.label for e in chosen], settings.analysis.headline
     if headline is not None and headline not in labels:
         raise BadInput(
             f"headline = '{headline}' is not among the estimators that run.{nearest(headline, labels)}"
@@ -61,12 +80,10 @@ def choose_estimators(settings: Settings) -> tuple[FoldPlan, list[str]]:
                 " point-ncis-adaptive and slot-ncis-adaptive have. Name one of them as headline, or decide on the"
                 " interval."
             )
-    plan = FoldPlan(settings, tuple(chosen))
-    return plan, notes + _metrics_without_slots(plan)
 
 
 def _metrics_without_slots(plan: FoldPlan) -> list[str]:
-    """A note on metrics that estimators by slot cannot answer for; refused where they have no other."""
+    """A note on metrics that estimators by slot cannot answer for; an error where no other estimator runs."""
     by_slot = [e.label for e in plan.estimators if plan.weighting(e).by_slot]
     without = [name for name in plan.metrics if name not in (plan.settings.log.slot_rewards or {})]
     if not by_slot or not without:
@@ -93,26 +110,45 @@ def headline_of(asked: str | None, estimators: Sequence[Estimator], *, by_slot: 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:
     """Why an estimator cannot run here; None if it can."""
-    a, weighting = settings.analysis, estimator.weighting(settings.analysis)
+    return (
+        _obstacle_in_policies(estimator, settings)
+        or _obstacle_in_capping(estimator, settings)
+        or _obstacle_in_values(estimator, settings)
+    )
+
+
+def _obstacle_in_policies(estimator: Estimator, settings: Settings) -> str | None:
+    """Does it need to know more of slots or policies than the log has?"""
+    weighting = estimator.weighting(settings.analysis)
     if weighting.by_slot and not settings.log.slot_rewards:
         return _NO_SLOTS
     if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
+        what = "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
         for role in ("treatment", "control"):
             if not getattr(settings, role).can_draw:
-                what = (
-                    "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
-                )
                 return (
                     f"the {role} is a logged policy, and {what} that were not shown:"
                     f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
                 )
     if getattr(estimator, "model", None) is not None and not settings.treatment.can_draw:
         return "its model's expectation is over draws from the treatment, and a logged policy cannot be drawn from."
+    return None
+
+
+def _obstacle_in_capping(estimator: Estimator, settings: Settings) -> str | None:
+    """Do capping and normaliser suit its weights?"""
+    a, weighting = settings.analysis, estimator.weighting(settings.analysis)
     if isinstance(weighting, Adaptive | SlotAdaptive) and a.capping == "zero":
         return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
     zero = isinstance(weighting, Pointwise) and weighting.capping == "zero"
     if zero and a.normaliser in ("midzuno-sen", "lahiri"):
         return f'normaliser = "{a.normaliser}" is biased under zero capping: use "auto".'
+    return None
+
+
+def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
+    """Does it lack strata or V(x), or the bound on its weights that the interval needs?"""
+    a = settings.analysis
     has_value = a.value is not None or a.value_log is not None or bool(settings.log.features)
     if estimator.stratified and a.strata == VALUE_MODEL and not has_value:
         return "it needs strata: name a strata column, a value column, or features to fit a value model on."
@@ -126,11 +162,11 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
 
 
 def _obstacle_of_any(estimator: Estimator, settings: Settings) -> str | None:
-    """The same for several treatments: an estimator runs for all, so that they compare, or for none."""
-    found = {name: obstacle(estimator, alone) for name, alone in settings.by_treatment().items()}
-    if len(set(found.values())) == 1:
-        return next(iter(found.values()))
-    return next(f"with the treatment '{name}', {reason}" for name, reason in found.items() if reason is not None)
+    """Why an estimator cannot run for one of the treatments: it runs for all, so that they compare, or for none."""
+    obstacles = {name: obstacle(estimator, alone) for name, alone in settings.by_treatment().items()}
+    if len(set(obstacles.values())) == 1:
+        return next(iter(obstacles.values()))
+    return next(f"with the treatment '{name}', {reason}" for name, reason in obstacles.items() if reason is not None)
 
 
 def _remaining(settings: Settings) -> str:
@@ -154,7 +190,7 @@ def _refuse_same_names(estimators: list[Estimator]) -> None:
 
 
 def _check_policies(settings: Settings) -> None:
-    """Score policies rank items: they need to know what was shown."""
+    """Refuse score policies without a ranking column, and features that the treatment uses."""
     several = len(settings.treatments) > 1
     named = {f"treatment '{name}'" if several else "treatment": p for name, p in settings.treatments.items()}
     for role, policy in {"control": settings.control, **named}.items():

@@ -1,7 +1,7 @@
 """A fixed sample of displays: rows of the smallest unit hashes, with rankings drawn from both policies.
 
-What needs q(x) or a distribution of weights beyond the rewarded rows (health, the paper's figures, the audit) comes from
-it, so that its cost does not grow with the log.
+What needs q(x) or a distribution of weights beyond the rewarded rows (health, the paper's figures, the audit) comes
+from it, so that its cost does not grow with the log.
 """
 
 from __future__ import annotations

@@ -40,26 +40,27 @@ class FoldPlan:
     @cached_property
     def further(self) -> dict[str, FoldPlan]:
         """The plans of the treatments after the first, by name: the same sums of the same rows, for another policy."""
-        each = list(self.settings.by_treatment().items())
-        return {name: replace(self, settings=settings) for name, settings in each[1:]}
+        by_treatment = list(self.settings.by_treatment().items())
+        return {name: replace(self, settings=settings) for name, settings in by_treatment[1:]}
 
     @property
     def segments(self) -> tuple[str, ...]:
-        """Columns whose values have sums of their own; without estimators there is nothing to tell of them."""
+        """Columns whose values have sums of their own; none without estimators, which alone use these sums."""
         return self.settings.log.segments if self.estimators else ()
 
     @property
     def metrics(self) -> tuple[str, ...]:
+        """The reward columns."""
         return self.settings.log.rewards
 
     @property
     def loggers(self) -> int:
-        """How many policies produced the log."""
+        """How many policies logged the rows."""
         return len(getattr(self.settings.control, "loggers", ())) or 1
 
     @property
     def cells(self) -> int:
-        """Sums are by logger and bucket of units, logger by logger: cell = logger·buckets + bucket."""
+        """How many cells there are: sums are by logger and bucket of units, cell = logger·buckets + bucket."""
         return self.loggers * self.settings.analysis.buckets
 
     def cells_of(self, rows: Rows) -> npt.NDArray[np.int64]:
@@ -68,41 +69,44 @@ class FoldPlan:
         return self.cells_at(rows.unit, logger)
 
     def cells_at(self, unit: Hashes, logger: Any) -> npt.NDArray[np.int64]:
-        """The cells of some units' rows; `logger` has the number of each row's, where there are several."""
+        """The cell of each row by its unit's hash; `logger` has the number of its logger, None where there is one."""
         buckets = self.settings.analysis.buckets
         bucket = derived_bucket(unit, BUCKET_SALT, buckets)
         return bucket if logger is None else np.asarray(logger * buckets + bucket)
 
     @property
     def row_is_unit(self) -> bool:
+        """Is every row a unit of its own?"""
         return self.settings.log.unit is None
 
     @cached_property
     def normaliser(self) -> Normaliser:
+        """What computes q(x) of the two policies."""
         a = self.settings.analysis
         return Normaliser(self.settings.treatment, self.settings.control, a.normaliser, a.draws, a.seed)
 
     @cached_property
     def health_weighting(self) -> Capped:
+        """The weighting whose sums the health report shows: the run's own cap."""
         return Capped(self.settings.analysis.cap_number, self.settings.analysis.capping)
 
     @cached_property
     def weightings(self) -> list[Weighting]:
-        """Those of all rows: the estimators' and the two that health needs."""
-        asked = [self.weighting(e) for e in self.estimators]
-        return list(dict.fromkeys([Uncapped(), self.health_weighting, *(w for w in asked if not w.pointwise)]))
+        """The weightings of all rows: the estimators' and the two that the health report needs."""
+        own = [self.weighting(e) for e in self.estimators]
+        return list(dict.fromkeys([Uncapped(), self.health_weighting, *(w for w in own if not w.pointwise)]))
 
     @cached_property
     def point_weightings(self) -> list[PointWeighting]:
-        """Those of rewarded rows."""
-        asked = [self.weighting(e) for e in self.estimators]
-        return list(dict.fromkeys(w for w in asked if isinstance(w, PointWeighting)))
+        """The pointwise weightings, which are computed for rewarded rows only."""
+        own = [self.weighting(e) for e in self.estimators]
+        return list(dict.fromkeys(w for w in own if isinstance(w, PointWeighting)))
 
     @cached_property
     def slot_bounds(self) -> tuple[float, ...] | None:
-        """The bounds of slots' weights whose caps are asked for; None where no estimator needs P(item in slot)."""
-        asked = [w for w in self.point_weightings if isinstance(w, SlotWeighting) and w.marginal]
-        return tuple(dict.fromkeys(b for w in asked for b in w.bounds)) if asked else None
+        """The bounds of weights by slot whose caps are needed; None where no estimator needs P(item in slot)."""
+        marginal = [w for w in self.point_weightings if isinstance(w, SlotWeighting) and w.marginal]
+        return tuple(dict.fromkeys(bound for w in marginal for bound in w.bounds)) if marginal else None
 
     def weighs(self, estimator: Estimator, metric: int) -> bool:
         """Can the estimator answer for this metric? By slot, only where the log says which slot earned it."""
@@ -111,27 +115,30 @@ class FoldPlan:
 
     @cached_property
     def stratified(self) -> list[Weighting]:
+        """The weightings whose sums are also by stratum."""
         return list(dict.fromkeys(self.weighting(e) for e in self.estimators if e.stratified))
 
     def weighting(self, estimator: Estimator) -> Weighting:
+        """The weighting of an estimator under these settings."""
         return estimator.weighting(self.settings.analysis)
 
     @property
     def can_draw(self) -> bool:
-        """Can rankings be drawn from both policies, and others than the shown be priced?"""
+        """Can rankings be drawn from both policies, and rankings that were not shown be priced?"""
         return self.settings.treatment.can_draw and self.settings.control.can_draw
 
     def table_of(self, metric: int) -> str:
-        """The strata of a metric: shared, unless each metric has a value model of its own."""
+        """The name of a metric's table of strata: one for all, unless each metric has a value model of its own."""
         a = self.settings.analysis
         return "" if a.strata != VALUE_MODEL or a.value is not None else self.metrics[metric]
 
     @property
     def tables(self) -> list[str]:
+        """The names of the tables of strata; none where no estimator is stratified."""
         return list(dict.fromkeys(self.table_of(m) for m in range(len(self.metrics)))) if self.stratified else []
 
     def values(self, rows: Rows) -> Floats | None:
-        """V(x), a column a metric, where an estimator asks for it."""
+        """V(x), one column per metric; None where no estimator asks for it."""
         if rows.value is not None:
             return np.repeat(rows.value[:, None], len(self.metrics), axis=1)
         if self.value_model is not None and rows.features is not None:

@@ -1,4 +1,4 @@
-"""What a fold of a log gives."""
+"""What a run takes from a log."""
 
 from __future__ import annotations
 

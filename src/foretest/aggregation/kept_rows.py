@@ -1,4 +1,4 @@
-"""A bounded set of rows that depends only on which rows the log has: those of the smallest unit hashes."""
+"""A bounded set of rows, those of the smallest unit hashes: it depends on the rows of the log, not on their order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class KeptRows:
     """At most `limit` rows as named columns: the first by the columns named in `order`, the unit's hash first.
 
     While rows come in, those beyond the limit-th smallest hash are dropped now and then; the exact cut, which needs
-    the other columns to break ties, is made once, by `columns`. `displays`, where kept, follow the columns.
+    the other columns to break ties, is made once, by `columns`. `displays`, where there are any, have the same rows.
     """
 
     limit: int
@@ -34,22 +34,22 @@ class KeptRows:
 
     @property
     def complete(self) -> bool:
-        """Are all rows that were added still here?"""
+        """Are all rows that were added still among the kept ones?"""
         return self.seen <= self.limit
 
     def __len__(self) -> int:
         return sum(len(part["unit"]) for part in self.parts)
 
     def below(self, unit: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """The rows that may be kept, seen from the unit's hash alone: no more than the first of them, and ties."""
+        """The places of rows that may be kept, by the unit's hash alone: at most `limit` of them, and ties."""
         rows = np.flatnonzero(unit <= np.uint64(self.highest))
         if len(rows) <= self.limit:
             return rows
-        held = unit[rows]
-        return np.asarray(rows[held <= np.partition(held, self.limit - 1)[self.limit - 1]])
+        candidates = unit[rows]
+        return np.asarray(rows[candidates <= np.partition(candidates, self.limit - 1)[self.limit - 1]])
 
     def add(self, columns: Columns, seen: int, displays: Displays | None = None) -> None:
-        """Add rows; `seen` counts those left out by `below` too."""
+        """Add rows; `seen` also counts the rows that `below` left out."""
         self.seen += seen
         if len(columns["unit"]):
             self.parts.append(columns)
@@ -64,43 +64,46 @@ class KeptRows:
         """The kept rows in order, as one part."""
         if not self.parts:
             return {}
-        if len(self.parts) == 1 and self.parts[0] is self._ordered:
-            return self._ordered
-        if len(self.parts) > 1 or len(self) > self.limit or not self._sorted():
-            # a feature that is text in one log and a number in another is no column of both
-            names = [name for name in self.parts[0] if all(name in part for part in self.parts)]
-            order = [name for name in self.order if name in names]
-            rank = self._in_order({name: np.concatenate([part[name] for part in self.parts]) for name in order})
-            rank = rank[: self.limit]
-            # column after column, each let go once it is joined: no second copy of all is held
-            parts, self.parts = [dict(part) for part in self.parts], []
-            self.parts = [{name: np.concatenate([part.pop(name) for part in parts])[rank] for name in names}]
-            if self.displays:
-                self.displays = [Displays.concatenate(self.displays).take(rank)]
-        self._ordered = self.parts[0]
-        return self._ordered
+        if len(self.parts) > 1 or self.parts[0] is not self._ordered:
+            if len(self.parts) > 1 or len(self) > self.limit or not self._sorted():
+                self._join()
+            self._ordered = self.parts[0]
+        return self.parts[0]
+
+    def _join(self) -> None:
+        """Make one part of all, in order and cut at the limit."""
+        # a feature that is text in one log and a number in another is no column of both
+        names = [name for name in self.parts[0] if all(name in part for part in self.parts)]
+        order = [name for name in self.order if name in names]
+        rank = self._in_order({name: np.concatenate([part[name] for part in self.parts]) for name in order})
+        rank = rank[: self.limit]
+        # column after column, each let go once it is joined: memory never has a second copy of all
+        parts, self.parts = [dict(part) for part in self.parts], []
+        self.parts = [{name: np.concatenate([part.pop(name) for part in parts])[rank] for name in names}]
+        if self.displays:
+            self.displays = [Displays.concatenate(self.displays).take(rank)]
 
     def __add__(self, other: KeptRows) -> KeptRows:
         return KeptRows.total([self, other])
 
     @classmethod
-    def total(cls, kept: Sequence[KeptRows]) -> KeptRows:
-        """The first rows of all: cut by hash before anything is sorted."""
-        both = cls(
-            kept[0].limit,
-            kept[0].order,
-            sum(k.seen for k in kept),
-            min(k.highest for k in kept),
-            [part for k in kept for part in k.parts],
-            [displays for k in kept for displays in k.displays],
+    def total(cls, sets: Sequence[KeptRows]) -> KeptRows:
+        """The first rows of all sets: cut by hash before anything is sorted."""
+        union = cls(
+            sets[0].limit,
+            sets[0].order,
+            sum(rows.seen for rows in sets),
+            min(rows.highest for rows in sets),
+            [part for rows in sets for part in rows.parts],
+            [displays for rows in sets for displays in rows.displays],
         )
-        if len(both) > both.limit:
-            both._drop()
-        both.columns()
-        return both
+        if len(union) > union.limit:
+            union._drop()
+        union.columns()
+        return union
 
     def _in_order(self, table: Columns) -> npt.NDArray[np.int64]:
-        """The order of rows: by hash, and only those that share one by the other columns."""
+        """The order of rows: by hash, and by the other columns among rows that share a hash."""
         unit = table[self.order[0]]
         rank = np.argsort(unit, kind="stable")  # quick where parts are in order already
         ordered = unit[rank]
@@ -113,8 +116,8 @@ class KeptRows:
         return rank
 
     def _sorted(self) -> bool:
-        """Is the one part in order? Rows of one unit stand by the other columns."""
-        before = np.arange(len(self.parts[0]["unit"]) - 1)  # rows not yet told from the next
+        """Is the one part in order, by hash and then by the other columns?"""
+        before = np.arange(len(self.parts[0]["unit"]) - 1)  # rows that equal the next one in the columns so far
         for name in self.order:
             column = self.parts[0][name]
             this, following = column[before], column[before + 1]
@@ -124,9 +127,11 @@ class KeptRows:
         return True
 
     def _drop(self) -> None:
+        """Drop the rows beyond the limit-th smallest hash."""
         unit = np.concatenate([part["unit"] for part in self.parts])
         self.highest = int(np.partition(unit, self.limit - 1)[self.limit - 1])
         keep = [self.below(part["unit"]) for part in self.parts]
-        self.parts = [{name: c[rows] for name, c in part.items()} for part, rows in zip(self.parts, keep, strict=True)]
+        pairs = zip(self.parts, keep, strict=True)
+        self.parts = [{name: column[rows] for name, column in part.items()} for part, rows in pairs]
         if self.displays:
             self.displays = [d.take(rows).compact() for d, rows in zip(self.displays, keep, strict=True)]

@@ -1,16 +1,14 @@
 """The path of the point estimators: `point-ncis` along the cap, `point-ncis-adaptive` along the bound on its weights.
 
-Priced while the log is folded, for the rewarded rows that are kept: one set of rankings serves every cap and bound.
+Computed while the log is folded, for the rewarded rows that are kept: one set of rankings serves every cap and bound.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Displays, Floats
 from foretest.estimators import AdaptivePointNCIS, PointNCIS
 from foretest.weights.normaliser import Normaliser
@@ -23,27 +21,25 @@ ALONG_CAP, ALONG_BOUND = "path:caps", "path:bounds"  # columns of the rewarded r
 def caps_of(plan: FoldPlan) -> Floats:
     """The caps of the path, the run's own among them; none where `point-ncis` does not run."""
     runs = any(type(e) is PointNCIS for e in plan.estimators)
-    return _with(CAPS, plan.settings.analysis.cap_number) if runs else np.empty(0)
+    return _with_own(CAPS, plan.settings.analysis.cap_number) if runs else np.empty(0)
 
 
 def bounds_of(plan: FoldPlan) -> Floats:
     """The bounds of the path, the run's own among them; none where `point-ncis-adaptive` does not run."""
     runs = any(type(e) is AdaptivePointNCIS for e in plan.estimators)
-    return _with(BOUNDS, plan.settings.analysis.weight_bound) if runs else np.empty(0)
+    return _with_own(BOUNDS, plan.settings.analysis.weight_bound) if runs else np.empty(0)
 
 
-def path_columns(
-    plan: FoldPlan, normaliser: Normaliser, log_w: Floats, displays: Displays
-) -> dict[str, npt.NDArray[Any]]:
-    """log h of rewarded rows along both grids. Seven digits are enough for a path, and half the memory."""
+def path_columns(plan: FoldPlan, normaliser: Normaliser, log_w: Floats, displays: Displays) -> Columns:
+    """log h of rewarded rows along both grids, in seven digits: enough for a path, in half the memory."""
     caps, bounds = caps_of(plan), bounds_of(plan)
     if not len(caps) and not len(bounds):
         return {}
-    found = normaliser.path(displays, log_w, caps, bounds)
-    columns = dict(zip((ALONG_CAP, ALONG_BOUND), found, strict=True))
+    along_caps, along_bounds = normaliser.path(displays, log_w, caps, bounds)
+    columns = {ALONG_CAP: along_caps, ALONG_BOUND: along_bounds}
     return {name: column.astype(np.float32) for name, column in columns.items() if column.shape[1]}
 
 
-def _with(grid: Floats, own: float) -> Floats:
-    """The grid with one more number, unless it is there already."""
+def _with_own(grid: Floats, own: float) -> Floats:
+    """The grid with the run's own number among it."""
     return grid if np.isclose(grid, own, rtol=1e-9, atol=0.0).any() else np.sort(np.append(grid, own))

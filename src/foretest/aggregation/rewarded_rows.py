@@ -1,7 +1,7 @@
-"""Rewarded rows on their way from batches to their prices: some thousand are priced at once, however small batches are.
+"""Rewarded rows of several batches together: some thousand are priced at once, however small batches are.
 
-What is done for each call (choosing rows, setting up draws) costs as much as some hundred displays, and a batch of a
-log whose rewards are rare has no more of them.
+What is done once per call (choosing rows, setting up draws) costs as much as some hundred displays, and a batch of a
+log whose rewards are rare has no more rewarded rows than that.
 """
 
 from __future__ import annotations
@@ -16,55 +16,57 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.log.rows import Rows
 
-AT_ONCE = 2048
+AT_ONCE = 2048  # rows that are priced together
 
 Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class RewardedRows:
-    """Rows of some batches that have a reward, and where their sums go."""
+    """Rows of some batches that have a reward, with their weights, cells and strata."""
 
     rows: Rows  # whose displays know their keys
     log_w: Floats
-    cell: Ints  # bucket of units, by logger
-    codes: dict[str, Ints]  # of strata, by table
+    cell: Ints  # logger·buckets + bucket of units
+    codes: dict[str, Ints]  # of strata, by name of their table
 
     @classmethod
     def of(cls, rows: Rows, log_w: Floats, cell: Ints, codes: dict[str, Ints]) -> RewardedRows:
-        """Those of one batch."""
-        some = cls(rows, log_w, cell, codes).take(rows.rewarded)
-        return replace(some, rows=replace(some.rows, displays=some.rows.displays.with_key()))
+        """The rewarded rows of one batch."""
+        rewarded = cls(rows, log_w, cell, codes).take(rows.rewarded)
+        return replace(rewarded, rows=replace(rewarded.rows, displays=rewarded.rows.displays.with_key()))
 
     def __len__(self) -> int:
         return len(self.rows)
 
     def take(self, at: Ints) -> RewardedRows:
+        """The rows at some places."""
         codes = {table: code[at] for table, code in self.codes.items()}
         return RewardedRows(self.rows.take(at), self.log_w[at], self.cell[at], codes)
 
     def parts(self) -> Iterator[RewardedRows]:
-        """The same in parts of less than twice AT_ONCE."""
+        """The rows in parts of fewer than twice AT_ONCE."""
         count = max(1, len(self) // AT_ONCE)
         yield from [self] if count == 1 else map(self.take, np.array_split(np.arange(len(self)), count))
 
     def compact(self) -> RewardedRows:
-        """A copy that holds on to no batch."""
+        """A copy that keeps no batch in memory."""
         slots = {m: lists.compact() for m, lists in self.rows.slots.items()}
         return replace(self, rows=replace(self.rows, displays=self.rows.displays.compact(), slots=slots))
 
     @staticmethod
     def concatenate(parts: Sequence[RewardedRows]) -> RewardedRows:
+        """The rows of all parts, in their order."""
         if len(parts) == 1:
             return parts[0]
-        first, every = parts[0], [part.rows for part in parts]
-        baselines = [rows.log_baseline for rows in every if rows.log_baseline is not None]
+        first, all_rows = parts[0], [part.rows for part in parts]
+        baselines = [rows.log_baseline for rows in all_rows if rows.log_baseline is not None]
         rows = replace(
             first.rows,
-            displays=Displays.concatenate([rows.displays for rows in every]),
-            rewards=np.concatenate([rows.rewards for rows in every]),
-            unit=np.concatenate([rows.unit for rows in every]),
-            slots={m: Ragged.concatenate([rows.slots[m] for rows in every]) for m in first.rows.slots},
+            displays=Displays.concatenate([rows.displays for rows in all_rows]),
+            rewards=np.concatenate([rows.rewards for rows in all_rows]),
+            unit=np.concatenate([rows.unit for rows in all_rows]),
+            slots={m: Ragged.concatenate([rows.slots[m] for rows in all_rows]) for m in first.rows.slots},
             log_baseline=np.concatenate(baselines) if baselines else None,
         )
         return RewardedRows(

@@ -1,4 +1,4 @@
-"""Sums of weights of any size: a running power of two keeps 1e-300 and 1e300 apart from overflow and underflow."""
+"""Sums of weights of any size: a running power of two keeps 1e-300 from underflow and 1e300 from overflow."""
 
 from __future__ import annotations
 
@@ -34,6 +34,7 @@ class ScaledSums:
         return np.asarray(exponentials(log_h, self.exponent * _LN2))
 
     def raise_to(self, exponent: int) -> None:
+        """Take a larger exponent for the unit, and express the sums in it."""
         if self.exponent is None:
             self.exponent = exponent
         elif exponent > self.exponent:
@@ -42,16 +43,18 @@ class ScaledSums:
             self.exponent = exponent
 
     def add(self, name: str, amounts: Any) -> None:
-        """Add a scalar or an array; a shorter array is taken to end in zeros."""
+        """Add a scalar or an array; of two arrays the shorter is taken to end in zeros."""
         amounts = np.atleast_1d(np.asarray(amounts, dtype=np.float64))
         self.arrays[name] = add_padded(self.arrays.get(name), amounts)
 
     def get(self, name: str, size: int = 1) -> Floats:
+        """The sums of a name; zeros where nothing was added."""
         array = self.arrays.get(name)
         return np.zeros(size) if array is None else array
 
     @property
     def log_unit(self) -> float:
+        """The logarithm of the unit, 2^exponent."""
         return 0.0 if self.exponent is None else self.exponent * _LN2
 
     def __add__(self, other: ScaledSums) -> ScaledSums:
@@ -60,12 +63,12 @@ class ScaledSums:
     @classmethod
     def total(cls, parts: Sequence[ScaledSums]) -> ScaledSums:
         """The sums of all parts, in units of the largest exponent."""
-        both = cls(exponent=max((p.exponent for p in parts if p.exponent is not None), default=None))
+        total = cls(exponent=max((p.exponent for p in parts if p.exponent is not None), default=None))
         for part in parts:
-            shift = 0 if part.exponent is None or both.exponent is None else part.exponent - both.exponent
+            shift = 0 if part.exponent is None or total.exponent is None else part.exponent - total.exponent
             for name, array in part.arrays.items():
-                both.add(name, np.ldexp(array, shift * (2 if name in SQUARES else 1)) if shift else array)
-        return both
+                total.add(name, np.ldexp(array, shift * (2 if name in SQUARES else 1)) if shift else array)
+        return total
 
 
 def add_padded(left: npt.NDArray[Any] | None, right: npt.NDArray[Any]) -> npt.NDArray[Any]:

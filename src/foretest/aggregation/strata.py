@@ -1,4 +1,4 @@
-"""Strata of contexts: labels found in the log, as small integers."""
+"""Strata of contexts: the labels of the log as small integers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 
 MOST_STRATA = 1000
-
-FEWEST_ROWS = 200  # of a value bin; a smaller one merges with the next lower
+FEWEST_ROWS = 200  # of a value bin; one with fewer merges with the next lower
 
 
 @dataclass
 class Strata:
-    """The strata met so far. A label is what the column says, or k of the value bin [b^k, b^(k+1)) (None: V = 0)."""
+    """The strata so far. A label is a value of the column, or k of the value bin [b^k, b^(k+1))."""
 
     labels: list[Any] = field(default_factory=list)
     codes: dict[Any, int] = field(default_factory=dict)
 
     def code(self, label: Any) -> int:
+        """The code of a label, a new one where it is new."""
         if label not in self.codes:
             if len(self.labels) == MOST_STRATA:
                 raise BadInput(f'more than {MOST_STRATA} strata: use a coarser column, or "value-model".')
@@ -37,13 +37,8 @@ class Strata:
         """Codes of a column's values; null is a stratum of its own."""
         if pa.types.is_signed_integer(column.type) and len(column) and not column.null_count:
             values = column.to_numpy().astype(np.int64)
-            low, high = int(values.min()), int(values.max())
-            if high - low < MOST_STRATA:  # a table of all between them is quicker than a search
-                values -= low
-                met = np.flatnonzero(np.bincount(values))
-                table = np.zeros(high - low + 1, np.int64)
-                table[met] = [self.code(label) for label in (met + low).tolist()]
-                return np.asarray(table[values])
+            if int(values.max()) - int(values.min()) < MOST_STRATA:
+                return self._of_integers(values)
         coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
         table = np.array([self.code(label) for label in coded.dictionary.to_pylist()], dtype=np.int64)
         indices = coded.indices.cast(pa.int64())
@@ -52,15 +47,23 @@ class Strata:
             indices = indices.fill_null(len(table) - 1)
         return np.asarray(table[indices.to_numpy(zero_copy_only=False)])
 
+    def _of_integers(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Codes of integers that are near each other: a table of all between them is quicker than a search."""
+        low = int(values.min())
+        values -= low
+        present = np.flatnonzero(np.bincount(values))
+        table = np.zeros(int(values.max()) + 1, np.int64)
+        table[present] = [self.code(label) for label in (present + low).tolist()]
+        return np.asarray(table[values])
+
     def of_values(self, value: Floats, base: float) -> npt.NDArray[np.int64]:
-        """Codes of the half-open bins [b^k, b^(k+1)); what is not positive has a bin of its own."""
-        bins = value_bins(value, base)
-        found, inverse = np.unique(bins, return_inverse=True)
-        table = np.array([self.code(int(k)) for k in found], dtype=np.int64)
+        """Codes of the half-open bins [b^k, b^(k+1)) of V(x); what is not positive has a bin of its own."""
+        bins, inverse = np.unique(value_bins(value, base), return_inverse=True)
+        table = np.array([self.code(int(k)) for k in bins], dtype=np.int64)
         return np.asarray(table[inverse])
 
 
-_NOT_POSITIVE = -(1 << 30)
+_NOT_POSITIVE = -(1 << 30)  # the label of the bin of V ≤ 0
 
 
 def value_bins(value: Floats, base: float) -> npt.NDArray[np.int64]:
@@ -84,19 +87,19 @@ def merged_bins(labels: list[int], rows: Floats) -> list[list[int]]:
     [[0, 1], [2]]
     """
     groups: list[list[int]] = []
-    held = 0.0
+    rows_of_last = 0.0
     for code in sorted(range(len(labels)), key=lambda c: labels[c]):
-        if groups and (rows[code] < FEWEST_ROWS or held < FEWEST_ROWS):
+        if groups and (rows[code] < FEWEST_ROWS or rows_of_last < FEWEST_ROWS):
             groups[-1].append(code)
-            held += rows[code]
+            rows_of_last += rows[code]
         else:
             groups.append([code])
-            held = rows[code]
+            rows_of_last = rows[code]
     return groups
 
 
 def bin_label(group: list[int], labels: list[int], base: float) -> str:
-    """The range of a group of value bins, in words of V."""
+    """The range of V in a group of value bins."""
     ks = [labels[code] for code in group]
     low = 0.0 if min(ks) == _NOT_POSITIVE else base ** min(ks)
     high = 0.0 if max(ks) == _NOT_POSITIVE else base ** (max(ks) + 1)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Floats, Hashes
 from foretest.kernels.tallies import tally, tally_cells
 
-LIMIT = 1 << 17
+LIMIT = 1 << 17  # units that are counted one by one
 
 Ints = npt.NDArray[np.int64]
 
@@ -31,14 +31,17 @@ class UnitCounts:
 
     @classmethod
     def empty(cls) -> UnitCounts:
+        """The counts of no rows."""
         return cls(np.zeros(2 * LIMIT, np.uint64), np.zeros(2 * LIMIT, np.int64))
 
     @property
     def exact(self) -> bool:
+        """Is every unit counted by itself?"""
         return self.lowest is None
 
     @property
     def units(self) -> int:
+        """The number of units, or its estimate."""
         if self.lowest is None:
             return self.used
         occupied = int((self.counts > 0).sum())
@@ -46,9 +49,11 @@ class UnitCounts:
 
     @property
     def largest(self) -> int:
+        """The rows of the largest unit, or an upper bound on them."""
         return int(self.counts.max(initial=0))
 
     def add(self, units: Hashes, amounts: Ints | None = None) -> None:
+        """Count rows by the hashes of their units: one each, or as many as `amounts` has."""
         amounts = np.ones(len(units), np.int64) if amounts is None else amounts
         if self.lowest is None:
             self.used, taken = tally(self.keys, self.counts, self.used, LIMIT, units, amounts)
@@ -65,12 +70,14 @@ class UnitCounts:
     def total(cls, parts: Sequence[UnitCounts]) -> UnitCounts:
         """The counts of all parts."""
         first, *rest = parts
-        both = cls(first.keys.copy(), first.counts.copy(), first.used, _copy(first.lowest))
+        lowest = None if first.lowest is None else first.lowest.copy()
+        total = cls(first.keys.copy(), first.counts.copy(), first.used, lowest)
         for part in rest:
-            both._take_in(part)
-        return both
+            total._take_in(part)
+        return total
 
     def _take_in(self, other: UnitCounts) -> None:
+        """Add the counts of another part."""
         if other.lowest is None:
             full = other.counts > 0
             self.add(other.keys[full], other.counts[full])
@@ -82,12 +89,9 @@ class UnitCounts:
         np.minimum(self.lowest, other.lowest, out=self.lowest)
 
     def _to_cells(self) -> None:
+        """Count in hash cells from now on, the units so far included."""
         full = self.counts > 0
         keys, counts = self.keys[full], self.counts[full]
         self.keys, self.counts = np.zeros(0, np.uint64), np.zeros(LIMIT, np.int64)
         self.lowest = np.ones(LIMIT)
         tally_cells(self.counts, self.lowest, keys, counts)
-
-
-def _copy(array: Floats | None) -> Floats | None:
-    return None if array is None else array.copy()

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,11 +25,19 @@ MOST_ROWS = 200_000
 MOST_CATEGORIES = 250  # of a text feature; the rarest share one code
 
 
+class FeatureRows(NamedTuple):
+    """Rows that a value model is fitted on."""
+
+    features: pa.RecordBatch | pa.Table
+    rewards: Floats  # rows × metrics
+    unit: Hashes
+
+
 @dataclass(frozen=True)
 class ValueModel:
-    """Gradient-boosted trees with a Poisson loss, which suits rare rewards; one model a metric and fold.
+    """Gradient-boosted trees with a Poisson loss, which suits rare rewards; one model per fold and metric.
 
-    `models[f]` did not see the units of fold f. A model fitted on a separate log has one fold. Two models with one
+    `models[f]` did not see the units of fold f. A model fitted on a separate log has one fold. Two models with the same
     `fingerprint` predict the same: it is a hash of the rows they were fitted on, and of how.
     """
 
@@ -38,16 +46,16 @@ class ValueModel:
     fingerprint: str = ""
 
     def predict(self, features: pa.RecordBatch, unit: Hashes) -> Floats:
-        """V(x) of each row and metric, from the model that did not see the row's unit."""
+        """V(x) for each row and metric, from the model that did not see the row's unit."""
         x = self.encoder.matrix(features)
         fold = _fold_of(unit, len(self.models))
-        out = np.empty((len(unit), len(self.models[0])))
+        values = np.empty((len(unit), len(self.models[0])))
         for f, by_metric in enumerate(self.models):
             rows = np.flatnonzero(fold == f)
             for m, model in enumerate(by_metric):
                 if len(rows):
-                    out[rows, m] = model if isinstance(model, float) else model.predict(x[rows])
-        return out
+                    values[rows, m] = model if isinstance(model, float) else model.predict(x[rows])
+        return values
 
 
 @dataclass(frozen=True)
@@ -59,46 +67,46 @@ class Encoder:
 
     @classmethod
     def fit(cls, features: pa.Table) -> Encoder:
-        found: list[tuple[str, ...] | None] = []
-        for name in features.column_names:
-            column = features[name].combine_chunks()
-            column = _as_text_or_number(column)
-            if not is_text(column.type):
-                found.append(None)
-                continue
-            counts = pc.value_counts(column.drop_null()).to_pylist()
-            ranked = sorted(counts, key=lambda c: (-c["counts"], c["values"]))
-            found.append(tuple(c["values"] for c in ranked[: MOST_CATEGORIES - 1]))
-        return cls(tuple(features.column_names), tuple(found))
+        """The encoder of some features, with the commonest values of each text."""
+        columns = (_as_text_or_number(column.combine_chunks()) for column in features.columns)
+        categories = tuple(_commonest(column) if is_text(column.type) else None for column in columns)
+        return cls(tuple(features.column_names), categories)
 
     def matrix(self, features: pa.RecordBatch | pa.Table) -> Floats:
-        out = np.empty((features.num_rows, len(self.names)))
+        """One row per row of `features`, one column per feature."""
+        matrix = np.empty((features.num_rows, len(self.names)))
         for j, (name, categories) in enumerate(zip(self.names, self.categories, strict=True)):
             column = features[name]
             if isinstance(column, pa.ChunkedArray):
                 column = column.combine_chunks()
             column = _as_text_or_number(column)
             if categories is None:
-                out[:, j] = numbers(pc.fill_null(column, np.nan))
+                matrix[:, j] = numbers(pc.fill_null(column, np.nan))
             else:
                 # an unseen or rare value, and null, share the code after the last
                 place = pc.index_in(column, pa.array(categories, pa.large_string()))
-                out[:, j] = pc.fill_null(place, len(categories)).to_numpy(zero_copy_only=False)
-        return out
+                matrix[:, j] = pc.fill_null(place, len(categories)).to_numpy(zero_copy_only=False)
+        return matrix
 
     @property
     def categorical(self) -> list[bool]:
-        return [c is not None for c in self.categories]
+        """For each feature, whether it is text."""
+        return [categories is not None for categories in self.categories]
 
 
-def fit_value_model(
-    rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]], folds: int, seed: int, threads: int | None = None
-) -> ValueModel:
-    """Fit on at most 200 000 rows, those of the smallest unit hashes: (features, rewards, unit) batch by batch.
+def _commonest(texts: pa.Array) -> tuple[str, ...]:
+    """The commonest values, the most frequent first; one code is left for all others."""
+    counts = pc.value_counts(texts.drop_null()).to_pylist()
+    ranked = sorted(counts, key=lambda count: (-count["counts"], count["values"]))
+    return tuple(count["values"] for count in ranked[: MOST_CATEGORIES - 1])
+
+
+def fit_value_model(batches: Iterable[FeatureRows], folds: int, seed: int, threads: int | None = None) -> ValueModel:
+    """Fit on at most 200 000 rows of some batches, those of the smallest unit hashes.
 
     With one fold (a separate log) every row is used for the one model. Models are fitted side by side.
     """
-    features, rewards, unit = in_background(lambda: smallest_rows(rows))
+    features, rewards, unit = in_background(lambda: smallest_rows(batches))
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
     fold = _fold_of(unit, folds)
@@ -114,15 +122,15 @@ def fit_value_model(
 
 
 def _fingerprint(x: Floats, rewards: Floats, unit: Hashes, encoder: Encoder, folds: int, seed: int) -> str:
-    """All that the fit follows from: the rows in their order, what text stands for, and the learner."""
+    """A hash of all that the fit depends on: the rows in their order, the codes of texts, and the learner."""
     from importlib.metadata import version
 
     learner = f"scikit-learn {version('scikit-learn')}"
-    said = json.dumps([encoder.names, encoder.categories, folds, seed, learner, list(x.shape)])
-    held = hashlib.blake2b(said.encode(), digest_size=16)
+    options = json.dumps([encoder.names, encoder.categories, folds, seed, learner, list(x.shape)])
+    digest = hashlib.blake2b(options.encode(), digest_size=16)
     for array in (x, rewards, unit):
-        held.update(np.ascontiguousarray(array).tobytes())
-    return held.hexdigest()
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
 
 
 def _fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:
@@ -130,6 +138,7 @@ def _fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:
 
 
 def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
+    """A fitted regressor, or the mean of y where there is nothing to learn."""
     if len(y) == 0 or y.sum() == 0.0 or x.shape[1] == 0:
         return float(y.mean()) if len(y) else 0.0
     from sklearn.ensemble import HistGradientBoostingRegressor
@@ -152,7 +161,7 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
 
 
 def _tie_breakers(features: pa.Table) -> list[npt.NDArray[Any]]:
-    """Columns in whose order rows of one unit stand, whatever other rows are held beside them."""
+    """The ranks of the features, column by column: rows of one unit are sorted by them, whatever the other rows are."""
     ranks = [pc.rank(_as_text_or_number(column.combine_chunks()), tiebreaker="dense") for column in features.columns]
     return [rank.to_numpy() for rank in ranks]
 
@@ -168,31 +177,25 @@ def _as_text_or_number(column: pa.Array) -> pa.Array:
     return column.cast(pa.float64(), safe=False)
 
 
-def smallest_rows(rows: Iterable[tuple[pa.RecordBatch, Floats, Hashes]]) -> tuple[pa.Table, Floats, Hashes]:
-    """The rows of the smallest unit hashes, in an order that does not depend on how the log was cut."""
-    tables: list[pa.Table] = []
-    rewards: list[Floats] = []
-    units: list[Hashes] = []
-    held = 0
-    limit = np.uint64((1 << 64) - 1)
+def smallest_rows(batches: Iterable[FeatureRows]) -> FeatureRows:
+    """The rows of the smallest unit hashes, in an order that does not depend on how the log was cut into batches."""
+    parts: list[FeatureRows] = []
+    count, highest = 0, np.uint64((1 << 64) - 1)  # no row above this hash is among the smallest
+    for features, rewards, unit in batches:
+        rows = np.flatnonzero(unit <= highest)
+        parts.append(FeatureRows(pa.table(features).take(rows), rewards[rows], unit[rows]))
+        count += len(rows)
+        if count > 2 * MOST_ROWS:
+            parts = [_smallest_of(parts)]
+            count, highest = len(parts[0].unit), parts[0].unit[-1]
+    if not parts:
+        return FeatureRows(pa.table({}), np.zeros((0, 1)), hash_integers(np.zeros(0, np.int64)))
+    return _smallest_of(parts)
 
-    def prune() -> None:
-        nonlocal tables, rewards, units, held, limit
-        table, r, u = pa.concat_tables(tables).combine_chunks(), np.concatenate(rewards), np.concatenate(units)
-        order = np.lexsort([*r.T, *_tie_breakers(table), u])[:MOST_ROWS]
-        if len(u) > MOST_ROWS:
-            limit = u[order[-1]]
-        tables, rewards, units, held = [table.take(order)], [r[order]], [u[order]], len(order)
 
-    for features, r, unit in rows:
-        keep = np.flatnonzero(unit <= limit)
-        tables.append(pa.table(features).take(keep))
-        rewards.append(r[keep])
-        units.append(unit[keep])
-        held += len(keep)
-        if held > 2 * MOST_ROWS:
-            prune()
-    if not tables:
-        return pa.table({}), np.zeros((0, 1)), hash_integers(np.zeros(0, np.int64))
-    prune()
-    return tables[0], rewards[0], units[0]
+def _smallest_of(parts: list[FeatureRows]) -> FeatureRows:
+    """The first rows of all parts, sorted by unit hash."""
+    features = pa.concat_tables([part.features for part in parts]).combine_chunks()
+    rewards, unit = np.concatenate([part.rewards for part in parts]), np.concatenate([part.unit for part in parts])
+    order = np.lexsort([*rewards.T, *_tie_breakers(features), unit])[:MOST_ROWS]
+    return FeatureRows(features.take(order), rewards[order], unit[order])

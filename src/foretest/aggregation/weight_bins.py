@@ -1,4 +1,4 @@
-"""Sums by bin of log w and bucket: CIS and NCIS at every cap of a path, without a loop over the log."""
+"""Sums by bin of log w and bucket: they give CIS and NCIS at every cap of a path, without a loop over the log."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ BINS = len(CAPS) + 1
 class WeightBins:
     """n, Σw of all rows and Σr, Σwr, Σr², Σ(wr)² of each metric, by bucket and bin (bucket-major).
 
-    Bin 0 holds w < CAPS[0], bin j CAPS[j−1] ≤ w < CAPS[j], the last w ≥ 1e25, whose w is never needed: no cap of the
-    path reaches it.
+    Bin 0 has the rows with w < CAPS[0], bin j those with CAPS[j−1] ≤ w < CAPS[j], the last those with w ≥ 1e25, whose w
+    is never needed: no cap of the path is above it.
     """
 
     buckets: int
@@ -35,6 +35,7 @@ class WeightBins:
 
     @classmethod
     def empty(cls, buckets: int, metrics: int) -> WeightBins:
+        """The sums of no rows."""
         size = buckets * BINS
         return cls(buckets, metrics, np.zeros(size), np.zeros(size), np.zeros((metrics, 4, size)))
 
@@ -63,12 +64,12 @@ class WeightBins:
     @classmethod
     def total(cls, parts: Sequence[WeightBins]) -> WeightBins:
         """The sums of all parts."""
-        both = cls.empty(parts[0].buckets, parts[0].metrics)
+        total = cls.empty(parts[0].buckets, parts[0].metrics)
         for part in parts:
-            both.n += part.n
-            both.w += part.w
-            both.by_metric += part.by_metric
-        return both
+            total.n += part.n
+            total.w += part.w
+            total.by_metric += part.by_metric
+        return total
 
     def capped_sums(self, metric: int) -> tuple[Floats, Floats]:
         """Σ w̄ and Σ w̄ r by bucket (rows) and cap of the path (columns), under max capping."""
@@ -77,13 +78,14 @@ class WeightBins:
         r, wr = (self.by_metric[metric, which].reshape(shape) for which in (0, 1))
 
         def at_caps(below: Floats, above: Floats) -> Floats:
-            kept = np.cumsum(below, axis=1)[:, :-1]
+            uncapped = np.cumsum(below, axis=1)[:, :-1]
             # added from the top: a difference of sums would leave rounding, and a cap of 1e25 would blow it up
-            cut = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][:, 1:]
-            return np.asarray(kept + CAPS * cut)
+            capped = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][:, 1:]
+            return np.asarray(uncapped + CAPS * capped)
 
         return at_caps(w, n), at_caps(wr, r)
 
 
 def _weights(log_w: Floats) -> Floats:
+    """w, at most 1e25."""
     return np.asarray(exponentials(np.minimum(log_w, np.log(CAPS[-1])), 0.0))

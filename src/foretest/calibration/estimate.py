@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.by_logger import by_unit
 from foretest.inference.sensitivity import Terms
-from foretest.inference.verdict import decide, reasons_against
+from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.results.result import Estimate
 
 
@@ -62,29 +63,27 @@ class Unsupported:
         return self.variance + 2.0 * g * self.covariance + g * g * self.unsupported_variance
 
 
-class Evidence(NamedTuple):
-    """Whether a log has evidence enough for normal limits, and what a reader must know either way."""
-
-    enough: bool
-    reasons: list[str]
-
-
-def evidence_of(aggregates: Aggregates, estimator: Estimator, metric: int) -> Evidence:
-    """What a log's sums say of the evidence for one estimator and metric."""
+def judge_log(aggregates: Aggregates, estimator: Estimator, metric: int) -> Judgement:
+    """Whether a log has evidence enough for normal limits of an estimator, and what a reader must know either way."""
     weighting = aggregates.plan.weighting(estimator)
-    enough, reasons = reasons_against(
-        rows=aggregates.rows, units=aggregates.n_units, positives=int(aggregates.positives[metric]),
-        effective_positives=effective_positives(aggregates, weighting, metric),
-        predicted=predicted_effective_positives(aggregates, weighting, metric),
-        unsupported=aggregates.unsupported.get(weighting, 0), rewarded=aggregates.rewarded.seen, strata=[],
-    )  # fmt: skip
-    return Evidence(enough, reasons)
+    return judge(
+        Evidence(
+            rows=aggregates.rows,
+            units=aggregates.n_units,
+            positives=int(aggregates.positives[metric]),
+            effective_positives=effective_positives(aggregates, weighting, metric),
+            unsupported=aggregates.unsupported.get(weighting, 0),
+            rewarded=aggregates.rewarded.seen,
+            predicted=predicted_effective_positives(aggregates, weighting, metric),
+        )
+    )
 
 
 def calibrated_estimate(
-    plain: Estimate, term: Unsupported, fit: Fit, level: float, evidence: Evidence, why: str
+    plain: Estimate, term: Unsupported, fit: Fit, level: float, judgement: Judgement, why: str
 ) -> Estimate:
     """The estimate of x + (Γ0 − 1)·T; `why` says where Γ0 comes from. Absolute numbers are relative ones times r̄."""
+    enough, reasons = judgement
     lower, upper = fit.interval()
     facts = {
         "gamma": finite_or_none(fit.gamma),
@@ -92,7 +91,7 @@ def calibrated_estimate(
         "tau2": finite_or_none(fit.tau2), "tests": fit.tests, "unsupported": finite_or_none(term.unsupported),
     }  # fmt: skip
     bare = Estimate(
-        *(None,) * 8, verdict="insufficient", reasons=[*evidence.reasons, why], effective_positives=plain.effective_positives,
+        *(None,) * 8, verdict="insufficient", reasons=[*reasons, why], effective_positives=plain.effective_positives,
         unsupported_rows=plain.unsupported_rows, predicted_effective_positives=plain.predicted_effective_positives,
         calibration=facts,
     )  # fmt: skip
@@ -112,7 +111,7 @@ def calibrated_estimate(
         rel_effect_size=finite_or_none(moved.value),
         rel_effect_size_ci_lower=finite_or_none(moved.lower),
         rel_effect_size_ci_upper=finite_or_none(moved.upper),
-        verdict=decide(limits, evidence.enough, term.control),
+        verdict=decide(limits, enough, term.control),
     )
 
 
@@ -147,7 +146,7 @@ class WithCalibrated(NamedTuple):
 
 
 def with_calibrated(
-    estimates: dict[str, Estimate], aggregates: Aggregates, estimators: tuple[Estimator, ...], metric: int,
+    estimates: dict[str, Estimate], aggregates: Aggregates, estimators: Sequence[Estimator], metric: int,
     calibration: Calibration,
 ) -> WithCalibrated:  # fmt: skip
     """Add the calibrated estimates of a metric to the plain ones."""
@@ -164,8 +163,8 @@ def with_calibrated(
             continue
         estimator = next(e for e in estimators if e.label == label)
         term = Unsupported.of(aggregates, estimator, metric)
-        evidence = evidence_of(aggregates, estimator, metric)
-        both[CALIBRATED[label]] = calibrated_estimate(estimate, term, one.fit, level, evidence, why_of(one))
+        judgement = judge_log(aggregates, estimator, metric)
+        both[CALIBRATED[label]] = calibrated_estimate(estimate, term, one.fit, level, judgement, why_of(one))
     return WithCalibrated(both, notes)
 
 

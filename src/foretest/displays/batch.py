@@ -20,9 +20,9 @@ Hashes = npt.NDArray[np.uint64]
 class Displays:
     """Rows of a log in plain arrays: `displays["column"]` is an array, or a `Ragged` for a list column.
 
-    `ranking` holds positions into each row's list of eligible items, best slot first; it is empty where the log
-    has no ranking. `eligible` is the number of items each row may show. `identity` is the hash of the display's id
-    where the log has one (`key_columns` is then None), else of its unit.
+    `ranking` has positions in each row's list of eligible items, best slot first; it is empty where the log has no
+    ranking. `eligible` is the number of items that each row may show. `identity` is the hash of the display's id where
+    the log has one (`key_columns` is then None), else of its unit.
     """
 
     columns: dict[str, npt.NDArray[Any] | Ragged]
@@ -44,13 +44,13 @@ class Displays:
 
     @property
     def slots(self) -> npt.NDArray[np.int64]:
-        """K of each row."""
+        """K of each row: the number of items shown."""
         return self.ranking.lengths
 
     def key(self) -> Hashes:
-        """What its draws follow from: the hash of its id, else of unit, ranking and control columns.
+        """The hash on which a display's draws depend: of its id, else of unit, ranking and control columns.
 
-        Rewards and treatment columns never enter: adding a treatment changes no digit.
+        Rewards and treatment columns are never part of it: adding a treatment changes no number.
         """
         if self.key_columns is None:
             return self.identity
@@ -64,11 +64,11 @@ class Displays:
         return keys
 
     def with_key(self) -> Displays:
-        """The same with the key found, for whoever asks for it again and again."""
+        """The displays with their keys computed, for code that needs them several times."""
         return replace(self, identity=self.key(), key_columns=None)
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Displays:
-        """Those rows (repeats allowed), sharing the values of list columns."""
+        """Some rows (repeats allowed), sharing the values of list columns."""
         columns = {name: c.take(rows) if isinstance(c, Ragged) else c[rows] for name, c in self.columns.items()}
         return replace(
             self,
@@ -79,12 +79,14 @@ class Displays:
         )
 
     def compact(self) -> Displays:
-        """A copy that holds on to no batch."""
+        """A copy that shares no memory with the batch it came from."""
         columns = {name: c.compact() if isinstance(c, Ragged) else c.copy() for name, c in self.columns.items()}
         return replace(self, columns=columns, ranking=self.ranking.compact())
 
     @staticmethod
     def concatenate(parts: list[Displays]) -> Displays:
+        """The rows of all parts, one after the other."""
+
         def column(name: str) -> npt.NDArray[Any] | Ragged:
             pieces = [part.columns[name] for part in parts]
             if isinstance(pieces[0], Ragged):

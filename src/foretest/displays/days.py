@@ -10,7 +10,7 @@ from foretest.displays.ragged import is_text, plain
 
 
 def is_day(kind: pa.DataType) -> bool:
-    """Can a column of this type say the day?"""
+    """Can a column of this type give the day of a row?"""
     kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return is_text(kind) or any(
         test(kind) for test in (pa.types.is_date, pa.types.is_timestamp, pa.types.is_integer)
@@ -18,10 +18,10 @@ def is_day(kind: pa.DataType) -> bool:
 
 
 def days_of_rows(name: str, array: pa.Array) -> pa.DictionaryArray:
-    """The day of each row as text: of times the day in UTC, all else as written. A day may have several codes."""
+    """The day of each row as text: for times the day in UTC, else the value as it is. A day may have several codes."""
     array = plain(array)
     refuse_nulls(name, array)
-    if pa.types.is_timestamp(array.type):  # with a time zone too the stored number is of UTC
+    if pa.types.is_timestamp(array.type):  # the stored number is in UTC, also with a time zone
         array = array.cast(pa.timestamp(array.type.unit))
     if pa.types.is_temporal(array.type):
         array = array.cast(pa.date32(), safe=False)

@@ -12,7 +12,7 @@ from foretest.kernels.hashing import hash_integers, hash_strings
 
 
 def refuse_nulls(name: str, array: pa.Array) -> None:
-    """A null is a fault of its row."""
+    """Refuse rows whose value is null."""
     if array.null_count:
         rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
         raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it, or leave the row out.")

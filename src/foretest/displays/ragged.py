@@ -29,7 +29,7 @@ class Ragged:
     lengths: Ints
 
     def __post_init__(self) -> None:
-        # Arrow's buffers are read-only and copies are not: told apart, every kernel would be compiled twice
+        # Arrow's buffers are read-only and copies are not: with both, every kernel would be compiled twice
         values = self.values.view()
         values.flags.writeable = False
         object.__setattr__(self, "values", values)
@@ -55,7 +55,7 @@ class Ragged:
         return cls(values, starts, lengths)
 
     def take(self, rows: npt.NDArray[np.integer[Any]]) -> Ragged:
-        """Those lists, sharing the values."""
+        """Some lists (repeats allowed), sharing the values."""
         return Ragged(self.values, self.starts[rows], self.lengths[rows])
 
     def flat(self) -> npt.NDArray[Any]:
@@ -66,11 +66,11 @@ class Ragged:
         return out.view(self.values.dtype)
 
     def compact(self) -> Ragged:
-        """A copy that holds on to no other values."""
+        """A copy with the values of these lists alone."""
         return Ragged.packed(self.flat(), self.lengths.copy())
 
     def padded(self, fill: float) -> npt.NDArray[Any]:
-        """A rectangle, one list a row, short ones filled up."""
+        """A matrix with one list per row, short ones filled up with `fill`."""
         width = int(self.lengths.max(initial=0))
         out = np.full((len(self), width), fill, dtype=np.result_type(self.values.dtype, type(fill)))
         out[np.arange(width) < self.lengths[:, None]] = self.flat()
@@ -78,13 +78,14 @@ class Ragged:
 
     @staticmethod
     def concatenate(parts: list[Ragged]) -> Ragged:
+        """The lists of all parts, one after the other."""
         return Ragged.packed(
             np.concatenate([part.flat() for part in parts]), np.concatenate([part.lengths for part in parts])
         )
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Any of Arrow's list types."""
+    """Is it any of Arrow's list types?"""
     return bool(
         pa.types.is_list(kind)
         or pa.types.is_large_list(kind)
@@ -105,7 +106,7 @@ def split_lists(array: pa.Array) -> tuple[pa.Array, Ints, Ints]:
             np.full(len(array), width, np.int64),
         )
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        # a view says where its lists begin and end; Arrow's cast to lists gets the last offset wrong
+        # a view has the begin and size of each list; Arrow's cast to lists gets the last offset wrong
         return array.values, array.offsets.to_numpy().astype(np.int64), array.sizes.to_numpy().astype(np.int64)
     offsets = array.offsets.to_numpy().astype(np.int64)
     return array.values, offsets[:-1], np.diff(offsets)
@@ -117,7 +118,7 @@ def plain(array: pa.Array) -> pa.Array:
 
 
 def numbers(array: pa.Array) -> npt.NDArray[Any]:
-    """A null-free numeric array as NumPy: float32 and float64 as they are, all else converted."""
+    """A numeric array without nulls as NumPy: float32 and float64 as they are, all else converted to float64."""
     array = plain(array)
     if pa.types.is_float32(array.type) or pa.types.is_float64(array.type):
         return np.asarray(array.to_numpy(zero_copy_only=False))
@@ -128,7 +129,7 @@ def numbers(array: pa.Array) -> npt.NDArray[Any]:
 
 
 def integers(array: pa.Array) -> npt.NDArray[np.int32]:
-    """A null-free integer array as int32 positions; what does not fit becomes −1, which no list holds."""
+    """An integer array without nulls as int32 positions; what does not fit becomes −1, which is no position."""
     values = np.asarray(plain(array).to_numpy(zero_copy_only=False))
     if values.dtype == np.int32:
         return values
@@ -141,7 +142,7 @@ def common_codes(left: pa.Array, right: pa.Array) -> tuple[npt.NDArray[np.int32]
     """Equal values of two arrays as equal integers."""
     left, right = plain(left), plain(right)
     if left.type != right.type:
-        wide = pa.large_string() if is_text(left.type) else pa.decimal128(20, 0)  # int64 and uint64 alike
+        wide = pa.large_string() if is_text(left.type) else pa.decimal128(20, 0)  # holds int64 and uint64
         left, right = left.cast(wide), right.cast(wide)
     coded = pc.dictionary_encode(pa.chunked_array([left, right]))
     both = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in coded.chunks] or [np.empty(0)])
@@ -150,4 +151,5 @@ def common_codes(left: pa.Array, right: pa.Array) -> tuple[npt.NDArray[np.int32]
 
 
 def is_text(kind: pa.DataType) -> bool:
+    """Is it any of Arrow's string types?"""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.value_model import FeatureRows
 from foretest.engines import local
-from foretest.engines.local import FeatureRows, Progress
+from foretest.engines.local import Progress
 from foretest.engines.spark import aggregate as aggregate_in_spark
 from foretest.engines.spark import value_model_rows as rows_from_spark
 from foretest.log.reader import Reader

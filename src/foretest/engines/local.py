@@ -15,14 +15,12 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.display_sample import priced
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.background import THREAD_NAMES, in_background
-from foretest.displays.batch import Floats, Hashes
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
@@ -31,14 +29,6 @@ from foretest.weights.weightings import all_log_weights
 
 Progress = Callable[[int], None]
 Sums = TypeVar("Sums", covariant=True)
-
-
-class FeatureRows(NamedTuple):
-    """Rows that a value model is fitted on."""
-
-    features: pa.RecordBatch
-    rewards: Floats
-    unit: Hashes
 
 
 class State(Protocol[Sums]):
@@ -68,7 +58,7 @@ def aggregate(
 
 @dataclass(frozen=True)
 class _Part:
-    """What one thread folds into: the sample of displays is priced once, after the parts of all threads are added up."""
+    """What one thread folds into: the sample of displays is priced after the parts of all threads are added up."""
 
     fold: Fold
 
@@ -159,7 +149,7 @@ class _Workers(Generic[Sums]):
 
 
 def _one_openmp_thread() -> None:
-    """Give scikit-learn one thread of its own: our threads are on all cores, and more would only wait for each other."""
+    """Give scikit-learn one thread in each of ours, which are on all cores: more would only wait for each other."""
     if "sklearn" in sys.modules:
         from threadpoolctl import threadpool_limits
 
@@ -190,10 +180,10 @@ class FirstFault(NamedTuple):
     fault: RowFault
     source: str
     row: int  # within the source
-    count: int  # rows that share it
+    rows: int  # how many share it
 
     def sentence(self) -> str:
-        return self.fault.sentence(self.source, self.row, self.count)
+        return self.fault.sentence(self.source, self.row, self.rows)
 
 
 def explain(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None, met: RowFault) -> BadInput:
@@ -215,7 +205,7 @@ def find_fault(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None) -
             if first is None:
                 first = FirstFault(fault, chunk.source, chunk.row + int(rows[0]), 0)
             if (fault.kind, fault.column) == (first.fault.kind, first.fault.column):
-                first = first._replace(count=first.count + len(rows))
+                first = first._replace(rows=first.rows + len(rows))
     return first
 
 

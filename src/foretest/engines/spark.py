@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import ceil
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,8 +21,8 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.flat import from_batch, to_batch
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.value_model import smallest_rows
-from foretest.engines.local import FeatureRows, FirstFault, State, find_fault
+from foretest.aggregation.value_model import FeatureRows, smallest_rows
+from foretest.engines.local import FirstFault, State, find_fault
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
 from foretest.sources import BATCH_ROWS, Chunk
@@ -95,7 +95,7 @@ def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[FeatureRows
     """The rows that a value model is fitted on: those with the smallest unit hashes."""
     names = reader.settings.log.rewards
 
-    def packed(rows: tuple[pa.Table, Any, Any]) -> pa.RecordBatch:
+    def packed(rows: FeatureRows) -> pa.RecordBatch:
         features, rewards, unit = rows
         columns = {f"x:{name}": features[name] for name in features.column_names}
         columns |= {f"r:{m}": pa.array(rewards[:, m]) for m in range(rewards.shape[1])}

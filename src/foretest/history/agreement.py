@@ -19,9 +19,9 @@ QUARTILES = (0.25, 0.5, 0.75)  # beside the correlation: its box
 
 @dataclass(frozen=True)
 class Pairs:
-    """One entry a test: offline x and online y (relative uplifts), their errors, limits and decisions.
+    """One entry per test: offline x and online y (relative uplifts), their errors, limits and decisions.
 
-    `covariance` is that of the noise in x and in y, which share the control's log. `cis_width` is the width of CIS's
+    `covariance` is the covariance of the noise in x and in y, which share the control's log. `cis_width` is the width of CIS's
     interval; `truth` the true relative uplift. NaN where there is none.
     """
 
@@ -38,11 +38,12 @@ class Pairs:
     truth: Floats
 
     def take(self, tests: npt.NDArray[np.int64]) -> Pairs:
+        """The entries of some tests."""
         return Pairs(**{name: column[tests] for name, column in vars(self).items()})
 
 
 def correlation(p: Pairs) -> float:
-    """Pearson's, of (x, y) over tests."""
+    """Pearson's correlation of (x, y) over tests."""
     return _over(_covariance(p.x, p.y), np.sqrt(_covariance(p.x, p.x) * _covariance(p.y, p.y)))
 
 
@@ -79,7 +80,7 @@ def ci_size(p: Pairs) -> float:
 
 
 def noise_ceiling(p: Pairs) -> float:
-    """√(rel_x·rel_y), rel = τ²/Var, τ² = Var − mean se²: what a perfect estimator would show. NaN if a τ² ≤ 0."""
+    """√(rel_x·rel_y), rel = τ²/Var, τ² = Var − mean se²: the correlation of a perfect estimator. NaN if a τ² ≤ 0."""
     x, y = _signal(p.x, p.x_error), _signal(p.y, p.y_error)
     return _over(np.sqrt(x * y), np.sqrt(_covariance(p.x, p.x) * _covariance(p.y, p.y)))
 
@@ -101,7 +102,7 @@ def rmse(p: Pairs) -> float:
 
 
 def coverage(p: Pairs) -> float:
-    """The share of tests whose relative interval holds the truth."""
+    """The share of tests whose relative interval contains the truth."""
     return _share((p.lower <= p.truth) & (p.truth <= p.upper))
 
 
@@ -113,7 +114,8 @@ TRUTH_FIGURES: dict[str, Callable[[Pairs], float]] = {f.__name__: f for f in (bi
 
 
 def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, float | None]:
-    """Every figure with its 10 % and 90 % quantiles, by resampling tests; against the truth too, where all have one."""
+    """Every figure with its 10 % and 90 % quantiles, by resampling tests; also figures against the truth, if all have
+    one."""
     wanted = FIGURES | (TRUTH_FIGURES if len(pairs.x) and not np.isnan(pairs.truth).any() else {})
     generator = np.random.Generator(np.random.Philox(seed))
     n = len(pairs.x)
@@ -136,6 +138,7 @@ def _covariance(a: Floats, b: Floats) -> float:
 
 
 def _signal(values: Floats, errors: Floats) -> float:
+    """τ² = Var − mean se²; NaN where it is not above 0."""
     signal = _covariance(values, values) - float(np.square(errors).mean()) if len(values) > 1 else float("nan")
     return signal if signal > 0.0 else float("nan")
 

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foretest.calibration.estimate import Evidence, calibrated_estimate
+from foretest.calibration.estimate import calibrated_estimate
 from foretest.calibration.file import Calibration, Learned, common_settings
 from foretest.calibration.fit import CALIBRATED, Fit, History
 from foretest.files import json_ready, nan_if_none
 from foretest.history.records import Noise, PastMetric, PastTest
+from foretest.inference.verdict import Judgement
 from foretest.results.audit import AUDIT_FAILED
 from foretest.settings.settings import Settings
 
@@ -101,8 +102,8 @@ def _with_left_out(metric: PastMetric, label: str, fit: Fit) -> PastMetric:
         else "no other test has an unsupported part to learn from"
     )
     failed = [reason for reason in plain.reasons if reason.startswith(AUDIT_FAILED)]  # then no verdict stands
-    evidence = Evidence(part.enough and not failed, [*failed, *part.reasons])
-    estimate = calibrated_estimate(plain, part, fit, part.confidence_level, evidence, why)
+    judgement = Judgement(part.enough and not failed, [*failed, *part.reasons])
+    estimate = calibrated_estimate(plain, part, fit, part.confidence_level, judgement, why)
     gamma = fit.gamma if fit.known else 1.0
     calibrated_noise = Noise(
         offline_error=float(np.sqrt(max(0.0, part.variance_at(gamma)))),
@@ -145,7 +146,9 @@ class FitStep(NamedTuple):
 def fit_details(tests: Sequence[DatedTest], history: History, fit: Fit) -> dict[str, Any]:
     """What agreement.json has beside a fit: its points with their weights, and how Γ0 moved from test to test."""
     points = [
-        FitPoint(*test, t, difference, float(np.sqrt(max(0.0, s2))), weight, others.gamma)._asdict()
+        FitPoint(
+            test.name, test.date, t, difference, float(np.sqrt(max(0.0, s2))), weight, others.gamma
+        )._asdict()
         for test, difference, t, s2, weight, others in zip(
             tests, history.difference, history.unsupported, history.noise, history.weights(fit),
             history.leave_one_out(), strict=True,
@@ -156,7 +159,7 @@ def fit_details(tests: Sequence[DatedTest], history: History, fit: Fit) -> dict[
     order = sorted(range(len(tests)), key=lambda i: tests[i].date or "") if dated else list(range(len(tests)))
     in_time = History(history.difference[order], history.unsupported[order], history.noise[order])
     path = [
-        FitStep(*tests[i], so_far.tests, so_far.gamma, *so_far.interval())._asdict()
+        FitStep(tests[i].name, tests[i].date, so_far.tests, so_far.gamma, *so_far.interval())._asdict()
         for i, so_far in zip(order, in_time.running(), strict=True)
     ]
     details: dict[str, Any] = json_ready({"points": points, "over_time": path, "by_date": dated})

@@ -31,7 +31,7 @@ class Manifest(NamedTuple):
 
 
 def read_manifest(path: str | Path) -> Manifest:
-    """Read a manifest; paths in it are relative to it. Every fault names the test it belongs to."""
+    """Read a manifest; paths in it are relative to its folder. Every error names the test it is about."""
     path = Path(path)
     tables = read_tables(path)
     try:

@@ -1,4 +1,4 @@
-"""One test of a history, from its two logs: offline from the control's alone, online from both, the noise they share."""
+"""One test of a history from its logs: offline from the control's alone, online from both, the noise they share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.calibration.estimate import Unsupported, bound_of, evidence_of
+from foretest.calibration.estimate import Unsupported, bound_of, judge_log
 from foretest.calibration.fit import CALIBRATED
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
@@ -95,14 +95,14 @@ def _unsupported_part(
     shares = np.where(rewards > 0.0, ratio(counts @ t, rewards), np.nan)
     both = np.isfinite(shares) & np.isfinite(online_uplifts)
     covariance = float(np.cov(shares[both], online_uplifts[both])[0, 1]) if both.sum() > 1 else float("nan")
-    evidence = evidence_of(aggregates, estimator, metric)
+    judgement = judge_log(aggregates, estimator, metric)
     return UnsupportedPart(
         **asdict(term),
         online_covariance=covariance,
         weight_bound=bound_of(aggregates.plan, estimator),
         confidence_level=aggregates.plan.settings.analysis.confidence_level,
-        enough=evidence.enough,
-        reasons=evidence.reasons,
+        enough=judgement.enough,
+        reasons=judgement.reasons,
     )
 
 

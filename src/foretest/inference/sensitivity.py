@@ -9,9 +9,9 @@ d = (w̃ − 1) r and t = (w̃ − w̄) r, the uplift lies in
 
 Γ = 1 is the estimator itself. As Γ_lower grows L falls to mean((w̄ − 1) r), where ν is worth nothing: CIS.
 
-The interval around it is that of Imbens and Manski (2004), which holds each point of [L, U] with the probability asked
-for, together with the estimator's own. The breakdown Γ* is the Γ (both ways) at which the verdict is lost. The slice
-test asks the log itself: what lies between c/3 and c is supported, and unsupported at c/3.
+The interval around it is that of Imbens and Manski (2004), which contains each point of [L, U] with the probability
+asked for, joined with the estimator's own. The breakdown Γ* is the Γ (both ways) at which the verdict is lost. The slice
+test asks the log itself: what lies between c/3 and c is supported at c, and unsupported at c/3.
 """
 
 from __future__ import annotations
@@ -24,15 +24,17 @@ from scipy.special import ndtr, stdtr
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
-from foretest.files import finite_or_none
 from foretest.inference.betting import betting_limits
 from foretest.inference.buckets import Interval
 from foretest.inference.by_logger import by_unit
 from foretest.inference.delta import FEW_UNITS, quantile, std_error
 from foretest.inference.row_terms import unsupported_terms, uplift_range, uplift_terms, weight_bound
+from foretest.results.sensitivity import Sensitivity
 from foretest.weights.weightings import Weighting
 
 _LARGEST_GAMMA = 1e9
+_NAN = float("nan")
+_NO_INTERVAL = Interval(_NAN, _NAN)
 
 
 class Bounds(NamedTuple):
@@ -44,30 +46,11 @@ class Bounds(NamedTuple):
     upper_error: float
 
 
-class Sensitivity(NamedTuple):
-    """The band of an estimator, and what it does to a verdict."""
+class SliceTest(NamedTuple):
+    """What a part of the log earns that a smaller cap would leave unsupported, as a multiple Γ̂ of the supported."""
 
-    gamma: tuple[float, float]
-    bounds: Bounds
+    gamma: float
     interval: Interval
-    breakdown: float | None
-    slice_gamma: float
-    slice_interval: Interval
-
-    def to_dict(self) -> dict[str, float | None]:
-        """As result.json has it: bounds in units of the effect size."""
-        return {
-            "gamma_lower": self.gamma[0],
-            "gamma_upper": self.gamma[1],
-            "effect_size_lower": finite_or_none(self.bounds.lower),
-            "effect_size_upper": finite_or_none(self.bounds.upper),
-            "ci_lower": finite_or_none(self.interval.lower),
-            "ci_upper": finite_or_none(self.interval.upper),
-            "breakdown_gamma": self.breakdown,
-            "slice_gamma": finite_or_none(self.slice_gamma),
-            "slice_gamma_ci_lower": finite_or_none(self.slice_interval.lower),
-            "slice_gamma_ci_upper": finite_or_none(self.slice_interval.upper),
-        }
 
 
 @dataclass(frozen=True)
@@ -84,6 +67,7 @@ class Terms:
 
     @classmethod
     def of(cls, aggregates: Aggregates, weighting: Weighting, metric: int) -> Terms:
+        """The sums of a banded weighting and a metric."""
         sums, buckets = aggregates.hr[weighting, metric], len(aggregates.n)
         with np.errstate(over="ignore", invalid="ignore"):
             unit = np.exp(sums.log_unit)
@@ -94,9 +78,11 @@ class Terms:
 
     @property
     def rows(self) -> float:
+        """How many rows there are in all."""
         return float(self.n.sum())
 
     def mean(self, sums: Floats) -> float:
+        """The mean over rows of what `sums` adds up by bucket; NaN for an empty log."""
         return float(sums.sum() / self.rows) if self.rows else float("nan")
 
     def error(self, sums: Floats) -> float:
@@ -132,20 +118,19 @@ class Terms:
             mean_d**2 - (z * a) ** 2,
         )
         # the square also has the roots of the other sign, where ±D − xT is below 0
-        found = [x for x in roots if x > 0.0 and mean_d - x * mean_t >= -1e-12]
-        return _gamma_of(min(found, default=np.inf), sign)
+        crossings = [x for x in roots if x > 0.0 and mean_d - x * mean_t >= -1e-12]
+        return _gamma_of(min(crossings, default=np.inf), sign)
 
-    def slice_gamma(self, level: float) -> tuple[float, Interval]:
+    def slice_test(self, level: float) -> SliceTest:
         """Γ̂ = Σ (w̄_c − w̄_c') r / Σ (q_c − q_c')/q_c'·w̄_c' r, c' = c/3, and its delta interval, never below 0."""
         expected = float(self.expected.sum())
         # without a reward in the slice Γ̂ would be 0, with an error of 0
         if not expected > 0.0 or not self.sliced.any():
-            return float("nan"), Interval(float("nan"), float("nan"))
-        found = float(self.sliced.sum()) / expected
-        terms = by_unit((self.sliced - found * self.expected) / self.mean(self.expected), self.n, self.loggers)
-        error = std_error(terms, self.rows, self.units)
-        half = quantile(self.units, level) * error
-        return found, Interval(float(np.maximum(found - half, 0.0)), found + half)
+            return SliceTest(_NAN, _NO_INTERVAL)
+        gamma = float(self.sliced.sum()) / expected
+        terms = by_unit((self.sliced - gamma * self.expected) / self.mean(self.expected), self.n, self.loggers)
+        half = quantile(self.units, level) * std_error(terms, self.rows, self.units)
+        return SliceTest(gamma, Interval(float(np.maximum(gamma - half, 0.0)), gamma + half))
 
 
 def sensitivity(
@@ -160,7 +145,7 @@ def sensitivity(
 ) -> Sensitivity:
     """The band around an estimate with the interval `plain`, and what it takes to undo its verdict.
 
-    `betting` is r_max where the limits are to be those of betting, which hold with few rewards.
+    `betting` is r_max where the limits are to be those of betting, which are valid with few rewards.
     """
     a = aggregates.plan.settings.analysis
     gamma, level, rounding = a.gamma, a.confidence_level, 1e-12 * abs(control)
@@ -173,22 +158,38 @@ def sensitivity(
             min(rows.lower(1.0 - 1.0 / gamma[0], level), bounds.lower),
             max(rows.upper(gamma[1] - 1.0, level), bounds.upper),
         )
-        broken = None if sign is None else rows.breakdown(sign, level, rounding)
+        breakdown = None if sign is None else rows.breakdown(sign, level, rounding)
     else:
         around = imbens_manski(bounds, terms.units, level)
-        broken = None if sign is None else terms.breakdown(sign, level, rounding)
-    interval = Interval(float(np.minimum(plain.lower, around.lower)), float(np.maximum(plain.upper, around.upper)))
-    return Sensitivity(gamma, bounds, interval, broken, *terms.slice_gamma(level))
+        breakdown = None if sign is None else terms.breakdown(sign, level, rounding)
+    joined = Interval(float(np.minimum(plain.lower, around.lower)), float(np.maximum(plain.upper, around.upper)))
+    return _assembled(gamma, bounds, joined, breakdown, terms.slice_test(level))
 
 
 def no_sensitivity(gamma: tuple[float, float]) -> Sensitivity:
-    """That of an empty log."""
-    nan = float("nan")
-    return Sensitivity(gamma, Bounds(nan, nan, nan, nan), Interval(nan, nan), None, nan, Interval(nan, nan))
+    """The band of an empty log, whose numbers do not exist."""
+    return _assembled(gamma, Bounds(_NAN, _NAN, _NAN, _NAN), _NO_INTERVAL, None, SliceTest(_NAN, _NO_INTERVAL))
+
+
+def _assembled(
+    gamma: tuple[float, float], bounds: Bounds, interval: Interval, breakdown: float | None, slice_test: SliceTest
+) -> Sensitivity:
+    return Sensitivity(
+        gamma_lower=gamma[0],
+        gamma_upper=gamma[1],
+        effect_size_lower=bounds.lower,
+        effect_size_upper=bounds.upper,
+        ci_lower=interval.lower,
+        ci_upper=interval.upper,
+        breakdown_gamma=breakdown,
+        slice_gamma=slice_test.gamma,
+        slice_gamma_ci_lower=slice_test.interval.lower,
+        slice_gamma_ci_upper=slice_test.interval.upper,
+    )
 
 
 def robustness(verdict: str, on_band: str) -> str | None:
-    """Does the band say what the interval says? None where neither can say anything."""
+    """Robust where the verdict on the band is that on the interval, else fragile; None where either is insufficient."""
     if "insufficient" in (verdict, on_band):
         return None
     return "robust" if verdict == on_band else "fragile"
@@ -220,7 +221,7 @@ def imbens_manski(bounds: Bounds, units: int, level: float) -> Interval:
 
 @dataclass(frozen=True)
 class _RowTerms:
-    """d and t of the rewarded rows, whose limits are found by betting."""
+    """d and t of the kept rewarded rows: limits of their means are found by betting."""
 
     aggregates: Aggregates
     d: Floats
@@ -234,44 +235,44 @@ class _RowTerms:
         return cls(aggregates, d, t, uplift_range(aggregates, weighting, r_max), weight_bound(weighting) * r_max)
 
     def lower(self, x: float, level: float) -> float:
-        """The lower limit of mean(d − x t), whose rows are in [−r_max, (b − 1) r_max] as those of d are."""
+        """The lower limit of mean(d − x t), whose rows lie in the range of those of d, [−r_max, (b − 1) r_max]."""
         return betting_limits(self.aggregates, self.d - x * self.t, self.row_range, level).lower
 
     def upper(self, x: float, level: float) -> float:
-        """The upper limit of mean(d + x t), whose rows are in [−r_max, ((1 + x) b − 1) r_max]."""
+        """The upper limit of mean(d + x t), whose rows lie in [−r_max, ((1 + x) b − 1) r_max]."""
         lowest, highest = self.row_range
         row_range = lowest, highest + x * self.most
         return betting_limits(self.aggregates, self.d + x * self.t, row_range, level).upper
 
     def breakdown(self, sign: int, level: float, rounding: float) -> float | None:
-        """Γ* by halving: these limits are not the square root of a quadratic."""
+        """Γ* of a verdict by halving: no formula gives where these limits cross 0."""
 
-        def holds(x: float) -> bool:
+        def stands(x: float) -> bool:
             return self.lower(x, level) > rounding if sign > 0 else self.upper(x, level) < -rounding
 
-        if not holds(0.0):
+        if not stands(0.0):
             return 1.0
         low, high = 0.0, 1.0
-        if not self.t.any() or (sign > 0 and holds(1.0)):
+        if not self.t.any() or (sign > 0 and stands(1.0)):
             return None
-        while sign < 0 and holds(high):
+        while sign < 0 and stands(high):
             low, high = high, 2.0 * high
             if high > _LARGEST_GAMMA:
                 return None
         while high - low > 1e-6 * high:
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if holds(middle) else (low, middle)
+            low, high = (middle, high) if stands(middle) else (low, middle)
         return _gamma_of(high, sign)
 
 
 def _gamma_of(x: float, sign: int) -> float | None:
-    """Γ of x = 1 − 1/Γ or x = Γ − 1; None where it is beyond all reason."""
+    """Γ of x = 1 − 1/Γ or x = Γ − 1; None where it is above 1e9."""
     gamma = 1.0 + x if sign < 0 else 1.0 / (1.0 - x) if x < 1.0 else np.inf
     return float(gamma) if gamma <= _LARGEST_GAMMA else None
 
 
 def _roots(a: float, b: float, c: float) -> list[float]:
-    """The real roots of a x² + b x + c, without the subtraction of like numbers."""
+    """The real roots of a x² + b x + c, without subtracting numbers that are nearly equal."""
     if a == 0.0:
         return [-c / b] if b else []
     inside = b * b - 4.0 * a * c

@@ -17,12 +17,6 @@ class Uplift(NamedTuple):
     value: float
     limits: Interval
 
-    def over(self, control: float) -> Uplift:
-        """An absolute uplift as a share of the control's value; none where that is 0."""
-        if not control:
-            return NO_UPLIFT
-        return Uplift(self.value / control, Interval(self.limits.lower / control, self.limits.upper / control))
-
 
 NO_UPLIFT = Uplift(float("nan"), NO_INTERVAL)
 

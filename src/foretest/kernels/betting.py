@@ -1,7 +1,7 @@
-"""The capital of a bettor on terms in [0, 1] that mostly equal one constant: bets once, then capital for any m.
+"""The capital of a bettor on terms in [0, 1] that mostly equal one constant: the bets once, then the capital for any m.
 
-The bets of Waudby-Smith and Ramdas (2024) do not depend on the m that is bet against but for their cap, and units
-without reward all have the same term: a run of them is one power, not a loop.
+The bets of Waudby-Smith and Ramdas (2024) depend on the m that is bet against only through their cap, and all units
+without reward have the same term: a run of them is one power, not a loop.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ import numpy as np
 
 from foretest.kernels.jit import jit
 
-# A bet made after i terms is renewed when a term of its own comes, and i/1024 terms later at the latest: at every term
-# up to the 2 048th, and then with a lag of a thousandth. The rule looks at the past alone, as any bettor's may.
+# A bet made after i terms is renewed when a term other than the constant comes, and i/1024 terms later at the latest:
+# at every term up to the 2 048th, and then with a lag of a thousandth. The rule depends on past terms only, as it must.
 _RENEWALS = 1024
 
 
 @jit
 def bets(gaps, terms, zero, budget, horizon, target):
-    """λ of every block of terms: `zeros[j]` times the constant `zero`, then (where ends[j]) a term of its own.
+    """λ of every block of terms: `zeros[j]` times the constant `zero`, then (where ends[j]) one other term, `own[j]`.
 
     gaps[u] constants come before terms[u], gaps[-1] after the last. λ_i = √(budget/(N σ̂²_{i−1})) before its cap, with
     μ̂_i = (½ + Σ_{j≤i} y_j)/(i+1) and σ̂²_i = (¼ + Σ_{j≤i} (y_j − μ̂_j)²)/(i+1). N is the horizon or, with a target,
-    what it takes at the pace so far to meet that many terms of their own.
+    the number of terms until that many others than the constant are met at the pace so far.
     """
     lots = 2 * _RENEWALS + int(_RENEWALS * np.log(1.0 + horizon / _RENEWALS)) + 2 * len(gaps) + 16
     lam = np.empty(lots)
@@ -53,7 +53,7 @@ def bets(gaps, terms, zero, budget, horizon, target):
                 total += run * zero
                 left -= run
             zeros[blocks] = run
-            # a term of its own that comes before the block is full is met with the block's bet
+            # another term that comes before the block is full is bet on with the block's bet
             if run < length and not last:
                 own[blocks] = terms[u]
                 ends[blocks] = True

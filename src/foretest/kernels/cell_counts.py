@@ -1,4 +1,4 @@
-"""Counts of cells over rows that each hold several: totals, and how they go together within a row."""
+"""Counts of cells over rows with several cells each: totals, and the covariance within a row."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Floats = npt.NDArray[np.float64]
 
 
 def cell_counts(codes: npt.NDArray[np.integer[Any]], count: int) -> tuple[Floats, Floats]:
-    """Of rows × members with a cell each, ē being a row's shares of cells: Σ ē, and Σ (diag(ē) − ē ēᵀ).
+    """For rows × members with one cell each, ē being the shares of cells in a row: Σ ē, and Σ (diag(ē) − ē ēᵀ).
 
-    By counting pairs: a matrix product has threads that wait for each other longer than they work.
+    By counting pairs: the threads of a matrix product would wait for each other longer than they work.
     """
     members = codes.shape[1]
     total = np.bincount(codes.ravel(), minlength=count) / members

@@ -1,4 +1,4 @@
-"""Is a ranking one? Faults are found at the speed of the read; sentences about them are made elsewhere."""
+"""Checks of rankings and slot rewards as fast as they are read: a code per row, from which others make sentences."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from foretest.kernels.jit import inner, jit
 
 @inner
 def _is_good(ranking, start, k, n):
-    """Are k positions among n ≤ 64 in range and distinct? Without a branch: nearly all rows are."""
-    seen = np.uint64(0)  # one bit a position
+    """Are k positions among n ≤ 64 in range and distinct? Without a branch, as they are in nearly all rows."""
+    seen = np.uint64(0)  # one bit per position
     wrong = np.uint64(0)
     for slot in range(k):
-        item = np.uint64(np.int64(ranking[start + slot]))  # what is negative is very large
+        item = np.uint64(np.int64(ranking[start + slot]))  # a negative number becomes a very large one
         bit = np.uint64(1) << (item & np.uint64(63))
         wrong |= np.uint64(item >= n) | (seen & bit)
         seen |= bit
@@ -24,7 +24,7 @@ def _is_good(ranking, start, k, n):
 def ranking_faults(ranking, starts, lengths, eligible):
     """0 for a good row; 1 empty; 2 longer than the list; 3 a position out of range; 4 an item twice.
 
-    eligible −1: the number of items is not known, only signs and repeats are looked at.
+    eligible −1: the number of items is not known, and only negative positions and repeats are faults.
     """
     out = np.zeros(len(starts), np.int8)
     for i in range(len(starts)):
@@ -38,7 +38,7 @@ def ranking_faults(ranking, starts, lengths, eligible):
         if n >= 0 and k > n:
             out[i] = 2
             continue
-        seen = np.uint64(0)  # positions below 64, one bit each; the few beyond are looked for one by one
+        seen = np.uint64(0)  # positions below 64, one bit each; the few beyond are compared one by one
         for slot in range(k):
             item = ranking[starts[i] + slot]
             if item < 0 or (n >= 0 and item >= n):
@@ -60,7 +60,7 @@ def ranking_faults(ranking, starts, lengths, eligible):
 
 @jit
 def positions_in(shown, starts, lengths, items, i_starts, i_lengths):
-    """Each shown code's position in its row's items; rows with one that is absent; rows with a repeated item."""
+    """Each shown code's position in its row's items; rows with a code that is absent; rows with a repeated item."""
     total = 0
     for i in range(len(lengths)):
         total += lengths[i]
@@ -92,7 +92,7 @@ def positions_in(shown, starts, lengths, items, i_starts, i_lengths):
 def slot_faults(values, starts, lengths, shown, reward):
     """0 for a good row; 1 another length than the ranking; 2 NaN or infinite; 3 negative; 4 not the reward in sum.
 
-    Sums may be off by rounding, a millionth of the reward: columns of float32 are.
+    Sums may be off by rounding, up to a millionth of the reward, as they are for columns of float32.
     """
     out = np.zeros(len(starts), np.int8)
     for i in range(len(starts)):

@@ -38,8 +38,8 @@ def exp_within(x, e, n):
 
     exp(x) = 2^k·exp(r), k = round(x/ln 2), |r| ≤ ln(2)/2, by the polynomial 1 + r + r²·g(r) of degree 11 whose largest
     relative error there is least, 4e-18 (Remez), in Estrin's order, whose short chains overlap. Adding 1.5·2^52 rounds
-    to a whole number and leaves it in the low bits, whence 2^k is a shift: every step vectorises, which a call to the C
-    library does not. Below −708 the answer is exp(−708).
+    to a whole number and leaves it in the low bits, from which a shift makes 2^k: every step vectorises, unlike a call
+    to the C library. Below −708 the answer is exp(−708).
     """
     for j in range(n):
         z = max(x[j], -708.0)
@@ -64,7 +64,7 @@ def log_within(x, out, n):
     """out[:n] <- log(x[:n]) of positive normal doubles, to a unit in the last place.
 
     log(x) = k·ln 2 + log(1 + f), √½ ≤ 1 + f < √2. With s = f/(2 + f), log(1 + f) = 2·artanh(s) = f − s·(f − R), where
-    R = 2s²/3 + 2s⁴/5 + … + 2s²⁰/21: as |s| < 0.172, what follows is below the last place.
+    R = 2s²/3 + 2s⁴/5 + … + 2s²⁰/21: as |s| < 0.172, the terms left out are below the last place.
     """
     for j in range(n):
         bits = _bits_of(x[j])

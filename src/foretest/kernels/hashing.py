@@ -1,4 +1,4 @@
-"""XXH64, the one hash of Foretest: units, display keys, buckets, folds.
+"""XXH64, the only hash of Foretest: for units, display keys, buckets and folds.
 
 Integers are hashed as 8 little-endian bytes of their int64, strings as UTF-8 (Collet, xxHash specification 0.1.1).
 """
@@ -123,7 +123,7 @@ def _hash_words(words):
 
 
 def hash_integers(values: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.uint64]:
-    """XXH64 (seed 0) of each integer as int64; a uint64 beyond that keeps its bits, so that no two become one."""
+    """XXH64 (seed 0) of each integer as int64; a uint64 beyond that keeps its bits, so that no two are the same."""
     words = values.astype(np.int64).view(np.uint64)  # a copy, which becomes the answer
     _hash_words(words)
     return words

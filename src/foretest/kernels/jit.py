@@ -1,4 +1,4 @@
-"""One decorator for every kernel: compiled once, cached on disk, GIL released."""
+"""Decorators for kernels: compiled once, cached on disk, GIL released."""
 
 from __future__ import annotations
 
@@ -16,42 +16,42 @@ _INNER = {**_STEP, "forceinline": True}
 def jit(function: Kernel) -> Kernel:
     """Compile `function` with numba (no GIL, IEEE division) and cache it.
 
-    numba looks for a writable folder beside the source, then in the user's cache folder. Where there is
-    neither (a read-only executor) the kernel is compiled anew in each process.
+    numba looks for a writable folder beside the source, then for the user's cache folder. Where there is neither (a
+    read-only executor), the kernel is compiled again in each process.
     """
     return _compile(function, {})
 
 
 def step(function: Kernel) -> Kernel:
-    """As `jit`, for what only kernels call: without a wrapper for Python it compiles in four fifths of the time.
+    """Compile a function that only kernels call: without a wrapper for Python it takes a fifth less time to compile.
 
-    Python itself must not call it, tests included: there is nothing to call.
+    Python itself, tests included, cannot call it.
     """
     return _compile(function, _STEP)
 
 
 def inner(function: Kernel) -> Kernel:
-    """As `step`, within a hot loop: a call with its arrays would cost more than the step itself."""
+    """Compile a function that only kernels call, inlined: in a hot loop a call would take longer than the work."""
     return _compile(function, _INNER)
 
 
 def finite(function: Kernel) -> Kernel:
-    """As `inner`, for loops whose inputs are known to be finite; the order of operations stays."""
+    """Compile an inlined loop whose inputs are known to be finite; the order of operations stays."""
     return _compile(function, {**_INNER, "fastmath": {"contract", "nsz", "nnan", "ninf"}})
 
 
 def fast(function: Kernel) -> Kernel:
-    """As `inner`, for loops whose inputs are known to be finite and whose sums may be reordered."""
+    """Compile an inlined loop whose inputs are known to be finite and whose sums may be reordered."""
     return _compile(function, {**_INNER, "fastmath": {"contract", "nsz", "nnan", "ninf", "arcp", "reassoc"}})
 
 
 def reordered(function: Kernel) -> Kernel:
-    """As `inner`, for sums that may be reordered, NaN and infinity still being told."""
+    """Compile an inlined loop whose sums may be reordered; NaN and infinity are still handled."""
     return _compile(function, {**_INNER, "fastmath": {"reassoc", "contract"}})
 
 
 def _compile(function: Kernel, options: dict[str, Any]) -> Kernel:
-    # no kernel is handed to C: without the wrapper for that, each compiles a tenth faster
+    # no kernel is passed to C: without the wrapper for that, compilation is a tenth faster
     options = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, **options}
     try:
         compiled: Kernel = numba.njit(cache=True, **options)(function)

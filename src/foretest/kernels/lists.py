@@ -11,7 +11,7 @@ def gather(values, starts, lengths, out):
     at = 0
     for i in range(len(starts)):
         n = lengths[i]
-        source = values[starts[i] : starts[i] + n]  # slices: their loop is a copy of memory
+        source = values[starts[i] : starts[i] + n]  # with slices the loop compiles to a copy of memory
         place = out[at : at + n]
         for j in range(n):
             place[j] = source[j]
@@ -20,7 +20,7 @@ def gather(values, starts, lengths, out):
 
 @step
 def longest(lengths):
-    """The greatest length, at least 1: the size of a buffer that holds any row."""
+    """The greatest length, at least 1: the size of a buffer for any row."""
     most = 1
     for i in range(len(lengths)):
         most = max(most, lengths[i])

@@ -1,7 +1,7 @@
-"""The pointwise normaliser q(x) = E_t[z | x] = Σ_a min(π_t, c·π_p), on a set of rankings that stands for all.
+"""The pointwise normaliser q(x) = E_t[z | x] = Σ_a min(π_t, c·π_p), on a set of rankings that represents all.
 
-`enumerate_all` goes through every ranking of two Plackett-Luce policies, the rest takes those that were drawn;
-`adaptive_cap` finds the appendix's cap on either.
+`enumerate_all` goes through every ranking of two Plackett-Luce policies, other functions take rankings that were drawn;
+`adaptive_cap` finds the cap of the paper's appendix on either set.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ def total_and_reach(alpha, beta, n):
 
 @inner
 def is_feasible(reach, bound):
-    """Is there a c > 0 with c/q(c) ≤ bound? Iff P_p(W > 0) ≥ 1/bound (not always, as the paper's appendix has it)."""
+    """Is there a c > 0 with c/q(c) ≤ bound? Iff P_p(W > 0) ≥ 1/bound (the paper's appendix says always)."""
     return reach >= (1.0 - 1e-12) / bound
 
 
 @step
 def largest_root(alpha, beta, n, bound, c):
-    """The largest c with c/q(c) = bound, and q = A + c·B there, looked for from a c to the right of it.
+    """The largest c with c/q(c) = bound, and q = A + c·B there, searched from a c to the right of it.
 
     q is concave and piecewise linear and q(0) = 0, so Newton's steps on q(c) − c/bound from the right,
     c ← A/(1/bound − B), fall onto the largest root in a few steps.
@@ -89,7 +89,7 @@ def adaptive_cap(alpha, beta, n, bound):
 
 @reordered
 def masses_of_draws(w, alpha, beta):
-    """What two-sided draws stand for: α = 2W/(1+W)/S and β = 2/(1+W)/S."""
+    """The masses that two-sided draws represent: α = 2W/(1+W)/S and β = 2/(1+W)/S."""
     count = len(w)
     for d in range(count):
         v = min(w[d], 1e300)
@@ -116,16 +116,16 @@ def adaptive_caps_of_draws(w, bound):
 def two_sided_means(log_w: Floats, cap: float, zero: bool) -> Floats:
     """Row by row, mean of 2·w̄/(1+W): 2·min(W, c)/(1+W) under max capping.
 
-    In NumPy: a few passes cost less than a compilation. A W too large for a double stands at the largest that is not.
+    In NumPy: a few passes take less time than a compilation. log W counts as 709 at most: beyond, W is no double.
     """
     means = np.empty(len(log_w))
     for begin in range(0, len(log_w), _BLOCK):
         part = log_w[begin : begin + _BLOCK]
         w = np.exp(np.minimum(part, 709.0))
-        kept = np.where(part < np.log(cap), w, 0.0) if zero else np.minimum(w, cap)
+        capped = np.where(part < np.log(cap), w, 0.0) if zero else np.minimum(w, cap)
         w += 1.0
-        kept /= w
-        means[begin : begin + _BLOCK] = 2.0 * kept.mean(axis=1)
+        capped /= w
+        means[begin : begin + _BLOCK] = 2.0 * capped.mean(axis=1)
     return means
 
 
@@ -140,7 +140,7 @@ def _left(e, n, taken):
 
 @step
 def enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
-    """α = π_t(a) and β = π_p(a) of every ranking, depth first without recursion; their number."""
+    """α = π_t(a) and β = π_p(a) of every ranking, depth first without recursion; returns how many there are."""
     safe = k * (spread(t, n) + spread(p, n)) <= SAFE_SPREAD
     for j in range(n):
         et[j] = np.exp(t[j])
@@ -188,7 +188,7 @@ def enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
 
 @jit
 def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, cap, zero, bound):
-    """Over all rankings of each display (`most` at the most): q at `cap` where bound is NaN (first answer 0),
+    """Over all rankings of each display (at most `most`): q at `cap` where bound is NaN (the first answer is then 0),
     else the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q at a third of it."""
     rows = len(lengths)
     caps = np.zeros(rows)
@@ -262,8 +262,8 @@ def _squares(w, cap, zero):
     total = 0.0
     over = 0.0 if zero else cap
     for d in range(len(w)):
-        kept = w[d] if w[d] < cap else over
-        total += kept * kept / (1.0 + w[d])
+        capped = w[d] if w[d] < cap else over
+        total += capped * capped / (1.0 + w[d])
     return total
 
 

@@ -1,6 +1,6 @@
-"""Plackett-Luce over ragged rows: log-probability of a ranking, sequential sampling, a bound on the weights.
+"""Plackett-Luce for rows of any length: log-probability of a ranking, sequential sampling, a bound on the weights.
 
-A list column is (values, starts, lengths). Scores are float32 or float64; everything inside is float64.
+A list column is (values, starts, lengths). Scores are float32 or float64; all computations are in float64.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from foretest.kernels.lists import longest
 
 # Below this a tail sum may have lost digits to underflow: the row is redone in log space.
 _TINY = 1e-280
-_BLOCK = 512  # scores: what is done with them stays in the nearest cache
+_BLOCK = 512  # scores that stay in the fastest cache while they are worked on
 
 
 @fast
@@ -41,7 +41,7 @@ def _load_row(values, start, n, inverse_temperature, x):
 
 @step
 def load_row(values, start, n, inverse_temperature, x):
-    """The same, called rather than inlined: for kernels that load a row and then work on it at length."""
+    """x[:n] <- (s − max s)/T; False if a score is not finite. Not inlined: for kernels that work long on each row."""
     return _load_row(values, start, n, inverse_temperature, x)
 
 
@@ -115,11 +115,11 @@ def _log_prob_of_row(values, start, n, inverse_temperature, ranking, at, k, x, e
 
 @jit
 def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temperature):
-    """log π(a) a row, O(M + K); NaN where a score is not finite.
+    """log π(a) of each row, O(M + K); NaN where a score is not finite.
 
-    Rows that adjoin are taken in blocks: exp once an item, over the whole block; then the shown items of all rows are
-    taken out, and only then what is left is added up, so that no sum waits for a store. Tails are added from the end,
-    with one log for the product of a row's, and these for a block at once. Blocks with large scores go row by row.
+    Adjoining rows are taken in blocks: one exp per item, over the whole block; then the shown items of all rows are
+    taken out, and only then the rest is added up, so that no sum waits for a store. Tails are added from the end, with
+    one log for the product of a row's tails, and the logs of a block at once. Blocks with large scores go row by row.
     """
     rows = len(starts)
     out = np.empty(rows)
@@ -182,9 +182,9 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, inverse_temp
 
 @jit
 def sample(values, starts, lengths, slots, inverse_temperature, u, out):
-    """One ranking a row, slot by slot: the item where the running sum of e over the rest passes u·(their sum).
+    """One ranking per row, slot by slot: the item where the running sum of e over the items left passes u·(their sum).
 
-    Each slot subtracts the largest score left, so that a dominant item costs the others no digit.
+    Each slot subtracts the largest score left, so that the other items lose no digit to a dominant one.
     """
     x = np.empty(longest(lengths))
     at = 0

@@ -1,7 +1,7 @@
 """The weight of a row by PointNCIS at many caps, and by its adaptive form at many bounds, from one set of rankings.
 
-A set is given by α and β of each ranking, which stand for π_t and π_p: enumerated, or 2W/(1+W)/S and 2/(1+W)/S of
-two-sided draws. Both grids run upwards.
+A set is given by α and β of each ranking, which represent π_t and π_p: enumerated, or 2W/(1+W)/S and 2/(1+W)/S of
+two-sided draws. Both grids are ascending.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def path_of_draws(w, log_w, log_most, caps, bounds):
 
 @jit
 def path_of_rankings(alpha, beta, log_w, caps, bounds):
-    """The same of one row, over all of its rankings."""
+    """log h of one row at every cap and at every bound, over all of its rankings."""
     of_caps = np.empty(len(caps))
     of_bounds = np.empty(len(bounds))
     _row(alpha, beta, len(alpha), log_w, np.inf, caps, bounds, of_caps, of_bounds)
@@ -73,7 +73,7 @@ def path_of_rankings(alpha, beta, log_w, caps, bounds):
 def path_of_all(
     t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, log_w, log_most, caps, bounds
 ):  # fmt: skip
-    """The same of every row, over all rankings (`most` at the most) of two Plackett-Luce policies."""
+    """Row by row, log h at every cap and bound, over all rankings (at most `most`) of two Plackett-Luce policies."""
     rows = len(lengths)
     of_caps = np.empty((rows, len(caps)))
     of_bounds = np.empty((rows, len(bounds)))

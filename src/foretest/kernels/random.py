@@ -31,7 +31,7 @@ def state_of(seed, stream, key):
 
 @jit
 def bits_at(state, counter):
-    """Output number `counter` (from 0) of the state; kernels give it as uint64, lest it be compiled for each type."""
+    """Output number `counter` (from 0) of the state; kernels pass it as uint64, so that one type is compiled."""
     return mix64(state + (np.uint64(counter) + np.uint64(1)) * GAMMA)
 
 
@@ -48,7 +48,7 @@ def uniform_at(state, counter):
     return unit_of(bits_at(state, counter))
 
 
-#: (state, draw): the generator of a draw's number, of which each draw may use as many numbers as it needs
+#: (state, number of the draw): the state of that draw's generator, which gives as many numbers as the draw needs
 draw_state = bits_at
 
 
@@ -66,9 +66,9 @@ def uniforms(seed, stream, keys, first, count, width):
 
 
 def derive(hashes: npt.NDArray[np.uint64], salt: int) -> npt.NDArray[np.uint64]:
-    """An independent hash of each hash: buckets, folds and samples must not share bits.
+    """A second hash of each hash, independent of it: buckets, folds and samples must not share bits.
 
-    SplitMix64's finaliser of hash + salt·γ, in NumPy: a few passes over a batch cost less than a compilation.
+    SplitMix64's finaliser of hash + salt·γ, in NumPy: a few passes over a batch take less time than a compilation.
     """
     z = hashes + np.uint64(salt * int(GAMMA) % (1 << 64))
     shifted = z >> np.uint64(30)
@@ -81,7 +81,7 @@ def derive(hashes: npt.NDArray[np.uint64], salt: int) -> npt.NDArray[np.uint64]:
 
 
 def derived_bucket(hashes: npt.NDArray[np.uint64], salt: int, buckets: int) -> npt.NDArray[np.int64]:
-    """A bucket for each hash, by the derived one."""
+    """A bucket for each hash, from the hash derived with the salt."""
     z = derive(hashes, salt)
     z %= np.uint64(buckets)
     return z.view(np.int64)

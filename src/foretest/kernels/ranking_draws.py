@@ -1,4 +1,4 @@
-"""Random rankings of two Plackett-Luce policies, priced as they are drawn, with no exp a draw.
+"""Random rankings of two Plackett-Luce policies, priced as they are drawn, without an exp for each draw.
 
 All draws of a display are made together, slot after slot, from an alias table of the policy they come from.
 """
@@ -17,12 +17,12 @@ from foretest.kernels.random import GAMMA, draw_state, mix64, state_of, uniform_
 SAFE_SPREAD = 600.0
 # A tail found by subtraction keeps its digits while it is at least this share of the total.
 _SAFE_SHARE = 0.05
-SLICE = 3.0  # the slice test looks between c/3 and c
+SLICE = 3.0  # the slice test compares weights between c/3 and c
 
 
 @step
 def spread(x, n):
-    """How far the lowest score lies below the highest, which is 0."""
+    """The difference between the highest score, which is 0, and the lowest."""
     least = 0.0
     for j in range(n):
         least = min(least, x[j])
@@ -33,7 +33,7 @@ def spread(x, n):
 def _alias_table(e, n, keep, either, small, large):
     """Walker's alias table by Vose's method: item j with probability keep[j], else its alias; e sums to 1.
 
-    either[2j] = j and either[2j+1] is the alias: a pick is a load, not a branch that the processor guesses wrong.
+    either[2j] = j and either[2j+1] is the alias: a pick is a load, not a branch that the processor may mispredict.
     """
     smalls = 0
     larges = 0
@@ -90,9 +90,9 @@ def _scan(e, n, chosen, slots, d, target):
 def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, count):
     """chosen[slot, d] of every draw d, among the items it has left, in proportion to e.
 
-    All draws pick from the alias table at once, those that hit an item they have shown pick again: no draw waits for
-    another. Where little mass is left and a peaked policy would spin, a scan of the rest. Numbers and picks have a loop
-    each: in one loop they take a third longer.
+    All draws pick from the alias table at once, and those that hit an item they have shown pick again: no draw waits
+    for another. Where little mass is left and a peaked policy would pick for long, the items left are scanned. Random
+    numbers and picks have separate loops: in one loop they take a third longer.
     """
     picked = chosen[slot]
     left = np.uint64(0)
@@ -112,18 +112,18 @@ def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, coun
         again = np.uint64(0)
         for at in range(left):
             d = np.uint64(waiting[at])
-            whole = np.int64(u[at])  # signed and unsigned: the one converts in an instruction, the other indexes in one
+            whole = np.int64(u[at])  # signed converts in one instruction, unsigned indexes in one
             column = np.uint64(whole)
             item = either[np.uint64(2) * column + np.uint64(u[at] - whole >= keep[column])]
             picked[d] = item
-            waiting[again] = d  # kept only if the item is taken
+            waiting[again] = d  # overwritten by the next unless the item is taken
             again += np.uint64(_is_taken(chosen, slot, d, item))
         left = again
 
 
 @inner
 def _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, count):
-    """The weight of each draw with one slot more."""
+    """Update the weight of each draw with the item of one more slot."""
     for d in range(count):
         item = chosen[slot, d]
         above[d] *= odds[item] * tails_p[d]
@@ -146,7 +146,7 @@ def _rest(e, n, chosen, slots, d):
 
 @step
 def _log_prob_of(e, n, chosen, slots, d):
-    """log π of draw d: the product of e over what is left of the total, its logarithm taken before it can underflow."""
+    """log π of draw d: the product of e over the rest of the total, its logarithm taken before it can underflow."""
     answer = 0.0
     product = 1.0
     tail = 1.0
@@ -164,7 +164,7 @@ def _log_prob_of(e, n, chosen, slots, d):
 
 @inner
 def _last_slot_one_by_one(et, ep, n, chosen, slots, d, tail_t, ratio, zero):
-    """Σ_j min(π_t(j|·), c/w·π_p(j|·)) of a draw over the items it has left, and the same at a third of c; under zero
+    """Σ_j min(π_t(j|·), c/w·π_p(j|·)) of a draw over the items it has left, and this sum at a third of c; under zero
     capping Σ_j π_t(j|·)·1(w < c)."""
     share = 0.0
     low = 0.0
@@ -191,10 +191,10 @@ def _add_smaller(a, b, ratio, z, low, count):
 
 @step
 def _sum_last_slots(et, ep, n, chosen, slots, tails_t, tails_p, above, below, cap, zero, ratio, z, low, count):
-    """z of every draw with its last slot summed out, and the same at a third of the cap: item after item for all draws.
+    """z of every draw with its last slot summed out, at the cap and at a third of it: item after item for all draws.
 
-    With ratio = c/w·tail_t/tail_p a term is min(et, ratio·ep)/tail_t. Over all items less those taken: the difference
-    keeps its digits, as at least 5 % of both totals is left; where it is not, over the rest.
+    With ratio = c/w·tail_t/tail_p a term is min(et, ratio·ep)/tail_t. Over all items minus those taken: the difference
+    keeps its digits where at least 5 % of both totals is left; elsewhere, over the items left.
     """
     for d in range(count):
         ratio[d] = cap * below[d] * tails_t[d] / (above[d] * tails_p[d])
@@ -220,7 +220,7 @@ def _sum_last_slots(et, ep, n, chosen, slots, tails_t, tails_p, above, below, ca
 
 @step
 def _gumbel_ranking(x, n, k, generator, noisy, ranking):
-    """Top K of x + Gumbel noise: exact for any spread of scores, at one log an item."""
+    """Top K of x + Gumbel noise: exact for any spread of scores, with two logs per item."""
     for j in range(n):
         noisy[j] = x[j] - np.log(-np.log(uniform_at(generator, np.uint64(j))))
     for slot in range(k):
@@ -233,14 +233,14 @@ def _gumbel_ranking(x, n, k, generator, noisy, ranking):
 
 
 @inner
-def _kept(log_w, log_cap, zero):
+def _capped_share(log_w, log_cap, zero):
     """z = w̄/w."""
     if zero:
         return 1.0 if log_w < log_cap else 0.0
     return np.exp(min(0.0, log_cap - log_w))
 
 
-LOG_W, W, Z = 0, 1, 2  # what `draws` gives
+LOG_W, W, Z = 0, 1, 2  # what `draws` returns
 
 
 @step
@@ -250,7 +250,7 @@ def _draw(
 ):  # fmt: skip
     """Rankings from the policy whose shares are `source`, as many as there are states: w = above/below, or z.
 
-    A function of its own: what does not change from slot to slot stays in registers.
+    A separate function, so that what does not change from slot to slot stays in registers.
     """
     _alias_table(source, n, keep, either, small, large)
     for d in range(count):
@@ -279,7 +279,7 @@ def draws(
 
     Where they are not empty: means (displays × 2) <- the mean z of the treatment's rankings at the cap, and at a third
     of it; log_p (displays × rankings) <- log π_p of the control's; shown (displays × rankings × slots) <- the positions
-    of as many of the control's rankings and slots as it has room for; what is not there stays as it is.
+    of as many of the control's rankings and slots as it has room for; the rest of it is left as it is.
     """
     rows = len(lengths)
     out = np.empty((rows, from_t + from_p))
@@ -296,14 +296,14 @@ def draws(
     small = np.empty(width, np.int64)
     large = np.empty(width, np.int64)
     ranking = np.empty(deep, np.int64)
-    # one entry a draw: slot after slot is filled for all of them
+    # one entry per draw: slot after slot is filled for all of them
     chosen = np.empty((deep, most), np.uint32)
     waiting = np.empty(most, np.uint32)
     states = np.empty(most, np.uint64)
     u = np.empty(most)
     tails_t = np.empty(most)
     tails_p = np.empty(most)
-    above = np.empty(most)  # w = above/below, so that there is one division a draw
+    above = np.empty(most)  # w = above/below, so that there is one division per draw
     below = np.empty(most)
     z = np.empty(most)
     low = np.empty(most)
@@ -362,8 +362,8 @@ def draws(
                     log_w = log_prob_by_tails(t, n, ranking, k) - of_control
                     answer[d] = log_w if want == LOG_W else np.exp(log_w)
                     if weigh:
-                        z[d] = _kept(log_w, log_cap, zero)
-                        low[d] = _kept(log_w, log_cap - np.log(SLICE), zero)
+                        z[d] = _capped_share(log_w, log_cap, zero)
+                        low[d] = _capped_share(log_w, log_cap - np.log(SLICE), zero)
                         if want == Z:
                             answer[d] = z[d]
                     if not of_treatment:

@@ -36,7 +36,7 @@ def residual_ranks(values, starts, lengths, ranking, r_starts, r_lengths, out):
 
 @jit
 def items_at(values, starts, lengths, ranks, slots):
-    """In place: residual ranks become the items that have them."""
+    """In place: residual ranks are replaced by the items that have them."""
     at = 0
     for i in range(len(starts)):
         n = lengths[i]

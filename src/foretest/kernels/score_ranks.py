@@ -1,4 +1,4 @@
-"""Where items stand among the scores of their row."""
+"""The ranks of items by score within their row."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from foretest.kernels.jit import jit
 
 @jit
 def ranks_by_score(values, starts, lengths, positions, most):
-    """How many items of its row score higher than each position's, equal ones counting where they stand before it.
+    """The rank of each position: how many items of its row score higher, or score the same at a lower position.
 
-    `positions` is rows × rankings × slots; ranks from `most` on are given as `most`, what is not there (−1) as 255.
+    `positions` is rows × rankings × slots; ranks above `most` become `most`, and a position of −1 (none) becomes 255.
     """
     rows, rankings, slots = positions.shape
     out = np.full((rows, rankings, slots), 255, np.uint8)

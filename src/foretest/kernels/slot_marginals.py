@@ -3,11 +3,11 @@
     P(i at rank k) = ∫ f_i(u)·PB_{k−1}({F_j(u)}, j ≠ i) du
 
 with f, F the density and the distribution of arrival times and PB the Poisson-binomial probability that k − 1 of the
-others have arrived by then. Plackett-Luce is the race of exponentials of rate θ_j = exp(s_j/T); Thurstone's that of
-Gaussian noise, where the highest arrives first. The trapezoid rule converges exponentially on both: the integrands are
-analytic and vanish at both ends.
+others have arrived by then. Plackett-Luce is the race of exponentials of rate θ_j = exp(s_j/T); Thurstone's model is
+the race of scores with Gaussian noise, where the highest arrives first. The trapezoid rule converges exponentially on
+both: the integrands are analytic and vanish at both ends.
 
-Nothing is ever subtracted but in one place, which is watched: marginals of 1e-200 have all their digits.
+Only one place subtracts, and its error is bounded: marginals of 1e-200 have all their digits.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from foretest.kernels.lists import longest
 from foretest.kernels.normaliser import adaptive_cap, capped_mass
 from foretest.kernels.ranking_draws import SLICE
 
-_FIRST = 1e-5  # where the integrals over u begin: what is left out is u²/2 of the marginal, from rank 2 on
-_DONE = 1e-13  # where they end: what is left out, beside the marginal
-_LOWEST = -690.0  # of log θ beside the largest: further down it is as good as impossible, but must not be 0
+_FIRST = 1e-5  # where the integrals over u begin: u²/2 of the marginal is left out, from rank 2 on
+_DONE = 1e-13  # where they end: the bound on what is left out
+_LOWEST = -690.0  # of log θ relative to the largest: below it θ is practically 0, but must not be 0
 _FEW = 8  # slots up to which a product of two lists costs no more than a division
 _DIGITS = 1e-11  # relative error that a division may leave
 
 
 @inner
 def _add_item(counts, slots, arrived, waiting):
-    """counts[k] <- P(k have arrived), one item more."""
+    """counts[k] <- P(k have arrived) with one more item."""
     for k in range(slots - 1, 0, -1):
         counts[k] = counts[k] * waiting + counts[k - 1] * arrived
     counts[0] *= waiting
@@ -40,7 +40,7 @@ def _add_item(counts, slots, arrived, waiting):
 def _divided(counts, slots, arrived, waiting, out):
     """out <- counts without one item; False where that would lose digits.
 
-    counts_k = waiting·out_k + arrived·out_{k−1}: solved from below, with a bound on the rounding error carried along.
+    counts_k = waiting·out_k + arrived·out_{k−1} is solved from k = 0 on, with a bound on the rounding error.
     """
     if arrived > 0.5:
         return False
@@ -100,7 +100,7 @@ def _add_moment(arrived, waiting, density, n, slots, before, after, without, out
 
 @inner
 def _normalise(table, slots, n):
-    """Each slot shows one item: what is left of the quadrature's error goes."""
+    """Scale each slot to sum to 1, as it shows one item, which removes the rest of the quadrature's error."""
     for k in range(slots):
         total = 0.0
         for i in range(n):
@@ -115,7 +115,7 @@ def _exponential_race(theta, n, slots, arrived, waiting, density, before, after,
     """table[k, i] <- P(i at rank k), θ summing to 1; u = e^y, trapezoid on y with step ln(2)/m.
 
     With such a step every m-th node has twice the time: p ← p(2 − p) and, once that is near 1, 1 − p ← (1 − p)²
-    take the place of all exponentials.
+    replace all exponentials.
     """
     for k in range(slots):
         for i in range(n):
@@ -132,7 +132,7 @@ def _exponential_race(theta, n, slots, arrived, waiting, density, before, after,
                 for i in range(n):
                     density[i] = theta[i] * u * waiting[i]
                 reached = _add_moment(arrived, waiting, density, n, slots, before, after, without, table)
-                # the K-th arrival has an increasing hazard, so that the rest is less than this
+                # the K-th arrival has an increasing hazard, so that the rest is less than this product
                 if u > 1.0 and u * reached < _DONE:
                     break
                 u *= 2.0
@@ -172,7 +172,10 @@ def plackett_luce(values, starts, lengths, slots, inverse_temperature, out, out_
 
 @jit
 def thurstone(values, starts, lengths, slots, sigma, out, out_starts):
-    """The same for scores with Gaussian noise: time runs down from the highest, trapezoid on the noisy score."""
+    """out <- for each row the marginals of all its items, slot by slot, where scores have Gaussian noise.
+
+    Time runs down from the highest score, with the trapezoid rule on the noisy score.
+    """
     most, widest = longest(lengths), longest(slots)
     arrived, waiting, density = np.empty(most), np.empty(most), np.empty(most)
     before, after, without = np.empty((most + 1, widest)), np.empty(widest), np.empty(widest)
@@ -223,14 +226,14 @@ def shown_marginals(table, starts, lengths, ranking, r_starts, slots, out):
 
 @jit
 def slot_caps(t, t_starts, p, p_starts, lengths, slots, bound, out):
-    """Of every shown slot the largest c with c/q(c) ≤ bound, q(c) = Σ_j min(P_t(j, k), c·P_p(j, k)), or 0 where there
-    is none; q there; q at a third of it."""
+    """out <- for every shown slot the largest c with c/q(c) ≤ bound, q(c) = Σ_j min(P_t(j, k), c·P_p(j, k)), or 0 where
+    there is none; q at this c; q at a third of it."""
     alpha, beta = np.empty(longest(lengths)), np.empty(longest(lengths))
     at = 0
     for row in range(len(lengths)):
         n = lengths[row]
         for k in range(slots[row]):
-            for i in range(n):  # copies: all that follows would be compiled again for read-only slices
+            for i in range(n):  # copies: for read-only slices all that follows would be compiled again
                 alpha[i] = t[t_starts[row] + k * n + i]
                 beta[i] = p[p_starts[row] + k * n + i]
             cap, mass = adaptive_cap(alpha, beta, n, bound)

@@ -1,4 +1,4 @@
-"""Rows added up: by unit, exactly in a hash table or beyond its limit in hash cells; by bin of log w."""
+"""Rows counted by unit (in a hash table, or beyond its limit in hash cells), and added up by bin of log w."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from foretest.kernels.jit import jit
 
 @jit
 def tally(keys, counts, used, limit, units, amounts):
-    """Add amounts[i] to unit i's count in an open-addressing table (count 0: a free place).
+    """Add amounts[i] to the count of units[i] in an open-addressing table (count 0: a free place).
 
-    Returns the units in the table and how many entries were taken in; fewer than given where the limit was reached.
+    Returns the number of units in the table and of entries added, which is less than given if the limit was reached.
     """
     mask = np.uint64(len(keys) - 1)
     for i in range(len(units)):
@@ -29,7 +29,7 @@ def tally(keys, counts, used, limit, units, amounts):
 
 @jit
 def tally_cells(counts, lowest, units, amounts):
-    """Add to the cell of each unit's low bits; `lowest` keeps the smallest of its other bits, as a number in [0, 1)."""
+    """Add to the cell of each unit's low bits; `lowest` has the least of the cell's other bits as numbers in [0, 1)."""
     mask = np.uint64(len(counts) - 1)
     for i in range(len(units)):
         cell = units[i] & mask

@@ -39,9 +39,9 @@ def _log_ndtr(x):
 def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes, weights, to_one):
     """log p, p = ∫ φ_{a_K}(u) H_K(u) ∏_{rest} Φ(u − μ_j) du, H_1 = 1, H_{k+1}(u) = ∫_u^∞ φ_{a_k}(s) H_k(s) ds.
 
-    Scores are in units of sigma. The line is cut into panels narrow enough for the steepest Gaussian on it; each
-    panel is scaled by its own maximum, so probabilities of 1e-300 keep their digits. NaN: a score is not finite, or
-    scores lie over 1 000 sigma apart, for which the panels would be too many.
+    Scores are in units of sigma. The line is divided into panels narrow enough for the steepest Gaussian on it; each
+    panel is scaled by its own maximum, so that probabilities of 1e-300 keep their digits. NaN: a score is not finite,
+    or scores are over 1 000 sigma apart, which would need too many panels.
     """
     order = len(nodes)
     out = np.empty(len(starts))
@@ -97,7 +97,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes
                     h = beyond + half * partial
                     g[first + a] = peak + math.log(h) if h > 0.0 else -np.inf
                 above = peak + math.log(beyond + half * whole)
-        # from the top down: Φ ≤ 1, so a point whose g is far below the best integrand found needs no Φ
+        # from the top down: Φ ≤ 1, so a point whose g is far below the best integrand so far needs no Φ
         best = -np.inf
         for a in range(points - 1, -1, -1):
             if g[a] < best - 45.0 or g[a] == -np.inf:

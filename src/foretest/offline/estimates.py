@@ -20,12 +20,13 @@ from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.buckets import BucketSums, Interval, Stratum, bucket_sums, strata_table
 from foretest.inference.delta import std_error
-from foretest.inference.limits import control_of, limits_of
+from foretest.inference.limits import control_of
 from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
 from foretest.inference.slot_agreement import slot_agreement, with_reason
 from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import absolute_uplift_of, mean_reward, relative_uplift_of
 from foretest.inference.uplift_estimate import NO_UPLIFT, Uplift, no_estimate, uplift_estimate
+from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.offline.audited import audited_estimate
 from foretest.results.audit import Audit
@@ -42,7 +43,7 @@ class MetricsAndNotes(NamedTuple):
 
 def estimate_metrics(
     aggregates: Aggregates,
-    estimators: Sequence[Estimator],
+    estimators: tuple[Estimator, ...],
     counts: Floats | None,
     r_max: Mapping[str, float],
     audit: Audit,
@@ -109,31 +110,22 @@ def _estimate_of_rows(
     aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None, r_max: float | None,
     evidence: Evidence,
 ) -> Estimate:  # fmt: skip
-    a = aggregates.plan.settings.analysis
     sums = bucket_sums(aggregates, estimator, metric)
-    total, absolute = sums.total(), absolute_uplift_of(estimator)
-    control, delta = float(mean_reward(total)[0]), float(absolute(total)[0])
-    error = std_error(sums.influence(absolute), aggregates.rows, aggregates.n_units)
-
+    total = sums.total()
+    control, delta = float(mean_reward(total)[0]), float(absolute_uplift_of(estimator)(total)[0])
     betting = _betting_interval(aggregates, estimator, metric, delta, r_max, evidence)
     evidence = _with_betting(evidence, estimator, betting, r_max, control)
     judgement = judge(evidence)
-    if a.interval in BOUNDED:
-        assert r_max is not None
-        limits = betting if a.interval == "betting" and betting is not None else None
-        if limits is None:
-            limits = bernstein_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
-        uplifts = Uplift(delta, limits), _over_control(sums, estimator, limits, control)
+    if aggregates.plan.settings.analysis.interval in BOUNDED:
+        intervals = _bounded_intervals(aggregates, estimator, metric, sums, betting, r_max)
     else:
-        uplifts = _usual_intervals(aggregates, estimator, sums, counts, error)
-
-    decided_on = betting if evidence.is_thin and betting is not None else uplifts[0].limits
-    estimate = uplift_estimate(
-        float(estimator.value(total)[0]), error, *uplifts, verdict=decide(decided_on, judgement.enough, control),
-        reasons=judgement.reasons, effective_positives=evidence.effective_positives,
-    )  # fmt: skip
+        intervals = usual_intervals(aggregates, estimator, sums, counts)
+    decided_on = betting if evidence.is_thin and betting is not None else intervals.absolute.limits
     estimate = dataclasses.replace(
-        estimate,
+        uplift_estimate(
+            float(estimator.value(total)[0]), *intervals, verdict=decide(decided_on, judgement.enough, control),
+            reasons=judgement.reasons, effective_positives=evidence.effective_positives,
+        ),
         predicted_effective_positives=evidence.predicted,
         betting=None if betting is None else {
             "ci_lower": finite_or_none(betting.lower), "ci_upper": finite_or_none(betting.upper),
@@ -142,9 +134,8 @@ def _estimate_of_rows(
     )  # fmt: skip
     if not aggregates.plan.weighting(estimator).banded:
         return estimate
-    return _with_band(
-        estimate, aggregates, estimator, metric, decided_on, judgement, control, None if betting is None else r_max
-    )
+    betting_r_max = None if betting is None else r_max
+    return _with_band(estimate, aggregates, estimator, metric, decided_on, judgement, control, betting_r_max)
 
 
 def _betting_interval(
@@ -170,27 +161,23 @@ def _with_betting(
     return evidence
 
 
-def _over_control(sums: BucketSums, estimator: Estimator, limits: Interval, control: float) -> Uplift:
-    """The relative uplift with the limits of the absolute one over the control's value."""
-    if not control:
-        return NO_UPLIFT
-    relative = float(relative_uplift_of(estimator)(sums.total())[0])
-    return Uplift(relative, Interval(limits.lower / control, limits.upper / control))
-
-
-def _usual_intervals(
-    aggregates: Aggregates, estimator: Estimator, sums: BucketSums, counts: Floats | None, error: float
-) -> tuple[Uplift, Uplift]:
-    """The absolute and the relative uplift with bootstrap limits, or those of the delta method."""
-    total, resampled = sums.total(), None if counts is None else sums.resampled(counts)
-    absolute, relative = absolute_uplift_of(estimator), relative_uplift_of(estimator)
-    delta = float(absolute(total)[0])
-    first = Uplift(delta, limits_of(resampled, absolute, delta, error, aggregates))
-    if not float(mean_reward(total)[0]):
-        return first, NO_UPLIFT
-    share = float(relative(total)[0])
-    rel_error = std_error(sums.influence(relative), aggregates.rows, aggregates.n_units)
-    return first, Uplift(share, limits_of(resampled, relative, share, rel_error, aggregates, relative=True))
+def _bounded_intervals(
+    aggregates: Aggregates, estimator: Estimator, metric: int, sums: BucketSums, betting: Interval | None,
+    r_max: float | None,
+) -> UpliftIntervals:  # fmt: skip
+    """Limits that hold at any sample size, given the range of a row; the relative ones are these over the control."""
+    assert r_max is not None
+    a, total, absolute = aggregates.plan.settings.analysis, sums.total(), absolute_uplift_of(estimator)
+    control, delta = float(mean_reward(total)[0]), float(absolute(total)[0])
+    limits = betting if a.interval == "betting" else None
+    if limits is None:
+        limits = bernstein_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
+    relative = NO_UPLIFT
+    if control:
+        share = float(relative_uplift_of(estimator)(total)[0])
+        relative = Uplift(share, Interval(limits.lower / control, limits.upper / control))
+    error = std_error(sums.influence(absolute), aggregates.rows, aggregates.n_units)
+    return UpliftIntervals(error, Uplift(delta, limits), relative)
 
 
 def _with_band(
@@ -202,7 +189,7 @@ def _with_band(
         aggregates, aggregates.plan.weighting(estimator), metric, plain=decided_on, verdict=estimate.verdict,
         control=control, betting=betting_r_max,
     )  # fmt: skip
-    on_band = decide(band.interval, judgement.enough, control)
+    on_band = decide(Interval(band.ci_lower, band.ci_upper), judgement.enough, control)
     verdict, reasons = estimate.verdict, estimate.reasons
     if aggregates.plan.settings.analysis.decide_on == "band" and on_band != verdict:
         reasons = [*reasons, f"decided on the sensitivity band: the interval alone says {verdict}"]

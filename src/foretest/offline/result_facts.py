@@ -34,14 +34,14 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
 
 def options_of(plan: FoldPlan) -> dict[str, dict[str, Any]]:
     """What each estimator is, with the options that were its own and not the settings'."""
-    found = {}
+    options = {}
     for e in plan.estimators:
         own = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name != "name"}
         plain = {
             k: v if isinstance(v, str | int | float) else type(v).__name__ for k, v in own.items() if v is not None
         }
-        found[e.label] = {"key": e.key, **plain}
-    return found
+        options[e.label] = {"key": e.key, **plain}
+    return options
 
 
 def settings_dict(settings: Settings, plan: FoldPlan) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""The table by segment: the answers of the whole log, once more for the rows of each value of a column."""
+"""The table by segment: the estimates of the whole log, once more for the rows of each value of a column."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,15 +16,16 @@ from foretest.aggregation.segment_sums import REST, SegmentSums
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
-from foretest.estimators import Estimator, Sums
+from foretest.estimators import Estimator
 from foretest.files import finite_or_none, nan_if_none
-from foretest.inference.buckets import Interval, bucket_sums
+from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
-from foretest.inference.delta import std_error
-from foretest.inference.limits import control_of, limits_of
+from foretest.inference.limits import control_of
 from foretest.inference.several import holm, two_sided_p
-from foretest.inference.uplift import mean_reward, relative_uplift, uplift
-from foretest.inference.verdict import decide, reasons_against
+from foretest.inference.uplift import mean_reward
+from foretest.inference.uplift_estimate import uplift_estimate
+from foretest.inference.usual_intervals import usual_intervals
+from foretest.inference.verdict import Evidence, decide, judge
 from foretest.offline.treatments import adjusted_verdict
 from foretest.results.result import Adjusted, Estimate, Metric, Segment
 from foretest.settings.analysis import BOUNDED
@@ -34,29 +35,41 @@ MOST_SHOWN = 20
 OTHER = "other"
 
 
-def segment_table(
-    aggregates: Aggregates, estimators: Sequence[Estimator], counts: Floats | None
-) -> tuple[list[Segment], list[str]]:
-    """Every segment's answers, the largest first, and notes on what cannot be told by segment."""
+class SegmentsAndNotes(NamedTuple):
+    """The segments of all columns, the largest of each first, and notes on what is not known by segment."""
+
+    segments: list[Segment]
+    notes: list[str]
+
+
+class _Counted(NamedTuple):
+    """A segment and how many units it has, at most as many as there are buckets."""
+
+    segment: Segment
+    units: int
+
+
+def segment_table(aggregates: Aggregates, estimators: Sequence[Estimator], counts: Floats | None) -> SegmentsAndNotes:
+    """Every segment's estimates; `counts` are resamples of buckets."""
     if not aggregates.segments:
-        return [], []
-    able = [e for e in estimators if can_tell(aggregates, e)]
+        return SegmentsAndNotes([], [])
+    able = [e for e in estimators if has_sums_by_segment(aggregates, e)]
     notes = _notes(aggregates, estimators, able)
     if not able:
-        return [], notes
+        return SegmentsAndNotes([], notes)
     plan = dataclasses.replace(aggregates.plan, estimators=tuple(able))
     alone = next(iter(plan.settings.by_treatment().values()))
     log = dataclasses.replace(alone.log, segments=())
     blank = Fold(dataclasses.replace(plan, settings=dataclasses.replace(alone, log=log))).finish()
-    found: list[Segment] = []
+    segments: list[Segment] = []
     alpha = 1.0 - plan.settings.analysis.confidence_level
     for column, sums in aggregates.segments.items():
-        found += _adjusted(_of_column(aggregates, blank, column, sums, able, counts), alpha)
-    return found, notes
+        segments += _adjusted(_of_column(aggregates, blank, column, sums, able, counts), alpha)
+    return SegmentsAndNotes(segments, notes)
 
 
-def can_tell(aggregates: Aggregates, estimator: Estimator) -> bool:
-    """Are all sums that an estimator works on there by segment? Those by stratum and of a value model are not."""
+def has_sums_by_segment(aggregates: Aggregates, estimator: Estimator) -> bool:
+    """Are all sums that an estimator works on there by segment? Sums by stratum and of a value model are not."""
     if estimator.stratified or estimator.uses_value:
         return False
     weighting = aggregates.plan.weighting(estimator)
@@ -67,7 +80,7 @@ def _notes(aggregates: Aggregates, estimators: Sequence[Estimator], able: Sequen
     notes = []
     unable = [e.label for e in estimators if e not in able]
     if unable:
-        notes.append(f"{', '.join(unable)} cannot be told by segment: the sums behind are by stratum or value model.")
+        notes.append(f"{', '.join(unable)} cannot be given by segment: the sums behind are by stratum or by value model.")
     for column, sums in aggregates.segments.items():
         if sums.crowded:
             notes.append(
@@ -85,27 +98,27 @@ def _notes(aggregates: Aggregates, estimators: Sequence[Estimator], able: Sequen
 def _of_column(
     whole: Aggregates, blank: Aggregates, column: str, sums: SegmentSums, able: Sequence[Estimator],
     counts: Floats | None,
-) -> list[tuple[Segment, int]]:  # fmt: skip
-    """The segments of a column, with the units of each (at most as many as buckets)."""
+) -> list[_Counted]:  # fmt: skip
+    """The segments of a column: its largest values, and all others together."""
     rows = sums.rows()
     codes = sorted((c for c in range(1, len(rows)) if rows[c]), key=lambda c: (-rows[c], sums.labels[c - 1]))
     shown, rest = codes[:MOST_SHOWN], codes[MOST_SHOWN:]
-    held = [_Part(whole, blank, sums, [code]) for code in shown]
+    parts = [_Part(whole, blank, sums, [code]) for code in shown]
     names = [sums.labels[code - 1] for code in shown]
     if rest or rows[REST]:
-        held.append(_Part(whole, blank, sums, [REST, *rest]))
+        parts.append(_Part(whole, blank, sums, [REST, *rest]))
         names.append(OTHER)
-    answer = []
-    for label, part in zip(names, held, strict=True):
+    segments = []
+    for label, part in zip(names, parts, strict=True):
         own = None
         if counts is not None:
             own = counts_by_logger(counts, part.aggregates.n, whole.plan.loggers, part.fixed)
         metrics = {name: part.metric(m, able, own) for m, name in enumerate(blank.plan.metrics)}
         merged = REST in part.codes
         values = 1 if not merged else None if sums.crowded else len(rest)
-        found = Segment(column, label, part.aggregates.rows, metrics, merged, values)
-        answer.append((found, part.aggregates.n_units))
-    return answer
+        segment = Segment(column, label, part.aggregates.rows, metrics, merged, values)
+        segments.append(_Counted(segment, part.aggregates.n_units))
+    return segments
 
 
 class _Part:
@@ -139,16 +152,17 @@ class _Part:
     def _number(self, name: str) -> float:
         return float(self._sum(name)[0])
 
-    def _scaled(self, held: ScaledSums | None, names: Sequence[str]) -> ScaledSums:
-        if held is None:
+    def _scaled(self, sums: ScaledSums | None, names: Sequence[str]) -> ScaledSums:
+        if sums is None:
             return ScaledSums()
-        return ScaledSums({name: self.sums.of(held.arrays, name, self.codes) for name in names}, held.exponent)
+        return ScaledSums({name: self.sums.of(sums.arrays, name, self.codes) for name in names}, sums.exponent)
 
     def _place(self, weighting: Weighting) -> int:
-        """Where the sums have a pointwise weighting."""
+        """The index of a pointwise weighting among those of the fold."""
         return self.folded.point_weightings.index(weighting)  # type: ignore[arg-type]
 
     def metric(self, metric: int, able: Sequence[Estimator], counts: Floats | None) -> Metric:
+        """The estimates of one metric."""
         chosen = [e for e in able if self.folded.weighs(e, metric)]
         estimates = {e.label: self._estimate(e, metric, counts) for e in chosen}
         asked = self.folded.settings.analysis.headline
@@ -157,75 +171,69 @@ class _Part:
         return Metric(control, estimates, headline, estimates[headline].verdict)
 
     def _predicted(self, weighting: Weighting, metric: int) -> float | None:
-        """Predicted effective positives, (Σr)²/Σ r²·E_p[h²|x], as of the whole log."""
+        """Predicted effective positives, (Σr)²/Σ r²·E_p[h²|x]."""
         if not weighting.pointwise:
             return None
         i = self._place(weighting)
         return effective_count(self._number(f"supported:{i}:{metric}"), self._number(f"second:{i}:{metric}"))
 
     def _estimate(self, estimator: Estimator, metric: int, counts: Floats | None) -> Estimate:
-        """As for the whole log, but for what needs the rewarded rows themselves: the betting interval, the lower bound
-        and the sensitivity band."""
-        part = self.aggregates
-        rows, units, weighting = part.rows, part.n_units, part.plan.weighting(estimator)
-        effective, unsupported = effective_positives(part, weighting, metric), part.unsupported.get(weighting, 0)
-        predicted = self._predicted(weighting, metric)
-        enough, reasons = reasons_against(
-            rows=rows, units=units, positives=int(part.positives[metric]), effective_positives=effective,
-            unsupported=unsupported, rewarded=part.rewarded.seen, strata=[], predicted=predicted,
+        """An estimate without what needs the rewarded rows themselves: the betting interval, the lower bound and the
+        sensitivity band."""
+        part, fixed = self.aggregates, self.fixed
+        weighting = part.plan.weighting(estimator)
+        evidence = Evidence(
+            rows=part.rows,
+            units=part.n_units,
+            positives=int(part.positives[metric]),
+            effective_positives=effective_positives(part, weighting, metric),
+            unsupported=part.unsupported.get(weighting, 0),
+            rewarded=part.rewarded.seen,
+            predicted=self._predicted(weighting, metric),
+        )
+        judgement = judge(evidence)
+        sums = dataclasses.replace(bucket_sums(part, estimator, metric), fixed=fixed)
+        error, absolute, relative = usual_intervals(part, estimator, sums, counts)
+        control = float(mean_reward(sums.total())[0])
+        estimate = uplift_estimate(
+            float(estimator.value(sums.total())[0]), error, absolute, relative,
+            verdict=decide(absolute.limits, judgement.enough, control), reasons=judgement.reasons,
+            effective_positives=evidence.effective_positives,
         )  # fmt: skip
-        sums = dataclasses.replace(bucket_sums(part, estimator, metric), fixed=self.fixed)
-        resampled = None if counts is None else sums.resampled(counts)
-        total = sums.total()
-        control = float(mean_reward(total)[0])
-
-        def answer(statistic: Any) -> tuple[float, float, Interval]:
-            def asked(s: Sums) -> Any:
-                return statistic(estimator.value, s)
-
-            value, error = float(asked(total)[0]), std_error(sums.influence(asked), rows, units)
-            is_relative = statistic is relative_uplift
-            return value, error, limits_of(resampled, asked, value, error, part, relative=is_relative)
-
-        missing = float("nan")
-        delta, error, limits = answer(uplift)
-        relative, _, rel_limits = answer(relative_uplift) if control else (missing, missing, Interval(missing, missing))
-        return Estimate(
-            treatment=finite_or_none(float(estimator.value(total)[0])),
-            std_error=finite_or_none(error),
-            effect_size=finite_or_none(delta),
-            effect_size_ci_lower=finite_or_none(limits.lower),
-            effect_size_ci_upper=finite_or_none(limits.upper),
-            rel_effect_size=finite_or_none(relative),
-            rel_effect_size_ci_lower=finite_or_none(rel_limits.lower),
-            rel_effect_size_ci_upper=finite_or_none(rel_limits.upper),
-            verdict=decide(limits, enough, control),
-            reasons=reasons,
-            effective_positives=effective,
-            unsupported_rows=unsupported,
-            predicted_effective_positives=predicted,
+        return dataclasses.replace(
+            estimate, unsupported_rows=evidence.unsupported, predicted_effective_positives=evidence.predicted
         )
 
 
-def _adjusted(found: list[tuple[Segment, int]], alpha: float) -> list[Segment]:
-    """The same with Holm's verdicts over the segments of a column: of twenty, two look decided by chance alone."""
-    segments = [segment for segment, _ in found]
-    answer = [dict(segment.metrics) for segment in segments]
-    for metric, first in segments[0].metrics.items() if len(segments) > 1 else ():
+def _adjusted(counted: list[_Counted], alpha: float) -> list[Segment]:
+    """The segments of a column with Holm's verdicts over them: of twenty, two look decided by chance alone."""
+    segments = [segment for segment, _ in counted]
+    if len(segments) < 2:
+        return segments
+    by_segment = [dict(segment.metrics) for segment in segments]
+    for metric, first in segments[0].metrics.items():
         for label in first.estimates:
-            alone = [segment.metrics[metric].estimates[label] for segment in segments]
-            p = [
-                two_sided_p(
-                    nan_if_none(e.effect_size),
-                    nan_if_none(e.std_error),
-                    units,
-                    nan_if_none(segment.metrics[metric].control.value),
-                )
-                for (segment, units), e in zip(found, alone, strict=True)
-            ]
-            for held, e, p_value, adjusted in zip(answer, alone, p, holm(p), strict=True):
-                verdict = adjusted_verdict(e.verdict, adjusted, alpha)
-                left = Adjusted(finite_or_none(p_value), finite_or_none(adjusted), verdict, None, None, None, None)
-                changed = {**held[metric].estimates, label: dataclasses.replace(e, adjusted=left)}
-                held[metric] = dataclasses.replace(held[metric], estimates=changed)
-    return [dataclasses.replace(segment, metrics=m) for segment, m in zip(segments, answer, strict=True)]
+            adjusted = _adjusted_estimates(counted, metric, label, alpha)
+            for metrics, estimate in zip(by_segment, adjusted, strict=True):
+                estimates = {**metrics[metric].estimates, label: estimate}
+                metrics[metric] = dataclasses.replace(metrics[metric], estimates=estimates)
+    return [dataclasses.replace(segment, metrics=m) for segment, m in zip(segments, by_segment, strict=True)]
+
+
+def _adjusted_estimates(counted: list[_Counted], metric: str, label: str, alpha: float) -> list[Estimate]:
+    """One estimator's estimates of a metric, segment by segment, with Holm's p-values and verdicts."""
+    estimates = [segment.metrics[metric].estimates[label] for segment, _ in counted]
+    p_values = [
+        two_sided_p(
+            nan_if_none(e.effect_size), nan_if_none(e.std_error), units,
+            nan_if_none(segment.metrics[metric].control.value),
+        )
+        for (segment, units), e in zip(counted, estimates, strict=True)
+    ]  # fmt: skip
+    return [
+        dataclasses.replace(e, adjusted=Adjusted(
+            finite_or_none(p), finite_or_none(p_adjusted), adjusted_verdict(e.verdict, p_adjusted, alpha),
+            None, None, None, None,
+        ))
+        for e, p, p_adjusted in zip(estimates, p_values, holm(p_values), strict=True)
+    ]  # fmt: skip

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
-from foretest.estimators import HEADLINES, Estimator, Sums
-from foretest.files import finite_or_none, nan_if_none
+from foretest.estimators import HEADLINES, Estimator
+from foretest.files import finite_or_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.buckets import Interval, bucket_sums
 from foretest.inference.delta import std_error
 from foretest.inference.several import holm, normal_quantile, resampled_quantile, two_sided_p
-from foretest.inference.uplift import mean_reward, relative_uplift, uplift
+from foretest.inference.uplift import Statistic, absolute_uplift_of, mean_reward, relative_uplift_of
+from foretest.inference.uplift_estimate import NO_INTERVAL
 from foretest.inference.verdict import decide
 from foretest.results.result import Adjusted, Estimate, Metric
-from foretest.settings.analysis import BOUNDED
+from foretest.settings.analysis import BOUNDED, Analysis
 from foretest.settings.metric_roles import DECREASE, GOAL
+
+NAN = float("nan")
 
 Metrics = dict[str, Metric]
 
@@ -32,30 +35,23 @@ def compare(
     counts: Floats | None,
     r_max: Mapping[str, float],
 ) -> dict[str, Metrics]:
-    """The same answers, by treatment and metric, with what is left of each once all are asked together.
+    """The estimates by treatment and metric, with what is left of each once all treatments are asked about together.
 
     A family is the treatments under one metric and one estimator.
     """
     first = next(iter(aggregates.values()))
-    answer = {name: dict(held) for name, held in metrics.items()}
-    estimators = {e.label: e for e in first.plan.estimators}
+    compared = {name: dict(by_metric) for name, by_metric in metrics.items()}
     for m, metric in enumerate(first.plan.metrics):
-        found: dict[str, dict[str, Estimate]] = {name: {} for name in aggregates}
-        for label in next(iter(metrics.values()))[metric].estimates:
-            alone = {name: metrics[name][metric].estimates[label] for name in aggregates}
-            if label not in estimators:  # a calibrated one, whose error is not of this log alone
-                for name, estimate in alone.items():
-                    found[name][label] = estimate
-                continue
-            adjusted = _family(aggregates, alone, estimators[label], m, counts, r_max.get(metric))
-            for name, estimate in alone.items():
-                found[name][label] = replace(estimate, adjusted=adjusted[name])
         headline = _common_headline([metrics[name][metric].headline or "" for name in aggregates])
+        estimates = _adjusted_estimates(aggregates, metrics, m, counts, r_max.get(metric))
         for name in aggregates:
-            verdict = found[name][headline].verdict
-            held = metrics[name][metric]
-            answer[name][metric] = replace(held, estimates=found[name], headline=headline, verdict=verdict)
-    return answer
+            compared[name][metric] = replace(
+                metrics[name][metric],
+                estimates=estimates[name],
+                headline=headline,
+                verdict=estimates[name][headline].verdict,
+            )
+    return compared
 
 
 def _common_headline(headlines: list[str]) -> str:
@@ -67,58 +63,114 @@ def _common_headline(headlines: list[str]) -> str:
     return max(headlines, key=lambda label: HEADLINES.index(label) if label in HEADLINES else -1)
 
 
-def _family(
-    aggregates: Mapping[str, Aggregates], alone: Mapping[str, Estimate], estimator: Estimator, metric: int,
-    counts: Floats | None, r_max: float | None,
-) -> dict[str, Adjusted]:  # fmt: skip
-    first = next(iter(aggregates.values()))
-    a, units = first.plan.settings.analysis, first.n_units
-    if first.rows == 0:
-        return dict.fromkeys(aggregates, Adjusted(None, None, "insufficient", None, None, None, None))
-    control = float(first.r[metric].sum()) / first.rows
-    missing = float("nan")
-    p = [two_sided_p(nan_if_none(e.effect_size), nan_if_none(e.std_error), units, control) for e in alone.values()]
-    p_adjusted = holm(p)
-    strict = 1.0 - (1.0 - a.confidence_level) / len(alone)
+def _adjusted_estimates(
+    aggregates: Mapping[str, Aggregates], metrics: Mapping[str, Metrics], m: int, counts: Floats | None,
+    r_max: float | None,
+) -> dict[str, dict[str, Estimate]]:  # fmt: skip
+    """The estimates of one metric, by treatment and label, adjusted for the number of treatments."""
+    plan = next(iter(aggregates.values())).plan
+    estimators, metric = {e.label: e for e in plan.estimators}, plan.metrics[m]
+    adjusted: dict[str, dict[str, Estimate]] = {name: {} for name in aggregates}
+    for label in next(iter(metrics.values()))[metric].estimates:
+        alone = {name: metrics[name][metric].estimates[label] for name in aggregates}
+        if label in estimators:  # the error of a calibrated one is not of this log alone
+            family = _Family(aggregates, alone, estimators[label], m, counts, r_max)
+            alone = {name: replace(estimate, adjusted=family.adjusted(name)) for name, estimate in alone.items()}
+        for name, estimate in alone.items():
+            adjusted[name][label] = estimate
+    return adjusted
 
-    def bounded(held: Aggregates, e: Estimate, method: Callable[..., Interval]) -> Interval:
-        """An interval that holds with any number of rewards, at the level that Bonferroni's bound asks for."""
-        return method(held, estimator, metric, e.effect_size, strict, r_max)
 
-    if a.interval in BOUNDED:
-        method = betting_interval if a.interval == "betting" else bernstein_interval
-        limits = [bounded(held, e, method) for held, e in zip(aggregates.values(), alone.values(), strict=True)]
-        relative = [Interval(*(x / control if control else missing for x in limit)) for limit in limits]
-    else:
-        limits = _simultaneous(aggregates, estimator, metric, counts, uplift)
-        nothing = Interval(missing, missing)
-        relative = (
-            _simultaneous(aggregates, estimator, metric, counts, relative_uplift) if control else [nothing] * len(alone)
-        )
-    answer = {}
-    for i, (name, e) in enumerate(alone.items()):
-        if a.interval in BOUNDED:
-            verdict = _left(e.verdict, decide(limits[i], True, control), "neutral")
-        elif e.betting is not None:  # few rewards: p is not to be trusted
-            said = decide(bounded(aggregates[name], e, betting_interval), True, control)
-            verdict = _left(e.verdict, said, "insufficient")
+@dataclass(frozen=True)
+class _Family:
+    """The treatments under one metric and one estimator."""
+
+    aggregates: Mapping[str, Aggregates]
+    alone: Mapping[str, Estimate]  # each treatment's estimate by itself
+    estimator: Estimator
+    metric: int
+    counts: Floats | None
+    r_max: float | None
+
+    @property
+    def first(self) -> Aggregates:
+        return next(iter(self.aggregates.values()))
+
+    @property
+    def settings(self) -> Analysis:
+        return self.first.plan.settings.analysis
+
+    @cached_property
+    def control(self) -> float:
+        return float(self.first.r[self.metric].sum()) / self.first.rows
+
+    @cached_property
+    def p_values(self) -> dict[str, float]:
+        """Two-sided, of each treatment by itself."""
+        return {
+            name: two_sided_p(nan_if_none(e.effect_size), nan_if_none(e.std_error), self.first.n_units, self.control)
+            for name, e in self.alone.items()
+        }
+
+    @cached_property
+    def p_adjusted(self) -> dict[str, float]:
+        """After Holm."""
+        return dict(zip(self.p_values, holm(list(self.p_values.values())), strict=True))
+
+    @cached_property
+    def limits(self) -> dict[str, tuple[Interval, Interval]]:
+        """Absolute and relative limits that hold for all treatments at once."""
+        if self.settings.interval in BOUNDED:
+            method = betting_interval if self.settings.interval == "betting" else bernstein_interval
+            absolute = [self._at_strict_level(name, method) for name in self.alone]
+            relative = [Interval(*(x / self.control if self.control else NAN for x in pair)) for pair in absolute]
         else:
-            verdict = adjusted_verdict(e.verdict, p_adjusted[i], 1.0 - a.confidence_level)
-        asked = a.interval not in BOUNDED
-        answer[name] = Adjusted(
-            p_value=finite_or_none(p[i]) if asked else None,
-            p_adjusted=finite_or_none(p_adjusted[i]) if asked else None,
-            verdict_adjusted=verdict,
-            simultaneous_ci_lower=finite_or_none(limits[i].lower),
-            simultaneous_ci_upper=finite_or_none(limits[i].upper),
-            rel_simultaneous_ci_lower=finite_or_none(relative[i].lower),
-            rel_simultaneous_ci_upper=finite_or_none(relative[i].upper),
+            absolute = _simultaneous(self, absolute_uplift_of(self.estimator), relative=False)
+            relative = [NO_INTERVAL] * len(self.alone)
+            if self.control:
+                relative = _simultaneous(self, relative_uplift_of(self.estimator), relative=True)
+        return dict(zip(self.alone, zip(absolute, relative, strict=True), strict=True))
+
+    def adjusted(self, name: str) -> Adjusted:
+        """What is left of a treatment's estimate once all are asked about together."""
+        if self.first.rows == 0:
+            return Adjusted(None, None, "insufficient", None, None, None, None)
+        absolute, relative = self.limits[name]
+        has_p = self.settings.interval not in BOUNDED
+        return Adjusted(
+            p_value=finite_or_none(self.p_values[name]) if has_p else None,
+            p_adjusted=finite_or_none(self.p_adjusted[name]) if has_p else None,
+            verdict_adjusted=self._verdict(name),
+            simultaneous_ci_lower=finite_or_none(absolute.lower),
+            simultaneous_ci_upper=finite_or_none(absolute.upper),
+            rel_simultaneous_ci_lower=finite_or_none(relative.lower),
+            rel_simultaneous_ci_upper=finite_or_none(relative.upper),
         )
-    return answer
+
+    def _verdict(self, name: str) -> str:
+        estimate = self.alone[name]
+        if self.settings.interval in BOUNDED:
+            strict = decide(self.limits[name][0], True, self.control)
+            return _keep_if_confirmed(estimate.verdict, strict, "neutral")
+        if estimate.betting is not None:  # few rewards: p is not to be trusted
+            strict = decide(self._at_strict_level(name, betting_interval), True, self.control)
+            return _keep_if_confirmed(estimate.verdict, strict, "insufficient")
+        return adjusted_verdict(estimate.verdict, self.p_adjusted[name], 1.0 - self.settings.confidence_level)
+
+    def _at_strict_level(self, name: str, method: Callable[..., Interval]) -> Interval:
+        """An interval that holds with any number of rewards, at the level that Bonferroni's bound asks for."""
+        level = 1.0 - (1.0 - self.settings.confidence_level) / len(self.alone)
+        delta = self.alone[name].effect_size
+        return method(self.aggregates[name], self.estimator, self.metric, delta, level, self.r_max)
 
 
-def _left(verdict: str, strict: str, otherwise: str) -> str:
-    """The verdict, where it is decided and an interval at a stricter level says the same."""
+def nan_if_none(value: float | None) -> float:
+    """NaN where there is no number."""
+    return NAN if value is None else value
+
+
+def _keep_if_confirmed(verdict: str, strict: str, otherwise: str) -> str:
+    """A verdict of positive or negative only where an interval at a stricter level says the same."""
     return otherwise if verdict in ("positive", "negative") and strict != verdict else verdict
 
 
@@ -133,30 +185,23 @@ def adjusted_verdict(verdict: str, p_adjusted: float, alpha: float) -> str:
     return verdict
 
 
-def _simultaneous(
-    aggregates: Mapping[str, Aggregates], estimator: Estimator, metric: int, counts: Floats | None, statistic: Any
-) -> list[Interval]:
+def _simultaneous(family: _Family, statistic: Statistic, *, relative: bool) -> list[Interval]:
     """Δ_j ± q·se_j, one q for all: with probability `confidence_level` all hold at once."""
-    first = next(iter(aggregates.values()))
-    a, units = first.plan.settings.analysis, first.n_units
-
-    def asked(sums: Sums) -> Any:
-        return statistic(estimator.value, sums)
-
-    held = [bucket_sums(part, estimator, metric) for part in aggregates.values()]
-    centre = np.array([float(asked(sums.total())[0]) for sums in held])
-    influences = np.column_stack([sums.influence(asked) for sums in held])
+    first, a, units = family.first, family.settings, family.first.n_units
+    sums = [bucket_sums(part, family.estimator, family.metric) for part in family.aggregates.values()]
+    centre = np.array([float(statistic(s.total())[0]) for s in sums])
+    influences = np.column_stack([s.influence(statistic) for s in sums])
     errors = np.array([std_error(column, first.rows, units) for column in influences.T])
-    rounding = 1e-12 * (abs(float(mean_reward(held[0].total())[0])) if statistic is uplift else 1.0)
+    rounding = 1e-12 * (1.0 if relative else abs(float(mean_reward(sums[0].total())[0])))
     errors[errors <= rounding] = 0.0  # the control itself
     if units < 2 or np.isnan(errors).any():
-        return [Interval(float("nan"), float("nan"))] * len(held)
-    if counts is None:
+        return [NO_INTERVAL] * len(sums)
+    if family.counts is None:
         quantile = normal_quantile(influences * (errors > 0.0), a.confidence_level, units, a.seed)
     else:
-        resampled = [sums.resampled(counts) for sums in held]
-        exists = resampled[0].rows > 0 if statistic is uplift else resampled[0].r > 0
-        deviations = np.column_stack([np.where(exists, asked(r), np.nan) for r in resampled]) - centre
+        resampled = [s.resampled(family.counts) for s in sums]
+        exists = resampled[0].r > 0 if relative else resampled[0].rows > 0
+        deviations = np.column_stack([np.where(exists, statistic(r), np.nan) for r in resampled]) - centre
         quantile = resampled_quantile(deviations, errors, a.confidence_level)
     return [Interval(float(c - quantile * e), float(c + quantile * e)) for c, e in zip(centre, errors, strict=True)]
 

@@ -8,10 +8,11 @@ import numpy as np
 from scipy.special import ndtri
 
 from foretest.files import finite_or_none
+from foretest.formatting import plural
 from foretest.inference.bootstrap import percentile_interval
 from foretest.inference.buckets import Interval
 from foretest.inference.delta import FEW_UNITS, delta_interval, std_error
-from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, decide
+from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, Judgement, decide
 from foretest.inference.welch import TwoSampleError, mean_error, two_sample_error, two_sample_interval
 from foretest.online.arms import Arm, Arms
 from foretest.online.resampling import ArmCounts, replicates, resampled_means
@@ -109,7 +110,7 @@ def _estimate(
     arms: Arms, metric: int, confidence_level: float, errors: UpliftErrors, counts: ArmCounts | None
 ) -> Estimate:
     """The uplift, its intervals and the verdict."""
-    enough, reasons = _reasons_against(arms, metric)
+    enough, reasons = _judge(arms, metric)
     positives = min((arm.effective_positives(metric) or 0.0) for arm in arms)
     control, treatment = (arm.mean(metric) for arm in arms)
     delta = treatment - control
@@ -138,25 +139,23 @@ def _estimate(
     )
 
 
-def _reasons_against(arms: Arms, metric: int) -> tuple[bool, list[str]]:
+def _judge(arms: Arms, metric: int) -> Judgement:
     """Whether both arms have evidence enough for a verdict, and what is missing."""
     reasons = []
     if not any(arm.positives[metric] for arm in arms) and all(arm.rows for arm in arms):
-        return False, ["no row has a reward"]
+        return Judgement(False, ["no row has a reward"])
     for name, arm in zip(Arms._fields, arms, strict=True):
         effective, units = arm.effective_positives(metric) or 0.0, arm.n_units
         if arm.rows == 0:
             reasons.append(f"the {name}'s log is empty")
             continue
         if units < FEWEST_UNITS:
-            reasons.append(
-                f"only {units} unit{'s' if units != 1 else ''} in the {name}: an interval needs at least {FEWEST_UNITS}"
-            )
+            reasons.append(f"only {plural(units, 'unit')} in the {name}: an interval needs at least {FEWEST_UNITS}")
         if effective < FEWEST_POSITIVES:
             reasons.append(
                 f"only {effective:.1f} effective positives in the {name}: at least {FEWEST_POSITIVES:.0f} are needed"
             )
-    return not reasons, reasons
+    return Judgement(not reasons, reasons)
 
 
 def _detectable_effect(errors: UpliftErrors, confidence_level: float) -> DetectableEffect:

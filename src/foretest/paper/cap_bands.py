@@ -1,7 +1,7 @@
 """Section 4.3: no cap gives CIS both little noise and a provably small bias.
 
 The bias bound r_max·(1 − q̄) depends on the policies alone. The noise falls as 1/√n: so for every cap there is a length
-of log that would make it small enough, and at the caps that the bias needs that length is the answer.
+of log that would make it small enough; `rows_needed_for_both` is the shortest at a cap that the bias allows.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from foretest.displays.batch import Floats
 from foretest.paper.published import BIAS_ABOVE, VARIANCE_BELOW
 
 LENGTHS = (10**6, 10**7, 10**9, 10**11)
-"""Displays of the logs that are thought of beside the one at hand; the paper's were 10^11 and more."""
+"""Displays of longer logs, to compare with; the paper's logs had 10^11 and more."""
 
 
 def cap_bands(cap_path: dict[str, Any], rows: int) -> dict[str, Any]:
@@ -21,7 +23,7 @@ def cap_bands(cap_path: dict[str, Any], rows: int) -> dict[str, Any]:
     sought, caps = cap_path["sought"], np.array(cap_path["caps"])
     noise, bias = (np.array(cap_path[name], dtype=np.float64) for name in ("noise", "bias_bound"))
     unbiased = bias <= sought
-    # n at which the noise, falling as 1/√n, is what is sought
+    # the number of rows at which the noise, falling as 1/√n, is what is sought
     needed = rows * np.square(noise / sought)
     return {
         "sought": sought,
@@ -44,7 +46,7 @@ def cap_bands(cap_path: dict[str, Any], rows: int) -> dict[str, Any]:
     }
 
 
-def _highest(caps: Any, small: Any) -> float | None:
-    """The highest cap of the run of caps from 1 on where it holds."""
-    holds = int(np.argmin(small)) if not small.all() else len(caps)
-    return float(caps[holds - 1]) if holds else None
+def _highest(caps: Floats, small: npt.NDArray[np.bool_]) -> float | None:
+    """The highest cap up to which `small` is true without a gap, from the lowest on."""
+    count = int(np.argmin(small)) if not small.all() else len(caps)
+    return float(caps[count - 1]) if count else None

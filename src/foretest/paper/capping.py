@@ -10,9 +10,10 @@ from foretest.paper.estimators import NAMES, ZERO, column, mean, verdicts, zero_
 
 
 def cappings(agreement: dict[str, Any]) -> dict[str, Any]:
-    """For each estimator: how far its relative uplift moves, how often its verdict stays, and how each agrees online.
+    """For each estimator: how far its relative uplift moves, how often its verdict stays, and how both agree with
+    online.
 
-    `half_width` is the mean half-width of the interval under max capping, to hold the moves against.
+    `half_width` is the mean half-width of the interval under max capping, to compare the moves with.
     """
     tests, table = agreement["tests"], agreement["table"]
     rows = {}

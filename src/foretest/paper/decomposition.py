@@ -5,9 +5,9 @@ With Z = W̄/W and everything under the treatment,
     NCIS − E[R] = Cov(R, Z)/E[Z] = { Cov(E[R|X], E[Z|X]) + E[Cov(R, Z|X)] } / E[Z]
 
 estimate − truth, as Foretest reports every bias; the paper's B is its negative. X is all of a display, also what the
-log does not hold. Displays and rankings are drawn; rewards are click probabilities, never clicks. D rankings a display
-give an unbiased Cov(R, Z|x) and, as the rest of the whole covariance, an unbiased part between contexts; that is cut
-once more, into between groups of users and between contexts of one group.
+log does not have. Displays and rankings are drawn; rewards are click probabilities, never clicks. D rankings per
+display give an unbiased Cov(R, Z|x) and, as the rest of the whole covariance, an unbiased part between contexts; that
+is split once more, into a part between groups of users and one between contexts of one group.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from foretest.simulate import (
 from foretest.simulate.displays import CHUNK
 
 DECOMPOSITION_STREAM = 6
-"""The displays meet neither those of a log nor those of a truth of the same seed."""
+"""The displays are others than those of a log or of a truth of the same seed."""
 
 _STEP = 1e-30  # of the complex derivative
 
 
 class Moments(NamedTuple):
-    """By display: means over its rankings of R, Z and RZ, and the unbiased covariance of R and Z."""
+    """One entry per display: means over its rankings of R, Z and RZ, and the unbiased covariance of R and Z."""
 
     r: Floats
     z: Floats
@@ -60,33 +60,33 @@ def decompose(
 
 
 def display_moments(world: World, displays: Displays, rng: np.random.Generator, *, cap: float, draws: int) -> Moments:
-    """Draw `draws` rankings of each display from the treatment."""
+    """The moments of displays, from `draws` rankings of each by the treatment."""
     r, z, rz = np.zeros((3, len(displays)))
     for _ in range(draws):
         shown = sample_rankings(displays.treatment_scores, rng.standard_exponential(displays.appeal.shape), world.slots)
         reward = click_probability(world, displays, shown)
-        kept = np.exp(np.minimum(0.0, np.log(cap) - log_weights(displays, shown)))
+        share_kept = np.exp(np.minimum(0.0, np.log(cap) - log_weights(displays, shown)))
         r += reward
-        z += kept
-        rz += reward * kept
+        z += share_kept
+        rz += reward * share_kept
     r, z, rz = r / draws, z / draws, rz / draws
     return Moments(r, z, rz, (rz - r * z) * draws / (draws - 1), displays.group)
 
 
 def log_weights(displays: Displays, rankings: npt.NDArray[np.int16]) -> Floats:
-    """log π_t(a) − log π_p(a) of one ranking a display, both Plackett-Luce."""
+    """log π_t(a) − log π_p(a) of one ranking per display, both Plackett-Luce."""
     count, width = displays.appeal.shape
     starts, slots = np.arange(count) * width, rankings.shape[1]
-    of_ranking = rankings.astype(np.int32).ravel(), np.arange(count) * slots, np.full(count, slots)
+    ragged_rankings = rankings.astype(np.int32).ravel(), np.arange(count) * slots, np.full(count, slots)
     treatment, control = (
-        log_prob(scores.ravel(), starts, displays.length, *of_ranking, 1.0)
+        log_prob(scores.ravel(), starts, displays.length, *ragged_rankings, 1.0)
         for scores in (displays.treatment_scores, displays.control_scores)
     )
     return np.asarray(treatment - control)
 
 
 def parts_of(moments: Moments, groups: list[str]) -> dict[str, Any]:
-    """The parts as functions of means over displays, with standard errors by the delta method."""
+    """The parts of the bias as functions of means over displays, with standard errors by the delta method."""
     member = moments.group[:, None] == np.arange(len(groups))
     columns = [moments.r, moments.z, moments.rz, moments.within]
     rows = np.column_stack([*columns, member, member * moments.r[:, None], member * moments.z[:, None]])
@@ -116,21 +116,22 @@ def parts_of(moments: Moments, groups: list[str]) -> dict[str, Any]:
 
 def _parts(means: npt.NDArray[Any], groups: int) -> npt.NDArray[Any]:
     """truth, E[Z], NCIS's limit, its bias, the parts of the bias, and each group's contribution; real or complex."""
-    truth, kept, product, within = means[:4]
-    share, of_r, of_z = means[4:].reshape(3, groups)
-    bias = product / kept - truth
+    truth, mass_kept, product, within = means[:4]
+    share, group_r, group_z = means[4:].reshape(3, groups)
+    bias = product / mass_kept - truth
     # E_t[R|g] is known here: it takes the place of the value that a log would show
-    contributions = bias_contributions(share, of_z, of_z * of_r / np.where(share == 0, 1.0, share))
+    contributions = bias_contributions(share, group_z, group_z * group_r / np.where(share == 0, 1.0, share))
     between_groups = contributions.sum()
-    between = bias - within / kept
-    parts = [truth, kept, product / kept, bias, between, within / kept, between_groups, between - between_groups]
+    inside = within / mass_kept
+    between = bias - inside
+    parts = [truth, mass_kept, product / mass_kept, bias, between, inside, between_groups, between - between_groups]
     return np.array([*parts, *contributions])
 
 
 def over_tests(parts: list[dict[str, Any]], control: Floats, strata_bias: Floats) -> dict[str, Any]:
-    """The parts of many tests, relative to the control's value: which dominates, and what strata of the log saw of it.
+    """The parts of many tests, relative to the control's value: which dominates, and what the strata of the logs show.
 
-    `strata_bias` is NCIS − PieceNCIS of each test's log, relative to the control's mean reward there.
+    `strata_bias` is NCIS − PieceNCIS in the log of each test, relative to the control's mean reward there.
     """
 
     def column(name: str) -> Floats:

@@ -12,11 +12,11 @@ from foretest.estimators import CIS, NCIS, PieceNCIS, PointNCIS
 TABLE_2_KEYS = ("cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive")
 UNCAPPED = ("is", "nis", "dr")
 ZERO = ("cis", "ncis", "piece-ncis", "point-ncis")
-"""Those of Table 2 that zero capping allows: it has no adaptive cap."""
+"""The estimators of Table 2 that zero capping allows: it has no adaptive cap."""
 
 
 class Named(NamedTuple):
-    """How a reader knows an estimator."""
+    """An estimator as the summary names it."""
 
     name: str
     formula: str
@@ -43,7 +43,7 @@ def zero_label(key: str) -> str:
 
 
 def all_estimators() -> list[Any]:
-    """Those of Table 2, their forms under zero capping, and those without a cap."""
+    """The estimators of Table 2, the ones without a cap, and the forms of the former under zero capping."""
     kinds = {"cis": CIS, "ncis": NCIS, "piece-ncis": PieceNCIS, "point-ncis": PointNCIS}
     zero = [kinds[key](capping="zero", name=zero_label(key)) for key in ZERO]
     return [*TABLE_2_KEYS, *UNCAPPED, *zero]

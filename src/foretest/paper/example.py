@@ -1,4 +1,4 @@
-"""The one A/B test that sections 4.3 and 5.2 look at: a log of the world's own treatment, with its truth."""
+"""The one A/B test of sections 4.3 and 5.2: a log of the world's own treatment, with its truth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ METRIC = "click"
 
 
 class Example(NamedTuple):
-    """The log, its test and what came of it."""
+    """The log, its test, the result and the truth."""
 
     log: str
     test: OfflineTest
@@ -24,12 +24,12 @@ class Example(NamedTuple):
 
     @property
     def metric(self) -> dict[str, Any]:
-        answer: dict[str, Any] = self.result["metrics"][METRIC]
-        return answer
+        metric: dict[str, Any] = self.result["metrics"][METRIC]
+        return metric
 
 
 def run_example(folder: Path, world: World, rows: int, seed: int) -> Example:
-    """Simulate the log in `folder` and run the test on it; what it leaves there is the caller's to remove."""
+    """Simulate the log in `folder` and run the test on it; the caller removes the folder."""
     write_log(folder, world, rows, seed)
     log = str(folder / "log.parquet")
     test = OfflineTest.from_toml(folder / "settings.toml").replace(estimators=[*TABLE_2_KEYS, *UNCAPPED])

@@ -1,8 +1,8 @@
-"""The rows of a log as one batch, for what is measured row by row."""
+"""The displays of a log as one batch, to measure something row by row."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,14 @@ from foretest.offline.test import OfflineTest
 from foretest.sources import open_source
 
 
-def read_displays(test: OfflineTest, log: Any, most: int) -> tuple[Displays, Floats]:
+class RewardedDisplays(NamedTuple):
+    """Displays and their rewards of one metric."""
+
+    displays: Displays
+    rewards: Floats
+
+
+def read_displays(test: OfflineTest, log: Any, most: int) -> RewardedDisplays:
     """The displays of the log's first batches, until there are `most`, and the first metric's rewards."""
     displays, rewards, count = [], [], 0
     for rows in read_rows(open_source(log), Reader(test.settings)):
@@ -22,4 +29,4 @@ def read_displays(test: OfflineTest, log: Any, most: int) -> tuple[Displays, Flo
         count += len(rows)
         if count >= most:
             break
-    return Displays.concatenate(displays), np.concatenate(rewards)
+    return RewardedDisplays(Displays.concatenate(displays), np.concatenate(rewards))

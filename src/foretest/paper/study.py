@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
@@ -29,6 +29,7 @@ from foretest.paper.normaliser_cost import normaliser_cost
 from foretest.paper.table_one import table_one
 from foretest.paper.table_two import table_two
 from foretest.paper.uncapped import uncapped
+from foretest.progress import Progress
 from foretest.simulate import World, draw_test, write_history
 from foretest.simulate.displays import CHUNK
 
@@ -36,14 +37,12 @@ SCHEMA = 1
 PACKAGES = ("numpy", "scipy", "pyarrow", "numba", "scikit-learn", "vl-convert-python")
 
 EXAMPLE_DISPLAYS, EXAMPLE_DRAWS = 8 * CHUNK, 16
-"""Of the example's bias decomposition; each test of the history has a chunk and 8 draws."""
-
-Progress = Callable[[str, int | None, int], None]
+"""Displays and draws of the example's bias decomposition; each test of the history has a chunk and 8 draws."""
 
 
 @dataclass(frozen=True)
 class PaperStudy:
-    """Everything that one run found, as plain data; each field but the last three has a section in the summary."""
+    """The results of one run, as plain data; each field but the last three has a section in the summary."""
 
     run: dict[str, Any]  # world, tests, rows, seed, versions, the tests' own seeds
     table_1: dict[str, Any]
@@ -67,7 +66,8 @@ class PaperStudy:
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """The paper's figures as Vega-Lite specifications, by the name of their files."""
-        from foretest.report.charts.cap import cap_chart, cap_estimates_chart
+        from foretest.report.charts.cap import cap_chart
+        from foretest.report.charts.cap_estimates import cap_estimates_chart
         from foretest.report.charts.correlation import correlation_chart
         from foretest.report.charts.decisions import decisions_chart
         from foretest.report.charts.weights import weights_chart
@@ -106,34 +106,34 @@ def run_paper(
 ) -> PaperStudy:  # fmt: skip
     """Simulate, test offline and online, and measure all that the paper claims.
 
-    The logs are written to a temporary folder in `out` and removed in the end, whatever happens. What is known of tests
-    with the same logs and settings, in `out`/cache, is reused. `processes` simulate side by side.
+    The logs are written to a temporary folder in `out` and removed in the end, whatever happens. Results of tests with
+    the same logs and settings, in `out`/cache, are reused. `processes` simulate side by side.
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
-    told = progress or (lambda stage, total, done: None)
+    report = progress or (lambda stage, total, done: None)
     clock = _Clock()
     with tempfile.TemporaryDirectory(dir=out, prefix=".logs-") as name:
         folder = Path(name)
-        told("example", 1, 0)
+        report("example", 1, 0)
         with clock.stage("example"):
             example = run_example(folder / "example", world, rows, seed)
-            told("example", 1, 1)
+            report("example", 1, 1)
         with clock.stage("simulate"):
-            _simulate(folder / "history", world, tests, rows, seed, processes, told)
+            _simulate(folder / "history", world, tests, rows, seed, processes, report)
         truth = json.loads((folder / "history" / "truth.json").read_text(encoding="utf-8"))
         with clock.stage("tests"):
             manifest = folder / "history" / "manifest.toml"
-            found = run_history(manifest, analysis={"estimators": all_estimators()}, cache=out / "cache", progress=told)
-            agreement = found.to_dict()
+            analysis = {"estimators": all_estimators()}
+            agreement = run_history(manifest, analysis=analysis, cache=out / "cache", progress=report).to_dict()
         with clock.stage("loggers"):
-            tried = several_loggers(
-                folder / "history", world, tests, rows, seed, truth, lambda total: told("loggers", total, 1)
+            mixed_loggers = several_loggers(
+                folder / "history", world, tests, rows, seed, truth, lambda total: report("loggers", total, 1)
             )
         with clock.stage("normaliser"):
             cost = normaliser_cost(example.test, example.log)
     with clock.stage("decomposition"):
-        parts = _decomposition(world, tests, seed, truth, example, agreement, told)
+        parts = _decomposition(world, tests, seed, truth, example, agreement, report)
     names = [test["name"] for test in agreement["tests"]]
     known = np.array([truth[name]["rel_uplift"] for name in names])
     return PaperStudy(
@@ -145,7 +145,7 @@ def run_paper(
         capping=cappings(agreement),
         uncapped=uncapped(agreement),
         estimators=modelled_bias(agreement, known, example.metric, example.truth["rel_uplift"]),
-        loggers=tried,
+        loggers=mixed_loggers,
         bias_decomposition=parts,
         example={"truth": example.truth, "result": example.result},
         agreement=agreement,
@@ -153,12 +153,12 @@ def run_paper(
     )
 
 
-def _simulate(folder: Path, world: World, tests: int, rows: int, seed: int, processes: int, told: Progress) -> None:
+def _simulate(folder: Path, world: World, tests: int, rows: int, seed: int, processes: int, report: Progress) -> None:
     done = 0
 
     def advance(now: int) -> None:
         nonlocal done
-        told("simulate", tests, now - done)
+        report("simulate", tests, now - done)
         done = now
 
     write_history(folder, world, tests, rows, seed, advance, processes=processes)
@@ -166,31 +166,31 @@ def _simulate(folder: Path, world: World, tests: int, rows: int, seed: int, proc
 
 def _decomposition(
     world: World, tests: int, seed: int, truth: dict[str, Any], example: Example, agreement: dict[str, Any],
-    told: Progress,
+    report: Progress,
 ) -> dict[str, Any]:  # fmt: skip
-    """The bias of NCIS: the example's, exactly and by the groups of its log; and that of every test."""
+    """The bias of NCIS in the example, exactly and by the groups of its log; and in every test."""
     cap = example.result["settings"]["analysis"]["cap"]
     exact = decompose(world, world.change, cap=cap, seed=seed, displays=EXAMPLE_DISPLAYS, draws=EXAMPLE_DRAWS)
     names = {test["name"] for test in agreement["tests"]}
     parts, control = [], []
     for number in range(1, tests + 1):
         test = draw_test(world, number, seed)
-        told("bias parts", tests, 1)
+        report("bias parts", tests, 1)
         if test.name in names:
             parts.append(decompose(world, test.change, cap=cap, seed=test.seed))
             control.append(truth[test.name]["control"])
-    of_strata = column(agreement["tests"], "ncis") - column(agreement["tests"], "piece-ncis")
+    strata_bias = column(agreement["tests"], "ncis") - column(agreement["tests"], "piece-ncis")
     return {
         "cap": cap,
         "control": example.truth["control"],
         "example": exact,
         "example_strata": example.by_group,
-        "tests": over_tests(parts, np.array(control), of_strata),
+        "tests": over_tests(parts, np.array(control), strata_bias),
     }
 
 
 def _description(world: World, tests: int, rows: int, seed: int, example: Example) -> dict[str, Any]:
-    """What is needed to run the same again."""
+    """All that is needed to repeat the run."""
     return {
         "world": world.name,
         "tests": tests,

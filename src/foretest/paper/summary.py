@@ -18,7 +18,7 @@ def summary(document: Section, figures: list[str]) -> str:
     first, then = _pictures(figures, "figure-1", "figure-2"), _pictures(figures, "figure-3", "figure-4")
     parts = [
         *_head(document["run"], document["table_2"]),
-        *_table_1(document["table_1"]),
+        *table_1(document["table_1"]),
         *_section_4_3(document["section_4_3"], document["example"]["result"]["weights"], first),
         *_table_2(document["table_2"], then),
         *computation_time(document["computation_time"]),
@@ -50,22 +50,23 @@ def _head(run: Section, table_2: Section) -> list[str]:
     ]
 
 
-def _table_1(section: Section) -> list[str]:
+def table_1(section: Section) -> list[str]:
+    """The counter-example for NCIS."""
     names = {"control": "control", "truth": "treatment, truth"} | {key: NAMES[key].name for key in NAMES}
     columns = (("paper", 1), ("closed_form", 5), ("from_log", 5))
     rows = [
         [names[key], *(decimal(section[column].get(key), digits) for column, digits in columns)]
         for key in ("control", "truth", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive")
     ]
-    carried = ", ".join(f"{name} {decimal(part, 5)}" for name, part in section["ncis_bias"].items())
+    by_group = ", ".join(f"{name} {decimal(part, 5)}" for name, part in section["ncis_bias"].items())
     return [
         "## Table 1: the counter-example for NCIS",
         table(["value", "paper", "closed form", "estimated from a log"], rows),
         paragraph(
-            f"The log holds the population in exact proportions ({count(section['rows'])} displays, cap",
+            f"The log has the population in exact proportions ({count(section['rows'])} displays, cap",
             f"{cap(section['cap'])}), so that an estimator's value is its limit. CIS and NCIS call the treatment",
-            "worse than the control; it is better. The bias of NCIS (estimate − truth) is carried by the groups:",
-            f"{carried}; within them there is none.",
+            "worse than the control; it is better. The bias of NCIS (estimate − truth) comes from the groups:",
+            f"{by_group}; within them there is none.",
         ),
     ]
 
@@ -137,7 +138,7 @@ def _table_2(section: Section, pictures: list[str]) -> list[str]:
             "Against the truth, which the paper did not have (relative uplifts; the ceiling is the correlation that a",
             "perfect estimator would show under this noise):",
         ),
-        table(["", "bias", "RMSE", "intervals that hold it", "noise ceiling"], against),
+        table(["", "bias", "RMSE", "intervals that contain it", "noise ceiling"], against),
         *pictures,
     ]
 
@@ -156,11 +157,11 @@ def _printed(row: Section, name: str) -> str:
 def _order(in_order: dict[str, bool | None]) -> str:
     """In which figures the order of the paper holds, in words."""
     words = {"correlation": "correlation", "precision": "precision", "fnr": "false negatives"}
-    held = [words[name] for name, ordered in in_order.items() if ordered]
-    broken = [words[name] for name, ordered in in_order.items() if ordered is False]
-    said = f"holds here in {_listed(held)}" if held else "holds here in none of the three figures"
-    said += f", and not in {_listed(broken)}" if held and broken else ""
-    return f"The paper's order from worst to best, CIS, NCIS, PieceNCIS, PointNCIS (adaptive), {said}."
+    kept_in = [words[name] for name, ordered in in_order.items() if ordered]
+    broken_in = [words[name] for name, ordered in in_order.items() if ordered is False]
+    where = f"holds here in {_listed(kept_in)}" if kept_in else "holds here in none of the three figures"
+    where += f", and not in {_listed(broken_in)}" if kept_in and broken_in else ""
+    return f"The paper's order from worst to best, CIS, NCIS, PieceNCIS, PointNCIS (adaptive), {where}."
 
 
 def _listed(words: list[str]) -> str:

@@ -1,4 +1,4 @@
-"""The summary's second half: what the paper says in passing, and what lies behind it."""
+"""The summary's second half: what the paper claims beside its tables, and the bias of NCIS in parts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,25 @@ Section = dict[str, Any]
 
 
 def computation_time(section: Section) -> list[str]:
-    """PointNCIS and the rewarded rows."""
+    """What it saves PointNCIS to need only rewarded rows."""
     rows = [
         [row["name"], decimal(row["microseconds_a_rewarded_row"], 1), decimal(row["all_rows_over_rewarded"], 1),
          decimal(row["ncis_over_point"], 1), decimal(row["ncis_over_point_at_one_in_a_thousand"], 0)]
         for row in section["normalisers"].values()
     ]  # fmt: skip
-    header = ["", "normaliser, µs a row", "all rows / rewarded rows", "NCIS / this", "NCIS / this at 1 click in 1,000"]
+    header = [
+        "",
+        "normaliser, µs per row",
+        "all rows / rewarded rows",
+        "NCIS / this",
+        "NCIS / this at 1 click in 1,000",
+    ]
     return [
         "## Computation time",
         paragraph(
             f"PointNCIS needs only rows with a reward: {count(section['rewarded'])} of {count(section['rows'])}",
             f"({percent(section['rewarded'] / section['rows'], sign=False)}). CPU time in this run,",
-            f"{section['draws']} draws a display:",
+            f"{section['draws']} draws per display:",
         ),
         table(header, rows),
         paragraph(
@@ -37,7 +43,7 @@ def computation_time(section: Section) -> list[str]:
 
 
 def capping(section: Section) -> list[str]:
-    """Zero against max."""
+    """Zero against max capping."""
     rows = [
         [row["name"], percent(row["mean_move"]), percent(row["largest_move"]), percent(row["half_width"], sign=False),
          f"{row['same_verdict']} of {section['tests']}", _moved(row["correlation"]), _moved(row["fnr"])]
@@ -71,13 +77,13 @@ def uncapped(section: Section) -> list[str]:
     header = ["", *verdicts, "intervals above, below 0", "effective positives", "correlation", "FNR"]
     decided = sum(row["verdicts"]["positive"] + row["verdicts"]["negative"] for row in section["rows"].values())
     if decided:
-        said = (
+        decisions = (
             f"The paper says that they would always be neutral. Here {decided} of {3 * section['tests']} verdicts are"
             " neither neutral nor insufficient: where a log lacks the treatment's heaviest rankings, nothing in it says"
             " so, the interval is too narrow and the estimate too low."
         )
     else:
-        said = "As the paper says, none of them ever decides."
+        decisions = "As the paper says, none of them ever decides."
     nis, dr = (
         "median {}, from {} to {}".format(
             *(decimal(row["std_error_over_is"][level]) for level in ("0.5", "0.1", "0.9"))
@@ -87,7 +93,7 @@ def uncapped(section: Section) -> list[str]:
     return [
         "## Without a cap: IS, NIS, DR",
         table(header, rows),
-        paragraph(said),
+        paragraph(decisions),
         paragraph(
             f"Standard errors over that of IS (10 % and 90 % of tests): NIS {nis}; DR, with V(x) from the context,",
             f"{dr}. The paper finds the variance of neither much lower, of DR because clicks are too rare for a model",
@@ -99,7 +105,7 @@ def uncapped(section: Section) -> list[str]:
 
 
 def estimators(section: Section) -> list[str]:
-    """The modelled bias."""
+    """What each estimator takes the capping bias to be."""
     rows = [
         [row["name"], row["formula"], row["bias"], percent(row["example"]), percent(row["mean"]),
          percent(row["rmse_of_bias"], sign=False)]
@@ -147,20 +153,20 @@ def loggers(section: Section) -> list[str]:
 
 
 def decomposition(section: Section) -> list[str]:
-    """The bias of NCIS between and within contexts, and the groups that carry it."""
+    """The bias of NCIS between and within contexts, and by group."""
     control, example, tests = section["control"], section["example"], section["tests"]
     names = {
         "bias": "bias of NCIS's limit", "between_contexts": "between contexts", "between_groups": "… between groups",
         "inside_groups": "… between contexts of a group", "within_contexts": "within contexts",
     }  # fmt: skip
     rows = [
-        [said, percent(example[name]["value"] / control), percent(example[name]["std_error"] / control, sign=False)]
-        for name, said in names.items()
+        [words, percent(example[name]["value"] / control), percent(example[name]["std_error"] / control, sign=False)]
+        for name, words in names.items()
     ]
-    seen = {row["label"]: row for row in section["example_strata"]}
+    strata = {row["label"]: row for row in section["example_strata"]}
     groups = [
         [name, percent(row["share"], sign=False), percent(row["kept"], sign=False),
-         percent(row["bias_contribution"] / control), *_of_log(seen.get(name), control)]
+         percent(row["bias_contribution"] / control), *_bias_in_log(strata.get(name), control)]
         for name, row in example["groups"].items()
     ]  # fmt: skip
     return [
@@ -170,7 +176,7 @@ def decomposition(section: Section) -> list[str]:
             f"{cap(section['cap'])}.",
         ),
         table(["part", "relative", "standard error"], rows),
-        "Which groups carry the part between groups: exactly, and as the strata of its log say (NCIS − PieceNCIS).",
+        "The part between groups, by group: exactly, and as the strata of its log say (NCIS − PieceNCIS).",
         table(["group", "share", "kept", "exact", "from the log", "its standard error"], groups),
         _over_tests(tests),
     ]
@@ -194,7 +200,7 @@ def _over_tests(tests: Section) -> str:
     )
 
 
-def _of_log(stratum: Section | None, control: float) -> list[str]:
+def _bias_in_log(stratum: Section | None, control: float) -> list[str]:
     if stratum is None or stratum["bias_contribution"] is None:
         return [NONE, NONE]
     error = stratum["bias_contribution_std_error"]

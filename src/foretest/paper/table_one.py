@@ -1,4 +1,4 @@
-"""Table 1: the counter-example for NCIS, in closed form and from a log that holds its population.
+"""Table 1: the counter-example for NCIS, in closed form and from a log with its population.
 
 With shares ρ_g, values v_g of the treatment and kept masses m_g = E_t[W̄/W | g], R and W̄/W uncorrelated within a group:
 
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from foretest.diagnostics.bias_decomposition import bias_contributions
+from foretest.displays.batch import Floats
 from foretest.offline.test import OfflineTest
 from foretest.paper.published import TABLE_1
 from foretest.policies import PlackettLuce
@@ -36,33 +37,33 @@ GROUPS = (CustomerGroup("registered", 0.1, 10.0, 12.0, 0.7), CustomerGroup("unkn
 # An instance with one slot. The registered: two items that together have π_p = .998 and π_t = .5, and one of weight
 # 250, so that E_t[W̄/W] = .5 + .5·100/250 = .7; each half of the treatment is worth 12.
 CONTROL, TREATMENT, WORTH = (0.249, 0.749, 0.002), (0.25, 0.25, 0.5), (16.0, 8.0, 12.0)
-ROWS = 10_000  # the fewest that hold it in exact proportions are these
+ROWS = 10_000  # the fewest with exact proportions
 
 
 def table_one() -> dict[str, Any]:
-    """The closed form beside what the estimators find in a log, and the bias of NCIS group by group."""
-    share, control, treatment, kept = np.array([group[1:] for group in GROUPS]).T
-    parts = bias_contributions(share, share * kept, share * kept * treatment)
+    """The closed form beside the estimates from a log, and the bias of NCIS group by group."""
+    share, control, treatment, mass_kept = np.array([group[1:] for group in GROUPS]).T
+    parts = bias_contributions(share, share * mass_kept, share * mass_kept * treatment)
     return {
         "cap": CAP,
         "rows": ROWS,
         "groups": [group._asdict() for group in GROUPS],
         "paper": dict(TABLE_1),
-        "closed_form": closed_form(share, control, treatment, kept),
+        "closed_form": closed_form(share, control, treatment, mass_kept),
         "from_log": from_log(),
         "ncis_bias": {group.name: float(part) for group, part in zip(GROUPS, parts, strict=True)},
     }
 
 
-def closed_form(share: Any, control: Any, treatment: Any, kept: Any) -> dict[str, float]:
+def closed_form(share: Floats, control: Floats, treatment: Floats, mass_kept: Floats) -> dict[str, float]:
     """The limits, from shares, values and kept masses of the groups."""
-    truth, cis = float(share @ treatment), float(share @ (kept * treatment))
+    truth, cis = float(share @ treatment), float(share @ (mass_kept * treatment))
     return {
         "control": float(share @ control),
         "truth": truth,
         "cis": cis,
-        "ncis": cis / float(share @ kept),
-        "piece-ncis": float(share @ (kept * treatment / kept)),
+        "ncis": cis / float(share @ mass_kept),
+        "piece-ncis": float(share @ (mass_kept * treatment / mass_kept)),
         "point-ncis": truth,
     }
 
@@ -84,7 +85,7 @@ def population() -> pa.Table:
 
 
 def from_log() -> dict[str, float | None]:
-    """What the estimators say of the population's log."""
+    """The control's value and the estimates, from the population's log."""
     test = OfflineTest(
         log=LogColumns(rewards=("reward",), ranking="shown"),
         control=PlackettLuce("control"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from foretest.displays.batch import Floats
 from foretest.history.agreement import DECISIONS
 from foretest.paper.estimators import NAMES, UNCAPPED, column, verdicts
 
@@ -25,15 +26,15 @@ def uncapped(agreement: dict[str, Any]) -> dict[str, Any]:
     `interval_decides` counts intervals without 0: what the verdicts would be if the evidence were never insufficient.
     """
     tests = agreement["tests"]
-    of_is = column(tests, "is", "std_error")
+    is_error = column(tests, "is", "std_error")
     rows = {}
     for key in UNCAPPED:
-        found = verdicts(tests, key)
+        of_tests = verdicts(tests, key)
         lower, upper = (column(tests, key, f"effect_size_ci_{end}") for end in ("lower", "upper"))
-        ratios = column(tests, key, "std_error") / np.where(of_is > 0.0, of_is, np.nan)
+        ratios = column(tests, key, "std_error") / np.where(is_error > 0.0, is_error, np.nan)
         rows[key] = {
             "name": NAMES[key].name,
-            "verdicts": {verdict: found.count(verdict) for verdict in DECISIONS},
+            "verdicts": {verdict: of_tests.count(verdict) for verdict in DECISIONS},
             "interval_decides": {"positive": int((lower > 0.0).sum()), "negative": int((upper < 0.0).sum())},
             "effective_positives": _quantiles(column(tests, key, "effective_positives")),
             "std_error_over_is": _quantiles(ratios),
@@ -43,9 +44,9 @@ def uncapped(agreement: dict[str, Any]) -> dict[str, Any]:
     return {"tests": len(tests), "rows": rows, "capped_dr": WITHOUT_CAPPED_DR}
 
 
-def _quantiles(values: Any) -> dict[str, float | None]:
+def _quantiles(values: Floats) -> dict[str, float | None]:
     """The 10 %, 50 % and 90 % quantiles of the numbers there are."""
     there = values[np.isfinite(values)]
     levels = (0.1, 0.5, 0.9)
-    found = np.quantile(there, levels).tolist() if len(there) else [None] * len(levels)
-    return {f"{level:g}": value for level, value in zip(levels, found, strict=True)}
+    quantiles = np.quantile(there, levels).tolist() if len(there) else [None] * len(levels)
+    return {f"{level:g}": value for level, value in zip(levels, quantiles, strict=True)}

@@ -28,14 +28,15 @@ from foretest.weights.weightings import Adaptive, Capped, Pointwise, Weighting
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 DISPLAYS = 2048
-DRAWS = 64  # of each, half from each policy
+DRAWS = 64  # rankings per display, half from each policy
 
 
 @dataclass
 class ExplorationFold(SampleFold):
-    """Rewarded displays of the smallest unit hashes, whose draws are priced by both policies apart.
+    """Samples rewarded displays of the smallest unit hashes, with rankings drawn from both policies and the log
+    probabilities of each.
 
-    Rewarded ones, as only they have a part in an uplift's variance: where rewards are is where weights matter.
+    Only rewarded displays have a part in an uplift's variance: where rewards are is where weights matter.
     """
 
     def __post_init__(self) -> None:
@@ -48,7 +49,7 @@ class ExplorationFold(SampleFold):
 
     def _draws(self, displays: Displays) -> dict[str, Floats]:
         pairs = [
-            self._priced(displays, policy, stream)
+            self._log_probabilities(displays, policy, stream)
             for policy, stream in (
                 (self.plan.settings.treatment, FROM_TREATMENT),
                 (self.plan.settings.control, FROM_CONTROL),
@@ -58,8 +59,8 @@ class ExplorationFold(SampleFold):
         m, k = displays.eligible, displays.slots
         return {"log_t": log_t, "log_p": log_p, "log_rankings": gammaln(m + 1.0) - gammaln(m - k + 1.0)}
 
-    def _priced(self, displays: Displays, policy: Any, stream: int) -> tuple[Floats, Floats]:
-        """log π_t and log π_p of rankings drawn from a policy, one row a display."""
+    def _log_probabilities(self, displays: Displays, policy: Any, stream: int) -> tuple[Floats, Floats]:
+        """log π_t and log π_p of rankings drawn from a policy, one row per display."""
         count, normaliser = DRAWS // 2, self.plan.normaliser
         part = displays.take(np.repeat(np.arange(len(displays)), count))
         rankings = policy.sample(part, normaliser.pair.uniforms(displays, stream, 0, count))
@@ -68,17 +69,18 @@ class ExplorationFold(SampleFold):
 
 
 class Moments(NamedTuple):
-    """The weights of displays under a control, one entry a display."""
+    """The weights of displays under a control; arrays have one entry per display."""
 
     second: Floats  # E[h²|x] of an estimator's weight h, normalised
-    kept: Floats  # q(x), the part of the treatment that the cap leaves
+    mass_kept: Floats  # q(x), the part of the treatment that the cap leaves
     largest: float  # the largest weight among the treatment's rankings drawn
     bound: float  # no weight can be larger: |A|/ε
 
 
-def moments(kept: dict[str, Any], weighting: Weighting, epsilon: float) -> Moments:
-    """Under the control mixed with a share ε of uniform rankings; ε = 0 is the control as it is."""
-    log_t, log_p, log_rankings = kept["log_t"], kept["log_p"], kept["log_rankings"][:, None]
+def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Moments:
+    """The weights under the control mixed with a share ε of uniform rankings, from the columns of an exploration's
+    sample; ε = 0 is the control as it is."""
+    log_t, log_p, log_rankings = columns["log_t"], columns["log_p"], columns["log_rankings"][:, None]
     with np.errstate(divide="ignore"):
         log_mixed = np.logaddexp(np.log1p(-epsilon) + log_p, np.log(epsilon) - log_rankings)
     log_m = np.logaddexp(log_t, log_p) - np.log(2.0)

@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from foretest.report.charts.calibration import calibration_chart, gamma_chart
-from foretest.report.charts.cap import bound_chart, cap_chart, cap_estimates_chart
+from foretest.report.charts.cap import cap_chart
+from foretest.report.charts.cap_estimates import bound_chart, cap_estimates_chart
 from foretest.report.charts.correlation import correlation_chart
 from foretest.report.charts.decisions import decisions_chart
 from foretest.report.charts.weights import weights_chart

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from foretest.report.digits import level
-from foretest.report.history_page import agreement_parts
+from foretest.report.history_page import metric_parts
 from foretest.report.page import environment
 from foretest.report.rows import estimator_rows, metric_rows
-from foretest.report.words import sentence
+from foretest.report.words import verdict_sentence
 
 if TYPE_CHECKING:
     from foretest.history.agreement_result import Agreement
@@ -28,11 +28,9 @@ def result_html(result: Result) -> str:
     confidence = result.settings["analysis"]["confidence_level"]
     name, metric = next(iter(result.metrics.items()))
     shown = list(result.metrics.items())[:ROWS]
-    details: list[dict[str, Any]] = [] if online else [
-        {"name": name, "rows": estimator_rows(result, metric)} for name, metric in shown
-    ]  # fmt: skip
+    details = {} if online else {name: estimator_rows(result, metric) for name, metric in shown}
     return environment().get_template("notebook.html").render(
-        sentence=sentence(name, metric, confidence, online=online), level=level(confidence),
+        sentence=verdict_sentence(name, metric, confidence, online=online), level=level(confidence),
         rows=metric_rows(result)[:ROWS], details=details, left_out=len(result.metrics) - len(shown), colours=COLOURS,
         notes=result.notes, tables=None, page="result",
     )  # fmt: skip
@@ -40,9 +38,10 @@ def result_html(result: Result) -> str:
 
 def agreement_html(agreement: Agreement) -> str:
     """A history in a sentence and its tables of agreement."""
-    parts = agreement_parts(agreement.to_dict())
+    document = agreement.to_dict()
+    parts = metric_parts(document)
     return environment().get_template("notebook.html").render(
-        sentence=parts[0]["sentence"], tables=[table for part in parts for table in part["tables"] if table],
-        notes=[f"{failure['name']} failed: {failure['error']}" for failure in agreement.to_dict()["failures"]],
+        sentence=parts[0].sentence, tables=[table for part in parts for table in part.tables if table],
+        notes=[f"{failure['name']} failed: {failure['error']}" for failure in document["failures"]],
         page="agreement",
     )  # fmt: skip

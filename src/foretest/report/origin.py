@@ -36,9 +36,7 @@ class Origin:
     fingerprint: str = FINGERPRINT
 
 
-def origin(
-    provenance: Mapping[str, Any], pairs: Sequence[tuple[str, str]] = (), words: Sequence[Words] = ()
-) -> Origin:
+def origin(provenance: Mapping[str, Any], pairs: Sequence[tuple[str, str]] = (), words: Sequence[Words] = ()) -> Origin:
     """The origin of a result, from its provenance; `pairs` and `words` come before."""
     inputs: list[InputFile] = []
     all_pairs = list(pairs)

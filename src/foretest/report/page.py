@@ -90,7 +90,7 @@ class Download:
 
 
 def bounded(make: Callable[[int], str]) -> str:
-    """A page that is not too large: `make(1)` shows all of what is long, `make(2)` half of it, `make(4)` a quarter, …"""
+    """A page that is not too large: `make(1)` shows lists in full, `make(2)` half of them, `make(4)` a quarter, …"""
     for part in (1, 2, 4, 8, 16, 32):
         page = make(part)
         if len(page.encode()) <= LARGEST:

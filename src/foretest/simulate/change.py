@@ -71,7 +71,7 @@ class Changes:
     """Mean lift of the cold items by a treatment of accuracy 0 that is no sideways move, before the floor at 0."""
 
     cold_lift_slope: float = 2.0
-    """How much more a treatment of accuracy 1 lifts: the better a model, the more of the unseen it finds."""
+    """How much more a treatment of accuracy 1 lifts: the better a model, the more unseen items it discovers."""
 
     cold_lift_sd: float = 0.5
     """Standard deviation of the lift given the accuracy."""
@@ -85,7 +85,7 @@ class Changes:
 
 
 def draw_change(changes: Changes, touch: Mapping[str, float], rng: np.random.Generator) -> Change:
-    """Draw one treatment; `touch` has each group's probability of being touched, not all of them 0.
+    """Draw one treatment; `touch` has the probability that each group is touched, not all of them 0.
 
     >>> change = draw_change(Changes(), {"new": 0.5, "old": 1.0}, np.random.default_rng(0))
     >>> set(change.touched) <= {"new", "old"}, change.cold_lift >= 0

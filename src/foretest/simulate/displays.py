@@ -1,14 +1,15 @@
 """Displays of a simulated recommender: what is drawn, what is shown, how likely a click is.
 
-Three functions carry every simulation: `draw_displays` (contexts, and both policies' scores for a given
-change), `sample_rankings` (what an arm shows), `click_probability` (what that is worth); a log also tells
-which slot was clicked, by `clicked_slots`.
+Every simulation goes through three functions: `draw_displays` (contexts, and both policies' scores for a given change),
+`sample_rankings` (what an arm shows), `click_probability` (what that is worth). A log also has the slot that was
+clicked, by `clicked_slots`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +29,7 @@ ACTIVITY_VISITS = 8.0
 
 @dataclass(frozen=True)
 class Displays:
-    """Arrays with one row a display; (n, M) arrays are padded beyond the row's `length`."""
+    """Arrays with one row per display; (n, M) arrays are padded beyond the row's `length`."""
 
     user: NDArray[np.int64]
     """Who sees it, counted from 0 within this set of displays."""
@@ -63,7 +64,7 @@ class Displays:
         return len(self.user)
 
     def take(self, rows: NDArray[np.bool_] | slice) -> Displays:
-        """The displays of some rows only."""
+        """The displays of some rows."""
         return Displays(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
 
 
@@ -84,14 +85,13 @@ def draw_displays(world: World, change: Change, rng: np.random.Generator, count:
     log_recency = rng.standard_normal(count)
     items = owner if world.sticky else slice(None)
     length = rng.integers(world.min_candidates, world.candidates, count, endpoint=True)[items]
-    appeal, control, noise, cold = _candidates(world, rng, count)
-    appeal, control, noise, cold = appeal[items], control[items], noise[items], cold[items]
-    category = rng.integers(world.categories, size=appeal.shape, dtype=np.int8)[items]
+    candidates = _draw_candidates(world, rng, count).take(items)
+    category = rng.integers(world.categories, size=candidates.appeal.shape, dtype=np.int8)[items]
     day = rng.integers(world.days, size=count, dtype=np.int32)
 
     padding = np.arange(world.candidates) >= length[:, None]
-    control[padding] = -np.inf
-    treatment = _changed(world, change, control, noise, appeal, cold, group, hidden)
+    candidates.control[padding] = -np.inf
+    treatment = _changed_scores(world, change, candidates, group, hidden)
     intent = world.hidden_intent_sd * hidden
     intent += world.activity_effect * log_activity - world.recency_effect * log_recency
     click_rate = np.array([g.click_rate for g in world.groups])[group]
@@ -104,21 +104,21 @@ def draw_displays(world: World, change: Change, rng: np.random.Generator, count:
         activity=(ACTIVITY_VISITS * np.exp(log_activity)).astype(np.float32),
         rate=click_rate * np.exp(intent - world.intent_variance / 2),
         length=length,
-        appeal=appeal,
+        appeal=candidates.appeal,
         category=category,
-        cold=cold,
+        cold=candidates.cold,
         hidden=hidden,
-        control_scores=control.astype(np.float32),
+        control_scores=candidates.control.astype(np.float32),
         treatment_scores=treatment.astype(np.float32),
     )
 
 
 def changed_scores(world: World, displays: Displays, change: Change, rng: np.random.Generator) -> NDArray[np.float32]:
-    """The scores of one more treatment of the same displays, with noise of its own; -inf in the padding."""
+    """The scores of one more treatment for given displays, with noise of its own; -inf in the padding."""
     noise = rng.standard_normal(displays.appeal.shape)
     control = displays.control_scores.astype(np.float64)
-    scores = _changed(world, change, control, noise, displays.appeal, displays.cold, displays.group, displays.hidden)
-    return scores.astype(np.float32)
+    candidates = _Candidates(displays.appeal, control, noise, displays.cold)
+    return _changed_scores(world, change, candidates, displays.group, displays.hidden).astype(np.float32)
 
 
 def _users(world: World, rng: np.random.Generator, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -129,45 +129,55 @@ def _users(world: World, rng: np.random.Generator, count: int) -> tuple[NDArray[
     return user, first[user]
 
 
-def _candidates(
-    world: World, rng: np.random.Generator, count: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Appeal, the control's scores, the noise of a treatment, and which candidates are cold."""
-    appeal, noise, new_noise = rng.standard_normal((3, count, world.candidates))
+class _Candidates(NamedTuple):
+    """(n, M) arrays of candidates: appeal, the control's scores, the noise of a treatment, and which are cold."""
+
+    appeal: NDArray[np.float64]
+    control: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    cold: NDArray[np.bool_]
+
+    def take(self, rows: NDArray[np.int64] | slice) -> _Candidates:
+        return _Candidates(self.appeal[rows], self.control[rows], self.noise[rows], self.cold[rows])
+
+
+def _draw_candidates(world: World, rng: np.random.Generator, count: int) -> _Candidates:
+    """Draw the candidates of `count` displays; the noise of the treatment is standard normal."""
+    appeal, scores, noise = rng.standard_normal((3, count, world.candidates))
     cold = rng.random((count, world.candidates)) < world.cold_share
     appeal += world.cold_appeal * cold
-    noise *= world.control_sharpness * np.sqrt(1 - world.control_accuracy**2)
-    noise += world.control_sharpness * world.control_accuracy * appeal
-    noise -= world.cold_penalty * cold
-    return appeal, noise, new_noise, cold
+    scores *= world.control_sharpness * np.sqrt(1 - world.control_accuracy**2)
+    scores += world.control_sharpness * world.control_accuracy * appeal
+    scores -= world.cold_penalty * cold
+    return _Candidates(appeal, scores, noise, cold)
 
 
-def _changed(
-    world: World, change: Change, control: NDArray[np.float64], noise: NDArray[np.float64],
-    appeal: NDArray[np.float64], cold: NDArray[np.bool_], group: NDArray[np.int64], hidden: NDArray[np.float64],
-) -> NDArray[np.float64]:  # fmt: skip
-    """The control's scores and, in touched groups, the change; `noise` is overwritten."""
-    noise *= change.strength * np.sqrt(1 - change.accuracy**2)
-    noise += change.strength * change.accuracy * appeal
-    noise += change.cold_lift * cold
+def _changed_scores(
+    world: World, change: Change, candidates: _Candidates, group: NDArray[np.int64], hidden: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The control's scores and, in touched groups, the change; the candidates' noise is overwritten."""
+    scores = candidates.noise
+    scores *= change.strength * np.sqrt(1 - change.accuracy**2)
+    scores += change.strength * change.accuracy * candidates.appeal
+    scores += change.cold_lift * candidates.cold
     touched = np.array([g.name in change.touched for g in world.groups])[group]
-    noise *= (touched * np.exp(world.intent_coupling * hidden))[:, None]
-    noise += control
-    return noise
+    scores *= (touched * np.exp(world.intent_coupling * hidden))[:, None]
+    scores += candidates.control
+    return scores
 
 
 def sample_rankings(scores: NDArray[np.float32], exponentials: NDArray[np.float64], slots: int) -> NDArray[np.int16]:
     """Draw each row's top-K ranking from the Plackett-Luce policy of its scores, best slot first.
 
-    Candidate j arrives after E_j·exp(-s_j), E_j a standard exponential of `exponentials`; the first K to
-    arrive are shown. -log turns this race into Gumbel top-K: the same rankings from the same numbers. Handing
-    the same exponentials to two policies couples them (common random numbers).
+    Candidate j arrives after E_j·exp(-s_j), E_j a standard exponential of `exponentials`; the first K to arrive are
+    shown. -log turns this race into Gumbel top-K: the same rankings from the same numbers. Two policies that are given
+    the same exponentials are coupled (common random numbers).
     """
     return first_to_arrive(mean_times(scores), exponentials, slots)
 
 
 def mean_times(scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """exp(-s_j), how long each candidate takes to arrive on average."""
+    """exp(-s_j), the mean time after which each candidate arrives."""
     return np.exp(-scores.astype(np.float64))
 
 

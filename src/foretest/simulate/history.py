@@ -1,8 +1,8 @@
 """A simulated history: many A/B tests of one recommender, each with both arms' logs and a known truth.
 
 A test's seed is a pure function of the history's seed and the test's number; from it follow its treatment, both
-logs and its truth. So neither the number of tests nor the number of processes changes a digit: the 40th test is
-added to a history by writing 40 tests in place of 39.
+logs and its truth. So no digit depends on the number of tests or of processes: the 40th test is added to a history by
+writing 40 tests in place of 39.
 """
 
 from __future__ import annotations
@@ -20,37 +20,38 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
+from foretest.files import whole_file, write_whole
 from foretest.simulate.change import NO_CHANGE, Change, draw_change
 from foretest.simulate.displays import CHUNK, chunk_generator
-from foretest.simulate.log import SCHEMA, SETTINGS, Arm, replacing, simulate_log, write_parquet
+from foretest.simulate.log import SCHEMA, SETTINGS, Arm, simulate_log, write_parquet
 from foretest.simulate.truth import true_values
 from foretest.simulate.world import World
 
 CHANGE_STREAM = 3
-"""The draw of a test's treatment meets neither those of its logs nor those of its truth."""
+"""The draw of a test's treatment shares no random number with its logs or its truth."""
 
 HISTORY_STREAM = 4
-"""The tests' seeds are none that a single log would have."""
+"""The seeds of tests differ from those of single logs."""
 
 TRUTH_DISPLAYS = 4 * CHUNK
 """Displays of a test's truth: enough for a standard error of about 0.3 points where the effect is large."""
 
 TRUTH_DRAWS = 2
-"""Rankings of each of them by each policy."""
+"""Rankings that each policy draws for each of these displays."""
 
 COLUMNS = pa.schema([field for field in SCHEMA if "revenue" not in field.name])
 """The columns of a history's logs: those of a single log that `settings.toml` names."""
 
 
 class SimulatedTest(NamedTuple):
-    """One A/B test of a history, before anything of it is drawn."""
+    """One A/B test of a history, before its logs are drawn."""
 
     name: str
     """`test-001` for the first."""
     change: Change
     """The treatment."""
     seed: int
-    """That of its logs and of its truth."""
+    """The seed of its logs and of its truth."""
 
 
 def draw_test(world: World, number: int, seed: int = 0, *, aa: bool = False) -> SimulatedTest:
@@ -79,11 +80,11 @@ def write_history(
     aa: bool = False,
     processes: int = 1,
 ) -> None:
-    """Write a history of `tests` A/B tests with `rows` displays an arm into `folder`, made where missing.
+    """Write a history of `tests` A/B tests with `rows` displays per arm into `folder`, which is created if needed.
 
     Each test is a folder with `control.parquet` and `treatment.parquet`; beside them are `settings.toml`,
     `truth.json` and, last, `manifest.toml`, which names them all. Files are written beside their place and then
-    renamed, so that none is ever half there; manifest and truth of a history that was in `folder` are removed
+    renamed, so that none is ever incomplete; manifest and truth of a history that was in `folder` are removed
     first, so that a manifest always describes what is there. With `aa` every treatment is the control, scores
     and all. `progress` is called with the number of tests done so far. Memory does not grow with the rows.
     `processes` > 1 starts as many (`spawn`: a script needs its `if __name__ == "__main__"`).
@@ -99,20 +100,21 @@ def write_history(
         (folder / name).unlink(missing_ok=True)
     truth: dict[str, dict[str, Any]] = {}
     with _mapped(min(processes, tests)) as mapped:
-        for test, of_test in zip(drawn, mapped(_write_test, [(folder, world, rows, t) for t in drawn]), strict=True):
-            truth[test.name] = of_test
+        tasks = [_TestToWrite(folder, world, rows, test) for test in drawn]
+        for test, true_of_test in zip(drawn, mapped(_write_test, tasks), strict=True):
+            truth[test.name] = true_of_test
             if progress is not None:
                 progress(len(truth))
     kind = "A/A" if aa else "A/B"
     title = f"{tests} simulated {kind} tests: world {world.name}, {rows} displays an arm, seed {seed}"
-    _write_text(folder / "settings.toml", _settings())
-    _write_text(folder / "truth.json", json.dumps(truth, indent=2) + "\n")
-    _write_text(folder / "manifest.toml", _manifest(title, list(truth)))
+    write_whole(folder / "settings.toml", _settings())
+    write_whole(folder / "truth.json", json.dumps(truth, indent=2) + "\n")
+    write_whole(folder / "manifest.toml", _manifest(title, list(truth)))
 
 
 @contextmanager
 def _mapped(processes: int) -> Iterator[Callable[..., Iterator[dict[str, Any]]]]:
-    """`map` in this process or over several; what has not begun when something fails never does."""
+    """`map` in this process or over several; when something fails, what has not begun is cancelled."""
     if processes == 1:
         yield map
         return
@@ -124,16 +126,25 @@ def _mapped(processes: int) -> Iterator[Callable[..., Iterator[dict[str, Any]]]]
             raise
 
 
-def _write_test(task: tuple[Path, World, int, SimulatedTest]) -> dict[str, Any]:
-    """Write both logs of a test; its entry in `truth.json`."""
+class _TestToWrite(NamedTuple):
+    """What a process needs to write one test."""
+
+    folder: Path
+    world: World
+    rows: int
+    test: SimulatedTest
+
+
+def _write_test(task: _TestToWrite) -> dict[str, Any]:
+    """Write both logs of a test, and return its entry in `truth.json`."""
     folder, world, rows, test = task
-    own = replace(world, change=test.change)
+    with_change = replace(world, change=test.change)
     place = folder / test.name
     place.mkdir(exist_ok=True)
     try:
         for arm in get_args(Arm):
-            with replacing(place / f"{arm}.parquet") as path:
-                write_parquet(path, simulate_log(own, rows, test.seed, arm=arm), None, COLUMNS)
+            with whole_file(place / f"{arm}.parquet") as path:
+                write_parquet(path, simulate_log(with_change, rows, test.seed, arm=arm), None, COLUMNS)
     except BaseException:
         with suppress(OSError):
             place.rmdir()  # refused where one arm is already there
@@ -149,20 +160,15 @@ def _write_test(task: tuple[Path, World, int, SimulatedTest]) -> dict[str, Any]:
 
 
 def _settings() -> str:
-    """Those of a single log, without its second metric."""
+    """The settings of a history: those of a single log, without its second metric."""
     title = "# A simulated history of A/B tests: how each treatment is tested against the control.\n"
     return title + SETTINGS.split("\n", 1)[1].replace('           # the log also has "revenue"', "")
 
 
 def _manifest(title: str, names: list[str]) -> str:
-    """The history's manifest; paths are relative to it."""
+    """The history's manifest; its paths are relative to its folder."""
     lines = [f"# {title}.", "", 'settings = "settings.toml"', 'truth = "truth.json"']
     for name in names:
         lines += ["", "[[test]]", f'name = "{name}"']
         lines += [f'{arm} = "{name}/{arm}.parquet"' for arm in get_args(Arm)]
     return "\n".join(lines) + "\n"
-
-
-def _write_text(path: Path, text: str) -> None:
-    with replacing(path) as beside:
-        beside.write_text(text, encoding="utf-8")

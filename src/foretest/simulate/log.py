@@ -1,7 +1,7 @@
 """A simulated log: one arm's displays as Arrow batches, and the folder a test of them needs.
 
-Rows are made in chunks of `CHUNK` displays, each with a generator of its own: neither the size of the batches
-nor the number of rows asked for changes a digit of any row.
+Rows are made in chunks of `CHUNK` displays, each with a generator of its own: no digit of a row depends on the size of
+the batches or on the number of rows.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from foretest.files import whole_file, write_whole
 from foretest.simulate.displays import (
     CHUNK,
     Displays,
@@ -44,7 +44,7 @@ TREATMENT_IDS = 2**40
 """First user and first display of a treatment's log: no user is in both arms."""
 
 ROW_GROUP = 65_536
-"""Rows of a Parquet row group, the most that are held in memory."""
+"""Rows of a Parquet row group, the most that are in memory at a time."""
 
 SCHEMA = pa.schema(
     [
@@ -96,8 +96,8 @@ def simulate_log(
 ) -> Iterator[pa.RecordBatch]:
     """Yield one arm's log of `rows` displays, in batches of `batch_rows` (the last may be smaller).
 
-    The arm's policy showed the rankings; the other's scores are logged all the same. The arms of one seed have
-    other displays and other users.
+    The arm's policy showed the rankings; the scores of both policies are logged. The arms of one seed have different
+    displays and different users.
 
     >>> from foretest.simulate import WORLDS
     >>> [batch.num_rows for batch in simulate_log(WORLDS["paper"], 250, batch_rows=100)]
@@ -116,19 +116,19 @@ def _chunks(world: World, rows: int, seed: int, arm: Arm) -> Iterator[pa.RecordB
 
 
 def _cut(batches: Iterator[pa.RecordBatch], size: int) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches of `size`."""
-    held: list[pa.RecordBatch] = []
+    """The rows of all batches, in batches of `size`."""
+    pending: list[pa.RecordBatch] = []
     count = 0
     for batch in batches:
         while count + batch.num_rows >= size:
             taken = size - count
-            yield pa.concat_batches([*held, batch[:taken]])
-            batch, held, count = batch[taken:], [], 0
+            yield pa.concat_batches([*pending, batch[:taken]])
+            batch, pending, count = batch[taken:], [], 0
         if batch.num_rows:
-            held.append(batch)
+            pending.append(batch)
             count += batch.num_rows
-    if held:
-        yield pa.concat_batches(held)
+    if pending:
+        yield pa.concat_batches(pending)
 
 
 def _chunk(world: World, seed: int, chunk: int, arm: Arm) -> pa.RecordBatch:
@@ -143,7 +143,7 @@ def _chunk(world: World, seed: int, chunk: int, arm: Arm) -> pa.RecordBatch:
     click = rng.random(CHUNK) < click_probability(world, displays, rankings)
     revenue = (click * _revenue_of_a_click(world, displays, rng)).astype(np.float32)
     uniforms = chunk_generator(seed, SLOT_STREAMS[arm], chunk).random(CHUNK)
-    on = np.arange(world.slots) == clicked_slots(world, displays, rankings, uniforms)[:, None]
+    is_clicked = np.arange(world.slots) == clicked_slots(world, displays, rankings, uniforms)[:, None]
     shown = np.full(CHUNK, world.slots)
     first_day = np.datetime64(world.first_day, "D")
     names = pa.array([group.name for group in world.groups], pa.string())
@@ -161,8 +161,8 @@ def _chunk(world: World, seed: int, chunk: int, arm: Arm) -> pa.RecordBatch:
         as_lists(displays.treatment_scores, displays.length),
         pa.array(click),
         pa.array(revenue),
-        as_lists(on & click[:, None], shown),
-        as_lists(on * revenue[:, None], shown),
+        as_lists(is_clicked & click[:, None], shown),
+        as_lists(is_clicked * revenue[:, None], shown),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -189,21 +189,20 @@ def write_log(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Write `log.parquet`, `settings.toml` and `truth.json` into `folder`, which is made where missing.
+    """Write `log.parquet`, `settings.toml` and `truth.json` into `folder`, which is created if needed.
 
-    Every file is written beside its place and then renamed, so that none is ever half there. `progress` is
+    Every file is written beside its place and then renamed, so that none is ever incomplete. `progress` is
     called with the number of rows done so far.
     """
     folder = Path(folder)
     batches = simulate_log(world, rows, seed)
     folder.mkdir(parents=True, exist_ok=True)
-    # the truth has a stream of displays of its own, so another thread can find it meanwhile
+    # the truth has a stream of displays of its own, so another thread can compute it meanwhile
     with ThreadPoolExecutor(1) as pool:
         values = pool.submit(true_values, world, world.change, seed)
-        with replacing(folder / "log.parquet") as path:
+        with whole_file(folder / "log.parquet") as path:
             write_parquet(path, batches, progress)
-        with replacing(folder / "settings.toml") as path:
-            path.write_text(SETTINGS, encoding="utf-8")
+        write_whole(folder / "settings.toml", SETTINGS)
         truth = {metric: value._asdict() for metric, value in values.result().items()}
     content = {
         "log": truth["click"],
@@ -212,14 +211,13 @@ def write_log(
         "seed": seed,
         "rows": rows,
     }
-    with replacing(folder / "truth.json") as path:
-        path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_whole(folder / "truth.json", json.dumps(content, indent=2) + "\n")
 
 
 def write_parquet(
     path: Path, batches: Iterator[pa.RecordBatch], progress: Callable[[int], None] | None, schema: pa.Schema = SCHEMA
 ) -> None:
-    """Stream the columns of `schema` to Parquet, each batch a row group."""
+    """Stream the columns of `schema` to Parquet, one row group per batch."""
     done = 0
     # A dictionary of scores, all different, would cost time and save nothing.
     with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["group", "day"]) as writer:
@@ -228,14 +226,3 @@ def write_parquet(
             done += batch.num_rows
             if progress is not None:
                 progress(done)
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path beside `path` to write to: renamed to it at the end, removed if anything goes wrong."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        yield beside
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)

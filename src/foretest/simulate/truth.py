@@ -21,11 +21,11 @@ from foretest.simulate.displays import (
 from foretest.simulate.world import World
 
 TRUTH_STREAM = 1
-"""The truth's displays never meet those of a log of the same seed."""
+"""The displays of the truth are others than those of a log of the same seed."""
 
 
 class Truth(NamedTuple):
-    """True values a display of one metric, up to the Monte Carlo error of the relative uplift."""
+    """True values per display of one metric, up to the Monte Carlo error of the relative uplift."""
 
     control: float
     """Mean reward of a display under the control."""
@@ -44,7 +44,7 @@ def true_values(
 ) -> dict[str, Truth]:
     """The true value of both policies, for each metric, on a population of displays of its own.
 
-    Averages click probabilities, never clicks, over `draws` rankings a policy and display, both policies with
+    Averages click probabilities, never clicks, over `draws` rankings per policy and display, both policies with
     the same random numbers. With p_i and t_i the mean rewards of display i and δ the relative uplift, the
     standard error is that of the mean of (t_i - (1 + δ)·p_i)/mean(p). `displays` is rounded up to chunks.
     """
@@ -57,8 +57,8 @@ def true_values(
         drawn = draw_displays(single, change, rng)
         control, treatment = _mean_probabilities(single, drawn, rng, draws)
         clicks.add(control, treatment)
-        of_click = revenue[drawn.group]
-        revenues.add(control * of_click, treatment * of_click)
+        revenue_of_click = revenue[drawn.group]
+        revenues.add(control * revenue_of_click, treatment * revenue_of_click)
     return {"click": clicks.truth(), "revenue": revenues.truth()}
 
 
@@ -69,14 +69,14 @@ def _mean_probabilities(
     # Equal scores and equal random numbers give equal rankings: only changed displays need a second draw.
     changed = (displays.control_scores != displays.treatment_scores).any(axis=1)
     touched = displays.take(changed)
-    of_control, of_treatment = mean_times(displays.control_scores), mean_times(touched.treatment_scores)
+    control_times, treatment_times = mean_times(displays.control_scores), mean_times(touched.treatment_scores)
     control, treatment = np.zeros((2, len(displays)))
     for _ in range(draws):
         exponentials = rng.standard_exponential(displays.appeal.shape)
-        shown = first_to_arrive(of_control, exponentials, world.slots)
+        shown = first_to_arrive(control_times, exponentials, world.slots)
         probability = click_probability(world, displays, shown)
         control += probability
-        shown = first_to_arrive(of_treatment, exponentials[changed], world.slots)
+        shown = first_to_arrive(treatment_times, exponentials[changed], world.slots)
         probability[changed] = click_probability(world, touched, shown)
         treatment += probability
     return control / draws, treatment / draws

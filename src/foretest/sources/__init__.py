@@ -1,4 +1,4 @@
-"""Where a log comes from: files, tables, queries and streams, as parts that can be read side by side."""
+"""Where a log comes from: files, tables, queries and streams, as parts that can be read in parallel."""
 
 from foretest.sources.arrow_files import ArrowFiles
 from foretest.sources.base import (

@@ -29,7 +29,7 @@ class ArrowFiles(LogFiles["ArrowFile"]):
 
 @dataclass(frozen=True)
 class ArrowFile:
-    """A file of record batches. It is not mapped into memory: where it shrinks meanwhile, that would be a crash."""
+    """A file of record batches. It is not mapped into memory: if it shrank meanwhile, the process would crash."""
 
     path: Path
     schema: pa.Schema
@@ -37,7 +37,7 @@ class ArrowFile:
 
     @cached_property
     def batch_rows(self) -> list[int]:
-        """Rows of each batch. A file's directory does not say it, so the smallest column is read."""
+        """Rows of each batch. A file's directory does not have them, so the smallest column is read."""
         narrow = _narrowest(self.schema)
         return [batch.num_rows for batch in self._batches(None, narrow)]
 
@@ -65,7 +65,7 @@ class ArrowFile:
             raise changed(self.path)
 
     def _batches(self, number: int | None, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        """All batches, or that of a number, with these columns and no other."""
+        """All batches, or the one with a number, with these columns and no others."""
         options = pa.ipc.IpcReadOptions(included_fields=[self.schema.get_field_index(name) for name in columns])
         try:
             with pa.OSFile(str(self.path)) as file:
@@ -103,7 +103,7 @@ def _open_arrow(path: Path) -> ArrowFile:
             schema = (pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file)).schema
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, error) from None
-    if stream and end != _END:  # cut between two batches, a stream reads well
+    if stream and end != _END:  # a stream that was cut between two batches can be read without an error
         raise _truncated(path, size)
     return ArrowFile(path, schema, stream)
 
@@ -111,8 +111,8 @@ def _open_arrow(path: Path) -> ArrowFile:
 def _unreadable(path: Path, error: Exception) -> BadInput:
     try:
         begin, end, size = file_ends(path, len(_END))
-    except BadInput as found:
-        return found
+    except BadInput as refusal:
+        return refusal
     stream = begin.startswith(_END[:4])
     if not stream and not begin.startswith(_FILE):
         return BadInput(f"{path}: not an Arrow file. Convert it, or leave it out.")

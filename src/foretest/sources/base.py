@@ -11,13 +11,13 @@ import pyarrow as pa
 
 BATCH_ROWS = 1 << 16
 
-ROW_NUMBER = "foretest_row"  # the column of a packed log that says where its rows stood
-PACKED = b"foretest.packed"  # in the metadata of its files
-AGGREGATES = b"foretest.aggregates"  # in that of saved aggregates
+ROW_NUMBER = "foretest_row"  # the column of a packed log with the positions of its rows
+PACKED = b"foretest.packed"  # in the metadata of the files of a packed log
+AGGREGATES = b"foretest.aggregates"  # in the metadata of saved aggregates
 
 
 class Chunk(NamedTuple):
-    """A batch of rows and where it stands."""
+    """A batch of rows and its place in the log."""
 
     batch: pa.RecordBatch
     source: str
@@ -25,7 +25,7 @@ class Chunk(NamedTuple):
     position: int  # of its first row, within the whole log; in a packed log, of the log's first row
 
     def positions(self) -> npt.NDArray[np.int64]:
-        """Where each row stands within the whole log."""
+        """The position of each row in the whole log."""
         if ROW_NUMBER in self.batch.schema.names:
             return self.position + np.asarray(self.batch[ROW_NUMBER])
         return np.arange(self.position, self.position + self.batch.num_rows, dtype=np.int64)
@@ -42,7 +42,7 @@ class Source(Protocol):
 
     @property
     def rows(self) -> int | None:
-        """Rows in all, where known beforehand."""
+        """The number of rows, where it is known beforehand."""
         ...
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
@@ -50,27 +50,27 @@ class Source(Protocol):
         ...
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
-        """Pieces that may be read in any order or at once; only these columns are read."""
+        """Parts that may be read in any order or in parallel; only these columns are read."""
         ...
 
 
 @runtime_checkable
 class Remarks(Protocol):
-    """A source that can say why a column has the type it has."""
+    """A source that can explain why a column has its type."""
 
     def remark(self, name: str, column: str) -> str:
-        """What a message about the type of a file's column should add; empty where there is nothing to say."""
+        """What a message about the type of a file's column should add; may be empty."""
         ...
 
 
 def pack_of(schema: pa.Schema) -> str | None:
-    """The name of the packed log that a file is half of; None of any other file."""
+    """The name of the packed log that a file belongs to; None for any other file."""
     name = (schema.metadata or {}).get(PACKED)
     return None if name is None else name.decode()
 
 
 def chunks(name: str, batches: Iterable[pa.RecordBatch], columns: Sequence[str], batch_rows: int) -> Iterator[Chunk]:
-    """The batches of a source that is read from end to end, none larger than asked."""
+    """The batches of a source that is read from beginning to end, none larger than `batch_rows`."""
     at = 0
     for whole in batches:
         batch = whole.select(list(columns))

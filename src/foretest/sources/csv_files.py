@@ -1,7 +1,7 @@
 """CSV: a column is of the narrowest type that holds all its values in all files; lists are JSON text, "[1, 2, 3]".
 
-The values are looked at before they are read. A type that is guessed from the first rows would be wrong in the rest:
-an id of 007 is no 7, and a score list may begin with whole numbers.
+All values are looked at before they are read. A type guessed from the first rows could be wrong for the rest: an id of
+007 is not 7, and a list of scores may begin with whole numbers.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from foretest.sources.files import Piece
 from foretest.sources.queries import failures, sentence
 from foretest.sources.text_files import (
     ARROW_TYPES,
-    Found,
+    RowsOfKind,
     TextFiles,
+    duckdb_errors_explained,
     file_literal,
     odd_one_out,
     open_bytes,
     reader_of,
     refuse_empty,
     struct,
-    told,
     whole_file,
 )
 
@@ -41,13 +41,13 @@ class Kind(IntFlag):
 
     NATURAL = 1
     NEGATIVE = 2
-    BIG = 4  # an integer beyond int64 that uint64 holds
+    BIG = 4  # an integer beyond int64 that fits in uint64
     NUMBER = 8
     BOOL = 16
     DATE = 32
     TIMESTAMP = 64
     TEXT = 128
-    NATURALS = 256
+    NATURALS = 256  # this and what follows are lists
     NEGATIVES = 512  # a list of integers, some below 0
     BIGS = 1024
     NUMBERS = 2048
@@ -55,7 +55,6 @@ class Kind(IntFlag):
 
 
 _INTEGER = Kind.NATURAL | Kind.NEGATIVE
-_LISTS = Kind.NATURALS | Kind.NEGATIVES | Kind.BIGS | Kind.NUMBERS | Kind.TEXTS
 _WORDS = {
     Kind.NATURAL: "integers", Kind.NEGATIVE: "integers", Kind.BIG: "integers", Kind.NUMBER: "numbers",
     Kind.BOOL: "true or false", Kind.DATE: "dates", Kind.TIMESTAMP: "times", Kind.TEXT: "text",
@@ -65,7 +64,7 @@ _WORDS = {
 
 
 def _kind(column: str) -> str:
-    """The kind of a value, in SQL. Integers are those that are written as one writes them: 007 is text."""
+    """The kind of a value, in SQL. An integer is one in its usual form: 007 is text."""
     return rf"""CASE
         WHEN {column} IS NULL THEN 0
         WHEN starts_with(ltrim({column}), '[') THEN CASE
@@ -91,16 +90,16 @@ def _kind(column: str) -> str:
 class Tally(NamedTuple):
     """What the values of a column look like."""
 
-    kinds: Kind
-    lists: int  # values that begin as a list
-    values: int  # values that are there
+    kinds: Kind  # of all values
+    lists: int  # how many begin as a list
+    values: int  # how many are not null
 
     def __or__(self, other: Tally) -> Tally:
         return Tally(self.kinds | other.kinds, self.lists + other.lists, self.values + other.values)
 
     @property
     def type(self) -> str:
-        """The narrowest type that holds them all. A list among texts is text; a text among lists is a fault."""
+        """The narrowest type that holds all values. A list among texts is text; a text among lists is a fault."""
         kinds = self.kinds
         if 2 * self.lists > self.values:
             if kinds & Kind.TEXTS:
@@ -130,22 +129,24 @@ class CsvFiles(TextFiles["CsvFile"]):
 
     def _open(self) -> list[CsvFile]:
         tables = [_open_csv(path) for path in self.paths]
-        tallies = [_look(self.database, table) for table in tables]
-        known: dict[str, Tally] = {}
-        for found, _ in tallies:
-            for name, tally in found:
-                known[name] = known.get(name, Tally(Kind(0), 0, 0)) | tally
-        types = {name: tally.type for name, tally in known.items()}
-        return [CsvFile(self.database, table, types, rows) for table, (_, rows) in zip(tables, tallies, strict=True)]
+        contents = [_look(self.database, table) for table in tables]
+        tallies: dict[str, Tally] = {}
+        for content in contents:
+            for name, tally in content.tallies:
+                tallies[name] = tallies.get(name, Tally(Kind(0), 0, 0)) | tally
+        types = {name: tally.type for name, tally in tallies.items()}
+        return [
+            CsvFile(self.database, table, types, content.rows) for table, content in zip(tables, contents, strict=True)
+        ]
 
     def remark(self, name: str, column: str) -> str:
-        """Which row made the column what it is."""
+        """Which row gave the column its type."""
         having = [file for file in self.files if column in file.table.names]
-        return in_background(lambda: odd_one_out(one for file in having for one in _kinds(file, column)))
+        return in_background(lambda: odd_one_out(group for file in having for group in _kinds(file, column)))
 
 
 class CsvTable(NamedTuple):
-    """A file as text: the names in its header, and how its fields are told apart."""
+    """A file as text: the names in its header, and what separates its fields."""
 
     path: Path
     names: list[str]
@@ -153,7 +154,7 @@ class CsvTable(NamedTuple):
 
     @property
     def sql(self) -> str:
-        """The table in SQL; names may be there twice, so columns are c0, c1, …"""
+        """The table in SQL; a name may be in the header twice, so columns are c0, c1, …"""
         columns = struct({f"c{place}": "VARCHAR" for place in range(len(self.names))})
         return (
             f"read_csv({file_literal(self.path)}, auto_detect = false, header = true, delim = '{self.separator}',"
@@ -166,7 +167,7 @@ class CsvTable(NamedTuple):
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A file whose values have been looked at."""
+    """A file whose values have been looked at, so that its types are known."""
 
     database: Any
     table: CsvTable
@@ -189,7 +190,7 @@ class CsvFile:
         return column if kind == "VARCHAR" else f"CAST({column} AS {kind})"
 
     def _explained(self, piece: Piece, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        with told(self.table.path, _unreadable):
+        with duckdb_errors_explained(self.table.path, _unreadable):
             try:
                 for batch in piece.read():
                     yield batch.rename_columns(columns)
@@ -199,7 +200,7 @@ class CsvFile:
                 raise
 
     def _refuse_lists(self, name: str) -> None:
-        """Name the first value of a list column that is no such list."""
+        """Refuse a list column with a value that is no list of its type, and name the first."""
         if not self.types[name].endswith("[]"):
             return
         column = self.table.column(name)
@@ -212,14 +213,14 @@ class CsvFile:
         if count:
             shown = value if len(value) <= 40 else value[:39] + "…"
             fault = RowFault(
-                "list", name, np.array([row]), f"{shown!r} is not {_LISTS_OF[self.types[name]]} as JSON",
+                "list", name, np.array([row]), f"{shown!r} is not {_LIST_WORDS[self.types[name]]} as JSON",
                 "Lists in CSV are JSON text, as in [1, 2, 3].",
             )  # fmt: skip
             raise BadInput(fault.sentence(str(self.table.path), row, count))
 
 
-_LISTS_OF = {"VARCHAR[]": "a list of texts", "BIGINT[]": "a list of integers", "UBIGINT[]": "a list of integers",
-             "DOUBLE[]": "a list of numbers"}  # fmt: skip
+_LIST_WORDS = {"VARCHAR[]": "a list of texts", "BIGINT[]": "a list of integers", "UBIGINT[]": "a list of integers",
+               "DOUBLE[]": "a list of numbers"}  # fmt: skip
 
 
 def _open_csv(path: Path) -> CsvTable:
@@ -237,35 +238,43 @@ def _open_csv(path: Path) -> CsvTable:
     return CsvTable(path, header[separator], separator)
 
 
-def _look(database: Any, table: CsvTable) -> tuple[list[tuple[str, Tally]], int]:
-    """What the values of each column look like, and the number of rows."""
+class Content(NamedTuple):
+    """What a file holds."""
+
+    tallies: list[tuple[str, Tally]]  # of each column by its name, which may be there twice
+    rows: int
+
+
+def _look(database: Any, table: CsvTable) -> Content:
+    """Look at all values of a file."""
     columns = [f"c{place}" for place in range(len(table.names))]
     kinds = ", ".join(f"{_kind(column)} AS {column}" for column in columns)
     tallies = ", ".join(
         f"bit_or({column}), count_if({column} >= {Kind.NATURALS:d}), count_if({column} > 0)" for column in columns
     )
-    with reader_of(database) as connection, told(table.path, _unreadable):
-        [found] = connection.sql(f"SELECT count(*), {tallies} FROM (SELECT {kinds} FROM {table.sql})").fetchall()
-    rows, *rest = found
+    with reader_of(database) as connection, duckdb_errors_explained(table.path, _unreadable):
+        [(rows, *rest)] = connection.sql(
+            f"SELECT count(*), {tallies} FROM (SELECT {kinds} FROM {table.sql})"
+        ).fetchall()  # fmt: skip
     triples = [rest[place : place + 3] for place in range(0, len(rest), 3)]
     looked = [Tally(Kind(kinds or 0), lists or 0, values or 0) for kinds, lists, values in triples]
-    return list(zip(table.names, looked, strict=True)), rows
+    return Content(list(zip(table.names, looked, strict=True)), rows)
 
 
-def _kinds(file: CsvFile, column: str) -> list[Found]:
+def _kinds(file: CsvFile, column: str) -> list[RowsOfKind]:
     """How many values of a column are of each kind, and the first of each."""
     name = file.table.column(column)
     query = (
         f"SELECT kind, count(*), min(row), arg_min(value, row) FROM (SELECT row_number() OVER () - 1 AS row,"
         f" {name} AS value, {_kind(name)} AS kind FROM {file.table.sql}) WHERE kind > 0 GROUP BY kind ORDER BY min(row)"
     )
-    with reader_of(file.database) as connection, told(file.table.path, _unreadable):
+    with reader_of(file.database) as connection, duckdb_errors_explained(file.table.path, _unreadable):
         rows = connection.sql(query).fetchall()
-    return [Found(file.table.path, _WORDS[Kind(kind)], count, row, value) for kind, count, row, value in rows]
+    return [RowsOfKind(file.table.path, _WORDS[Kind(kind)], count, row, value) for kind, count, row, value in rows]
 
 
 def _unreadable(path: Path, error: Exception) -> BadInput:
-    """What DuckDB could not parse, with the line it tells."""
+    """What DuckDB could not parse, with the line that its error names."""
     text = str(error)
     line = re.search(r"CSV Error on Line: (\d+)", text)
     if line is None:

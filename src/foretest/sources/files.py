@@ -1,4 +1,4 @@
-"""A log in files: rows are counted within a file, positions over all; folders' names give columns too."""
+"""A log in files: a row has a number within its file and a position in the whole log; folders' names give columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from foretest.sources.paths import partitions
 class Piece(NamedTuple):
     """Rows of a file that are read together."""
 
-    row: int  # the first
+    row: int  # the first, within the file
     read: Callable[[], Iterator[pa.RecordBatch]]
 
 
@@ -33,7 +33,7 @@ class LogFile(Protocol):
     def rows(self) -> int: ...
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
-        """The pieces in order; batches hold at least these columns, and at most so many rows."""
+        """The pieces in order; batches have at least these columns, and at most `batch_rows` rows."""
         ...
 
 
@@ -51,7 +51,7 @@ class LogFiles(ABC, Generic[File]):
 
     @abstractmethod
     def _open(self) -> list[File]:
-        """Look at every file, and read none of its rows where its kind allows that."""
+        """Open every file for its schema; where its kind allows, without reading a row."""
         ...
 
     @cached_property
@@ -64,31 +64,31 @@ class LogFiles(ABC, Generic[File]):
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         return [
-            (str(path), _with_partitions(file.schema, found))
-            for path, file, found in zip(self.paths, self.files, self.partitions, strict=True)
+            (str(path), _with_partitions(file.schema, constants))
+            for path, file, constants in zip(self.paths, self.files, self.partitions, strict=True)
         ]
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         parts: list[Part] = []
         position = 0
         packs: dict[tuple[Path, str], int] = {}  # where each packed log begins
-        for path, file, found in zip(self.paths, self.files, self.partitions, strict=True):
+        for path, file, of_folders in zip(self.paths, self.files, self.partitions, strict=True):
             pack = pack_of(file.schema)
             begin = position if pack is None else packs.setdefault((path.parent, pack), position)
             wanted = list(columns) if pack is None else list(dict.fromkeys([*columns, ROW_NUMBER]))
             own = [name for name in wanted if name in file.schema.names]
-            # some column must say how many rows there are
+            # without one of its columns, a batch would not know how many rows it has
             for row, read in file.pieces(own or file.schema.names[:1], batch_rows):
-                constants = {name: found[name] for name in wanted if name not in own and name in found}
+                constants = {name: of_folders[name] for name in wanted if name not in own and name in of_folders}
                 parts.append(_part(read, str(path), row, begin, wanted, constants, numbered=pack is not None))
             if path is not self.paths[-1]:
                 position += file.rows
         return parts
 
 
-def _with_partitions(schema: pa.Schema, found: dict[str, pa.Scalar]) -> pa.Schema:
-    """What a file says itself counts more than its folder's name."""
-    for key, value in found.items():
+def _with_partitions(schema: pa.Schema, constants: dict[str, pa.Scalar]) -> pa.Schema:
+    """A file's schema with the columns that its folders give; a column of the file itself takes precedence."""
+    for key, value in constants.items():
         if key not in schema.names:
             schema = schema.append(pa.field(key, value.type))
     return schema
@@ -103,18 +103,20 @@ def _part(
     constants: dict[str, pa.Scalar],
     numbered: bool,
 ) -> Part:
+    """The part that reads one piece of a file; `numbered` rows have their position in a column of a packed log."""
+
     def chunks() -> Iterator[Chunk]:
         at = row
         for batch in read():
             for key, value in constants.items():
                 batch = batch.append_column(pa.field(key, value.type), pa.repeat(value, batch.num_rows))
-            held = [key for key in columns if key in batch.schema.names]  # files may differ in columns
-            yield Chunk(batch.select(held), name, at, position if numbered else position + at)
+            present = [key for key in columns if key in batch.schema.names]  # files may differ in columns
+            yield Chunk(batch.select(present), name, at, position if numbered else position + at)
             at += batch.num_rows
 
     return chunks
 
 
 def changed(path: Path) -> BadInput:
-    """For a file that is not the one that was opened."""
+    """The error for a file that is no longer the one that was opened."""
     return BadInput(f"{path}: the file changed while it was read. Run again when nobody writes to it.")

@@ -19,6 +19,6 @@ def files_of(log: Any) -> list[Path]:
 
 
 def inputs_of(**logs: Any) -> dict[str, Any]:
-    """{"inputs": …} of the logs that were given by name; nothing where none was."""
-    found = {role: files_read(files) for role, log in logs.items() if (files := files_of(log))}
-    return {"inputs": found} if found else {}
+    """{"inputs": …} with the files of each log that was given by name; empty where none was."""
+    inputs = {role: files_read(files) for role, log in logs.items() if (files := files_of(log))}
+    return {"inputs": inputs} if inputs else {}

@@ -1,4 +1,4 @@
-"""JSON lines: one object a row. DuckDB looks at all values of all files to find a column's type."""
+"""JSON lines: one object per row. DuckDB looks at all values of all files to find a column's type."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from foretest.sources.files import Piece
 from foretest.sources.queries import quoted, sentence
 from foretest.sources.text_files import (
     ARROW_TYPES,
-    Found,
+    RowsOfKind,
     TextFiles,
-    explained,
+    duckdb_errors_explained,
+    explained_piece,
     file_literal,
     odd_one_out,
     open_bytes,
     reader_of,
     refuse_empty,
     struct,
-    told,
     whole_file,
 )
 
@@ -34,18 +34,17 @@ class JsonFiles(TextFiles["JsonFile"]):
     """Files of JSON lines, in order."""
 
     def _open(self) -> list[JsonFile]:
-        found = [_types(self.database, path) for path in self.paths]
-        types: dict[str, str] = {}
-        for name, kind in (pair for one in found for pair in one.items()):
-            types[name] = _wider(types.get(name, _NOTHING), kind)
-        files = [JsonFile(self.database, path, one) for path, one in zip(self.paths, found, strict=True)]
-        known = {name: _narrowed(files, name, kind) for name, kind in types.items()}
-        return [replace(file, types={name: known[name] for name in file.types}) for file in files]
+        files = [JsonFile(self.database, path, _types(self.database, path)) for path in self.paths]
+        wide: dict[str, str] = {}
+        for name, kind in (pair for file in files for pair in file.types.items()):
+            wide[name] = _wider(wide.get(name, _NOTHING), kind)
+        types = {name: _narrowed(files, name, kind) for name, kind in wide.items()}
+        return [replace(file, types={name: types[name] for name in file.types}) for file in files]
 
     def remark(self, name: str, column: str) -> str:
-        """Which row made the column what it is."""
+        """Which row gave the column its type."""
         having = [file for file in self.files if column in file.types]
-        return in_background(lambda: odd_one_out(one for file in having for one in _kinds(file, column)))
+        return in_background(lambda: odd_one_out(group for file in having for group in _kinds(file, column)))
 
 
 @dataclass(frozen=True)
@@ -68,17 +67,18 @@ class JsonFile:
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         table = _table(self.path, {name: self.types[name] for name in columns})
         query = f"SELECT {', '.join(quoted(name) for name in columns)} FROM {table}"
-        return [explained(whole_file(self.database, self.path, query, None, batch_rows), self.path, _unreadable)]
+        piece = whole_file(self.database, self.path, query, None, batch_rows)
+        return [explained_piece(piece, self.path, _unreadable)]
 
     def ask(self, what: str, types: dict[str, str]) -> list[Any]:
-        """The rows of a small query, where columns are read by these types."""
-        with reader_of(self.database) as connection, told(self.path, _unreadable):
-            found: list[Any] = connection.sql(f"SELECT {what} FROM {_table(self.path, types)}").fetchall()
-        return found
+        """The rows of a small query, its columns read with these types."""
+        with reader_of(self.database) as connection, duckdb_errors_explained(self.path, _unreadable):
+            rows: list[Any] = connection.sql(f"SELECT {what} FROM {_table(self.path, types)}").fetchall()
+        return rows
 
 
 def _table(path: Path, types: dict[str, str] | None = None) -> str:
-    """The file in SQL, read by these types, or looked at from end to end."""
+    """The file in SQL, read with these types; without them, with those that DuckDB finds in all its rows."""
     how = "sample_size = -1" if types is None else f"columns = {struct(types)}"
     return (
         f"read_json({file_literal(path)}, format = 'newline_delimited', {how}, hive_partitioning = false,"
@@ -87,12 +87,12 @@ def _table(path: Path, types: dict[str, str] | None = None) -> str:
 
 
 def _types(database: Any, path: Path) -> dict[str, str]:
-    """The types of a file's columns, as DuckDB finds them."""
+    """The types of a file's columns as DuckDB finds them, narrowed to those that we read."""
     refuse_empty(path, "JSON lines")
-    with reader_of(database) as connection, told(path, _unreadable):
-        found = connection.sql(f"DESCRIBE SELECT * FROM {_table(path)}").fetchall()
-    types = {name: _known(kind) for name, kind, *_ in found}
-    if list(types) == ["json"]:  # so DuckDB names the column of lines that are no objects
+    with reader_of(database) as connection, duckdb_errors_explained(path, _unreadable):
+        columns = connection.sql(f"DESCRIBE SELECT * FROM {_table(path)}").fetchall()
+    types = {name: _known(kind) for name, kind, *_ in columns}
+    if list(types) == ["json"]:  # DuckDB's name for the column where lines are no objects
         _refuse_lines(path)
     return types
 
@@ -102,7 +102,7 @@ _INTEGERS = {"BIGINT", "UBIGINT", "HUGEINT"}
 
 
 def _known(kind: str) -> str:
-    """A type as we read it: ids that look like a UUID or a time stay text, and so does what is of several types.
+    """A type as we read it: ids that look like a UUID or a time stay text, and so do values of several types.
 
     >>> _known("UUID"), _known("UUID[]"), _known("TIMESTAMP WITH TIME ZONE"), _known("STRUCT(a BIGINT)")
     ('VARCHAR', 'VARCHAR[]', 'TIMESTAMP', 'VARCHAR')
@@ -135,16 +135,16 @@ def _wider(one: str, other: str) -> str:
 
 
 def _narrowed(files: list[JsonFile], name: str, kind: str) -> str:
-    """Where there are only nulls, text; integers on both sides of 0, or beyond int64, by their range."""
+    """The type of a column: text where all values are null; for integers that may be beyond int64, by their range."""
     if kind.removesuffix("[]") == _NOTHING:
         return kind.replace(_NOTHING, "VARCHAR")
     if kind.removesuffix("[]") != "HUGEINT":
         return kind
     column = quoted(name)
     ends = f"min(list_min({column})), max(list_max({column}))" if "[" in kind else f"min({column}), max({column})"
-    found = [file.ask(ends, {name: kind})[0] for file in files if name in file.types]
-    lowest = min((low for low, _ in found if low is not None), default=0)
-    highest = max((high for _, high in found if high is not None), default=0)
+    ranges = [file.ask(ends, {name: kind})[0] for file in files if name in file.types]
+    lowest = min((low for low, _ in ranges if low is not None), default=0)
+    highest = max((high for _, high in ranges if high is not None), default=0)
     holds = "BIGINT" if highest < 2**63 else "UBIGINT" if lowest >= 0 and highest < 2**64 else "VARCHAR"
     return kind.replace("HUGEINT", holds)
 
@@ -153,7 +153,7 @@ _WORDS = {"VARCHAR": "text", "UBIGINT": "integers", "BIGINT": "integers", "HUGEI
           "BOOLEAN": "true or false"}  # fmt: skip
 
 
-def _kinds(file: JsonFile, column: str) -> list[Found]:
+def _kinds(file: JsonFile, column: str) -> list[RowsOfKind]:
     """How many values of a column are of each kind, and the first of each."""
     name = quoted(column)
     inner = f"row_number() OVER () - 1 AS row, {name} AS value, CAST(json_structure({name}) AS VARCHAR) AS kind"
@@ -161,9 +161,9 @@ def _kinds(file: JsonFile, column: str) -> list[Found]:
         f"SELECT kind, count(*), min(row), arg_min(value, row) FROM (SELECT {inner} FROM"
         f" {_table(file.path, {column: 'JSON'})}) WHERE kind <> '\"NULL\"' GROUP BY kind ORDER BY min(row)"
     )
-    with reader_of(file.database) as connection, told(file.path, _unreadable):
+    with reader_of(file.database) as connection, duckdb_errors_explained(file.path, _unreadable):
         rows = connection.sql(query).fetchall()
-    return [Found(file.path, _words(json.loads(kind)), count, row, value) for kind, count, row, value in rows]
+    return [RowsOfKind(file.path, _words(json.loads(kind)), count, row, value) for kind, count, row, value in rows]
 
 
 def _words(structure: object) -> str:
@@ -178,8 +178,8 @@ def _unreadable(path: Path, error: Exception) -> BadInput:
 
 
 def _refuse_lines(path: Path) -> None:
-    """Name the first line that is no JSON object."""
-    number, remedy = 0, "Expected JSON lines: one object a row."
+    """Refuse a file with a line that is no JSON object, and name the first."""
+    number, remedy = 0, "Expected JSON lines: one object per row."
     try:
         with open_bytes(path) as file:
             for number, line in enumerate(file, 1):

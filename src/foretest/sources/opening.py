@@ -1,4 +1,4 @@
-"""A log from what a user has."""
+"""A log from whatever a user gives: paths, SQL, dataframes, Arrow data."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def open_source(log: Any) -> Source:
         raise BadInput("the list of logs is empty: expected at least one path.")
     if isinstance(log, Sql):
         return SqlQuery(log.query)
-    if is_spark_frame(log):  # it speaks Arrow too, but its rows would come to this machine
+    if is_spark_frame(log):  # it can be read as Arrow too, but all its rows would be sent to this machine
         from foretest.sources.spark_frames import SparkFrame
 
         return SparkFrame(log)
-    # a frame can only be one of a library that is loaded
+    # an object can only be of a library that is loaded
     if _is_a(log, "duckdb", "DuckDBPyRelation"):
         return Relation(log)
     if _is_a(log, "pandas", "DataFrame"):
@@ -54,7 +54,7 @@ def open_source(log: Any) -> Source:
 
 
 def is_spark_frame(log: Any) -> bool:
-    """Is it a DataFrame of Spark's, classic or Connect? pyspark itself is not imported."""
+    """Is it a DataFrame of Spark, classic or Connect? pyspark is not imported to find out."""
     return type(log).__module__.startswith("pyspark.") and hasattr(log, "mapInArrow")
 
 
@@ -67,7 +67,7 @@ def _open_files(items: Any) -> Source:
 
 
 def _refuse_halves(source: Source) -> None:
-    """One file of a packed log would be taken for all of it."""
+    """Refuse one file of a packed log: it would be taken for the whole log."""
     packs = [(Path(name), pack_of(schema)) for name, schema in source.schemas()]
     named = [(path.parent, pack) for path, pack in packs]
     for path, pack in packs:

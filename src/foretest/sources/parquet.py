@@ -1,4 +1,4 @@
-"""Parquet: one part a row group."""
+"""Parquet: every row group is a part."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_BYTES = 1 << 26  # of a batch: rows with a thousand candidates come in sma
 
 
 class ParquetFiles(LogFiles["ParquetFile"]):
-    """Parquet files in order. All are opened at once: a damaged one is found before any row is read."""
+    """Parquet files in order. All are opened first, so that a damaged one is refused before any row is read."""
 
     def __init__(self, paths: list[Path]) -> None:
         super().__init__(paths)
@@ -32,7 +32,7 @@ class ParquetFiles(LogFiles["ParquetFile"]):
 
 @dataclass(frozen=True)
 class ParquetFile:
-    """A file, its metadata at hand."""
+    """A file whose metadata has been read."""
 
     path: Path
     schema: pa.Schema
@@ -45,8 +45,8 @@ class ParquetFile:
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         pieces, row = [], 0
         for group in range(self.metadata.num_row_groups):
-            found = self.metadata.row_group(group)
-            rows, size = found.num_rows, max(1, found.total_byte_size)
+            of_group = self.metadata.row_group(group)
+            rows, size = of_group.num_rows, max(1, of_group.total_byte_size)
             fit = max(256, rows * _MOST_BYTES // size)
             pieces.append(self._row_group(group, row, rows, columns, min(batch_rows, fit)))
             row += rows
@@ -55,7 +55,7 @@ class ParquetFile:
     def _row_group(self, group: int, row: int, rows: int, columns: list[str], batch_rows: int) -> Piece:
         def read() -> Iterator[pa.RecordBatch]:
             try:
-                # pre_buffer would hold whole row groups in memory, no buffer whole columns of them
+                # with pre_buffer whole row groups would be in memory, without a buffer_size whole columns of them
                 with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
                     now = file.metadata
                     if now.num_row_groups != self.metadata.num_row_groups or now.row_group(group).num_rows != rows:
@@ -68,7 +68,7 @@ class ParquetFile:
 
 
 def _open_parquet(path: Path) -> ParquetFile:
-    refuse_missing(path)  # whoever opens a pipe waits for ever
+    refuse_missing(path)  # to open a pipe would block for ever
     try:
         with pq.ParquetFile(path) as file:
             return ParquetFile(path, file.schema_arrow, file.metadata)
@@ -81,8 +81,8 @@ def _unreadable(path: Path, error: Exception) -> BadInput:
         return BadInput(f"{path}: permission denied.")
     try:
         begin, end, size = file_ends(path, len(_MAGIC))
-    except BadInput as found:
-        return found
+    except BadInput as refusal:
+        return refusal
     if size == 0:
         return BadInput(f"{path}: the file is empty (0 bytes), not a Parquet file. Write it again, or leave it out.")
     if begin != _MAGIC:

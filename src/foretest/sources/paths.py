@@ -1,4 +1,4 @@
-"""From a path, a glob or a folder to the files of a log, and what their folders' names say of them."""
+"""From a path, a glob or a folder to the files of a log, and the columns that the names of their folders give."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _ENDINGS = {
     CSV: (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
     JSON: (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"),
 }
-# results and settings end in .json too: such a file is a log only where it is named
+# results and settings end in .json too: in a folder such a file is no log, named by itself it is
 _NAMED_ENDINGS = {JSON: (".json", ".json.gz")}
 _BEGINNINGS = {b"PAR1": PARQUET, b"ARRO": ARROW}
 EXPECTED = "Parquet (.parquet), Arrow (.arrow, .feather), CSV (.csv) or JSON lines (.jsonl)"
 
 
 def kind_of(path: Path) -> str | None:
-    """The kind of a file by its name; where the name says nothing, by its first bytes."""
+    """The kind of a file by the ending of its name, else by its first bytes; None if neither is known."""
     for kind, endings in _ENDINGS.items():
         if path.name.lower().endswith(endings + _NAMED_ENDINGS.get(kind, ())):
             return kind
@@ -44,7 +44,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def find_files(items: Iterable[str | Path]) -> tuple[str, list[Path]]:
-    """The files that paths, globs and folders stand for, each once, and the one kind they are of."""
+    """The kind that all files of a log have, and the files that its paths, globs and folders stand for."""
     paths = [path for item in items for path in _expand(item)]
     _refuse_twice(paths)
     first: dict[str, Path] = {}
@@ -73,30 +73,31 @@ def _expand(item: str | Path) -> list[Path]:
         return [path]
     if glob.has_magic(str(path)):
         matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))
-        found = [file for p in matches if _is_data(p) for file in (_files_in(p) if p.is_dir() else [p])]
-        if not found:
+        files = [file for p in matches if _is_data(p) for file in (_files_in(p) if p.is_dir() else [p])]
+        if not files:
             raise BadInput(f"{item}: no file matches this pattern.")
-        return found
+        return files
     raise BadInput(f"{path}: no such file or folder.{nearest_file(path)}")
 
 
 def _files_in(folder: Path) -> list[Path]:
-    """The data files of a folder and its subfolders, links followed."""
+    """The data files of a folder and its subfolders; links are followed."""
     endings = tuple(ending for known in _ENDINGS.values() for ending in known)
-    found, promised = [], []
+    files: list[Path] = []
+    named_like_files: list[Path] = []
     for place, names in _walk(folder):
-        promised += [place] if place != folder and place.name.lower().endswith(endings) else []
-        found += [place / name for name in names if name.lower().endswith(endings) and _is_data(place / name)]
-    if not found:
+        named_like_files += [place] if place != folder and place.name.lower().endswith(endings) else []
+        files += [place / name for name in names if name.lower().endswith(endings) and _is_data(place / name)]
+    if not files:
         raise BadInput(f"{folder}: the folder holds no log, nor do its subfolders. Expected {EXPECTED}.")
-    for place in promised:  # a folder may be named like a file, as Spark does, but then it holds some
-        if not any(file.is_relative_to(place) for file in found):
+    for place in named_like_files:  # as Spark names folders, but then there are files in it
+        if not any(file.is_relative_to(place) for file in files):
             raise BadInput(f"{place}: a folder with the name of a file, and no log in it. Leave it out.")
-    return sorted(found)
+    return sorted(files)
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Folders and their files; a folder that a link leads to again is visited once."""
+    """Folders and the names of their files; a folder that links lead to again is visited once."""
 
     def refuse(error: OSError) -> NoReturn:
         raise BadInput(f"{error.filename}: the folder cannot be read ({error.strerror}).")
@@ -107,7 +108,7 @@ def _walk(folder: Path) -> Iterator[tuple[Path, list[str]]]:
         folders[:] = [
             name
             for name in folders
-            # unfinished and hidden files lie in such folders; a partition's name may begin so too
+            # such folders have unfinished and hidden files; but the name of a partition may begin so too
             if (not name.startswith(("_", ".")) or "=" in name)
             and os.path.realpath(os.path.join(place, name)) not in seen
         ]
@@ -115,12 +116,12 @@ def _walk(folder: Path) -> Iterator[tuple[Path, list[str]]]:
 
 
 def _is_data(path: Path) -> bool:
-    """Writers leave marks such as _SUCCESS beside the data."""
+    """Is it a file of data? Writers leave others, such as _SUCCESS, in the same folder."""
     return not path.name.startswith(("_", "."))
 
 
 def _refuse_twice(paths: list[Path]) -> None:
-    """A file that is there twice would count twice."""
+    """Refuse a file that is named twice: its rows would count twice."""
     seen: set[str] = set()
     for path in paths:
         place = os.path.realpath(path)
@@ -130,7 +131,7 @@ def _refuse_twice(paths: list[Path]) -> None:
 
 
 def refuse_missing(path: Path) -> None:
-    """Say of a path that no file can be read there, and why."""
+    """Refuse a path at which no file can be read, and say why."""
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -148,7 +149,7 @@ def refuse_missing(path: Path) -> None:
 
 
 def file_ends(path: Path, width: int) -> tuple[bytes, bytes, int]:
-    """The first and last bytes of a file, and its size; what cannot be opened is refused."""
+    """The first and last `width` bytes of a file, and its size; a file that cannot be opened is refused."""
     refuse_missing(path)
     try:
         with path.open("rb") as file:
@@ -171,30 +172,32 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 def partitions(paths: list[Path]) -> list[dict[str, pa.Scalar]]:
     """The columns that Hive-style folders (day=2024-03-01) give to each file.
 
-    A key is an integer where all its values are, else a date, else text; 007 is text, as no integer is written so.
+    A column is of integers if all its values are, else of dates, else of text; 007 is text, not the usual form of 7.
 
-    >>> [found] = partitions([Path("logs/day=2024-03-01/hour=7/a.parquet")])
-    >>> {key: value.as_py() for key, value in found.items()}
+    >>> [columns] = partitions([Path("logs/day=2024-03-01/hour=7/a.parquet")])
+    >>> {key: value.as_py() for key, value in columns.items()}
     {'day': datetime.date(2024, 3, 1), 'hour': 7}
     """
-    written = [_keys(path) for path in paths]
+    texts = [_texts(path) for path in paths]
     kinds = {
-        key: _kind([found[key] for found in written if found.get(key) is not None])
-        for key in dict.fromkeys(key for found in written for key in found)
+        key: _kind([of_file[key] for of_file in texts if of_file.get(key) is not None])
+        for key in dict.fromkeys(key for of_file in texts for key in of_file)
     }
-    return [{key: _scalar(text, kinds[key]) for key, text in found.items()} for found in written]
+    return [{key: _scalar(text, kinds[key]) for key, text in of_file.items()} for of_file in texts]
 
 
-def _keys(path: Path) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+def _texts(path: Path) -> dict[str, str | None]:
+    """The values that the names of a file's folders give, as text; None for a null."""
+    values: dict[str, str | None] = {}
     for folder in path.parts[:-1]:
         key, sign, text = folder.partition("=")
         if sign and key:
-            found[unquote(key)] = None if text == _NULL else unquote(text)
-    return found
+            values[unquote(key)] = None if text == _NULL else unquote(text)
+    return values
 
 
 def _kind(values: list[str | None]) -> pa.DataType:
+    """The type of a column by its values in all files."""
     if values and all(_INTEGER.fullmatch(text or "") for text in values):
         return pa.int64()
     return pa.date32() if values and all(_is_date(text or "") for text in values) else pa.string()

@@ -1,4 +1,4 @@
-"""SQL over files, and DuckDB relations: what DuckDB computes arrives in batches."""
+"""SQL over files, and DuckDB relations: what DuckDB computes is read in batches."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.base import BATCH_ROWS, Part, chunks
 
-_MOST_MEMORY = 2 << 30  # bytes, of one query; what needs more goes to a temporary file
-_SQL = "the SQL query"
+_MOST_MEMORY = 2 << 30  # bytes for one query; beyond it DuckDB uses a temporary file
+_SQL, _RELATION = "the SQL query", "the DuckDB relation"
 
 
 @dataclass(frozen=True)
 class Sql:
-    """A log that a SQL query gives, one row a display: a way to join scores that are kept in another table.
+    """A log that a SQL query gives, one row per display: a way to join scores that are in another table.
 
-    DuckDB runs it. Files are named as tables are: SELECT … FROM 'logs/*.parquet' JOIN 'scores.parquet' USING (id).
+    DuckDB runs it. Files are named like tables: SELECT … FROM 'logs/*.parquet' JOIN 'scores.parquet' USING (id).
     """
 
     query: str
@@ -48,7 +48,7 @@ class SqlQuery:
     @cached_property
     def _schema(self) -> pa.Schema:
         def look() -> pa.Schema:
-            with connect() as connection, _told(_SQL):
+            with connect() as connection, _errors_explained(_SQL):
                 return _schema_of(connection.sql(_one_select(connection, self.query)))
 
         return in_background(look)
@@ -58,7 +58,7 @@ class SqlQuery:
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         def batches() -> Iterator[pa.RecordBatch]:
-            with connect() as connection, _told(_SQL):
+            with connect() as connection, _errors_explained(_SQL):
                 query = _one_select(connection, self.query)
                 yield from _read(connection.sql(query), columns, batch_rows)
 
@@ -75,18 +75,18 @@ class Relation:
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        with _told("the DuckDB relation"):
+        with _errors_explained(_RELATION):
             return _schema_of(self.relation)
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
-        return [("the DuckDB relation", self._schema)]
+        return [(_RELATION, self._schema)]
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         def batches() -> Iterator[pa.RecordBatch]:
-            with _told("the DuckDB relation"):
+            with _errors_explained(_RELATION):
                 yield from _read(self.relation, columns, batch_rows)
 
-        return [lambda: chunks("the DuckDB relation", batches(), columns, batch_rows)]
+        return [lambda: chunks(_RELATION, batches(), columns, batch_rows)]
 
 
 def _schema_of(relation: Any) -> pa.Schema:
@@ -109,8 +109,8 @@ def _one_select(connection: Any, query: str) -> str:
 
 
 def open_database() -> Any:
-    """A DuckDB of its own: rows keep their order, memory is bounded, and what it spills goes to the folder of temporary
-    files, until it is closed."""
+    """A new DuckDB: rows keep their order, memory is bounded, and what does not fit in it is in the folder of temporary
+    files until the database is closed."""
     import duckdb
 
     database = duckdb.connect(
@@ -118,8 +118,8 @@ def open_database() -> Any:
             "threads": os.cpu_count() or 1,
             "temp_directory": str(Path(tempfile.gettempdir()) / f"foretest-duckdb-{uuid4().hex}"),
             "preserve_insertion_order": True,
-            "enable_external_file_cache": False,  # it would keep what is read once
-            "python_enable_replacements": False,  # a name in SQL is a file or table, no variable of ours
+            "enable_external_file_cache": False,  # it would keep in memory what is read only once
+            "python_enable_replacements": False,  # a name in SQL is a file or a table, never a Python variable
         }
     )
     [(most,)] = database.execute("SELECT current_setting('memory_limit')").fetchall()
@@ -139,7 +139,7 @@ def connect() -> Iterator[Any]:
 
 
 def _bytes(text: str) -> int:
-    """An amount of memory as DuckDB writes it, which knows the limits of the machine and the container.
+    """The bytes of an amount of memory as DuckDB writes it; it knows the limits of the machine and the container.
 
     >>> _bytes("18.8 GiB") >> 20
     19251
@@ -149,8 +149,8 @@ def _bytes(text: str) -> int:
 
 
 @contextmanager
-def _told(name: str) -> Iterator[None]:
-    """DuckDB's errors as one sentence."""
+def _errors_explained(name: str) -> Iterator[None]:
+    """DuckDB's errors as one sentence that begins with the name."""
     try:
         yield
     except failures() as error:
@@ -158,23 +158,23 @@ def _told(name: str) -> Iterator[None]:
 
 
 def failures() -> tuple[type[Exception], ...]:
-    """How a query fails: before its first batch with an error of DuckDB's, later with one of Arrow's."""
+    """The errors of a query: before its first batch it raises one of DuckDB's, later one of Arrow's."""
     import duckdb
 
     return (duckdb.Error, pa.ArrowException, OSError)
 
 
 def sentence(error: Exception) -> str:
-    """What DuckDB says, without the picture of the place and its settings."""
+    """The message of a DuckDB error, without the quoted query and the list of settings."""
     lines = re.split(r"\n(?:LINE |Possible |See also |\s+file = )", str(error))[0].splitlines()
     return " ".join(line.strip() for line in lines if line.strip()).rstrip(".") or type(error).__name__
 
 
 def quoted(name: str) -> str:
-    """A name in SQL."""
+    """A name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
 def literal(text: str) -> str:
-    """A text in SQL."""
+    """A text as a literal in SQL."""
     return "'" + text.replace("'", "''") + "'"

@@ -1,4 +1,4 @@
-"""A one-shot stream, kept for those who must read it twice."""
+"""A stream that can be read once, written to a file so that it can be read twice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foretest.sources.parquet import ParquetFiles
 
 
 def spool(source: Source, columns: Sequence[str], folder: str) -> Source:
-    """A one-shot stream as a temporary Parquet file."""
+    """A stream, with these columns, as a Parquet file in the folder."""
     path = Path(folder) / "stream.parquet"
     [(_, schema)] = source.schemas()
     names = list(dict.fromkeys(columns))
@@ -25,12 +25,12 @@ def spool(source: Source, columns: Sequence[str], folder: str) -> Source:
                     writer.write_batch(chunk.batch.select(names))
     except OSError as error:
         raise BadInput(
-            f"{path}: the log passes once and could not be kept for a second reading ({_reason(error)}). Set TMPDIR to"
-            " a folder with more room, or give the log as a file."
+            f"{path}: the log can be read only once, and could not be saved to be read again ({_reason(error)}). Set"
+            " TMPDIR to a folder with more room, or give the log as a file."
         ) from None
     return ParquetFiles([path])
 
 
 def _reason(error: OSError) -> str:
-    """Arrow tells the system's words after its own."""
+    """The reason the system gives, which Arrow's message has at its end."""
     return str(error).splitlines()[0].rpartition("[errno ")[2].partition("] ")[2] or error.strerror or str(error)

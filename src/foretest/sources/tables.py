@@ -1,4 +1,4 @@
-"""Logs that are in memory, or come from another library as Arrow batches."""
+"""Logs in memory, or from another library as Arrow batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from foretest.errors import BadInput
 from foretest.sources.base import BATCH_ROWS, Chunk, Part, chunks, short
 
 _TABLE = "the table"
-_PART_ROWS = 8 * BATCH_ROWS  # of a table in memory: enough to keep a thread busy
+_PART_ROWS = 8 * BATCH_ROWS  # rows of a part of a table in memory: enough to keep a thread busy
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ArrowTable:
 
 @dataclass(frozen=True)
 class ArrowStream:
-    """A stream of batches that passes once."""
+    """A stream of batches, which can be read once."""
 
     reader: pa.RecordBatchReader
     repeatable = False
@@ -62,7 +62,7 @@ class ArrowStream:
 
 @dataclass(frozen=True)
 class ArrowDataset:
-    """A pyarrow dataset, read in order with few batches ahead."""
+    """A pyarrow dataset, read in order, with few batches read ahead."""
 
     dataset: Any
     repeatable = True
@@ -70,7 +70,7 @@ class ArrowDataset:
 
     @property
     def _options(self) -> Any:
-        """Row groups of Parquet are not held whole."""
+        """For Parquet, options that keep no whole row group in memory."""
         from pyarrow.dataset import ParquetFileFormat, ParquetFragmentScanOptions
 
         is_parquet = isinstance(getattr(self.dataset, "format", None), ParquetFileFormat)
@@ -95,7 +95,7 @@ class ArrowDataset:
 
 @dataclass(frozen=True)
 class LazyPolars:
-    """A Polars LazyFrame: its query runs for the needed columns, and gives batches as they come."""
+    """A Polars LazyFrame: its query runs for the needed columns, and its batches are read as they come."""
 
     frame: Any
     repeatable = True
@@ -115,11 +115,11 @@ class LazyPolars:
         def batches() -> Iterator[pa.RecordBatch]:
             frame = self.frame.select(list(columns))
             try:
-                # releases of Polars before 1.34 have no batches to give
-                held = frame.collect_batches(chunk_size=batch_rows) if hasattr(frame, "collect_batches") else [
+                # Polars before 1.34 cannot collect in batches
+                frames = frame.collect_batches(chunk_size=batch_rows) if hasattr(frame, "collect_batches") else [
                     frame.collect()
                 ]  # fmt: skip
-                for piece in held:
+                for piece in frames:
                     yield from pa.table(piece).to_batches()
             except Exception as error:
                 raise BadInput(f"the LazyFrame cannot be read: {short(error)}.") from None
@@ -140,7 +140,7 @@ class PandasFrame:
 
     @cached_property
     def _columns(self) -> list[tuple[str, Any, pa.DataType | str]]:
-        """Name and content of each column and named level of the index; its type, or why it has none."""
+        """Of each column and named level of the index: name, content, and type or why it has none."""
         index = self.frame.index
         levels = [(name, index.get_level_values(name).to_series()) for name in index.names if name is not None]
         own = [pair for pair in levels if pair[0] not in self.frame.columns]
@@ -150,19 +150,19 @@ class PandasFrame:
         return [(_TABLE, pa.schema([(name, _or_null(kind)) for name, _, kind in self._columns]))]
 
     def remark(self, name: str, column: str) -> str:
-        kind = next(kind for found, _, kind in self._columns if found == column)
+        kind = next(kind for own, _, kind in self._columns if own == column)
         return f" (objects that Arrow has no one type for: {kind})" if isinstance(kind, str) else ""
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
-        held = {name: (series, _or_null(kind)) for name, series, kind in self._columns}
+        contents = {name: (series, _or_null(kind)) for name, series, kind in self._columns}
 
         def part(start: int) -> Part:
             def read() -> Iterator[Chunk]:
                 stop = min(start + _PART_ROWS, self.rows)
                 for begin in range(start, stop, batch_rows):
                     end = min(begin + batch_rows, stop)
-                    slices = [(held[name][0].iloc[begin:end], held[name][1]) for name in columns]
-                    batch = pa.RecordBatch.from_arrays([_convert(*pair) for pair in slices], names=list(columns))
+                    series = [(contents[name][0].iloc[begin:end], contents[name][1]) for name in columns]
+                    batch = pa.RecordBatch.from_arrays([_convert(*pair) for pair in series], names=list(columns))
                     yield Chunk(batch, _TABLE, begin, begin)
 
             return read
@@ -171,7 +171,7 @@ class PandasFrame:
 
 
 def _type_of(series: Any) -> pa.DataType | str:
-    """The Arrow type of a column: its dtype's, or of objects that which holds them all."""
+    """The Arrow type of a column: that of its dtype, or for objects the one that holds all; else why there is none."""
     try:
         if series.dtype == object:
             return pa.infer_type(series.to_numpy(), from_pandas=True)
@@ -192,5 +192,5 @@ def _convert(series: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _chunk(array: Any) -> pa.Array:
-    """Columns that pandas holds in Arrow come in chunks."""
+    """The column as one array: pandas has columns that are stored as Arrow in chunks."""
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -1,4 +1,4 @@
-"""What files of text share: DuckDB parses them, and one sentence says where it could not."""
+"""What text files (CSV, JSON lines) share: DuckDB parses them, and where it cannot, one sentence says so."""
 
 from __future__ import annotations
 
@@ -25,27 +25,28 @@ ARROW_TYPES = {
 
 
 def open_bytes(path: Path) -> IO[bytes]:
-    """The file, unpacked where it is compressed."""
+    """The file, decompressed if its name ends in .gz."""
     return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
 
 
 def refuse_empty(path: Path, kind: str) -> None:
+    """Refuse a file of 0 bytes; `kind` is what it should be, as in "a CSV file"."""
     if file_ends(path, 1)[2] == 0:
         raise BadInput(f"{path}: the file is empty (0 bytes), not {kind}. Write it again, or leave it out.")
 
 
 def file_literal(path: Path) -> str:
-    """A path in SQL: this very file, whatever characters of a pattern its name has."""
+    """A path in SQL, with the characters of a pattern escaped, so that it names this file alone."""
     return literal(re.sub(r"([*?\[])", r"[\1]", str(path)))
 
 
 def struct(types: dict[str, str]) -> str:
-    """Names and types of columns in SQL."""
+    """Names and types of columns as a struct in SQL."""
     return "{" + ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in types.items()) + "}"
 
 
 class TextFiles(LogFiles[File]):
-    """Files that one DuckDB reads: its readers share threads and memory."""
+    """Text files in order, read by one DuckDB: all readers share its threads and memory."""
 
     @cached_property
     def database(self) -> Any:
@@ -64,8 +65,8 @@ def reader_of(database: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def told(path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Iterator[None]:
-    """DuckDB's errors about a file as one sentence; that the file went away is told first."""
+def duckdb_errors_explained(path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Iterator[None]:
+    """DuckDB's errors about a file as one sentence; a file that cannot be opened any more is refused as such."""
     try:
         yield
     except failures() as error:
@@ -74,7 +75,7 @@ def told(path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Ite
 
 
 def whole_file(database: Any, path: Path, query: str, rows: int | None, batch_rows: int) -> Piece:
-    """The rows that a query gives of one file, in order; `rows` where they were counted before."""
+    """The rows that a query gives from one file, in order; `rows` is their number where they were counted before."""
 
     def read() -> Iterator[pa.RecordBatch]:
         seen = 0
@@ -89,11 +90,11 @@ def whole_file(database: Any, path: Path, query: str, rows: int | None, batch_ro
     return Piece(0, read)
 
 
-def explained(piece: Piece, path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Piece:
-    """The same piece; what DuckDB cannot read is told."""
+def explained_piece(piece: Piece, path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Piece:
+    """A piece whose errors of DuckDB's are explained as one sentence."""
 
     def read() -> Iterator[pa.RecordBatch]:
-        with told(path, sentence_for):
+        with duckdb_errors_explained(path, sentence_for):
             yield from piece.read()
 
     return Piece(piece.row, read)
@@ -102,29 +103,29 @@ def explained(piece: Piece, path: Path, sentence_for: Callable[[Path, Exception]
 # -- why a column has the type it has ---------------------------------------------------------------------------------
 
 
-class Found(NamedTuple):
-    """Rows of one file whose values are of one kind."""
+class RowsOfKind(NamedTuple):
+    """The rows of one file whose values in a column are of one kind."""
 
     path: Path
     kind: str  # "integers", "numbers", …
-    rows: int
-    row: int  # the first
-    value: Any
+    rows: int  # how many
+    row: int  # the first of them
+    value: Any  # of the first
 
 
-def odd_one_out(found: Iterable[Found]) -> str:
-    """What most rows hold, and the first that does not.
+def odd_one_out(groups: Iterable[RowsOfKind]) -> str:
+    """The kind of value in most rows, and the first row with another; empty where there is none.
 
-    >>> rows = [Found(Path("a.csv"), "integers", 98, 0, "1"), Found(Path("a.csv"), "text", 2, 31, "yes")]
-    >>> odd_one_out(rows)
+    >>> groups = [RowsOfKind(Path("a.csv"), "integers", 98, 0, "1"), RowsOfKind(Path("a.csv"), "text", 2, 31, "yes")]
+    >>> odd_one_out(groups)
     " (most rows hold integers, but row 31 of a.csv, the first row being 0, holds 'yes')"
     """
-    found = list(found)
+    groups = list(groups)
     counts: dict[str, int] = {}
-    for one in found:
-        counts[one.kind] = counts.get(one.kind, 0) + one.rows
+    for group in groups:
+        counts[group.kind] = counts.get(group.kind, 0) + group.rows
     most = max(counts, key=lambda kind: counts[kind], default="")
-    odd = [one for one in found if one.kind != most and not _fits(one.kind, most)]
+    odd = [group for group in groups if group.kind != most and not _fits(group.kind, most)]
     if not odd:
         return ""
     text = str(odd[0].value)
@@ -134,5 +135,5 @@ def odd_one_out(found: Iterable[Found]) -> str:
 
 
 def _fits(kind: str, other: str) -> bool:
-    """An integer is a number too."""
+    """Are values of one kind also of the other? Integers are numbers."""
     return (kind, other) in {("integers", "numbers"), ("lists of integers", "lists of numbers")}

@@ -58,11 +58,11 @@ def _lines_below(figures: dict[str, Figures]) -> list[str]:
     """The noise ceiling by estimator and, where the truth is known, the errors against it."""
     lines = []
     if any(row["noise_ceiling"] is not None for row in figures.values()):
-        lines.append("correlation that a perfect estimator would show, and ours with the noise removed:")
+        lines.append("correlation of a perfect estimator, and ours with the noise removed:")
         for label, row in figures.items():
             lines.append(f"  {label}: {_figure(row['noise_ceiling'])}, {_figure(row['deconvolved_correlation'])}")
     if any("rmse" in row for row in figures.values()):
-        lines.append("against the truth: bias, root mean square error, share of intervals that contain it")
+        lines.append("against the truth: bias, root mean square error, coverage of the intervals")
         for label, row in figures.items():
             errors = percent(row["bias"], sign=True), percent(row["rmse"]), percent(row["coverage"])
             lines.append(f"  {label}: {', '.join(errors)}")

@@ -69,8 +69,8 @@ def _health_table(result: Result) -> Table:
     table.add_row("effective sample size", format_number(size), f"{share} of rows, at cap {result.cap:g}")
     for name, count in health["effective_positives"].items():
         table.add_row(f"effective {name}", format_number(count), "by capped weight x reward")
-    kept = percent(health["treatment_mass_kept"])
-    table.add_row("treatment mass kept", kept, "mean capped weight; 100 % if nothing is cut off")
+    mass = percent(health["treatment_mass_kept"])
+    table.add_row("treatment mass kept", mass, "mean capped weight; 100 % if nothing is cut off")
     table.add_row("rows above the cap", percent(health["capped_share"]), "")
     table.add_row("largest weight", _largest_weight(health), f"{percent(health['max_weight_share'])} of all weight")
     table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "")

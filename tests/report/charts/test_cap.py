@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from foretest.formatting import percent
-from foretest.report.charts.cap import bound_chart, cap_chart, cap_charts, cap_estimates_chart
+from foretest.report.charts.cap import cap_chart, cap_charts
+from foretest.report.charts.cap_estimates import bound_chart, cap_estimates_chart
 from tests.report.support import HOSTILE, Drawing, assert_sound
 from tests.support import SmallLog, build_test
 

@@ -67,6 +67,6 @@ def test_what_is_off_the_axis_is_said(weights: dict[str, Any]) -> None:
     assert drawing.marks("bars") == drawing.marks("band") == 0
     quantiles = {"0.1": -299.7, "0.5": 0.0, "0.9": 299.7}
     wide = {**weights, "share_beyond": 0.2, "share_below": 0.1, "log10_quantiles": quantiles}
-    assert "20.0 % weigh more than the axis holds." in weights_chart(wide)["description"]
+    assert "20.0 % weigh more than the axis shows." in weights_chart(wide)["description"]
     assert "from 2e-300 to 5e299" in weights_chart(wide)["description"]
     assert Drawing(weights_chart(wide)).width() <= 720

@@ -223,7 +223,7 @@ def test_estimators_that_were_not_asked_for_are_left_out_with_a_note(tmp_path: P
     few = saved(build_test(["cis"]), LOG.table(), tmp_path / "b.parquet")
     result = build_test().run(few)
     assert list(result.metrics["click"].estimates) == ["cis"]
-    assert "ncis was left out: the aggregates do not hold it." in result.notes
+    assert "ncis was left out: the aggregates do not have it." in result.notes
 
 
 # -- refused ----------------------------------------------------------------------------------------------------------
@@ -288,8 +288,8 @@ def test_the_settings_must_agree(tmp_path: Path) -> None:
     said = refused(a, test=build_test(["cis"], cap=50.0))
     assert said == (
         f"{a} was made with cap = 2, the settings say 50. Once a log is folded, only confidence_level, interval,"
-        " n_resamples, headline, gamma, decide_on and ignore_audit can change: fold it again with foretest aggregate, or leave cap"
-        " as it was."
+        " n_resamples, headline, gamma, decide_on and ignore_audit can change: fold it again with foretest aggregate,"
+        " or leave cap as it was."
     )
     assert set(FREE) == {
         "confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on", "ignore_audit",

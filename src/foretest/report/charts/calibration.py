@@ -1,14 +1,14 @@
-"""What a history says of unsupported recommendations: the line of the calibration, and how Γ0 moved with each test."""
+"""What a history says of unsupported recommendations: the line of the calibration, and Γ0 after each test."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from foretest.formatting import percent, plural
-from foretest.report.charts.parts import Spec, corner, frame, percent_axis, quantitative, said
+from foretest.report.charts.parts import Spec, corner, frame, percent_axis, quantitative, tooltip
 from foretest.report.theme import BLUE, HEIGHT, VERMILION, WIDTH
 
-_TWO_SIDED = 1.645  # a test's bar: a 90 % interval of what online said beyond offline
+_TWO_SIDED = 1.645  # a test's bar is a 90 % interval of online − offline
 
 
 def calibration_chart(calibration: dict[str, Any], estimator: str, most: int = 500) -> Spec:
@@ -25,20 +25,27 @@ def calibration_chart(calibration: dict[str, Any], estimator: str, most: int = 5
     def y(field: str) -> Spec:
         return quantitative(field, axis=y_axis)
 
-    tooltip = [said("name", "test"), said("date", "day"), said("part", "unsupported"), said("beyond", "beyond offline"),
-               said("share", "weight in the fit")]  # fmt: skip
+    hover = tooltip(
+        {
+            "name": "test",
+            "date": "day",
+            "part": "unsupported",
+            "beyond": "online − offline",
+            "share": "weight in the fit",
+        }
+    )
     layers: list[Spec] = [
         {"data": {"values": [{"d": 0.0}]}, "mark": {"type": "rule", "style": "guide"}, "encoding": {"y": y("d")}},
         *_line(calibration, starts, furthest, x, y),
         {"name": "bars", "data": {"values": rows}, "mark": {"type": "rule", "color": BLUE, "opacity": 0.45},
-         "encoding": {"x": x("t"), "y": y("low"), "y2": {"field": "high"}, "tooltip": tooltip}},
+         "encoding": {"x": x("t"), "y": y("low"), "y2": {"field": "high"}, "tooltip": hover}},
         {"name": "tests", "data": {"values": rows}, "mark": {"type": "point", "filled": True, "color": BLUE,
                                                            "opacity": 1.0},
-         "encoding": {"x": x("t"), "y": y("d"), "tooltip": tooltip,
+         "encoding": {"x": x("t"), "y": y("d"), "tooltip": hover,
                       "size": quantitative("weight", scale={"range": [25, 400], "zero": True}, legend=None)}},
         corner(estimator),
     ]  # fmt: skip
-    sentences = [_sentence(calibration), "Each point is a test, the larger the more it weighs; its bar, 90 % of noise."]
+    sentences = [_sentence(calibration), "Each point is a test, larger if it weighs more; its bar is a 90 % interval."]
     return frame(
         "What online showed beyond offline",
         sentences,
@@ -56,7 +63,7 @@ def gamma_chart(calibration: dict[str, Any], estimator: str, most: int = 500) ->
     rows = [_step(i, row) for i, row in enumerate(path, start=1)][-most:]
     bounded = [row for row in rows if row["low"] is not None]
     order = "by day" if calibration["by_date"] else "in the order of the manifest"
-    # the first few tests say next to nothing, and their interval would flatten the rest
+    # the first few tests say little, and their wide intervals would flatten the rest
     settled = [row for row in bounded if row["tests"] >= 5] or bounded or rows
     ends = [1.0, *(row[end] for row in settled for end in ("low", "high", "gamma") if row[end] is not None)]
     margin = 0.05 * (max(ends) - min(ends)) or 0.05
@@ -67,7 +74,7 @@ def gamma_chart(calibration: dict[str, Any], estimator: str, most: int = 500) ->
 
     step = {"title": f"test, {order}", "tickMinStep": 1, "format": "d", "grid": False}
     x = quantitative("number", scale={"nice": False, "zero": False}, axis=step)
-    tooltip = [said("name", "up to test"), said("date", "day"), said("words", "Γ0"), said("tests", "tests")]
+    hover = tooltip({"name": "up to test", "date": "day", "words": "Γ0", "tests": "tests"})
     marks = {"clip": True, "color": BLUE}
     layers = [
         {"data": {"values": [{"gamma": 1.0}]}, "mark": {"type": "rule", "style": "guide", "strokeDash": [4, 4]},
@@ -78,13 +85,13 @@ def gamma_chart(calibration: dict[str, Any], estimator: str, most: int = 500) ->
          "encoding": {"x": x, "y": y("gamma")}},
         {"name": "steps", "data": {"values": rows}, "mark": {"type": "point", "filled": True, "size": 30,
                                                            "opacity": 1.0, **marks},
-         "encoding": {"x": x, "y": y("gamma"), "tooltip": tooltip}},
+         "encoding": {"x": x, "y": y("gamma"), "tooltip": hover}},
         corner(estimator),
     ]  # fmt: skip
     last = rows[-1]["words"] if rows else "-"
     return frame(
         "How Γ0 moved over time",
-        [f"The fit of all tests up to each, {order}, with its 95 % interval. Dashed: 1, nothing to correct."],
+        [f"The fit of all tests up to each one, {order}, with its 95 % interval. Dashed: 1, nothing to correct."],
         f"Γ0 of the estimator {estimator} after each of {plural(len(rows), 'test')}; after the last {last}.",
         width=WIDTH,
         height=HEIGHT - 80,
@@ -93,7 +100,7 @@ def gamma_chart(calibration: dict[str, Any], estimator: str, most: int = 500) ->
 
 
 def _line(calibration: dict[str, Any], starts: float, ends: float, x: Any, y: Any) -> list[Spec]:
-    """Through the origin, with the interval of its slope."""
+    """The fitted line through the origin, with the interval of its slope."""
     gamma, lower, upper = (calibration[name] for name in ("gamma", "gamma_ci_lower", "gamma_ci_upper"))
     if gamma is None:
         return []

@@ -1,10 +1,10 @@
-"""Figure 3: the correlation of offline with online uplifts, a box an estimator."""
+"""Figure 3: the correlation of offline with online uplifts, one box per estimator."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from foretest.report.charts.parts import Spec, frame, quantitative, said
+from foretest.report.charts.parts import Spec, frame, quantitative, tooltip
 from foretest.report.theme import BLUE, VERMILION, WIDTH
 
 _QUANTILES = ("q10", "q25", "q50", "q75", "q90")
@@ -15,7 +15,7 @@ def correlation_chart(table: dict[str, dict[str, Any]]) -> Spec:
     rows = [_row(name, figures) for name, figures in table.items() if figures["correlation"] is not None]
     drawn = [row for row in rows if row["q10"] is not None]
     ceilings = [row for row in rows if row["ceiling"] is not None]
-    # data order, never a list of names: those are the user's
+    # sorted by data order, not by a list of names, which are the user's
     y = {"field": "estimator", "type": "nominal", "sort": None, "axis": {"title": None, "labelLimit": 170}}
     title, ticks = "correlation of offline with online uplifts", [-1.0, -0.5, 0.0, 0.5, 1.0]
     axis = {"title": title, "values": ticks, "grid": True, "format": ".1f", "labelFlush": False}
@@ -23,8 +23,16 @@ def correlation_chart(table: dict[str, dict[str, Any]]) -> Spec:
     def x(field: str) -> Spec:
         return quantitative(field, scale={"domain": [-1.0, 1.0], "nice": False}, axis=axis)
 
-    tooltip = [said("estimator", "estimator"), said("words", "correlation"), said("box", "quartiles"),
-               said("whiskers", "10 % and 90 %"), said("most", "noise ceiling"), said("tests", "tests")]  # fmt: skip
+    hover = tooltip(
+        {
+            "estimator": "estimator",
+            "words": "correlation",
+            "box": "quartiles",
+            "whiskers": "10 % and 90 %",
+            "most": "noise ceiling",
+            "tests": "tests",
+        }
+    )
 
     def layer(name: str, values: list[dict[str, Any]], field: str, to: str | None = None, **mark: Any) -> Spec:
         ends = {"x": x(field)} if to is None else {"x": x(field), "x2": {"field": to}}
@@ -32,7 +40,7 @@ def correlation_chart(table: dict[str, dict[str, Any]]) -> Spec:
             "name": name,
             "data": {"values": values},
             "mark": mark,
-            "encoding": {"y": y, **ends, "tooltip": tooltip},
+            "encoding": {"y": y, **ends, "tooltip": hover},
         }
 
     zero = {"data": {"values": [{"q10": 0.0}]}, "mark": {"type": "rule", "style": "guide"}, "encoding": {"x": x("q10")}}

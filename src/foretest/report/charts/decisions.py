@@ -1,4 +1,4 @@
-"""Figure 4: each A/B test a box, its offline interval across and its online interval up."""
+"""Figure 4: a box for each A/B test, as wide as its offline interval and as high as its online interval."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from foretest.formatting import percent, plural, span
+from foretest.formatting import percent, plural, round_percent, span
 from foretest.history.agreement import DECISIONS
-from foretest.report.charts.parts import Spec, corner, frame, percent_axis, plain_percent, quantitative, said
+from foretest.report.charts.parts import Spec, corner, frame, percent_axis, quantitative, tooltip
 from foretest.report.theme import OUTCOMES
 
 SIDE = 480  # both axes have the same scale: the plot is square
@@ -18,11 +18,14 @@ _LIMITS = ("offline_lower", "offline_upper", "online_lower", "online_upper")
 
 
 def decisions_chart(tests: list[dict[str, Any]], estimator: str, confidence_level: float | None = None) -> Spec:
-    """From `agreement.json`'s `tests`, for one estimator: relative uplifts, green and dotted where offline decided as
-    online did, orange and dashed where it was too high, red and plain where it was too low."""
+    """From `agreement.json`'s `tests`, for one estimator: relative uplifts.
+
+    Boxes are green and dotted where offline decided as online did, orange and dashed where it decided higher, red and
+    solid where it decided lower.
+    """
     rows = [row for row in (_row(test, estimator) for test in tests) if row is not None]
     domain, outside = _domain(rows)
-    interval = "interval" if confidence_level is None else f"{plain_percent(confidence_level)} interval"
+    interval = "interval" if confidence_level is None else f"{round_percent(confidence_level)} interval"
 
     def channel(field: str, side: str) -> Spec:
         axis = percent_axis(f"{side} uplift, {interval}", sign=True, tickCount=7)
@@ -34,7 +37,7 @@ def decisions_chart(tests: list[dict[str, Any]], estimator: str, confidence_leve
     def y(field: str) -> Spec:
         return channel(field, "online")
 
-    tooltip = [said("name", "test"), said("outcome", "decision"), said("offline", "offline"), said("online", "online")]
+    hover = tooltip({"name": "test", "outcome": "decision", "offline": "offline", "online": "online"})
     boxes = [
         {
             "name": f"boxes_{outcome.replace(' ', '_')}",
@@ -42,7 +45,7 @@ def decisions_chart(tests: list[dict[str, Any]], estimator: str, confidence_leve
             "mark": {"type": "rect", "clip": True, "fill": sign.colour, "fillOpacity": 0.07, "stroke": sign.colour,
                      "strokeDash": sign.dash, "strokeWidth": 2, "strokeCap": "round"},
             "encoding": {"x": x("offline_lower"), "x2": {"field": "offline_upper"},
-                         "y": y("online_lower"), "y2": {"field": "online_upper"}, "tooltip": tooltip},
+                         "y": y("online_lower"), "y2": {"field": "online_upper"}, "tooltip": hover},
         }
         for outcome, sign in OUTCOMES.items()
     ]  # fmt: skip
@@ -52,7 +55,7 @@ def decisions_chart(tests: list[dict[str, Any]], estimator: str, confidence_leve
             "data": {"values": [row for row in rows if row["outcome"] == outcome]},
             "mark": {"type": "point", "clip": True, "filled": True, "size": 45, "opacity": 1.0, "color": sign.colour,
                      "shape": sign.shape},
-            "encoding": {"x": x("x"), "y": y("y"), "tooltip": tooltip},
+            "encoding": {"x": x("x"), "y": y("y"), "tooltip": hover},
         }
         for outcome, sign in OUTCOMES.items()
     ]  # fmt: skip
@@ -71,20 +74,20 @@ def _row(test: dict[str, Any], estimator: str) -> dict[str, Any] | None:
     online, offline = test["online"], test["offline"].get(estimator)
     if online is None or offline is None:
         return None
-    found = {
+    limits = {
         f"{side}_{end}": estimate[f"rel_effect_size_ci_{end}"]
         for side, estimate in (("offline", offline), ("online", online))
         for end in ("lower", "upper")
     }
-    found |= {"x": offline["rel_effect_size"], "y": online["rel_effect_size"]}
-    if any(value is None for value in found.values()):
+    limits |= {"x": offline["rel_effect_size"], "y": online["rel_effect_size"]}
+    if any(value is None for value in limits.values()):
         return None
     decided = DECISIONS[offline["verdict"]], DECISIONS[online["verdict"]]
     outcome = ("right", "false positive", "false negative")[(decided[0] > decided[1]) - (decided[0] < decided[1])]
     return {
         "name": test["name"],
         "outcome": outcome,
-        **found,
+        **limits,
         "offline": _words(offline),
         "online": _words(online),
     }
@@ -96,7 +99,7 @@ def _words(estimate: dict[str, Any]) -> str:
 
 
 def _domain(rows: list[dict[str, Any]]) -> tuple[list[float], int]:
-    """One range for both axes, and how many boxes leave it: a test with a very wide interval must not flatten all."""
+    """One range for both axes, and how many boxes go beyond it: one very wide interval must not flatten the rest."""
     if not rows:
         return [-0.1, 0.1], 0
     ends = np.array([[row[name] for name in _LIMITS] for row in rows])
@@ -110,7 +113,7 @@ def _domain(rows: list[dict[str, Any]]) -> tuple[list[float], int]:
 
 
 def _legend() -> Spec:
-    """A layer without marks, for its legend: rects have no legend of dashes."""
+    """A layer without marks, for its legend: rectangles have no legend of dashes."""
     legend = {"title": None, "orient": "top", "direction": "horizontal", "symbolType": "square", "symbolSize": 220,
               "symbolStrokeWidth": 2}  # fmt: skip
     channels = {

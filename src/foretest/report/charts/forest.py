@@ -1,4 +1,4 @@
-"""Uplifts side by side: a row an estimate, its interval a line, its verdict a colour and a shape."""
+"""Uplifts side by side: one row per estimate, its interval a line, its verdict a colour and a shape."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from math import ceil, floor, log10
 from statistics import median
 from typing import Any, NamedTuple
 
-from foretest.report.charts.parts import Spec, frame, percent_axis, said
+from foretest.formatting import round_percent
+from foretest.report.charts.parts import Spec, frame, percent_axis, tooltip
 from foretest.report.digits import interval_text, num, pct
 from foretest.report.theme import VERDICTS, WIDTH
 from foretest.results.result import Estimate
@@ -25,10 +26,10 @@ class Row(NamedTuple):
 
 
 def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth: float | None = None) -> Spec:
-    """Relative uplifts with their intervals, and around those of point estimators the sensitivity band. An interval
-    much wider than the rest goes on beyond the frame, with an arrow.
+    """Relative uplifts with their intervals, and for point estimators with the sensitivity band around them.
 
-    Labels come from users: they are values in the data, never part of an expression.
+    An interval much wider than the rest goes beyond the frame, with an arrow. Labels come from users: they are values
+    in the data, never part of an expression.
     """
     drawn = [row for row in rows if row.estimate.rel_effect_size is not None]
     lowest, highest = _domain(drawn, truth)
@@ -40,20 +41,28 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
     values = [_values(row, confidence_level, lowest, highest) for row in drawn]
     data = {"values": values}
     looks = {"color": {"field": "colour", "type": "nominal", "scale": None}}
-    tooltip = [said("label", "estimate of"), said("uplift", "uplift"), said("interval", "interval"),
-               said("treatment", "treatment"), said("positives", "effective positives"),
-               said("verdict", "verdict"), said("band", "sensitivity band")]  # fmt: skip
+    hover = tooltip(
+        {
+            "label": "estimate of",
+            "uplift": "uplift",
+            "interval": "interval",
+            "treatment": "treatment",
+            "positives": "effective positives",
+            "verdict": "verdict",
+            "band": "sensitivity band",
+        }
+    )
     lines = {
         "data": {"values": [v for v in values if v["from"] is not None]},
         "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round"},
         "encoding": {"x": {"field": "from", **x, "axis": axis}, "x2": {"field": "to"}, "y": y, **looks,
-                     "tooltip": tooltip},
+                     "tooltip": hover},
     }  # fmt: skip
     points = {
         "data": {"values": [v for v in values if lowest <= v["value"] <= highest]},
         "mark": {"type": "point", "filled": True, "size": 140, "opacity": 1},
         "encoding": {"x": {"field": "value", **x, "axis": axis}, "y": y, **looks,
-                     "shape": {"field": "shape", "type": "nominal", "scale": None}, "tooltip": tooltip},
+                     "shape": {"field": "shape", "type": "nominal", "scale": None}, "tooltip": hover},
     }  # fmt: skip
     texts = [
         {
@@ -65,7 +74,7 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
                 "text": {"field": "uplift", "type": "nominal"},
             },
         }
-        for look in ({"style": "halo"}, {})  # the first is wider, in the colour of the ground, where a theme has it
+        for look in ({"style": "halo"}, {})  # the first is wider, in the background colour, where the theme has one
     ]
     layers = [*_lead(drawn, y), _zero(x, axis), *_truth(truth, x, axis), *_bands(values, x, y, axis, looks), lines,
               *_arrows(values, x, y, axis, looks), points, *texts]  # fmt: skip
@@ -75,7 +84,7 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
         for row in drawn
     ]
     known = [] if truth is None else [f"The true uplift is {pct(truth, sign=True)}."]
-    level = f"{100 * confidence_level:g} %"
+    level = round_percent(confidence_level)
     return frame(
         title, [], " ".join([f"Relative uplifts with {level} intervals.", *numbers, *known]),
         width=WIDTH, height=_STEP * max(1, len(drawn)), layer=layers,
@@ -83,8 +92,7 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
 
 
 def _domain(rows: Sequence[Row], truth: float | None) -> tuple[float, float]:
-    """The ends of the axis: 0, the truth, the headline's band, all points that are not far out, all intervals that are
-    not very wide."""
+    """The ends of the axis: around 0, the truth, the headline's band, and all intervals that are not very wide."""
     spans = [(row, *_limits(row.estimate)) for row in rows]
     usual = median([upper - lower for _, lower, upper in spans]) if spans else 0.0
     chosen = [(lo, up) for row, lo, up in spans if row.leads or up - lo <= _WIDE * usual] or [(-0.1, 0.1)]
@@ -96,7 +104,7 @@ def _domain(rows: Sequence[Row], truth: float | None) -> tuple[float, float]:
 
 
 def ticks(lowest: float, highest: float, most: int = 7) -> list[float]:
-    """Round values within the ends, at most that many.
+    """Round values between two ends, at most that many.
 
     >>> ticks(-0.28, 0.31)
     [-0.2, -0.1, 0.0, 0.1, 0.2, 0.3]
@@ -122,7 +130,7 @@ def _band(estimate: Estimate) -> tuple[float, float] | None:
 
 
 def _aside(estimate: Estimate) -> str:
-    """The band in the words of somebody who does not see it."""
+    """The band in words, for those who cannot see it."""
     band = _band(estimate)
     return "" if band is None else f", sensitivity band {' to '.join(pct(end, sign=True) for end in band)}"
 
@@ -139,7 +147,7 @@ def _values(row: Row, confidence_level: float, lowest: float, highest: float) ->
         "to": min(upper, highest) if has and upper > lowest else None,
         "beyond": ("left" if lower < lowest else "") + ("right" if upper > highest else ""),
         "colour": sign.colour, "shape": sign.shape,
-        "uplift": pct(middle, sign=True), "interval": f"{100 * confidence_level:g} %: {_interval(e)}",
+        "uplift": pct(middle, sign=True), "interval": f"{round_percent(confidence_level)}: {_interval(e)}",
         "treatment": num(e.treatment), "positives": num(e.effective_positives), "verdict": e.verdict,
         "band": "none" if band is None else " to ".join(pct(end, sign=True) for end in band),
         "band_from": None if band is None else min(max(band[0], lowest), highest),
@@ -152,7 +160,7 @@ def _interval(estimate: Estimate) -> str:
 
 
 def _lead(rows: Sequence[Row], y: Spec) -> list[Spec]:
-    """The headline's row stands on a shade."""
+    """A shade behind the headline's row."""
     leading = [{"label": row.label} for row in rows if row.leads]
     if not leading or len(rows) == 1:
         return []
@@ -184,7 +192,7 @@ def _truth(truth: float | None, x: Spec, axis: Spec) -> list[Spec]:
 
 
 def _bands(values: list[dict[str, Any]], x: Spec, y: Spec, axis: Spec, looks: Spec) -> list[Spec]:
-    """How far the unsupported part may move the uplift: a broad, pale line around the interval."""
+    """The sensitivity bands: broad, pale lines around the intervals."""
     some = [value for value in values if value["band_from"] is not None]
     if not some:
         return []
@@ -194,7 +202,7 @@ def _bands(values: list[dict[str, Any]], x: Spec, y: Spec, axis: Spec, looks: Sp
 
 
 def _arrows(values: list[dict[str, Any]], x: Spec, y: Spec, axis: Spec, looks: Spec) -> list[Spec]:
-    """Where an interval goes on beyond the frame."""
+    """Arrows where an interval goes beyond the frame."""
     layers = []
     for side, field, angle in (("left", "from", -90), ("right", "to", 90)):
         cut = [value for value in values if side in value["beyond"] and value[field] is not None]

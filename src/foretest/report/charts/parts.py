@@ -1,7 +1,8 @@
-"""What charts share: the frame of a specification, axes of powers of ten and of percentages, words for numbers."""
+"""What charts share: the frame of a specification, axes of powers of ten and of percentages, short numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil, floor
 from textwrap import wrap
 from typing import Any
@@ -14,16 +15,16 @@ _LINE = 112  # characters of a subtitle's line, at the width of a chart
 
 
 def frame(title: str, sentences: list[str], description: str, **rest: Any) -> Spec:
-    """A specification's outer part. Names from users may be in `description`, which is read out and never run."""
+    """A specification's outer part. `description` may contain names from users: it is read aloud and never run."""
     lines = [line for sentence in sentences for line in wrap(sentence, _LINE)]
     heading = {"text": title, "subtitle": lines} if lines else {"text": title}
     return {"$schema": SCHEMA, "description": description, "title": heading, **rest}
 
 
 def powers_of_ten(field: str, title: str, lowest: float, highest: float) -> tuple[Spec, list[Spec]]:
-    """A channel x whose values are exponents, and the layers that label it: 10 with the exponent raised.
+    """A channel x whose values are exponents of ten, and the layers that label it: 10 with a raised exponent.
 
-    The labels are marks, since few fonts have raised digits and an axis cannot raise its own.
+    The labels are marks, because few fonts have raised digits and an axis cannot raise any.
     """
     step = next(s for s in (1, 2, 5, 10, 20) if highest - lowest <= 15 * s or s == 20)
     ticks = [k for k in range(ceil(lowest), floor(highest) + 1) if k % step == 0]
@@ -50,18 +51,9 @@ def powers_of_ten(field: str, title: str, lowest: float, highest: float) -> tupl
 
 
 def percent_axis(title: str | None, *, sign: bool = False, **rest: Any) -> Spec:
-    """An axis of shares, labelled in per cent."""
+    """An axis of shares, labelled in percent."""
     plus = "datum.value > 0 ? '+' : ''" if sign else "''"
     return {"title": title, "labelExpr": f"({plus}) + format(100 * datum.value, ',~r') + ' %'", **rest}
-
-
-def plain_percent(value: float) -> str:
-    """A round share.
-
-    >>> plain_percent(0.01), plain_percent(0.9), plain_percent(0.975)
-    ('1 %', '90 %', '97.5 %')
-    """
-    return f"{100.0 * value:.6g} %"
 
 
 def power(value: float) -> str:
@@ -86,16 +78,17 @@ def power_of(exponent: float) -> str:
 
 
 def quantitative(field: str, **rest: Any) -> Spec:
+    """A channel of numbers."""
     return {"field": field, "type": "quantitative", **rest}
 
 
-def said(field: str, title: str) -> Spec:
-    """A line of a tooltip: text that is ready to be read."""
-    return {"field": field, "type": "nominal", "title": title}
+def tooltip(titles: Mapping[str, str]) -> list[Spec]:
+    """The lines of a tooltip: titles by field; the fields are text already."""
+    return [{"field": field, "type": "nominal", "title": title} for field, title in titles.items()]
 
 
 def corner(name: str) -> Spec:
-    """A name from the user above the plot, at the right: text of a mark, hence data."""
+    """A name from the user above the plot, at the right; as the text of a mark it is data."""
     mark = {"type": "text", "align": "right", "baseline": "bottom", "dy": -10, "y": 0, "fontWeight": 600, "limit": 220}
     encoding = {"x": {"value": "width"}, "text": {"field": "name"}}
     return {"data": {"values": [{"name": name}]}, "mark": mark, "encoding": encoding}

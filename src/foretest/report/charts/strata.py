@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.report.charts.parts import Spec, frame, quantitative, said
+from foretest.report.charts.parts import Spec, frame, quantitative, tooltip
 from foretest.report.digits import num, pct
 from foretest.report.theme import BLUE, VERMILION, WIDTH
 
@@ -12,15 +12,15 @@ MOST = 30  # strata drawn, those of the largest share
 
 
 def strata_chart(strata: list[dict[str, Any]]) -> Spec:
-    """From an estimate's `strata`: mean capped weight, 1 where nothing of the treatment is cut off.
+    """From an estimate's `strata`: the mean capped weight, which is 1 where nothing of the treatment is cut off.
 
-    NCIS takes all displays to be cut alike: the farther the strata lie from each other, the more it can err.
+    NCIS assumes that the cap cuts all displays alike: the more the strata differ, the larger its error can be.
     """
-    kept = {id(s) for s in sorted(strata, key=lambda s: -s["share"])[:MOST]}
-    shown = [s for s in strata if id(s) in kept]
+    largest = {id(s) for s in sorted(strata, key=lambda s: -s["share"])[:MOST]}
+    shown = [s for s in strata if id(s) in largest]
     rows = [
         {"stratum": s["label"], "weight": s["mean_weight"], "one": 1.0, "share": pct(s["share"]),
-         "said": num(s["mean_weight"]), "value": num(s["value"]), "contribution": num(s["contribution"]),
+         "weight_text": num(s["mean_weight"]), "value": num(s["value"]), "contribution": num(s["contribution"]),
          "colour": VERMILION if (s["mean_weight"] or 0.0) < 1.0 else BLUE}
         for s in shown
     ]  # fmt: skip
@@ -28,14 +28,21 @@ def strata_chart(strata: list[dict[str, Any]]) -> Spec:
     x = quantitative(
         "weight", axis={"title": "mean capped weight", "tickCount": 6, "format": "~g"}, scale={"zero": True}
     )
-    tooltip = [said("stratum", "stratum"), said("share", "share of rows"), said("said", "mean weight"),
-               said("value", "value"), said("contribution", "contribution")]  # fmt: skip
+    hover = tooltip(
+        {
+            "stratum": "stratum",
+            "share": "share of rows",
+            "weight_text": "mean weight",
+            "value": "value",
+            "contribution": "contribution",
+        }
+    )
     colour = {"field": "colour", "type": "nominal", "scale": None}
     data = {"values": rows}
     left_out = len(strata) - len(shown)
     sentences = [
         "A mean weight of 1 means that nothing of the treatment is cut off in a stratum; 0.6 that two fifths are."
-        " NCIS takes all strata to be cut alike; PieceNCIS does not.",
+        " NCIS assumes that the cap cuts all strata alike; PieceNCIS does not.",
         *([f"The {MOST} largest of {len(strata)} strata."] if left_out else []),
     ]
     numbers = [f"{s['label']}: {num(s['mean_weight'])} ({pct(s['share'])} of rows)." for s in shown]
@@ -48,8 +55,8 @@ def strata_chart(strata: list[dict[str, Any]]) -> Spec:
         layer=[
             {"data": {"values": [{"weight": 1.0}]}, "mark": {"type": "rule", "style": "guide"}, "encoding": {"x": x}},
             {"data": data, "mark": {"type": "rule", "strokeWidth": 3},
-             "encoding": {"x": x, "x2": {"field": "one"}, "y": y, "color": colour, "tooltip": tooltip}},
+             "encoding": {"x": x, "x2": {"field": "one"}, "y": y, "color": colour, "tooltip": hover}},
             {"data": data, "mark": {"type": "point", "filled": True, "size": 110, "opacity": 1},
-             "encoding": {"x": x, "y": y, "color": colour, "tooltip": tooltip}},
+             "encoding": {"x": x, "y": y, "color": colour, "tooltip": hover}},
         ],
     )  # fmt: skip

@@ -6,14 +6,23 @@ from math import log10
 from typing import Any
 
 from foretest.formatting import percent
-from foretest.report.charts.parts import Spec, frame, percent_axis, power, power_of, powers_of_ten, quantitative, said
+from foretest.report.charts.parts import (
+    Spec,
+    frame,
+    percent_axis,
+    power,
+    power_of,
+    powers_of_ten,
+    quantitative,
+    tooltip,
+)
 from foretest.report.theme import BLUE, HEIGHT, VERMILION, WIDTH
 
 _TICKS = [0.0, 0.001, 0.01, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0]
 
 
 def weights_chart(weights: dict[str, Any]) -> Spec:
-    """From `result.json`'s `weights`: bars on a square-root scale, so that the tail, which matters, can be seen."""
+    """From `result.json`'s `weights`: bars on a square-root scale, on which the tail, which matters, is visible."""
     width, cap = weights["bin_width"], log10(weights["cap"])
     edges = [*weights["log10_lower"], *(lower + width for lower in weights["log10_lower"]), 0.0, cap]
     lowest, highest = min(edges) - width, max(edges) + width
@@ -59,18 +68,18 @@ def _bars(weights: dict[str, Any], x: Spec) -> Spec:
             "x2": {"field": "to"},
             "y2": {"datum": 0.0},
             "y": quantitative("share", axis=axis, scale={"type": "sqrt", "domain": [0.0, 1.05 * top], "nice": False}),
-            "tooltip": [said("range", "weight"), said("words", "share of the treatment")],
+            "tooltip": tooltip({"range": "weight", "words": "share of the treatment"}),
         },
     }
 
 
 def _eighty_percent(weights: dict[str, Any], x: Spec, right: float) -> list[Spec]:
-    """The band from the 10th to the 90th centile."""
+    """The band from the 10 % to the 90 % quantile."""
     low, high = weights["log10_quantiles"]["0.1"], weights["log10_quantiles"]["0.9"]
     if low is None:
         return []
     data = {"values": [{"from": low, "to": right if high is None else high, "words": _band(weights)}]}
-    encoding = {"x": x, "x2": {"field": "to"}, "tooltip": [said("words", "80 % band")]}
+    encoding = {"x": x, "x2": {"field": "to"}, "tooltip": tooltip({"words": "80 % band"})}
     return [
         {"name": "band", "data": data, "mark": {"type": "rect", "style": "shade", "clip": True}, "encoding": encoding}
     ]
@@ -110,11 +119,11 @@ def _above(weights: dict[str, Any]) -> str:
 
 
 def _apart(weights: dict[str, Any]) -> list[str]:
-    """What the axis cannot hold, and where the numbers come from."""
+    """What is beyond the axis, and where the numbers come from."""
     off = [
         (weights["share_infinite"], "are never shown by the control (infinite weight)"),
-        (weights["share_beyond"], "weigh more than the axis holds"),
-        (weights["share_zero"] + weights["share_below"], "weigh less than the axis holds"),
+        (weights["share_beyond"], "weigh more than the axis shows"),
+        (weights["share_zero"] + weights["share_below"], "weigh less than the axis shows"),
     ]
     sentences = [f"{percent(share)} {words}." for share, words in off if share >= 5e-6]
     if weights["source"] == "draws":

@@ -12,7 +12,7 @@
     return element;
   }
 
-  /* Light and dark: as the system is set, until the reader says otherwise. */
+  /* Light or dark: as the system is set, until the reader chooses. */
   const theme = document.getElementById("theme");
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
@@ -25,7 +25,7 @@
   theme.hidden = false;
   nameTheme();
 
-  /* Charts: those in sight first, then the others; all of them without waiting for a scroll. */
+  /* Charts: the visible ones first, then the others, without waiting for a scroll. */
   const specs = json("charts");
   const config = json("chart-config");
   const nothing = () => Promise.reject(new Error("charts load nothing"));
@@ -34,13 +34,13 @@
     tooltip: { theme: "foretest", disableDefaultStyle: true },
     loader: { load: nothing, sanitize: nothing, http: nothing, file: nothing },
   };
-  /* A square chart keeps its shape, whatever the room. */
+  /* A square chart stays square at any width. */
   function fitted(spec, room) {
     if (typeof spec.width !== "number") return room < 520 ? narrowed(spec) : spec;
     const width = Math.min(room - 90, 640);
     return { ...(room < 520 ? narrowed(spec) : spec), width, height: (spec.height / spec.width) * width };
   }
-  /* Where there is little room: legends one below the other, long titles on two lines, every other power of ten. */
+  /* On a narrow screen: legends below each other, long titles on two lines, every other power of ten. */
   function narrowed(spec) {
     const broken = (text) => {
       const words = text.split(" ");
@@ -61,7 +61,7 @@
     try {
       const words = place.getAttribute("aria-label");
       await vegaEmbed(place, fitted(specs[place.dataset.chart], place.clientWidth), options);
-      /* the place is one picture with one description; its parts are not to be read out one by one */
+      /* screen readers read one description for the whole picture, not each of its parts */
       for (const [name, value] of [["role", "img"], ["aria-label", words]]) place.setAttribute(name, value);
       place.removeAttribute("aria-roledescription");
       for (const part of all("svg", place)) part.setAttribute("aria-hidden", "true");
@@ -86,7 +86,7 @@
   };
   all("[data-switch]").forEach((input) => input.addEventListener("change", () => show(input.dataset.switch, input.value)));
 
-  /* Tables that sort: by the number a cell carries, else by its text; what has no number goes last. */
+  /* Tables that sort: by the number of a cell, else by its text; cells without a number go last. */
   const keyOf = (row, column) => {
     const cell = row.cells[column];
     if ("value" in cell.dataset) return cell.dataset.value === "" ? null : Number(cell.dataset.value);
@@ -108,7 +108,7 @@
   }
   all(".sort").forEach((button) => button.addEventListener("click", () => sort(button)));
 
-  /* Tooltips go away with Escape, and come back with the next hover or focus. */
+  /* Escape hides tooltips until the next hover or focus. */
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") document.body.classList.add("quieted"); });
   for (const tile of all(".tile")) {
     for (const kind of ["mouseenter", "focus"]) {
@@ -119,7 +119,7 @@
     }
   }
 
-  /* Downloads: the very text that is in the page. */
+  /* Downloads: the text that is in the page. */
   async function textOf(id) {
     const element = document.getElementById(id);
     if (element.type === "application/json") return element.textContent;
@@ -136,7 +136,7 @@
     });
   }
 
-  /* On paper everything is open. */
+  /* In print everything is open. */
   addEventListener("beforeprint", () => {
     for (const part of all("details:not([open])")) if (!part.closest("footer") && !part.matches(".at-length")) { part.open = true; part.dataset.opened = "for print"; }
   });
@@ -152,7 +152,7 @@
     });
   }
 
-  /* Numbers as the rest of the page writes them. */
+  /* Numbers in the format of the rest of the page. */
   const pct = (value) => {
     if (value === null) return "–";
     const size = Math.abs(100 * value);
@@ -163,7 +163,7 @@
   const span = (estimate) => estimate.lower === null ? "no interval" : `${pct(estimate.lower)} to ${pct(estimate.upper)}`;
   const chip = (verdict, sign) => make("span", { class: `chip ${verdict}` }, make("i", { "aria-hidden": "true" }, sign), verdict);
 
-  /* The tests of a history: search, filter, choice of estimator, read-out. */
+  /* The tests of a history: search, filter, choice of estimator, results of one test. */
   for (const list of all(".test-list")) {
     const data = json(list.dataset.tests);
     const estimate = (numbers) => numbers && { value: numbers[0], lower: numbers[1], upper: numbers[2], verdict: data.verdicts[numbers[3]], positives: numbers[4] };
@@ -172,7 +172,7 @@
     const callChip = (call) => call === "" ? "–" : make("span", { class: `chip ${call}` }, data.calls[call]);
     const rows = all("tbody tr[data-test]", list);
     const search = list.querySelector("input[type=search]");
-    const said = list.querySelector(".shown");
+    const summary = list.querySelector(".shown");
     const readout = list.querySelector(".readout");
     const estimator = list.querySelector("[data-estimator]");
 
@@ -185,7 +185,7 @@
         row.hidden = !fits;
         shown += fits ? 1 : 0;
       }
-      said.textContent = `${shown} of ${rows.length} tests`;
+      summary.textContent = `${shown} of ${rows.length} tests`;
     };
     const choose = () => {
       for (const row of rows) {
@@ -228,7 +228,7 @@
       for (const other of rows) other.classList.toggle("chosen", other === row);
       const title = make("h3", { tabindex: "-1" }, test.name);
       readout.replaceChildren(title,
-        make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Read-out of ${test.name}` },
+        make("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Results of ${test.name}` },
           make("table", { class: "metrics" }, make("caption", {}, data.caption),
             make("thead", {}, make("tr", {}, ...head.map((text) => make("th", { scope: "col" }, text)))), make("tbody", {}, ...body))),
         ...test.reasons.map((reason) => make("p", { class: "note" }, reason)));

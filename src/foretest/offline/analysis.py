@@ -1,0 +1,206 @@
+"""From sums to verdicts: estimates with their intervals, the audit, segments, diagnostics, as one `Result`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from foretest._version import __version__
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.folded import Folded
+from foretest.calibration.file import Calibration
+from foretest.diagnostics.audit import audit
+from foretest.diagnostics.cap_path import cap_path
+from foretest.diagnostics.health import control_is_deterministic, health
+from foretest.diagnostics.weight_distribution import weight_distribution
+from foretest.displays.batch import Floats
+from foretest.errors import BadInput
+from foretest.estimators import Estimator
+from foretest.inference.bootstrap import resample_counts
+from foretest.inference.by_logger import counts_by_logger
+from foretest.inference.guardrails import with_roles
+from foretest.inference.verdict import DETERMINISTIC
+from foretest.offline.audited import audit_note, audited_segment
+from foretest.offline.estimates import estimate_metrics
+from foretest.offline.passes import require_r_max
+from foretest.offline.result_facts import log_facts, options_of, settings_dict
+from foretest.offline.segments import segment_table
+from foretest.offline.treatments import compare, ranked
+from foretest.provenance import rows_fingerprint, versions
+from foretest.results.audit import Audit
+from foretest.results.result import Metric, Result, Segment, Treatment
+from foretest.settings.analysis import AUTO
+from foretest.settings.settings import Settings, with_cap
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the log says of one treatment."""
+
+    aggregates: Aggregates
+    audit: Audit
+    metrics: dict[str, Metric]
+    segments: list[Segment]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class Resamples:
+    """How the buckets of units are resampled; None where intervals are not by the bootstrap."""
+
+    of_buckets: Floats | None
+    of_cells: Floats | None  # by logger and bucket
+
+    @classmethod
+    def of(cls, aggregates: Aggregates) -> Resamples:
+        a = aggregates.plan.settings.analysis
+        if a.interval != "bootstrap":
+            return cls(None, None)
+        counts = resample_counts(a.buckets, a.n_resamples, a.seed)
+        return cls(counts, counts_by_logger(counts, aggregates.n, aggregates.plan.loggers))
+
+
+def analyse(settings: Settings, folded: Folded, calibration: Calibration | None) -> Result:
+    """The result of a test with these settings from the sums of its log."""
+    used = _settings_used(settings, folded.aggregates)
+    plan, plan_notes = _plan_used(settings, used, folded.aggregates.plan)
+    require_r_max(plan, folded.r_max)
+    aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
+    resamples = Resamples.of(aggregates)
+
+    answers = {
+        name: _answer(sums, plan.estimators, resamples, folded.r_max, calibration)
+        for name, sums in by_treatment(aggregates).items()
+    }
+    answers = _compared(answers, resamples, folded.r_max)
+    answers = {name: _with_roles(answer, settings) for name, answer in answers.items()}
+    answers = _with_cap_paths(answers, plan, resamples, folded.r_max)
+    first = next(iter(answers.values()))
+    notes = [*cap_note(folded.aggregates.plan), *folded.notes, *plan_notes]
+    notes += [note for answer in answers.values() for note in answer.notes]
+    return Result(
+        version=__version__,
+        log=log_facts(aggregates),
+        settings=settings_dict(settings, plan),
+        metrics=first.metrics,
+        health=health(aggregates),
+        notes=[*dict.fromkeys(notes), *audit_note(first.audit)],
+        weights=weight_distribution(aggregates),
+        provenance={
+            "versions": versions(),
+            "rows_fingerprint": rows_fingerprint(aggregates.n, aggregates.positives),
+            "estimators": options_of(plan),
+        },
+        audit=first.audit,
+        treatments=_treatments(answers) if len(answers) > 1 else [],
+        segments=first.segments,
+    )
+
+
+def check_result(settings: Settings, folded: Folded) -> Result:
+    """The result of a check: facts, health and the audit, without estimates."""
+    aggregates, outcome = folded.aggregates, audit(folded.aggregates)
+    notes = [*cap_note(aggregates.plan), *folded.notes, *audit_note(outcome)]
+    if control_is_deterministic(aggregates):
+        notes.append(f"{DETERMINISTIC}.")
+    sums = by_treatment(aggregates) if aggregates.treatments else {}
+    return Result(
+        version=__version__,
+        log=log_facts(aggregates),
+        settings=settings_dict(settings, choose_estimators(settings)[0]),
+        metrics={},
+        health=health(aggregates),
+        notes=notes,
+        weights=weight_distribution(aggregates),
+        audit=outcome,
+        treatments=[Treatment(name, None, {}, health(part), audit(part)) for name, part in sums.items()],
+    )
+
+
+def by_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
+    """The sums of every treatment, by name, in the settings' order."""
+    first = next(iter(aggregates.plan.settings.treatments))
+    return {first: aggregates, **aggregates.treatments}
+
+
+def cap_note(plan: FoldPlan) -> list[str]:
+    """A note on how the cap was chosen, where it was."""
+    return [] if plan.cap_choice is None else [plan.cap_choice.sentence()]
+
+
+def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
+    """The test's settings with what only the fold knows: the loggers' shares, and the number of `cap = "auto"`."""
+    folded = aggregates.plan.settings
+    used = dataclasses.replace(settings, control=folded.control)
+    return with_cap(used, folded.analysis.cap_number) if used.analysis.cap == AUTO else used
+
+
+def _plan_used(settings: Settings, used: Settings, folded: FoldPlan) -> tuple[FoldPlan, list[str]]:
+    """The estimators to analyse, among those that were folded, and notes on what was left out."""
+    plan, notes = choose_estimators(used)
+    by_label = {e.label: e for e in folded.estimators}
+    chosen = []
+    for estimator in plan.estimators:
+        label = estimator.label
+        if settings.analysis.estimators is None and label not in by_label:
+            notes.append(f"{label} was left out: the aggregates do not have it.")
+            continue
+        if by_label.get(label) != estimator or folded.weighting(estimator) != plan.weighting(estimator):
+            raise BadInput(f"the aggregates do not have {label} with these settings: fold the log again.")
+        chosen.append(estimator)
+    if not chosen:
+        raise BadInput(f"the aggregates have none of the estimators that can run: {', '.join(by_label)}.")
+    return dataclasses.replace(plan, estimators=tuple(chosen)), notes
+
+
+def _answer(
+    aggregates: Aggregates, estimators: tuple[Estimator, ...], resamples: Resamples, r_max: Mapping[str, float],
+    calibration: Calibration | None,
+) -> Answer:  # fmt: skip
+    """What the log says of one treatment by itself."""
+    outcome = audit(aggregates)
+    metrics, notes = estimate_metrics(aggregates, estimators, resamples.of_cells, r_max, outcome, calibration)
+    segments, segment_notes = segment_table(aggregates, estimators, resamples.of_buckets)
+    return Answer(aggregates, outcome, metrics, segments, [*notes, *segment_notes])
+
+
+def _compared(answers: dict[str, Answer], resamples: Resamples, r_max: Mapping[str, float]) -> dict[str, Answer]:
+    """The answers with what is left of each verdict once all treatments are asked about together."""
+    if len(answers) == 1:
+        return answers
+    sums = {name: answer.aggregates for name, answer in answers.items()}
+    metrics = compare(sums, {name: a.metrics for name, a in answers.items()}, resamples.of_cells, r_max)
+    return {name: dataclasses.replace(answer, metrics=metrics[name]) for name, answer in answers.items()}
+
+
+def _with_roles(answer: Answer, settings: Settings) -> Answer:
+    """The answer with what each verdict means to its metric's role."""
+    roles = settings.metrics
+    segments = [audited_segment(segment, answer.audit, roles) for segment in answer.segments]
+    return dataclasses.replace(answer, metrics=with_roles(answer.metrics, roles), segments=segments)
+
+
+def _with_cap_paths(
+    answers: dict[str, Answer], plan: FoldPlan, resamples: Resamples, r_max: Mapping[str, float]
+) -> dict[str, Answer]:
+    """The answers, the first with its estimates along the cap, for the page's figures."""
+    [(first, answer), *_] = answers.items()
+    metrics = {
+        name: dataclasses.replace(
+            answer.metrics[name],
+            cap_path=cap_path(answer.aggregates, m, resamples.of_cells, r_max.get(name), plan.estimators).to_dict(),
+        )
+        for m, name in enumerate(plan.metrics)
+    }
+    return {**answers, first: dataclasses.replace(answer, metrics=metrics)}
+
+
+def _treatments(answers: Mapping[str, Answer]) -> list[Treatment]:
+    order = ranked({name: answer.metrics for name, answer in answers.items()})
+    return [
+        Treatment(name, order.index(name) + 1, a.metrics, health(a.aggregates), a.audit, a.segments)
+        for name, a in answers.items()
+    ]

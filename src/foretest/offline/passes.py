@@ -1,0 +1,181 @@
+"""The passes over a log: what must be known before the fold, the value model, and the fold itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.cap_choice import choose_cap
+from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.folded import Folded
+from foretest.aggregation.sample_pass import SampleFold
+from foretest.aggregation.value_model import ValueModel, fit_value_model
+from foretest.background import in_background
+from foretest.engines import dispatch
+from foretest.engines.logger_shares import count_shares
+from foretest.errors import BadInput
+from foretest.log.column_types import is_text_key
+from foretest.log.reader import Reader
+from foretest.policies.pooled import Pooled
+from foretest.progress import Progress, stage
+from foretest.settings.analysis import AUTO, BOUNDED, VALUE_MODEL
+from foretest.settings.settings import Settings, with_cap
+from foretest.sources import BATCH_ROWS, Source, open_source, spool
+from foretest.storage.packed.reading import fold_packed
+from foretest.storage.packed.writing import pack
+from foretest.storage.saved.files import merge_saved, saved_files
+from foretest.storage.saved.resume import fold_resumably
+from foretest.weights.slot_marginals import counted_notes
+
+
+class Work(NamedTuple):
+    """How a pass is done: by how many threads, how many rows at a time, and who is told of the progress."""
+
+    threads: int | None = None
+    batch_rows: int = BATCH_ROWS
+    progress: Progress | None = None
+
+
+class Resolved(NamedTuple):
+    """A log that can be read again, and the plan with what a pass before the fold has found."""
+
+    source: Source
+    plan: FoldPlan
+
+
+def offline_reader(plan: FoldPlan) -> Reader:
+    """The reader of the columns that the plan's estimators need."""
+    needs_v = any(e.uses_value and getattr(e, "model", None) is None for e in plan.estimators)
+    stratified = any(e.stratified for e in plan.estimators)
+    by_value = plan.settings.analysis.strata == VALUE_MODEL
+    features = plan.settings.analysis.value is None and (needs_v or (stratified and by_value))
+    models = [getattr(e, "model", None) for e in plan.estimators]
+    extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
+    slots = any(plan.weighting(e).by_slot for e in plan.estimators)
+    return Reader(plan.settings, features=features, strata=stratified, extra=extra, slots=slots)
+
+
+def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None = None) -> Folded:
+    """Fold a log, or add up saved aggregates. With `parts`, a folder, the fold goes on there after a kill."""
+    saved = saved_files(source)
+    if saved:
+        return merge_saved(saved, settings)
+    plan, notes = choose_estimators(settings)
+    if plan.slot_bounds is not None:
+        plans = (plan, *plan.further.values())
+        notes += dict.fromkeys(note for p in plans for note in counted_notes(p.normaliser.pair))
+    reader = offline_reader(plan)
+    reader.check(source)
+    r_max = reader.r_max(source)
+    require_r_max(plan, r_max)
+    with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+        source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
+        packed, packed_notes = fold_packed(source, reader, plan, *work)
+        notes += packed_notes
+        if packed is not None:
+            return Folded(packed, notes, r_max)
+        if reader.features:
+            if settings.analysis.value_log is None and not source.repeatable:
+                source = _spooled(source, reader, folder)
+            plan = dataclasses.replace(plan, value_model=_fit_value_model(settings, source, reader, work))
+        aggregates = fold_resumably(
+            source, reader, plan, parts, threads=work.threads, batch_rows=work.batch_rows,
+            progress=stage(work.progress, "read", source),
+        )  # fmt: skip
+    return Folded(aggregates, notes, r_max)
+
+
+def fold_without_estimators(settings: Settings, source: Source, work: Work) -> Folded:
+    """Read and check every row and fold what health and the audit need, for a check."""
+    plan, notes = choose_estimators(settings)
+    reader = offline_reader(plan)
+    reader.check(source)
+    with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+        source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
+        bare = dataclasses.replace(plan, estimators=())
+        all_columns = dataclasses.replace(offline_reader(bare), slots=bool(settings.log.slot_rewards))
+        done = stage(work.progress, "check", source)
+        aggregates = dispatch.aggregate(source, all_columns, bare, threads=work.threads, progress=done)
+    return Folded(aggregates, notes, {})
+
+
+def pack_log(settings: Settings, source: Source, out: Path, work: Work) -> None:
+    """Rewrite a log as a folder in which rows with a reward are a file of their own."""
+    with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+        if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
+            plan = choose_estimators(settings)[0]
+            Reader(settings).check(source)
+            if not source.repeatable:
+                source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
+            settings = resolve_shares_and_cap(source, offline_reader(plan), plan, folder, work).plan.settings
+        pack(source, settings, out, progress=stage(work.progress, "pack", source))
+
+
+def resolve_shares_and_cap(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Resolved:
+    """Find what the fold must know beforehand: the shares of several loggers, and a number for `cap = "auto"`.
+
+    A stream is first written to a file in `folder`, as it is read twice.
+    """
+    control, automatic = plan.settings.control, plan.settings.analysis.cap == AUTO
+    if (automatic or isinstance(control, Pooled)) and not source.repeatable:
+        source = _spooled(source, reader, folder)
+    if isinstance(control, Pooled):
+        done = stage(work.progress, "loggers", source)
+        shares = count_shares(source, reader, threads=work.threads, progress=done)
+        settings = dataclasses.replace(plan.settings, control=control.with_shares(shares))
+        plan = dataclasses.replace(plan, settings=settings)
+    if automatic:
+        choice = choose_cap(_sample_of(source, plan, work))
+        plan = dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
+    return Resolved(source, plan)
+
+
+def _sample_of(source: Source, plan: FoldPlan, work: Work) -> Aggregates:
+    """A sample of displays with draws from both policies, which the cap is chosen on."""
+    bare = dataclasses.replace(plan, estimators=())
+    done = stage(work.progress, "cap", source)
+    return dispatch.aggregate(
+        source, offline_reader(bare), bare, threads=work.threads, progress=done, kind=SampleFold
+    )  # fmt: skip
+
+
+def _fit_value_model(settings: Settings, log: Source, reader: Reader, work: Work) -> ValueModel:
+    """V(x): cross-fitted on the log, or fitted on a separate one."""
+    a = settings.analysis
+    source, folds = (log, a.folds) if a.value_log is None else (open_source(a.value_log), 1)
+    narrow = reader.for_value_model()
+    narrow.check(source)
+    if a.value_log is not None:
+        _refuse_other_features(log, source, settings.log.features)
+    done = stage(work.progress, "value model", source)
+    return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed, work.threads)
+
+
+def _refuse_other_features(log: Source, value_log: Source, features: tuple[str, ...]) -> None:
+    """A feature that is text in one log and a number in the other would be encoded as something else."""
+    [(_, mine), *_], [(name, theirs), *_] = log.schemas(), value_log.schemas()
+    for feature in features:
+        kinds = [schema.field(feature).type for schema in (mine, theirs)]
+        if is_text_key(kinds[0]) != is_text_key(kinds[1]):
+            raise BadInput(f"{name}: the feature '{feature}' is {kinds[1]}, but {kinds[0]} in the log that is tested.")
+
+
+def _spooled(source: Source, reader: Reader, folder: str) -> Source:
+    """A stream as a file in `folder`, so that it can be read again."""
+    return in_background(lambda: spool(source, reader.columns, folder))
+
+
+def require_r_max(plan: FoldPlan, r_max: Mapping[str, float]) -> None:
+    """Refuse an interval that needs the largest possible reward where that is not known."""
+    interval = plan.settings.analysis.interval
+    for name in plan.metrics if interval in BOUNDED else ():
+        if name not in r_max:
+            raise BadInput(
+                f"[analysis] interval = \"{interval}\" needs r_max, the largest possible reward of '{name}':"
+                f" add r_max = a number, or r_max = {{{name} = a number}}."
+            )

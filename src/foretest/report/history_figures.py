@@ -1,0 +1,123 @@
+"""The figures of a history's page: how each estimator agreed with the online tests, in tables and in tiles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from foretest.report.blocks import Fact
+from foretest.report.digits import NONE, decimal, pct
+
+Figures = dict[str, Any]  # an estimator's row in the table of agreement.json
+
+
+class Column(NamedTuple):
+    """A column of a table of figures: its heading and what it means."""
+
+    title: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure as text, as a value to sort by, and its 10 % and 90 % quantiles."""
+
+    text: str
+    value: float | None
+    span: str
+
+
+@dataclass(frozen=True)
+class FigureRow:
+    """The figures of one estimator; `leads` marks the headline."""
+
+    label: str
+    leads: bool
+    cells: list[Cell]
+
+
+@dataclass(frozen=True)
+class FigureTable:
+    """Figures by estimator."""
+
+    caption: str
+    columns: list[Column]
+    rows: list[FigureRow]
+
+
+AGREEMENT = {
+    "correlation": Column("correlation", "of offline and online uplifts, over tests"),
+    "precision": Column("right", "share of tests in which offline decided as online did"),
+    "fnr": Column("false negatives", "share of tests in which offline decided lower than online: improvements missed"),
+    "fpr": Column("false positives", "share of tests in which offline decided higher than online"),
+    "ppv": Column("positives confirmed", "of the tests that offline calls positive, the share that online does too"),
+    "miss_rate": Column("positives missed", "of the tests that online calls positive, the share that offline does not"),
+    "ci_size": Column("interval size", "mean width of the interval, relative to that of cis"),
+}
+NOISE_AND_TRUTH = {
+    "noise_ceiling": Column("noise ceiling", "the correlation that a perfect estimator would show with this noise"),
+    "deconvolved_correlation": Column("noise removed", "the correlation with the noise of both axes removed"),
+    "bias": Column("bias", "mean of estimate minus truth"),
+    "rmse": Column("error", "root mean square of estimate minus truth"),
+    "coverage": Column("coverage", "share of intervals that contain the truth"),
+}
+_PERCENT = ("precision", "fnr", "fpr", "ppv", "miss_rate", "bias", "rmse", "coverage")
+
+_TILES = {
+    "precision": Column("right decisions", "The share of tests in which offline decided (positive, neutral, negative)"
+                        " as online did."),
+    "fnr": Column("false negatives", "The share of tests in which offline decided lower than online: improvements that"
+                  " would never have been tried. These cost most."),
+    "fpr": Column("false positives", "The share of tests in which offline decided higher than online: online tests run"
+                  " in vain."),
+    "correlation": Column("correlation", "Of offline and online uplifts over tests; 1 is perfect, 0 is none."),
+    "noise_ceiling": Column("noise ceiling", "The correlation that a perfect estimator would show, since both uplifts"
+                            " are noisy. It is missing if the noise exceeds the differences between tests."),
+}  # fmt: skip
+
+
+def figure_table(
+    caption: str, figures: dict[str, Figures], headline: str, columns: dict[str, Column]
+) -> FigureTable | None:
+    """A table of the columns in which any estimator has a figure; None if there are none."""
+    names = [name for name in columns if any(row.get(name) is not None for row in figures.values())]
+    if not names:
+        return None
+    rows = [
+        FigureRow(
+            label,
+            label == headline,
+            [Cell(_text(name, row.get(name)), row.get(name), _span(name, row)) for name in names],
+        )
+        for label, row in figures.items()
+    ]
+    return FigureTable(caption, [columns[name] for name in names], rows)
+
+
+def history_facts(tests: list[dict[str, Any]], figures: Figures) -> list[Fact]:
+    """The tiles: the number of tests, and the headline's figures."""
+    positive = [test["online"]["verdict"] for test in tests].count("positive")
+    meaning = "A/B tests with logs of both arms. With fewer than ten, every figure is rough."
+    state = "watch" if len(tests) < 10 else "fine"
+    facts = [Fact("tests", f"{len(tests):,}", meaning, state, f"{positive} positive online")]
+    for name, (title, meaning) in _TILES.items():
+        state = "watch" if name == "fnr" and (figures[name] or 0.0) > 0.25 else "fine"
+        facts.append(Fact(title, _text(name, figures[name]), meaning, state, _span(name, figures)))
+    return facts
+
+
+def _text(name: str, value: float | None) -> str:
+    if value is None:
+        return NONE
+    if name not in _PERCENT:
+        return decimal(value)
+    if abs(value) < 0.1:
+        return pct(value, sign=name == "bias")
+    return f"{decimal(100 * value, 0)}\N{NO-BREAK SPACE}%"
+
+
+def _span(name: str, row: Figures) -> str:
+    lower, upper = row.get(f"{name}_q10"), row.get(f"{name}_q90")
+    if row.get(name) is None or lower is None or upper is None:
+        return ""
+    return f"{_text(name, lower)} to {_text(name, upper)}"
