@@ -122,7 +122,15 @@ def build(
     """An offline test of such a log."""
     columns = analysis.pop("columns", {})
     control = analysis.pop("control", {name: ft.PlackettLuce(scores=f"{name}_scores") for name in NAMES})
-    settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", "buckets": 64, **analysis}
+    settings = {
+        "cap": 2.0,
+        "weight_bound": 3.0,
+        "strata": "stratum",
+        "value": "v",
+        "buckets": 64,
+        "n_resamples": 200,
+        **analysis,
+    }
     return ft.OfflineTest(
         log=ft.LogColumns(
             rewards=["click"], unit="user", ranking="ranking", id="id", date=date, logger="policy", **columns

@@ -756,6 +756,7 @@ def test_fault_in_the_log_of_a_value_model(refuse: Refuse) -> None:
 # -- a real process ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_in_a_process_of_its_own(tmp_path: Path) -> None:
     write(tmp_path / "log.parquet", with_fault((30,), revenue=-1.0))
     (tmp_path / "test.toml").write_text(REVENUE, encoding="utf-8")

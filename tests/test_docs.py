@@ -18,6 +18,7 @@ import doctest
 import importlib
 import io
 import json
+import os
 import pkgutil
 import re
 import shlex
@@ -167,6 +168,7 @@ def run_foretest(arguments: list[str]) -> tuple[int, str]:
         contextlib.redirect_stderr(printed),
     ):
         patch.setattr(sys, "argv", ["foretest", *arguments])
+        patch.setattr(os, "cpu_count", lambda: 1)  # a history is simulated here, not in processes that start anew
         with pytest.raises(SystemExit) as stop:
             cli.main()
     return int(stop.value.code or 0), printed.getvalue()
@@ -364,7 +366,6 @@ def test_the_picture_asks_no_other_host() -> None:
 
 def draw_picture() -> None:
     """docs/table.svg, from a real `foretest demo`."""
-    import os
     import tempfile
 
     from rich._export_format import CONSOLE_SVG_FORMAT

@@ -16,8 +16,8 @@ from typing import Any
 def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
     """A document as JSON text, a list of numbers on one line; with a path it is also written there."""
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-    # a line break inside a string is two characters: what spans lines here is layout, and without quotes it is numbers
-    text = re.sub(r"\[\n[^\[\]{}\"]*\]", lambda found: " ".join(found[0].split()), text)
+    # a line break inside a string is two characters: brackets that span lines without quotes are lists of numbers
+    text = re.sub(r"\[\n[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)
     if path is not None:
         write_whole(Path(path), text)
     return text
@@ -41,7 +41,7 @@ def nan_if_none(value: float | None) -> float:
 
 
 def json_ready(value: Any) -> Any:
-    """The same structure with plain Python numbers, NaN and infinity replaced by None."""
+    """A structure as JSON can say it: plain Python numbers, None in place of NaN and infinity."""
     if isinstance(value, dict):
         return {str(key): json_ready(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -50,7 +50,7 @@ def json_ready(value: Any) -> Any:
         return json_ready(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    # a user's policy may hold anything: what JSON cannot say is described
+    # a user's policy may have attributes of any kind: what JSON cannot say is described
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
@@ -78,6 +78,6 @@ def whole_file(path: Path) -> Iterator[Path]:
         os.replace(name, path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):  # a full disk is told without a name
+        if isinstance(error, OSError):  # the error of a full disk names no file
             raise OSError(error.errno, error.strerror or str(error), str(path)) from None
         raise

@@ -74,7 +74,7 @@ def test_small_limits_keep_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(fold_state, "MOST_REWARDED", 40)
     monkeypatch.setattr(fold_state, "SAMPLED_DISPLAYS", 30)
     test = build_test(["cis", "point-ncis-adaptive"])
-    kept = []
+    samples = []
     for size, order in ((10_000, None), (7, None), (13, np.random.default_rng(0).permutation(LOG.rows))):
         state = fold([rows for _, rows in cut(test, LOG.table(order), size)], choose_estimators(test.settings)[0])
         rewarded, sample = state.rewarded.columns(), state.sample.columns()
@@ -82,29 +82,29 @@ def test_small_limits_keep_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch) 
         assert len(sample["unit"]) == 30
         assert state.rewarded.seen == int(LOG.click.sum())
         assert not state.rewarded.complete
-        kept.append((rewarded, sample))
-    for rewarded, sample in kept[1:]:
-        for name, column in kept[0][0].items():
+        samples.append((rewarded, sample))
+    for rewarded, sample in samples[1:]:
+        for name, column in samples[0][0].items():
             np.testing.assert_array_equal(rewarded[name], column)
-        for name, column in kept[0][1].items():
+        for name, column in samples[0][1].items():
             np.testing.assert_array_equal(sample[name], column)
-    assert np.array_equal(np.sort(kept[0][0]["unit"]), kept[0][0]["unit"])
+    assert np.array_equal(np.sort(samples[0][0]["unit"]), samples[0][0]["unit"])
 
 
 def test_rewarded_rows_hold_what_later_analyses_need() -> None:
     test = build_test(["point-ncis", "point-ncis-adaptive"])
     state = fold([rows for _, rows in cut(test, LOG.table(), 10_000)], choose_estimators(test.settings)[0])
-    kept = state.rewarded.columns()
-    order = np.argsort(kept["log_w"])
+    columns = state.rewarded.columns()
+    order = np.argsort(columns["log_w"])
     rewarded = np.flatnonzero(LOG.click)
     mine = rewarded[np.argsort(LOG.log_w[rewarded])]
-    np.testing.assert_allclose(kept["log_w"][order], LOG.log_w[mine], rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(np.exp(kept["log_h:0"][order]), LOG.weights("point-ncis", 2.0, 3.0)[mine], rtol=1e-9)
-    np.testing.assert_allclose(np.exp(kept["log_h:1"][order]), LOG.adaptive(3.0)[mine], rtol=1e-9)
-    np.testing.assert_allclose(kept["q:0"][order], LOG.q(2.0)[mine], rtol=1e-9)
+    np.testing.assert_allclose(columns["log_w"][order], LOG.log_w[mine], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(np.exp(columns["log_h:0"][order]), LOG.weights("point-ncis", 2.0, 3.0)[mine], rtol=1e-9)
+    np.testing.assert_allclose(np.exp(columns["log_h:1"][order]), LOG.adaptive(3.0)[mine], rtol=1e-9)
+    np.testing.assert_allclose(columns["q:0"][order], LOG.q(2.0)[mine], rtol=1e-9)
     p, w = np.exp(LOG.log_p), np.exp(LOG.log_t - LOG.log_p)
     second = (p * np.minimum(w, 2.0) ** 2).sum(axis=1) / LOG.q(2.0) ** 2
-    np.testing.assert_allclose(kept["second:0"][order], second[mine], rtol=1e-9)
+    np.testing.assert_allclose(columns["second:0"][order], second[mine], rtol=1e-9)
 
 
 def test_bins_of_log_w_give_every_cap() -> None:

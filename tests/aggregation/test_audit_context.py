@@ -29,13 +29,13 @@ def columns_of(table: pa.Table, *names: str) -> dict:
 def test_texts_become_indicators_of_their_frequent_values() -> None:
     texts = ["fr"] * 300 + ["de"] * 200 + [None] * 150 + [LONG] * 120 + ["rare"] * 30
     columns = columns_of(pa.table({"country": texts}), "country")
-    found = {f.name: f.values for f in features_that_vary(columns)}
-    assert list(found) == [
+    features = {f.name: f.values for f in features_that_vary(columns)}
+    assert list(features) == [
         "country = 'fr'", "country = 'de'", "country = missing", f"country = {LONG[:24]!r}",
     ]  # fmt: skip
-    for name, count in zip(found, (300, 200, 150, 120), strict=True):
-        assert found[name].sum() == count
-    assert found["country = 'de'"].nonzero()[0].tolist() == list(range(300, 500))
+    for name, count in zip(features, (300, 200, 150, 120), strict=True):
+        assert features[name].sum() == count
+    assert features["country = 'de'"].nonzero()[0].tolist() == list(range(300, 500))
 
 
 def test_columns_of_parts_join() -> None:
@@ -54,13 +54,13 @@ def test_numbers_are_drawn_in_and_gaps_are_features() -> None:
     x = rng.normal(size=1000)
     x[0] = 1e9
     gaps = [None if i % 5 == 0 else float(v) for i, v in enumerate(x)]
-    found = {f.name: f.values for f in features_that_vary(columns_of(pa.table({"x": x, "g": gaps}), "x", "g"))}
-    assert list(found) == ["x", "g", "g missing"]
-    assert found["x"].max() == pytest.approx(np.quantile(x, 0.99))
-    assert found["x"].min() == pytest.approx(np.quantile(x, 0.01))
-    assert found["g missing"].mean() == pytest.approx(0.2)
+    features = {f.name: f.values for f in features_that_vary(columns_of(pa.table({"x": x, "g": gaps}), "x", "g"))}
+    assert list(features) == ["x", "g", "g missing"]
+    assert features["x"].max() == pytest.approx(np.quantile(x, 0.99))
+    assert features["x"].min() == pytest.approx(np.quantile(x, 0.01))
+    assert features["g missing"].mean() == pytest.approx(0.2)
     known = np.arange(1000) % 5 != 0
-    np.testing.assert_allclose(found["g"][~known], found["g"][known].mean())
+    np.testing.assert_allclose(features["g"][~known], features["g"][known].mean())
 
 
 def test_what_does_not_vary_is_left_out() -> None:
@@ -78,8 +78,8 @@ def test_ids_of_candidates(kind: pa.DataType) -> None:
     lists = pa.array([[str(i) for i in row] for row in items] if texts else items, pa.list_(kind))
     [batch] = pa.table({"items": lists}).to_batches()
     log = LogColumns(rewards=["r"], ranking="ranking", candidates="items")
-    _, found = sampled_context(batch, np.array([1, 3]), displays(2), log)
-    ids = found[ids_column("hashed items" if texts else "items")]
+    _, sampled = sampled_context(batch, np.array([1, 3]), displays(2), log)
+    ids = sampled[ids_column("hashed items" if texts else "items")]
     assert [len(ids[0]), len(ids[1])] == [2, 3]
     assert ids[0][1] == ids[1][0]
     assert len(set(ids.flat().tolist())) == 4

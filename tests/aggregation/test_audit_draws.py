@@ -39,25 +39,25 @@ def drawn(control: Any, treatment: Any = None, count: int = 16, **columns: Any) 
 def test_draws_are_priced_as_enumerated(policy: type, weigh: bool) -> None:
     """Compiled and generic alike: a drawn ranking's probabilities are those of the same ranking among all 20."""
     pair = PolicyPair(ft.PlackettLuce("treatment_scores"), policy("control_scores"), seed=3)
-    found = draw_from_control(pair, displays(), 4, weigh=weigh)
+    draws = draw_from_control(pair, displays(), 4, weigh=weigh)
     place = {tuple(ranking): i for i, ranking in enumerate(LOG.rankings.tolist())}
-    which = np.array([[place[tuple(r[:2])] for r in row] for row in found.positions.tolist()])
+    which = np.array([[place[tuple(r[:2])] for r in row] for row in draws.positions.tolist()])
     rows = np.arange(300)[:, None]
-    np.testing.assert_allclose(found.log_p, LOG.log_p[rows, which], rtol=1e-10)
-    assert (found.log_w is None) != weigh
-    if found.log_w is not None:
-        np.testing.assert_allclose(found.log_w, (LOG.log_t - LOG.log_p)[rows, which], rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(draws.log_p, LOG.log_p[rows, which], rtol=1e-10)
+    assert (draws.log_w is None) != weigh
+    if draws.log_w is not None:
+        np.testing.assert_allclose(draws.log_w, (LOG.log_t - LOG.log_p)[rows, which], rtol=1e-9, atol=1e-10)
 
 
 def test_expectations_by_enumeration() -> None:
     """Mean log π and the first slot's items, of all 20 rankings of each display."""
     p = np.exp(LOG.log_p)
-    found = drawn(ft.PlackettLuce("control_scores"), count=64)
+    draws = drawn(ft.PlackettLuce("control_scores"), count=64)
     error = np.sqrt(((p * LOG.log_p**2).sum(axis=1) - (p * LOG.log_p).sum(axis=1) ** 2).sum() / 64)
-    assert found.log_p.mean(axis=1).sum() == pytest.approx((p * LOG.log_p).sum(), abs=4 * error)
+    assert draws.log_p.mean(axis=1).sum() == pytest.approx((p * LOG.log_p).sum(), abs=4 * error)
     for item in range(LOG.m):
         share = p[:, LOG.rankings[:, 0] == item].sum(axis=1)
-        seen = (found.positions[:, :, 0] == item).sum()
+        seen = (draws.positions[:, :, 0] == item).sum()
         assert seen == pytest.approx(4 * share.sum(), abs=4 * np.sqrt(4 * (share * (1 - share)).sum()))
 
 

@@ -38,9 +38,9 @@ def exact_rule(log: SmallLog, level: float = 0.9) -> tuple[np.ndarray, np.ndarra
     t, p, r = np.exp(log.log_t), np.exp(log.log_p), log.click
     noise, bias = [], []
     for c in CANDIDATES:
-        kept = np.minimum(t, c * p)
-        q = kept.sum(axis=1)
-        second = (kept**2 / p).sum(axis=1) / q**2
+        mass = np.minimum(t, c * p)
+        q = mass.sum(axis=1)
+        second = (mass**2 / p).sum(axis=1) / q**2
         s = np.sqrt((r**2).mean() * (second.mean() - 1.0) / len(r))
         noise.append(norm.ppf(0.5 + level / 2) * s / r.mean())
         bias.append(0.3 * (1.0 - q.mean()))
@@ -103,10 +103,10 @@ def test_the_pass_counts_as_the_fold_does() -> None:
     np.testing.assert_array_equal(sample.n, whole.n)
     np.testing.assert_allclose(sample.r.sum(axis=1), whole.r.sum(axis=1), rtol=1e-12)
     np.testing.assert_allclose(sample.r2, whole.r2, rtol=1e-12)
-    kept, first = sample.sample.columns(), whole.sample.columns()
-    assert kept["draws_treatment"].shape == (DISPLAYS, DRAWS // 2)
+    columns, first = sample.sample.columns(), whole.sample.columns()
+    assert columns["draws_treatment"].shape == (DISPLAYS, DRAWS // 2)
     for name in ("unit", "log_w", "r:1"):
-        np.testing.assert_array_equal(kept[name], first[name][:DISPLAYS])
+        np.testing.assert_array_equal(columns[name], first[name][:DISPLAYS])
 
 
 def test_a_run_with_the_number_gives_the_same(result: ft.Result) -> None:
@@ -175,12 +175,12 @@ def test_a_packed_log_has_the_cap_of_its_log(result: ft.Result, tmp_path: Path) 
     for cap in ("auto", 50.0):
         out = tmp_path / f"packed-{cap}"
         auto(cap=cap).pack(log, out)
-        found = auto().run(out)
-        assert found.health["cap"]["criterion"] == pytest.approx(result.health["cap"]["criterion"], rel=1e-9)
-        assert found.metrics["click"].estimates["point-ncis"].treatment == pytest.approx(
+        of_packed = auto().run(out)
+        assert of_packed.health["cap"]["criterion"] == pytest.approx(result.health["cap"]["criterion"], rel=1e-9)
+        assert of_packed.metrics["click"].estimates["point-ncis"].treatment == pytest.approx(
             result.metrics["click"].estimates["point-ncis"].treatment, rel=1e-9
         )
-        estimated = any("was packed with another cap" in note for note in " ".join(found.notes).split("Note"))
+        estimated = any("was packed with another cap" in note for note in " ".join(of_packed.notes).split("Note"))
         assert estimated == (cap != "auto")
 
 
@@ -195,30 +195,30 @@ def test_logged_policies_take_the_rows_weights() -> None:
         log=ft.LogColumns(rewards=["click"], id="id"), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t"),
         estimators=["ncis"], cap="auto",
     )  # fmt: skip
-    found = test.run(table).health["cap"]
+    choice = test.run(table).health["cap"]
     w = t / p
     expected = []
     for c in CANDIDATES:
         capped = np.minimum(w, c)
         s = np.sqrt(click.mean() * ((capped**2).mean() / capped.mean() ** 2 - 1.0) / rows)
         expected.append(norm.ppf(0.95) * s / click.mean() + 0.3 * (1.0 - min(1.0, capped.mean())))
-    np.testing.assert_allclose(found["criterion"], expected, rtol=1e-9)
-    assert found["source"] == "log"
-    assert found["chosen"] == CANDIDATES[int(np.argmin(expected))]
+    np.testing.assert_allclose(choice["criterion"], expected, rtol=1e-9)
+    assert choice["source"] == "log"
+    assert choice["chosen"] == CANDIDATES[int(np.argmin(expected))]
 
 
 def test_same_policies_have_the_smallest_cap_and_no_uplift() -> None:
     table = LOG.table(treatment_scores=LOG.table()["control_scores"])
-    found = auto().run(table)
-    assert found.health["cap"]["criterion"] == pytest.approx([0.0] * 24, abs=1e-12)
-    assert found.cap == 1.78
-    assert found.metrics["click"].estimates["cis"].effect_size == pytest.approx(0.0, abs=1e-12)
+    result = auto().run(table)
+    assert result.health["cap"]["criterion"] == pytest.approx([0.0] * 24, abs=1e-12)
+    assert result.cap == 1.78
+    assert result.metrics["click"].estimates["cis"].effect_size == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_log_without_reward_has_the_default() -> None:
-    found = auto().run(LOG.table(click=np.zeros(LOG.rows)))
-    assert found.cap == 100.0
-    assert found.notes[0].startswith('cap = "auto": there is nothing to choose from, as no row has a reward')
+    result = auto().run(LOG.table(click=np.zeros(LOG.rows)))
+    assert result.cap == 100.0
+    assert result.notes[0].startswith('cap = "auto": there is nothing to choose from, as no row has a reward')
     assert auto().run(LOG.table().slice(0, 0)).cap == 100.0
 
 

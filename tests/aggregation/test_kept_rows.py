@@ -15,30 +15,30 @@ from foretest.displays.ragged import Ragged
 Row = tuple[int, int]
 
 
-def add(kept: KeptRows, rows: list[Row]) -> None:
+def add(smallest: KeptRows, rows: list[Row]) -> None:
     """As a fold does it: `below` first, on the unit alone."""
     unit = np.array([u for u, _ in rows], np.uint64)
     key = np.array([k for _, k in rows], np.uint64)
-    keep = kept.below(unit)
+    keep = smallest.below(unit)
     displays = Displays(
         {"key": key.astype(np.float64), "list": Ragged.packed(key.copy(), np.ones(len(key), np.int64))},
         Ragged.packed(np.zeros(len(key), np.int32), np.ones(len(key), np.int64)),
         np.ones(len(key), np.int64),
         unit,
     )
-    kept.add({"unit": unit[keep], "key": key[keep]}, len(rows), displays.take(keep))
+    smallest.add({"unit": unit[keep], "key": key[keep]}, len(rows), displays.take(keep))
 
 
 def folded(rows: list[Row], limit: int, cuts: list[int]) -> KeptRows:
-    kept = KeptRows(limit, ("unit", "key"))
+    smallest = KeptRows(limit, ("unit", "key"))
     edges = [0, *sorted(min(c, len(rows)) for c in cuts), len(rows)]
     for begin, end in pairwise(edges):
-        add(kept, rows[begin:end])
-    return kept
+        add(smallest, rows[begin:end])
+    return smallest
 
 
-def contents(kept: KeptRows) -> list[Row]:
-    columns = kept.columns()
+def contents(smallest: KeptRows) -> list[Row]:
+    columns = smallest.columns()
     return list(zip(columns["unit"].tolist(), columns["key"].tolist(), strict=True)) if columns else []
 
 
@@ -52,13 +52,13 @@ def test_neither_cuts_nor_order_matter(rows: list[Row], limit: int, cuts: list[i
     expected = sorted(rows)[:limit]
     shuffled = list(rows)
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    for kept in (folded(rows, limit, cuts), folded(shuffled, limit, cuts)):
-        assert contents(kept) == expected
-        assert kept.seen == len(rows)
-        assert kept.complete == (len(rows) <= limit)
+    for smallest in (folded(rows, limit, cuts), folded(shuffled, limit, cuts)):
+        assert contents(smallest) == expected
+        assert smallest.seen == len(rows)
+        assert smallest.complete == (len(rows) <= limit)
         if expected:
-            assert kept.displays[0]["key"].tolist() == [key for _, key in expected]
-            assert kept.displays[0]["list"].flat().tolist() == [key for _, key in expected]
+            assert smallest.displays[0]["key"].tolist() == [key for _, key in expected]
+            assert smallest.displays[0]["list"].flat().tolist() == [key for _, key in expected]
 
 
 @settings(max_examples=150, deadline=None)
@@ -74,26 +74,26 @@ def test_merged_parts_equal_the_whole(a: list[Row], b: list[Row], c: list[Row], 
 
 
 def test_it_holds_at_most_twice_its_limit() -> None:
-    kept = KeptRows(100, ("unit", "key"))
+    smallest = KeptRows(100, ("unit", "key"))
     rng = np.random.default_rng(0)
     for _ in range(50):
-        add(kept, [(int(u), 0) for u in rng.integers(0, 2**63, 90)])
-        assert len(kept) <= 200 + 90
-    assert kept.seen == 4500
+        add(smallest, [(int(u), 0) for u in rng.integers(0, 2**63, 90)])
+        assert len(smallest) <= 200 + 90
+    assert smallest.seen == 4500
 
 
 def test_most_rows_are_seen_from_the_unit_alone() -> None:
-    kept = KeptRows(10, ("unit", "key"))
-    add(kept, [(u, 0) for u in range(100)])
-    assert kept.below(np.array([5, 9, 10, 50], np.uint64)).tolist() == [0, 1]
+    smallest = KeptRows(10, ("unit", "key"))
+    add(smallest, [(u, 0) for u in range(100)])
+    assert smallest.below(np.array([5, 9, 10, 50], np.uint64)).tolist() == [0, 1]
 
 
 def test_nothing_was_added() -> None:
-    kept = KeptRows(10, ("unit", "key"))
-    assert kept.columns() == {}
-    assert len(kept) == 0
-    assert kept.complete
-    assert contents(kept + kept) == []
+    smallest = KeptRows(10, ("unit", "key"))
+    assert smallest.columns() == {}
+    assert len(smallest) == 0
+    assert smallest.complete
+    assert contents(smallest + smallest) == []
 
 
 @settings(max_examples=100, deadline=None)

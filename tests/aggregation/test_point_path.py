@@ -28,9 +28,9 @@ FIELDS = (
 
 
 def path_of(test: ft.OfflineTest, table: pa.Table, metric: str = "click") -> dict[str, Any]:
-    found = test.run(table).to_dict()["metrics"][metric]["cap_path"]
-    assert found is not None
-    return dict(found)
+    path = test.run(table).to_dict()["metrics"][metric]["cap_path"]
+    assert path is not None
+    return dict(path)
 
 
 def test_grids_hold_the_run_s_own_cap_and_bound() -> None:
@@ -49,30 +49,30 @@ def test_a_run_at_a_cap_or_bound_of_the_path_gives_its_numbers(interval: str, me
     """All rankings are enumerated, so that both are exact; the path has seven digits."""
     test = build_test(BOTH, metrics=("click", "revenue"), interval=interval, n_resamples=300, confidence_level=0.8)
     table = LOG.table()
-    found = path_of(test, table, metric)
+    path = path_of(test, table, metric)
     for k in (0, 1, 4, 9):
-        cap, bound = found["point-ncis"]["caps"][k], found["point-ncis-adaptive"]["bounds"][k]
+        cap, bound = path["point-ncis"]["caps"][k], path["point-ncis-adaptive"]["bounds"][k]
         estimates = test.replace(cap=cap, weight_bound=bound).run(table).metrics[metric].estimates
         for key in BOTH:
             for name in FIELDS:
                 expected = getattr(estimates[key], name)
-                assert found[key][name][k] == pytest.approx(expected, rel=2e-6, abs=2e-7), (key, name)
+                assert path[key][name][k] == pytest.approx(expected, rel=2e-6, abs=2e-7), (key, name)
 
 
 def test_values_and_errors_against_the_rows() -> None:
     """Every row its own unit, and a bucket a row."""
     rows = np.arange(200)
-    found = path_of(build_test(BOTH, unit=None, buckets=1 << 16, interval="delta"), LOG.table().take(rows))
+    path = path_of(build_test(BOTH, unit=None, buckets=1 << 16, interval="delta"), LOG.table().take(rows))
     r = LOG.click[:200]
     for key, grid in (("point-ncis", "caps"), ("point-ncis-adaptive", "bounds")):
-        for k, place in enumerate(found[key][grid]):
+        for k, place in enumerate(path[key][grid]):
             h = LOG.weights(key, place, place)[:200]
             d = (h - 1.0) * r
-            assert found[key]["treatment"][k] == pytest.approx((h * r).mean(), rel=1e-6)
-            assert found[key]["effect_size"][k] == pytest.approx(d.mean(), rel=1e-5, abs=1e-8)
+            assert path[key]["treatment"][k] == pytest.approx((h * r).mean(), rel=1e-6)
+            assert path[key]["effect_size"][k] == pytest.approx(d.mean(), rel=1e-5, abs=1e-8)
             # a hash bucket may hold two of 200 rows
-            assert found[key]["std_error"][k] == pytest.approx(d.std(ddof=1) / np.sqrt(200), rel=0.02)
-            assert found[key]["effective_positives"][k] == pytest.approx((h * r).sum() ** 2 / ((h * r) ** 2).sum())
+            assert path[key]["std_error"][k] == pytest.approx(d.std(ddof=1) / np.sqrt(200), rel=0.02)
+            assert path[key]["effective_positives"][k] == pytest.approx((h * r).sum() ** 2 / ((h * r) ** 2).sum())
 
 
 def test_draws_are_shared_with_the_estimator() -> None:
@@ -80,14 +80,14 @@ def test_draws_are_shared_with_the_estimator() -> None:
     log = SmallLog(rows=60, units=60, m=7, k=3, spread=1.5, seed=2)
     settings = {"normaliser": "two-sided", "draws": 64, "interval": "delta", "weight_bound": 4.0}
     test = build_test(["point-ncis-adaptive"], **settings)
-    found = path_of(test, log.table())["point-ncis-adaptive"]
-    k = found["bounds"].index(4.0)
+    path = path_of(test, log.table())["point-ncis-adaptive"]
+    k = path["bounds"].index(4.0)
     estimate = test.run(log.table()).metrics["click"].estimates["point-ncis-adaptive"]
     for name in FIELDS:
-        assert found[name][k] == pytest.approx(getattr(estimate, name), rel=1e-6, abs=1e-8)
+        assert path[name][k] == pytest.approx(getattr(estimate, name), rel=1e-6, abs=1e-8)
     exact = path_of(test.replace(normaliser="auto"), log.table())["point-ncis-adaptive"]
-    assert found["treatment"][k] != pytest.approx(exact["treatment"][k], rel=1e-6)
-    assert found["treatment"][k] == pytest.approx(exact["treatment"][k], rel=0.1)
+    assert path["treatment"][k] != pytest.approx(exact["treatment"][k], rel=1e-6)
+    assert path["treatment"][k] == pytest.approx(exact["treatment"][k], rel=0.1)
 
 
 def test_a_batch_s_draws_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,21 +118,21 @@ def test_policies_without_kernels(policy: str) -> None:
         interval="delta", cap=3.0, weight_bound=3.0,
     )  # fmt: skip
     result = test.run(log.table())
-    found = result.to_dict()["metrics"]["click"]["cap_path"]
+    path = result.to_dict()["metrics"]["click"]["cap_path"]
     for key, grid in (("point-ncis", "caps"), ("point-ncis-adaptive", "bounds")):
-        k = found[key][grid].index(3.0)
+        k = path[key][grid].index(3.0)
         for name in FIELDS:
             expected = getattr(result.metrics["click"].estimates[key], name)
-            assert found[key][name][k] == pytest.approx(expected, rel=2e-6, abs=2e-7)
+            assert path[key][name][k] == pytest.approx(expected, rel=2e-6, abs=2e-7)
 
 
 def test_of_many_rewarded_rows_those_kept_stand_for_all() -> None:
     whole = build_test(BOTH, interval="delta").aggregate(LOG.table())[0]
-    kept = KeptRows(100, whole.rewarded.order)
-    kept.add(whole.rewarded.columns(), whole.rewarded.seen)
-    few = dataclasses.replace(whole, rewarded=kept)
+    some_rows = KeptRows(100, whole.rewarded.order)
+    some_rows.add(whole.rewarded.columns(), whole.rewarded.seen)
+    few = dataclasses.replace(whole, rewarded=some_rows)
     path = cap_path(few, 0, None, None, few.plan.estimators).to_dict()["point-ncis"]
-    columns = kept.columns()
+    columns = some_rows.columns()
     assert path["rewarded_rows"] == 100
     assert path["notes"] == [f"from 100 of {whole.rewarded.seen:,} rewarded rows, those of the smallest unit hashes:"
                              " a wider interval"]  # fmt: skip
@@ -167,5 +167,5 @@ def test_without_rows_or_reward() -> None:
 
 
 def test_not_for_estimators_that_do_not_run() -> None:
-    found = path_of(build_test(["cis"]), LOG.table())
-    assert (found["point-ncis"], found["point-ncis-adaptive"]) == (None, None)
+    path = path_of(build_test(["cis"]), LOG.table())
+    assert (path["point-ncis"], path["point-ncis-adaptive"]) == (None, None)

@@ -41,8 +41,8 @@ def same(left: Any, right: Any) -> None:
 
 
 def metrics(test: ft.OfflineTest, table: Any, batch_rows: int) -> dict[str, Any]:
-    found = test.run(table, batch_rows=batch_rows).to_dict()
-    return {name: found[name] for name in ("metrics", "health", "segments") if name in found}
+    result = test.run(table, batch_rows=batch_rows).to_dict()
+    return {name: result[name] for name in ("metrics", "health", "segments") if name in result}
 
 
 @pytest.mark.parametrize("draws", ["exact", "two-sided", "midzuno-sen"])
@@ -88,10 +88,12 @@ def test_rows_that_wait_hold_no_batch_and_few_wait(monkeypatch: pytest.MonkeyPat
         rows = reader.read(chunk)
         state.add(rows)
         assert sum(map(len, state.waiting)) < 40
-        for held in state.waiting[-1:]:
-            pairs = [(held.rows.displays[name], rows.displays[name]) for name in ("control_scores", "treatment_scores")]
-            for mine, batch in [*pairs, (held.rows.displays.ranking, rows.displays.ranking), *zip(
-                held.rows.slots.values(), rows.slots.values(), strict=True
+        for waiting in state.waiting[-1:]:
+            pairs = [
+                (waiting.rows.displays[name], rows.displays[name]) for name in ("control_scores", "treatment_scores")
+            ]
+            for mine, batch in [*pairs, (waiting.rows.displays.ranking, rows.displays.ranking), *zip(
+                waiting.rows.slots.values(), rows.slots.values(), strict=True
             )]:  # fmt: skip
                 assert not np.shares_memory(mine.values, batch.values)
         waited = max(waited, len(state.waiting))

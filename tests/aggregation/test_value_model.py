@@ -75,8 +75,10 @@ def test_neither_cuts_nor_order_of_the_log_matter(fitted: tuple[Batch, ValueMode
 def test_a_bounded_number_of_rows_is_chosen_by_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foretest.aggregation.value_model, "MOST_ROWS", 400)
     features, rewards, unit = world(units=10**9)
-    kept = np.argsort(unit)[:400]
-    expected = fit_value_model([(features.take(kept), rewards[kept], unit[kept])], 2, 0).predict(features, unit)
+    smallest = np.argsort(unit)[:400]
+    expected = fit_value_model([(features.take(smallest), rewards[smallest], unit[smallest])], 2, 0).predict(
+        features, unit
+    )
     shuffled = np.random.default_rng(1).permutation(2000)
     for parts in (
         cut((features, rewards, unit), list(range(100, 2000, 100))),

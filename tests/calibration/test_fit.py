@@ -98,7 +98,7 @@ def test_without_anything_to_learn_it_is_not_used() -> None:
 
 
 def test_calibrated_limits_contain_the_truth_as_often_as_they_should() -> None:
-    """The true uplift of a new test, Γ_j its own: 90 % limits contain it about 90 % of the time, by the fit of the other tests."""
+    """The true uplift of a new test, Γ_j its own: 90 % limits by the fit of the others contain it in about 90 %."""
     covered, plain = [], []
     for seed in range(100):
         g = np.random.default_rng([6, seed])

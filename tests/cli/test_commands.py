@@ -419,6 +419,7 @@ def test_a_bug_is_not_swallowed(foretest_command: Command, monkeypatch: pytest.M
 # -- a real process ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_bug_has_exit_code_1_and_a_traceback(foretest_command: Command, tmp_path: Path) -> None:
     program = (
         "import sys\n"
@@ -436,6 +437,7 @@ def test_a_bug_has_exit_code_1_and_a_traceback(foretest_command: Command, tmp_pa
     assert done.stderr.endswith("RuntimeError: a bug\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("log", [["down.parquet"], ["--sql", "FROM 'down.parquet'"]])
 def test_piped(log: list[str], foretest_command: Command, tmp_path: Path) -> None:
     """Silent to the very end: what is left to the end of the process must not speak up on stderr either."""
@@ -448,6 +450,7 @@ def test_piped(log: list[str], foretest_command: Command, tmp_path: Path) -> Non
     assert json.loads(done.stdout)["metrics"]["click"]["verdict"] == "negative"
 
 
+@pytest.mark.slow
 def test_reader_of_the_pipe_goes_away(foretest_command: Command, tmp_path: Path) -> None:
     with subprocess.Popen(
         [FORETEST, *RUN], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -459,6 +462,7 @@ def test_reader_of_the_pipe_goes_away(foretest_command: Command, tmp_path: Path)
         assert running.wait() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_stdout_on_a_full_disk(foretest_command: Command, tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
@@ -469,6 +473,7 @@ def test_stdout_on_a_full_disk(foretest_command: Command, tmp_path: Path) -> Non
     assert done.stderr == "foretest: output: No space left on device.\n"
 
 
+@pytest.mark.slow
 def test_progress_on_a_terminal_only(foretest_command: Command, tmp_path: Path) -> None:
     """With a terminal as stderr there is a bar, and stdout is the same as without."""
     pty = pytest.importorskip("pty")

@@ -32,6 +32,7 @@ COMPILED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_kernels_are_compiled_for_the_types_of_the_demo(tmp_path: Path) -> None:
     """In a process of its own, where no other test has compiled anything."""
     script = f"""

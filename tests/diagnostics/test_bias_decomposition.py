@@ -54,17 +54,17 @@ def test_the_bias_of_ncis_is_between_and_within_by_enumeration(seed: int) -> Non
     case, cap = enumerated(seed), 2.0
     z = np.minimum(1.0, cap * case["p"] / case["t"])
     share, t, reward = case["rows"] / 1000, case["t"], case["reward"]
-    truth, kept = float(share @ (t * reward).sum(1)), float(share @ (t * z).sum(1))
-    ncis = float(share @ (t * reward * z).sum(1)) / kept
+    truth, mass = float(share @ (t * reward).sum(1)), float(share @ (t * z).sum(1))
+    ncis = float(share @ (t * reward * z).sum(1)) / mass
     mu, q = (t * reward).sum(1), (t * z).sum(1)
-    between = share @ ((mu - truth) * (q - kept))
+    between = share @ ((mu - truth) * (q - mass))
     within = share @ ((t * reward * z).sum(1) - mu * q)
-    assert truth - ncis == pytest.approx(-(between + within) / kept, rel=1e-12)
+    assert truth - ncis == pytest.approx(-(between + within) / mass, rel=1e-12)
 
     # strata that are contexts: value v = E[Rz|x]/E[z|x] in place of E[R|x], the only one a log shows
     value = (t * reward * z).sum(1) / q
     piece = float(share @ value)
-    expected = share * (value - piece) * (q - kept) / kept
+    expected = share * (value - piece) * (q - mass) / mass
     estimates = run(case, "context", cap)
     assert estimates["ncis"]["treatment"] == pytest.approx(ncis, rel=1e-12)
     rows = estimates["piece-ncis"]["strata"]

@@ -25,9 +25,9 @@ FIELDS = (
 
 
 def path_of(test: ft.OfflineTest, table: pa.Table, metric: str = "click") -> dict[str, Any]:
-    found = test.run(table).metrics[metric].cap_path
-    assert found is not None
-    return found
+    path = test.run(table).metrics[metric].cap_path
+    assert path is not None
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -46,15 +46,15 @@ def test_a_run_at_a_cap_of_the_path_gives_its_numbers(interval: str, metric: str
     settings = {"metrics": ("click", "revenue"), "interval": interval, "n_resamples": 300, "confidence_level": 0.8}
     test = build_test(["cis", "ncis"], **settings)
     table = LOG.table()
-    found = path_of(test, table, metric)
-    assert (found["interval"], found["confidence_level"]) == (interval, 0.8)
+    path = path_of(test, table, metric)
+    assert (path["interval"], path["confidence_level"]) == (interval, 0.8)
     for k in CAPS:
         estimates = test.replace(cap=float(PATH[k])).run(table).metrics[metric].estimates
         for key in ("cis", "ncis"):
             for name in FIELDS:
-                assert found[key][name][k] == pytest.approx(getattr(estimates[key], name), rel=1e-9, abs=1e-11), name
+                assert path[key][name][k] == pytest.approx(getattr(estimates[key], name), rel=1e-9, abs=1e-11), name
         effective = estimates["cis"].effective_positives
-        assert found["effective_positives"][k] == pytest.approx(effective, rel=1e-9)
+        assert path["effective_positives"][k] == pytest.approx(effective, rel=1e-9)
 
 
 def test_values_against_the_rows(path: dict[str, Any]) -> None:
@@ -71,10 +71,10 @@ def test_the_variance_is_that_of_the_value_by_unit() -> None:
     """Every row its own unit, and a bucket a row: nothing is left to chance."""
     rows = np.arange(60)
     table = LOG.table().take(rows)
-    found = path_of(build_test(["cis"], unit=None, buckets=1 << 14, interval="delta"), table)
+    path = path_of(build_test(["cis"], unit=None, buckets=1 << 14, interval="delta"), table)
     for k in (0, 4, 9):
         term = np.minimum(np.exp(LOG.log_w[:60]), PATH[k]) * LOG.click[:60]
-        assert found["variance"][k] == pytest.approx(term.var(ddof=1) / 60, rel=1e-9)
+        assert path["variance"][k] == pytest.approx(term.var(ddof=1) / 60, rel=1e-9)
 
 
 def test_bounds_and_noise_against_the_draws(path: dict[str, Any]) -> None:
@@ -83,12 +83,12 @@ def test_bounds_and_noise_against_the_draws(path: dict[str, Any]) -> None:
     r = LOG.click
     for k in CAPS:
         capped = np.minimum(w, PATH[k])
-        kept = (capped / w).mean()
-        assert path["treatment_mass_kept"][k] == pytest.approx(kept, abs=1e-11)
+        mass = (capped / w).mean()
+        assert path["treatment_mass_kept"][k] == pytest.approx(mass, abs=1e-11)
         assert path["share_above_cap"][k] == pytest.approx((w > PATH[k]).mean(), abs=1e-11)
-        assert path["bias_bound"][k] == pytest.approx((1.0 - kept) / r.mean(), abs=1e-10)
+        assert path["bias_bound"][k] == pytest.approx((1.0 - mass) / r.mean(), abs=1e-10)
         assert path["bias_bound_loose"][k] == pytest.approx((w > PATH[k]).mean() / r.mean(), abs=1e-10)
-        spread = (capped**2 / w).mean() - 2.0 * kept + 1.0
+        spread = (capped**2 / w).mean() - 2.0 * mass + 1.0
         expected = norm.ppf(0.95) * np.sqrt((r**2).mean() * spread / len(r)) / r.mean()
         assert path["noise_expected"][k] == pytest.approx(expected, rel=1e-9)
         seen = (path["cis"]["rel_effect_size_ci_upper"][k] - path["cis"]["rel_effect_size_ci_lower"][k]) / 2.0
@@ -116,15 +116,15 @@ def test_noise_sees_what_the_log_has_not_shown() -> None:
         "control_scores": pa.array([[0.0, -np.log(1e6)]] * rows, pa.list_(pa.float64())),
         "treatment_scores": pa.array([[0.0, 0.0]] * rows, pa.list_(pa.float64())),
     })  # fmt: skip
-    found = path_of(build_test(["cis"], strata="user", value=None, r_max=1.0), table)
+    path = path_of(build_test(["cis"], strata="user", value=None, r_max=1.0), table)
     # E_p[w̄²] = Σ w̄²·π_p: half of w = ½, and w̄ = ½·10⁶ with probability 10⁻⁶
     r = np.array(table["click"])
     true = norm.ppf(0.95) * np.sqrt((r**2).mean() * (0.25 + 0.25e6 - 2.0 + 1.0) / rows) / r.mean()
-    assert found["noise_expected"][24] == pytest.approx(true, rel=0.02)
-    assert found["noise_seen"][24] < 0.03
-    assert found["noise"][24] == found["noise_expected"][24]
-    assert found["bias_band"] is not None
-    assert found["satisfies_both"] is False
+    assert path["noise_expected"][24] == pytest.approx(true, rel=0.02)
+    assert path["noise_seen"][24] < 0.03
+    assert path["noise"][24] == path["noise_expected"][24]
+    assert path["bias_band"] is not None
+    assert path["satisfies_both"] is False
 
 
 def bands_directly(path: dict[str, Any], field: str) -> list[float]:
@@ -134,11 +134,11 @@ def bands_directly(path: dict[str, Any], field: str) -> list[float]:
 def test_bands_are_the_caps_below_the_uplift_sought() -> None:
     """Policies all but equal: small noise, and no bias from a small cap on."""
     near = SmallLog(rows=600, units=600, spread=0.02, seed=6)
-    found = path_of(build_test(["cis"], r_max=1.0, interval="delta"), near.table())
-    assert found["noise_band"] == [bands_directly(found, "noise")[0], bands_directly(found, "noise")[-1]] == [1.0, 1e25]
-    assert found["bias_band"] == [bands_directly(found, "bias_bound")[0], 1e25]
-    assert found["both_band"] == found["bias_band"]
-    assert found["satisfies_both"] is True
+    path = path_of(build_test(["cis"], r_max=1.0, interval="delta"), near.table())
+    assert path["noise_band"] == [bands_directly(path, "noise")[0], bands_directly(path, "noise")[-1]] == [1.0, 1e25]
+    assert path["bias_band"] == [bands_directly(path, "bias_bound")[0], 1e25]
+    assert path["both_band"] == path["bias_band"]
+    assert path["satisfies_both"] is True
 
 
 def test_no_band_where_the_log_is_too_small(path: dict[str, Any]) -> None:
@@ -149,21 +149,21 @@ def test_no_band_where_the_log_is_too_small(path: dict[str, Any]) -> None:
 
 
 def test_without_r_max_the_bound_is_unknown_and_said_so() -> None:
-    found = path_of(build_test(["cis"]), LOG.table())
+    path = path_of(build_test(["cis"]), LOG.table())
     for name in ("bias_bound", "bias_bound_loose", "sensitivity"):
-        assert found[name] == [None] * 101
-    assert (found["r_max"], found["bias_band"], found["both_band"], found["satisfies_both"]) == (None, None, None, None)
-    assert found["noise"][0] is not None
-    assert any("r_max" in note for note in found["notes"])
+        assert path[name] == [None] * 101
+    assert (path["r_max"], path["bias_band"], path["both_band"], path["satisfies_both"]) == (None, None, None, None)
+    assert path["noise"][0] is not None
+    assert any("r_max" in note for note in path["notes"])
 
 
 def test_zero_capping_and_bernstein_are_said() -> None:
-    found = path_of(build_test(["cis"], capping="zero"), LOG.table())
-    assert any("zero capping" in note for note in found["notes"])
-    assert found["cis"]["treatment"][2] == pytest.approx((np.minimum(np.exp(LOG.log_w), PATH[2]) * LOG.click).mean())
-    found = path_of(build_test(["cis"], interval="bernstein", r_max=1.0), LOG.table())
-    assert found["interval"] == "delta"
-    assert any("delta" in note for note in found["notes"])
+    path = path_of(build_test(["cis"], capping="zero"), LOG.table())
+    assert any("zero capping" in note for note in path["notes"])
+    assert path["cis"]["treatment"][2] == pytest.approx((np.minimum(np.exp(LOG.log_w), PATH[2]) * LOG.click).mean())
+    path = path_of(build_test(["cis"], interval="bernstein", r_max=1.0), LOG.table())
+    assert path["interval"] == "delta"
+    assert any("delta" in note for note in path["notes"])
 
 
 def test_an_empty_log_and_a_log_without_reward() -> None:
@@ -185,9 +185,9 @@ def test_an_empty_log_and_a_log_without_reward() -> None:
 def test_one_unit_has_no_interval() -> None:
     table = LOG.table(user=np.zeros(LOG.rows, np.int64))
     for interval in ("bootstrap", "delta"):
-        found = path_of(build_test(["cis"], interval=interval), table)
-        assert found["cis"]["rel_effect_size_ci_lower"] == [None] * 101
-        assert found["cis"]["rel_effect_size"][0] is not None
+        path = path_of(build_test(["cis"], interval=interval), table)
+        assert path["cis"]["rel_effect_size_ci_lower"] == [None] * 101
+        assert path["cis"]["rel_effect_size"][0] is not None
 
 
 def test_weights_from_1e_300_to_1e300() -> None:
@@ -196,16 +196,16 @@ def test_weights_from_1e_300_to_1e300() -> None:
     policies = {"control": ft.Logged(log_prob="p"), "treatment": ft.Logged(log_prob="t")}
     columns = ft.LogColumns(rewards=["click"])
     test = ft.OfflineTest(log=columns, **policies, estimators=["cis", "ncis"], r_max=1.0, interval="delta")
-    found = path_of(test, table)
+    path = path_of(test, table)
     for k in CAPS:
-        assert found["cis"]["treatment"][k] == pytest.approx((PATH[k] + 1.0) / 3.0, rel=1e-9)
-        assert found["ncis"]["treatment"][k] == pytest.approx(1.0, rel=1e-12)
-    assert all(np.isfinite(value) for value in found["noise"])
-    assert found["max_log10_weight"] == pytest.approx(690.0 / np.log(10.0))
-    assert (found["source"], found["noise_expected"]) == ("log", [None] * 101)
+        assert path["cis"]["treatment"][k] == pytest.approx((PATH[k] + 1.0) / 3.0, rel=1e-9)
+        assert path["ncis"]["treatment"][k] == pytest.approx(1.0, rel=1e-12)
+    assert all(np.isfinite(value) for value in path["noise"])
+    assert path["max_log10_weight"] == pytest.approx(690.0 / np.log(10.0))
+    assert (path["source"], path["noise_expected"]) == ("log", [None] * 101)
     # Σ_{w<c} w/n: a third of the rows weigh 1, the rest of the treatment is on the heavy ones
-    assert found["share_above_cap"][1] == pytest.approx(2.0 / 3.0)
-    assert any("no ranking can be drawn" in note for note in found["notes"])
+    assert path["share_above_cap"][1] == pytest.approx(2.0 / 3.0)
+    assert any("no ranking can be drawn" in note for note in path["notes"])
 
 
 def test_columns_are_the_same_beyond_the_largest_weight(path: dict[str, Any]) -> None:
@@ -220,7 +220,7 @@ def test_the_columns_are_plain_and_small(path: dict[str, Any]) -> None:
     assert len(json_text(path)) < 60_000
     assert all(len(column) == 101 for column in path.values() if isinstance(column, list) and len(column) > 3)
     aggregates = build_test(["cis"]).aggregate(LOG.table())[0]
-    counts = resample_counts(1024, 1000, 0)
+    counts = resample_counts(1024, 200, 0)
     assert cap_path(aggregates, 0, counts, 1.0, ()).criteria.noise_seen == path["noise_seen"]
 
 

@@ -150,12 +150,12 @@ def test_a_deterministic_control_is_recognised(control: Any, certain: bool) -> N
     result = test.run(best_first(log))
     assert result.health["control_deterministic"] is certain
     estimate = result.metrics["click"].estimates["ncis"]
-    said = [reason for reason in estimate.reasons if reason.startswith("the control is deterministic")]
-    assert len(said) == int(certain)
+    reasons = [reason for reason in estimate.reasons if reason.startswith("the control is deterministic")]
+    assert len(reasons) == int(certain)
     if certain:
         assert estimate.verdict == "insufficient"
-        assert "log the scores and the probability of what was shown" in said[0]
-        assert "foretest plan" in said[0]
+        assert "log the scores and the probability of what was shown" in reasons[0]
+        assert "foretest plan" in reasons[0]
     checked = test.check(best_first(log))
     assert any("the control is deterministic" in note for note in checked.notes) is certain
 

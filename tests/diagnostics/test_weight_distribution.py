@@ -38,27 +38,27 @@ def aggregates() -> Aggregates:
 
 
 def test_shares_are_those_of_the_draws(aggregates: Aggregates) -> None:
-    found = weight_distribution(aggregates)
-    assert found is not None
+    weights = weight_distribution(aggregates)
+    assert weights is not None
     log10 = aggregates.sample.columns()["draws_treatment"].ravel() / np.log(10.0)
-    assert (found["source"], found["displays"], found["draws"]) == ("draws", LOG.rows, LOG.rows * 16)
-    assert sum(found["share"]) == pytest.approx(1.0, abs=1e-12)
-    for lower, share in zip(found["log10_lower"], found["share"], strict=True):
-        inside = (log10 >= lower - 1e-9) & (log10 < lower + found["bin_width"] - 1e-9)
+    assert (weights["source"], weights["displays"], weights["draws"]) == ("draws", LOG.rows, LOG.rows * 16)
+    assert sum(weights["share"]) == pytest.approx(1.0, abs=1e-12)
+    for lower, share in zip(weights["log10_lower"], weights["share"], strict=True):
+        inside = (log10 >= lower - 1e-9) & (log10 < lower + weights["bin_width"] - 1e-9)
         assert share == pytest.approx(inside.mean(), abs=1e-12)
-    assert found["share_above_cap"] == (log10 > np.log10(7.0)).mean()
+    assert weights["share_above_cap"] == (log10 > np.log10(7.0)).mean()
     ordered = np.sort(log10)
     for level in (0.1, 0.5, 0.9):
-        assert found["log10_quantiles"][f"{level:g}"] == ordered[int(np.ceil(level * len(ordered))) - 1]
+        assert weights["log10_quantiles"][f"{level:g}"] == ordered[int(np.ceil(level * len(ordered))) - 1]
 
 
 def test_the_draws_have_the_treatments_distribution(aggregates: Aggregates) -> None:
-    found = weight_distribution(aggregates)
-    assert found is not None
+    weights = weight_distribution(aggregates)
+    assert weights is not None
     log_w, t = (LOG.log_t - LOG.log_p).ravel(), np.exp(LOG.log_t).ravel() / LOG.rows
-    for cut, share in ((7.0, found["share_above_cap"]), (1.0, treatment_mass(aggregates).above[12])):
+    for cut, share in ((7.0, weights["share_above_cap"]), (1.0, treatment_mass(aggregates).above[12])):
         true = t[log_w > np.log(cut)].sum()
-        assert abs(share - true) < 4.0 * np.sqrt(true * (1.0 - true) / found["draws"])
+        assert abs(share - true) < 4.0 * np.sqrt(true * (1.0 - true) / weights["draws"])
 
 
 def test_mass_at_every_cap_against_numpy(aggregates: Aggregates) -> None:
@@ -87,19 +87,19 @@ def test_mass_against_enumeration(aggregates: Aggregates) -> None:
 
 def test_a_logged_policy_weighs_the_rows() -> None:
     log_w = log_weights_below_one()
-    found = weight_distribution(logged(log_w, np.ones(len(log_w)), cap=0.3))
-    assert found is not None
+    weights = weight_distribution(logged(log_w, np.ones(len(log_w)), cap=0.3))
+    assert weights is not None
     w, log10 = np.exp(log_w), log_w / np.log(10.0)
-    assert (found["source"], found["displays"], found["draws"]) == ("log", len(w), None)
-    assert found["share_unseen"] == pytest.approx(1.0 - w.mean(), rel=1e-9)
-    assert found["share_below"] == pytest.approx(w[log10 < -3].sum() / len(w), rel=1e-9)
-    for lower, share in zip(found["log10_lower"], found["share"], strict=True):
-        inside = (log10 >= lower) & (log10 < lower + found["bin_width"])
+    assert (weights["source"], weights["displays"], weights["draws"]) == ("log", len(w), None)
+    assert weights["share_unseen"] == pytest.approx(1.0 - w.mean(), rel=1e-9)
+    assert weights["share_below"] == pytest.approx(w[log10 < -3].sum() / len(w), rel=1e-9)
+    for lower, share in zip(weights["log10_lower"], weights["share"], strict=True):
+        inside = (log10 >= lower) & (log10 < lower + weights["bin_width"])
         assert share == pytest.approx(w[inside].sum() / len(w), rel=1e-9)
-    assert found["share_above_cap"] == pytest.approx(1.0 - w[w <= 0.3].sum() / len(w), rel=1e-9)
-    assert found["log10_quantiles"]["0.9"] is None  # nine tenths of the treatment are beyond the log
-    assert "never seen" in found["notes"][0]
-    total = found["share_below"] + sum(found["share"]) + found["share_beyond"] + found["share_unseen"]
+    assert weights["share_above_cap"] == pytest.approx(1.0 - w[w <= 0.3].sum() / len(w), rel=1e-9)
+    assert weights["log10_quantiles"]["0.9"] is None  # nine tenths of the treatment are beyond the log
+    assert "never seen" in weights["notes"][0]
+    total = weights["share_below"] + sum(weights["share"]) + weights["share_beyond"] + weights["share_unseen"]
     assert total == pytest.approx(1.0, abs=1e-12)
 
 
@@ -110,13 +110,13 @@ def test_quantiles_of_a_logged_policy_lie_in_the_right_bin() -> None:
     table = pa.table({"click": np.ones(len(w)), "p": np.full(len(w), -9.0), "t": np.minimum(np.log(w) - 9.0, 0.0)})
     policies = {"control": ft.Logged(log_prob="p"), "treatment": ft.Logged(log_prob="t")}
     test = ft.OfflineTest(log=ft.LogColumns(rewards=["click"]), **policies, estimators=["cis"])
-    found = weight_distribution(test.aggregate(table)[0])
-    assert found is not None
+    weights = weight_distribution(test.aggregate(table)[0])
+    assert weights is not None
     order = np.argsort(w)
     reached = np.cumsum(w[order]) / len(w)
     for level in (0.1, 0.5, 0.9):
         true = np.log10(w[order][np.searchsorted(reached, level)])
-        assert abs(found["log10_quantiles"][f"{level:g}"] - true) < 0.25
+        assert abs(weights["log10_quantiles"][f"{level:g}"] - true) < 0.25
     mass = treatment_mass(test.aggregate(table)[0])
     assert (mass.source, mass.square) == ("log", None)
     for k in (12, 14, 18):
@@ -128,11 +128,11 @@ def test_one_heavy_row_does_not_make_a_share_of_more_than_one() -> None:
     table = pa.table({"click": np.ones(50), "p": np.r_[np.full(49, 0.5), 1e-6], "t": np.full(50, 0.4)})
     policies = {"control": ft.Logged(prob="p"), "treatment": ft.Logged(prob="t")}
     test = ft.OfflineTest(log=ft.LogColumns(rewards=["click"]), **policies, estimators=["cis"])
-    found = weight_distribution(test.aggregate(table)[0])
-    assert found is not None
-    heavy = found["share"][found["log10_lower"].index(5.5)]
+    weights = weight_distribution(test.aggregate(table)[0])
+    assert weights is not None
+    heavy = weights["share"][weights["log10_lower"].index(5.5)]
     assert heavy == pytest.approx(1.0 - 49 * 0.8 / 50)
-    assert found["share_unseen"] == 0.0
+    assert weights["share_unseen"] == 0.0
 
 
 def far_apart(scores: tuple[float, float], rows: int = 40) -> pa.Table:
@@ -149,17 +149,17 @@ def far_apart(scores: tuple[float, float], rows: int = 40) -> pa.Table:
 
 
 def test_weights_of_1e300_are_counted_beyond_the_axis() -> None:
-    found = weight_distribution(drawn_from(build_test(["cis"], strata="user", value=None), far_apart((0.0, 0.0))))
-    assert found is not None
+    weights = weight_distribution(drawn_from(build_test(["cis"], strata="user", value=None), far_apart((0.0, 0.0))))
+    assert weights is not None
     # the second item has w = ½·e^690 = 10^299.4, the first ½
-    assert found["share_beyond"] + sum(found["share"]) == pytest.approx(1.0)
-    assert abs(found["share_beyond"] - 0.5) < 4.0 * np.sqrt(0.25 / found["draws"])
-    assert found["log10_quantiles"]["0.9"] == pytest.approx((690.0 + np.log(0.5)) / np.log(10.0))
-    assert found["log10_lower"] == [pytest.approx(-0.4)]
+    assert weights["share_beyond"] + sum(weights["share"]) == pytest.approx(1.0)
+    assert abs(weights["share_beyond"] - 0.5) < 4.0 * np.sqrt(0.25 / weights["draws"])
+    assert weights["log10_quantiles"]["0.9"] == pytest.approx((690.0 + np.log(0.5)) / np.log(10.0))
+    assert weights["log10_lower"] == [pytest.approx(-0.4)]
     mass = treatment_mass(drawn_from(build_test(["cis"], strata="user", value=None), far_apart((0.0, 0.0))))
     assert mass.square is not None
     assert np.isfinite(mass.square).all()
-    np.testing.assert_allclose(mass.beyond[12:], found["share_beyond"], rtol=1e-12)
+    np.testing.assert_allclose(mass.beyond[12:], weights["share_beyond"], rtol=1e-12)
 
 
 def test_rankings_that_the_control_never_shows_have_infinite_weight() -> None:
@@ -170,27 +170,27 @@ def test_rankings_that_the_control_never_shows_have_infinite_weight() -> None:
         treatment=SCORES["treatment"],
         estimators=["cis"],
     )
-    found = weight_distribution(drawn_from(test, table))
-    assert found is not None
-    assert 0.3 < found["share_infinite"] < 0.7
-    assert found["share_infinite"] + sum(found["share"]) == pytest.approx(1.0)
-    assert found["log10_quantiles"] == {
+    weights = weight_distribution(drawn_from(test, table))
+    assert weights is not None
+    assert 0.3 < weights["share_infinite"] < 0.7
+    assert weights["share_infinite"] + sum(weights["share"]) == pytest.approx(1.0)
+    assert weights["log10_quantiles"] == {
         "0.1": pytest.approx(np.log10(0.5)),
-        "0.5": found["log10_quantiles"]["0.5"],
+        "0.5": weights["log10_quantiles"]["0.5"],
         "0.9": None,
     }
-    assert "never shows" in found["notes"][0]
+    assert "never shown by the control" in weights["notes"][0]
     mass = treatment_mass(drawn_from(test, table))
-    np.testing.assert_allclose(mass.above[12:], found["share_infinite"])
-    np.testing.assert_allclose(mass.beyond[12:], found["share_infinite"])
+    np.testing.assert_allclose(mass.above[12:], weights["share_infinite"])
+    np.testing.assert_allclose(mass.beyond[12:], weights["share_infinite"])
 
 
 def test_equal_policies_have_one_bin_at_one() -> None:
     table = LOG.table(treatment_scores=pa.array(LOG.control.tolist(), pa.list_(pa.float64())))
-    found = weight_distribution(drawn_from(build_test(["cis"]), table))
-    assert found is not None
-    assert (found["log10_lower"], found["share"]) == ([0.0], [pytest.approx(1.0)])
-    assert found["share_above_cap"] == 0.0
+    weights = weight_distribution(drawn_from(build_test(["cis"]), table))
+    assert weights is not None
+    assert (weights["log10_lower"], weights["share"]) == ([0.0], [pytest.approx(1.0)])
+    assert weights["share_above_cap"] == 0.0
 
 
 def test_an_empty_log_has_none() -> None:

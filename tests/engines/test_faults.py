@@ -140,6 +140,7 @@ KINDS: dict[str, tuple[Callable[[pa.Table, Path], Any], str]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", KINDS)
 def test_one_of_a_hundred_files_is_truncated(
     ending: str, refuse: Callable[..., str], assert_right: Callable[[], None]
@@ -330,6 +331,7 @@ def test_a_full_disk(desk: Path, tmp_path: Path, refuse: Callable[..., str]) -> 
         subprocess.run(["umount", disk], check=True)
 
 
+@pytest.mark.slow
 def test_two_runs_write_to_one_folder(desk: Path) -> None:
     """The file is the whole result of one of them."""
     command = [FORETEST, "run", "logs", "-c", "test.toml", "-o", "out", "--cap"]

@@ -18,6 +18,8 @@ from tests.engines.input_forms import write_csv
 from tests.engines.test_faults import SETTINGS, assert_whole_answer, everything, table
 from tests.support import SmallLog
 
+pytestmark = pytest.mark.slow
+
 FORETEST = str(Path(sys.executable).with_name("foretest"))
 AT_ONCE = 10.0  # seconds, on a machine that others use; a batch of the log below takes minutes
 

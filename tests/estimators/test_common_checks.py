@@ -260,6 +260,7 @@ def test_the_population_gives_the_limit(key: str) -> None:
     assert value == pytest.approx(limits[key], rel=2e-6 if key.endswith("adaptive") else 1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("normaliser", ["midzuno-sen", "lahiri"])
 def test_an_unbiased_normaliser_keeps_the_expectation(normaliser: str) -> None:
     """PointNCIS with drawn 1/q: the mean over seeds is the exact value, within 4 standard errors."""

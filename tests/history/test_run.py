@@ -124,7 +124,7 @@ def test_each_test_has_its_audit(tmp_path: Path) -> None:
         assert all(e["verdict"] == "insufficient" for e in first["offline"].values())
         assert agreement.failed_audits == ["t0"]
         assert "propensity audit FAILED: t0" in str(agreement)
-        assert "The propensity audit fails the control" in agreement.to_html()
+        assert "The propensity audit failed for the control" in agreement.to_html()
     assert agreement.reused == 2
 
 

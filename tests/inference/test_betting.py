@@ -23,10 +23,10 @@ def ordered(terms: np.ndarray) -> OrderedTerms:
     return OrderedTerms(np.diff(np.concatenate([[-1], at, [len(terms)]])) - 1, terms[at], len(terms))
 
 
-def spread_out(found: OrderedTerms) -> np.ndarray:
+def spread_out(terms: OrderedTerms) -> np.ndarray:
     """All terms, zeros included, in their order."""
-    parts = [np.append(np.zeros(gap), value) for gap, value in zip(found.gaps, found.values, strict=False)]
-    return np.concatenate([*parts, np.zeros(found.gaps[-1])])
+    parts = [np.append(np.zeros(gap), value) for gap, value in zip(terms.gaps, terms.values, strict=False)]
+    return np.concatenate([*parts, np.zeros(terms.gaps[-1])])
 
 
 def log_capital(y: np.ndarray, m: float, wealth: float) -> float:
@@ -64,19 +64,19 @@ def rare(count: int, rewarded: int, seed: int, lowest: float = -1.0, highest: fl
 def test_limits_are_those_of_the_printed_capital(count: int, rewarded: int, level: float) -> None:
     terms = rare(count, rewarded, seed=count)
     lower, upper = by_hand(terms, -1.0, 19.0, level)
-    found = mean_limits(ordered(terms), -1.0, 19.0, level)
-    assert found.lower == pytest.approx(lower, abs=1e-8)
-    assert found.upper == pytest.approx(upper, abs=1e-8)
-    assert found.lower <= terms.mean() <= found.upper
+    limits = mean_limits(ordered(terms), -1.0, 19.0, level)
+    assert limits.lower == pytest.approx(lower, abs=1e-8)
+    assert limits.upper == pytest.approx(upper, abs=1e-8)
+    assert limits.lower <= terms.mean() <= limits.upper
 
 
 def test_long_runs_cost_a_power_and_move_the_limits_by_a_hair() -> None:
     """Beyond 2 048 terms bets lag by a thousandth: against the printed ones, less than a thousandth of the width."""
     terms = rare(60_000, 200, seed=3)
     lower, upper = by_hand(terms, -1.0, 19.0, 0.9)
-    found = mean_limits(ordered(terms), -1.0, 19.0, 0.9)
-    assert found.lower == pytest.approx(lower, abs=1e-3 * (upper - lower))
-    assert found.upper == pytest.approx(upper, abs=1e-3 * (upper - lower))
+    limits = mean_limits(ordered(terms), -1.0, 19.0, 0.9)
+    assert limits.lower == pytest.approx(lower, abs=1e-3 * (upper - lower))
+    assert limits.upper == pytest.approx(upper, abs=1e-3 * (upper - lower))
 
 
 def test_a_hundred_million_units_have_limits_too() -> None:
@@ -87,10 +87,10 @@ def test_a_hundred_million_units_have_limits_too() -> None:
     units = 10**8
     terms = in_hash_order(hashes, values, units, seed=0)
     assert int(terms.gaps.sum()) == units - len(hashes)
-    found = mean_limits(terms, -1.0, 19.0, 0.9)
+    limits = mean_limits(terms, -1.0, 19.0, 0.9)
     mean, error = values.sum() / units, np.sqrt(np.square(values).sum()) / units
-    assert mean - 3.5 * error < found.lower < mean - 1.6 * error
-    assert mean + 1.6 * error < found.upper < mean + 3.5 * error
+    assert mean - 3.5 * error < limits.lower < mean - 1.6 * error
+    assert mean + 1.6 * error < limits.upper < mean + 3.5 * error
 
 
 def test_the_capital_falls_in_m() -> None:
@@ -153,9 +153,9 @@ def test_places_follow_the_hashes() -> None:
 def order_by_hand(unit: np.ndarray, rewarded: np.ndarray, terms: np.ndarray, seed: int) -> np.ndarray:
     """Sums by rewarded unit in hash order, among as many zeros as there are other units."""
     hashes = hash_integers(unit)
-    found, at = np.unique(hashes[rewarded], return_inverse=True)
+    units_seen, at = np.unique(hashes[rewarded], return_inverse=True)
     values = np.bincount(at, weights=terms[rewarded])
-    return spread_out(in_hash_order(found, values, len(np.unique(unit)), seed))
+    return spread_out(in_hash_order(units_seen, values, len(np.unique(unit)), seed))
 
 
 @pytest.mark.parametrize("key", ["cis", "point-ncis-adaptive"])
@@ -262,11 +262,11 @@ def test_limits_of_other_row_terms() -> None:
     """What the band will ask for: terms and range of its own, on the same order."""
     test = build_test(["point-ncis-adaptive"], r_max=1.0)
     aggregates, _, _ = test.aggregate(LOG.table())
-    kept = aggregates.rewarded.columns()
-    d = np.expm1(kept["log_h:0"]) * kept["r:0"] + 0.5 * kept["r:0"]
-    found = betting.betting_limits(aggregates, d, (-1.0, 2.5), 0.9)
+    columns = aggregates.rewarded.columns()
+    d = np.expm1(columns["log_h:0"]) * columns["r:0"] + 0.5 * columns["r:0"]
+    limits = betting.betting_limits(aggregates, d, (-1.0, 2.5), 0.9)
     largest, count = np.bincount(LOG.unit).max(), len(np.unique(LOG.unit))
     terms = order_by_hand(LOG.unit, LOG.click > 0, (LOG.adaptive(3.0) - 0.5) * LOG.click, seed=0)
     lower, upper = (limit * count / LOG.rows for limit in by_hand(terms, -largest, 2.5 * largest, 0.9))
-    assert found.lower == pytest.approx(lower, abs=1e-8)
-    assert found.upper == pytest.approx(upper, abs=1e-8)
+    assert limits.lower == pytest.approx(lower, abs=1e-8)
+    assert limits.upper == pytest.approx(upper, abs=1e-8)

@@ -22,13 +22,13 @@ def test_the_error_of_a_part_is_that_of_units_drawn_without_replacement(part: in
         cells = np.zeros((2, part, 2))
         cells[logger, np.arange(part)] = np.stack([phi - phi.mean(), np.ones(part)], axis=1)
         influence, rows = cells[..., 0].ravel(), cells[..., 1].ravel()
-        for fixed, held in errors.items():
-            held[s] = std_error(by_unit(influence, rows, 2, fixed), part, part)
+        for fixed, estimated in errors.items():
+            estimated[s] = std_error(by_unit(influence, rows, 2, fixed), part, part)
     spread = means.std(ddof=1)
-    found = {fixed: held.mean() / spread for fixed, held in errors.items()}
+    ratios = {fixed: estimated.mean() / spread for fixed, estimated in errors.items()}
     noise = 4.0 / np.sqrt(2 * times)  # four standard errors of a standard deviation
-    assert found[fixed_in_part(part, units)] == pytest.approx(1.0, abs=noise)
+    assert ratios[fixed_in_part(part, units)] == pytest.approx(1.0, abs=noise)
     if part == 40:
-        assert found[1.0] < 1.0 - noise
+        assert ratios[1.0] < 1.0 - noise
     if part == 400:
-        assert found[0.0] > 1.0 + noise
+        assert ratios[0.0] > 1.0 + noise

@@ -7,7 +7,7 @@ import pytest
 
 from foretest.estimators import ESTIMATORS
 from foretest.estimators.bounded import is_bounded
-from foretest.inference.row_terms import kept_log_h, uplift_terms, weight_bound, worst_bias
+from foretest.inference.row_terms import log_weights_of_rewarded, uplift_terms, weight_bound, worst_bias
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped
 from tests.support import SmallLog, build_test
 
@@ -25,7 +25,7 @@ def test_terms_of_every_weighting() -> None:
     }  # fmt: skip
     for key, weighting in weightings.items():
         h = LOG.weights(key, 2.0, 3.0)
-        np.testing.assert_allclose(np.exp(kept_log_h(aggregates, weighting))[order], h[mine], rtol=1e-9)
+        np.testing.assert_allclose(np.exp(log_weights_of_rewarded(aggregates, weighting))[order], h[mine], rtol=1e-9)
         for metric, r in enumerate((LOG.click, LOG.revenue)):
             terms = uplift_terms(aggregates, weighting, metric)
             np.testing.assert_allclose(terms[order], ((h - 1.0) * r)[mine], rtol=1e-8, atol=1e-12)
@@ -35,7 +35,7 @@ def test_terms_of_every_weighting() -> None:
 def test_without_rewards_there_are_no_terms() -> None:
     aggregates, _, _ = build_test(["cis"]).aggregate(LOG.table().slice(0, 0))
     assert len(uplift_terms(aggregates, Capped(2.0), 0)) == 0
-    assert len(kept_log_h(aggregates, Capped(2.0))) == 0
+    assert len(log_weights_of_rewarded(aggregates, Capped(2.0))) == 0
 
 
 def test_bounds() -> None:

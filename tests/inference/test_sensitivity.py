@@ -145,15 +145,15 @@ def test_the_band_is_that_of_the_row_terms(key: str, capping: str, metric: str) 
     test = build_test([key], metrics=("click", "revenue"), capping=capping, gamma=gamma,
                       confidence_level=level, interval="delta")  # fmt: skip
     lower, upper, lower_error, upper_error = hand.bounds(gamma)
-    found = terms_of(test, LOG.table(), key, ("click", "revenue").index(metric)).bounds(gamma)
-    assert found == pytest.approx((lower, upper, lower_error, upper_error), rel=1e-9)
+    bounds = terms_of(test, LOG.table(), key, ("click", "revenue").index(metric)).bounds(gamma)
+    assert bounds == pytest.approx((lower, upper, lower_error, upper_error), rel=1e-9)
     e = estimate(test, LOG.table(), key, metric)
-    said = e.sensitivity
-    assert (said["gamma_lower"], said["gamma_upper"]) == gamma
-    assert (said["effect_size_lower"], said["effect_size_upper"]) == pytest.approx((lower, upper), rel=1e-9)
+    band = e.sensitivity
+    assert (band["gamma_lower"], band["gamma_upper"]) == gamma
+    assert (band["effect_size_lower"], band["effect_size_upper"]) == pytest.approx((lower, upper), rel=1e-9)
     limits = hand.imbens_manski(gamma, level)
-    assert said["ci_lower"] == pytest.approx(min(limits[0], e.effect_size_ci_lower), rel=1e-9)
-    assert said["ci_upper"] == pytest.approx(max(limits[1], e.effect_size_ci_upper), rel=1e-9)
+    assert band["ci_lower"] == pytest.approx(min(limits[0], e.effect_size_ci_lower), rel=1e-9)
+    assert band["ci_upper"] == pytest.approx(max(limits[1], e.effect_size_ci_upper), rel=1e-9)
     # with one number both ends have it
     assert build_test([key], gamma=1.7).settings.analysis.gamma == (1.7, 1.7)
 
@@ -163,11 +163,11 @@ def test_the_band_is_that_of_the_row_terms(key: str, capping: str, metric: str) 
 def test_gamma_1_is_the_plain_interval(key: str, units: int) -> None:
     log = apart(rows=900, units=units, seed=31)
     e = estimate(build_test([key], gamma=1.0, interval="delta"), log.table(), key)
-    said, width = e.sensitivity, e.effect_size_ci_upper - e.effect_size_ci_lower
-    assert said["effect_size_lower"] == pytest.approx(e.effect_size, abs=1e-12 * width)
-    assert said["effect_size_upper"] == pytest.approx(e.effect_size, abs=1e-12 * width)
-    assert said["ci_lower"] == pytest.approx(e.effect_size_ci_lower, abs=1e-12 * width)
-    assert said["ci_upper"] == pytest.approx(e.effect_size_ci_upper, abs=1e-12 * width)
+    band, width = e.sensitivity, e.effect_size_ci_upper - e.effect_size_ci_lower
+    assert band["effect_size_lower"] == pytest.approx(e.effect_size, abs=1e-12 * width)
+    assert band["effect_size_upper"] == pytest.approx(e.effect_size, abs=1e-12 * width)
+    assert band["ci_lower"] == pytest.approx(e.effect_size_ci_lower, abs=1e-12 * width)
+    assert band["ci_upper"] == pytest.approx(e.effect_size_ci_upper, abs=1e-12 * width)
     assert e.robustness in ("robust", None)
 
 
@@ -175,9 +175,9 @@ def test_the_lower_end_as_gamma_grows_is_cis() -> None:
     """There the unsupported part is worth nothing."""
     test = build_test(["point-ncis", "cis"], interval="delta")
     e = estimate(test, LOG.table(), "cis")
-    found = terms_of(test, LOG.table(), "point-ncis").bounds((np.inf, 1.0))
-    assert found.lower == pytest.approx(e.effect_size, rel=1e-10)
-    assert found.lower_error == pytest.approx(e.std_error, rel=1e-9)
+    bounds = terms_of(test, LOG.table(), "point-ncis").bounds((np.inf, 1.0))
+    assert bounds.lower == pytest.approx(e.effect_size, rel=1e-10)
+    assert bounds.lower_error == pytest.approx(e.std_error, rel=1e-9)
 
 
 @pytest.mark.parametrize("key", POINTS)
@@ -197,22 +197,22 @@ def test_imbens_manski(units: int, width: float) -> None:
     bounds = Bounds(1.0, 1.0 + width, 0.5, 0.2)
     law = norm if units >= 30 else student(units - 1)
     c = brentq(lambda c: law.cdf(c + width / 0.5) - law.cdf(-c) - 0.9, 0.0, 50.0, xtol=1e-14)
-    found = imbens_manski(bounds, units, 0.9)
-    assert found.lower == pytest.approx(1.0 - 0.5 * c, rel=1e-10)
-    assert found.upper == pytest.approx(1.0 + width + 0.2 * c, rel=1e-10)
+    limits = imbens_manski(bounds, units, 0.9)
+    assert limits.lower == pytest.approx(1.0 - 0.5 * c, rel=1e-10)
+    assert limits.upper == pytest.approx(1.0 + width + 0.2 * c, rel=1e-10)
 
 
 def test_imbens_manski_holds_every_point_of_the_band() -> None:
     """4 000 normal estimates of L = 0 and U = ½ with σ = 1: the worst point is held in 90 %, no less."""
     rng = np.random.default_rng(0)
     shifts = rng.normal(size=4000)  # L and U from one log move together
-    held = np.zeros(3)
+    covered = np.zeros(3)
     for shift in shifts:
         limits = imbens_manski(Bounds(shift, 0.5 + shift, 1.0, 1.0), 10_000, 0.9)
-        held += [limits.lower <= point <= limits.upper for point in (0.0, 0.25, 0.5)]
+        covered += [limits.lower <= point <= limits.upper for point in (0.0, 0.25, 0.5)]
     error = np.sqrt(0.09 / len(shifts))
-    assert held.min() / len(shifts) == pytest.approx(0.9, abs=3 * error)
-    assert held[1] / len(shifts) >= 0.9
+    assert covered.min() / len(shifts) == pytest.approx(0.9, abs=3 * error)
+    assert covered[1] / len(shifts) >= 0.9
 
 
 # -- populations: what Γ is, it finds ---------------------------------------------------------------------------------
@@ -266,8 +266,8 @@ def test_where_the_unsupported_part_is_worth_gamma_the_band_ends_at_the_truth(ke
     value = population.worth(own_caps(population.log, key), gamma)
     truth = ((np.exp(population.log_t) - np.exp(population.log_p)) * value).sum(axis=1).mean()
     test = population.test(key, gamma=max(gamma, 1.0 / gamma))
-    said = test.run(population.table(value)).metrics["gain"].estimates[key].sensitivity
-    end = said["effect_size_upper"] if gamma >= 1.0 else said["effect_size_lower"]
+    band = test.run(population.table(value)).metrics["gain"].estimates[key].sensitivity
+    end = band["effect_size_upper"] if gamma >= 1.0 else band["effect_size_lower"]
     assert end == pytest.approx(truth, rel=1e-9)
     if gamma != 1.0:  # and the estimate alone is not the truth
         plain = test.run(population.table(value)).metrics["gain"].estimates[key].effect_size
@@ -280,9 +280,9 @@ def test_the_slice_test_finds_gamma(key: str, gamma: float) -> None:
     """Between c/3 and c recommendations are worth Γ times those that c/3 supports: then so says Γ̂."""
     population = Population(8, 14)
     value = population.worth(own_caps(population.log, key) / 3.0, gamma)
-    said = population.test(key).run(population.table(value)).metrics["gain"].estimates[key].sensitivity
-    assert said["slice_gamma"] == pytest.approx(gamma, rel=1e-9)
-    assert said["slice_gamma_ci_lower"] < gamma < said["slice_gamma_ci_upper"]
+    band = population.test(key).run(population.table(value)).metrics["gain"].estimates[key].sensitivity
+    assert band["slice_gamma"] == pytest.approx(gamma, rel=1e-9)
+    assert band["slice_gamma_ci_lower"] < gamma < band["slice_gamma_ci_upper"]
 
 
 @pytest.mark.parametrize(("key", "capping"), [(POINTS[0], "max"), (POINTS[0], "zero"), (POINTS[1], "max")])
@@ -291,9 +291,9 @@ def test_the_slice_test_is_a_ratio_by_unit(key: str, capping: str) -> None:
     ratio = hand.sliced.sum() / hand.expected.sum()
     half = norm.ppf(0.95) * hand.error((hand.sliced - ratio * hand.expected) / hand.expected.mean())
     test = build_test([key], metrics=("revenue",), capping=capping)
-    said = estimate(test, LOG.table(), key, "revenue").sensitivity
-    found = said["slice_gamma"], said["slice_gamma_ci_lower"], said["slice_gamma_ci_upper"]
-    assert found == pytest.approx((ratio, max(0.0, ratio - half), ratio + half), rel=1e-9)
+    band = estimate(test, LOG.table(), key, "revenue").sensitivity
+    slice_test = band["slice_gamma"], band["slice_gamma_ci_lower"], band["slice_gamma_ci_upper"]
+    assert slice_test == pytest.approx((ratio, max(0.0, ratio - half), ratio + half), rel=1e-9)
 
 
 # -- breakdown and robustness -----------------------------------------------------------------------------------------
@@ -389,15 +389,15 @@ def test_with_few_rewards_the_band_is_built_on_betting_limits() -> None:
     assert e.predicted_effective_positives < 30
     # the same terms, in the order of the kept rows
     aggregates, _, _ = test.aggregate(log.table())
-    kept = aggregates.rewarded.columns()
+    columns = aggregates.rewarded.columns()
     hand = ByHand(log, POINTS[1], log.click)
     place = {round(float(w), 12): i for i, w in enumerate(log.log_w)}
-    rows = np.array([place[round(float(w), 12)] for w in kept["log_w"]])
+    rows = np.array([place[round(float(w), 12)] for w in columns["log_w"]])
     low = betting_limits(aggregates, hand.low(gamma[0])[rows], (-r_max, (BOUND - 1.0) * r_max), 0.9)
     high = betting_limits(aggregates, hand.high(gamma[1])[rows], (-r_max, (gamma[1] * BOUND - 1.0) * r_max), 0.9)
-    said = e.sensitivity
-    assert said["ci_lower"] == pytest.approx(min(low.lower, e.betting["ci_lower"]), rel=1e-9)
-    assert said["ci_upper"] == pytest.approx(max(high.upper, e.betting["ci_upper"]), rel=1e-9)
+    band = e.sensitivity
+    assert band["ci_lower"] == pytest.approx(min(low.lower, e.betting["ci_lower"]), rel=1e-9)
+    assert band["ci_upper"] == pytest.approx(max(high.upper, e.betting["ci_upper"]), rel=1e-9)
     # Γ = 1 is the betting interval itself
     one = estimate(test.replace(gamma=1.0), log.table(), POINTS[1])
     assert one.sensitivity["ci_lower"] == pytest.approx(one.betting["ci_lower"], rel=1e-9)
@@ -439,23 +439,23 @@ def test_no_rewards_and_one_unit() -> None:
     log = SmallLog(rows=50, units=1, seed=36)
     result = build_test().run(log.table())
     check(result)
-    said = result.metrics["click"].estimates[POINTS[1]].sensitivity
-    assert said["ci_lower"] is None
-    assert said["effect_size_lower"] <= said["effect_size_upper"]
+    band = result.metrics["click"].estimates[POINTS[1]].sensitivity
+    assert band["ci_lower"] is None
+    assert band["effect_size_lower"] <= band["effect_size_upper"]
     log.click = np.zeros(50)
     result = build_test().run(log.table())
     check(result)
-    said = result.metrics["click"].estimates[POINTS[1]].sensitivity
-    assert (said["effect_size_lower"], said["effect_size_upper"]) == (0.0, 0.0)
-    assert said["slice_gamma"] is None
-    assert said["breakdown_gamma"] is None
+    band = result.metrics["click"].estimates[POINTS[1]].sensitivity
+    assert (band["effect_size_lower"], band["effect_size_upper"]) == (0.0, 0.0)
+    assert band["slice_gamma"] is None
+    assert band["breakdown_gamma"] is None
 
 
 def test_the_same_policies_leave_nothing_unsupported() -> None:
     log = SmallLog(rows=200, units=60, spread=0.0, seed=37)
-    said = estimate(build_test([POINTS[1]], gamma=5.0), log.table(), POINTS[1]).sensitivity
-    assert [said[name] for name in ("effect_size_lower", "effect_size_upper", "ci_lower", "ci_upper")] == [0.0] * 4
-    assert said["slice_gamma"] is None  # no weight between 1 and 3
+    band = estimate(build_test([POINTS[1]], gamma=5.0), log.table(), POINTS[1]).sensitivity
+    assert [band[name] for name in ("effect_size_lower", "effect_size_upper", "ci_lower", "ci_upper")] == [0.0] * 4
+    assert band["slice_gamma"] is None  # no weight between 1 and 3
 
 
 @pytest.mark.parametrize("spread", [700.0, 200.0])
@@ -513,8 +513,8 @@ def test_parts_saved_sums_and_packed_logs_have_the_same_band(tmp_path: Path) -> 
     test.pack(tmp_path / "log.parquet", tmp_path / "packed")
     packed = test.run(tmp_path / "packed").metrics["click"].estimates
     for key in POINTS:
-        for found in (added, saved, packed):
-            same(found[key].sensitivity, whole[key].sensitivity)
+        for other_way in (added, saved, packed):
+            same(other_way[key].sensitivity, whole[key].sensitivity)
         direct = test.replace(gamma=[1.1, 2.0]).run(table).metrics["click"].estimates[key]
         same(other[key].sensitivity, direct.sensitivity)
 

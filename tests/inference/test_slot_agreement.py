@@ -43,8 +43,8 @@ def test_limits_are_the_formula() -> None:
     log.unit = apart(60)[log.unit]
     test = build_test(BOTH, interval="delta", gamma=5.0, weight_bound=1.5)
     aggregates, _, _ = test.aggregate(log.table())
-    found = slot_agreement(aggregates, aggregates.plan.estimators, 0)
-    assert found is not None
+    agreement = slot_agreement(aggregates, aggregates.plan.estimators, 0)
+    assert agreement is not None
     (ds, ts), (dp, tp) = (terms(log, key, 1.5) for key in reversed(BOTH))
     down, up = 1 - 1 / 1.15, 0.3
 
@@ -53,9 +53,9 @@ def test_limits_are_the_formula() -> None:
         return float(np.sqrt(len(sums) / (len(sums) - 1) * (sums**2).sum()) / log.rows)
 
     low, high = (ds - down * ts) - (dp + up * tp), (ds + up * ts) - (dp - down * tp)
-    assert found.difference == pytest.approx((ds - dp).mean(), rel=1e-6)
-    assert found.interval.lower == pytest.approx(low.mean() - 1.6448536 * error(low), rel=1e-6)
-    assert found.interval.upper == pytest.approx(high.mean() + 1.6448536 * error(high), rel=1e-6)
+    assert agreement.difference == pytest.approx((ds - dp).mean(), rel=1e-6)
+    assert agreement.interval.lower == pytest.approx(low.mean() - 1.6448536 * error(low), rel=1e-6)
+    assert agreement.interval.upper == pytest.approx(high.mean() + 1.6448536 * error(high), rel=1e-6)
     assert min(tp.sum(), ts.sum()) > 0.0
 
 

@@ -51,15 +51,15 @@ def test_the_bound_of_a_log(unit: str | None) -> None:
 
 def test_a_known_largest_reward_is_the_unit_of_rewards() -> None:
     """Cents or euros: the same bound."""
-    found = [
+    bounds = [
         build_test(["cis"], metrics=("revenue",), r_max=30.0 * k)
         .run(LOG.table().set_column(1, "revenue", [LOG.revenue * k]))
         .metrics["revenue"].estimates["cis"].lower_bound
         for k in (1.0, 100.0)
     ]  # fmt: skip
-    assert found[1] == pytest.approx(100.0 * found[0], rel=1e-10)
+    assert bounds[1] == pytest.approx(100.0 * bounds[0], rel=1e-10)
     x = np.bincount(np.unique(LOG.unit, return_inverse=True)[1], weights=np.exp(LOG.log_w) * LOG.revenue / 30.0)
-    assert found[0] == pytest.approx(30.0 * by_hand(x) * len(x) / LOG.rows, rel=1e-10)
+    assert bounds[0] == pytest.approx(30.0 * by_hand(x) * len(x) / LOG.rows, rel=1e-10)
 
 
 @pytest.mark.parametrize("unit", ["user", None])
@@ -85,9 +85,9 @@ def test_weights_of_any_size() -> None:
         log=ft.LogColumns(rewards=["click"]), control=ft.Logged(log_prob="p"), treatment=ft.Logged(log_prob="t"),
         estimators=["cis"],
     )  # fmt: skip
-    found = test.run(table).metrics["click"].estimates["cis"].lower_bound
+    bound = test.run(table).metrics["click"].estimates["cis"].lower_bound
     logs = (399 * np.log1p(0.05) + log_t[7] - np.log(20.0) - np.log(20.0)) / 400
-    assert found == pytest.approx(np.expm1(logs) * 20.0, rel=1e-9)
+    assert bound == pytest.approx(np.expm1(logs) * 20.0, rel=1e-9)
 
 
 def test_never_below_zero_and_none_without_rows() -> None:

@@ -22,8 +22,8 @@ from foretest.diagnostics.audit import audit
 from foretest.history.manifest import Entry
 from foretest.history.run import settings_of_test
 from foretest.inference.bootstrap import resample_counts
-from foretest.offline.estimates import estimate_metrics
 from foretest.offline.analysis import by_treatment
+from foretest.offline.estimates import estimate_metrics
 from foretest.offline.treatments import adjusted_verdict, compare
 from foretest.storage.saved.files import SavedFile, write_aggregates
 from foretest.weights.weightings import Capped
@@ -187,6 +187,7 @@ def null_log(seed: int, rows: int = 400) -> pa.Table:
     return pa.table({"click": (g.random(rows) < 0.3).astype(float), "p": np.full(rows, 0.25), **logged})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", ["bootstrap", "delta"])
 def test_the_family_is_covered_on_null_logs(interval: str) -> None:
     """With 200 logs the standard error of a coverage of 90 % is 2.1 %, with 100 it is 3 %."""

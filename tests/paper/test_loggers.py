@@ -37,9 +37,9 @@ def log() -> pa.Table:
 def test_displays_fall_to_the_loggers_by_their_shares(log: pa.Table) -> None:
     assert log.num_rows == ROWS
     assert np.unique(np.array(log["display_id"])).size == ROWS
-    compared = np.bincount(np.array(log["logger"])) / ROWS
+    shown = np.bincount(np.array(log["logger"])) / ROWS
     share = np.array(SHARES)
-    assert (np.abs(compared - share) <= 4 * np.sqrt(share * (1 - share) / ROWS)).all()
+    assert (np.abs(shown - share) <= 4 * np.sqrt(share * (1 - share) / ROWS)).all()
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])

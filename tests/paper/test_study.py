@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,8 @@ from foretest.paper import run_paper
 from foretest.paper.estimators import TABLE_2_KEYS, all_estimators
 from foretest.paper.summary import summary
 from foretest.simulate import WORLDS, draw_test, write_history
+from tests.support import few_resamples_of_tests
 
-FORETEST = str(Path(sys.executable).with_name("foretest"))
 TESTS, ROWS, SEED = 3, 2000, 4
 OPTIONS = ("--tests", str(TESTS), "--rows", str(ROWS), "--seed", str(SEED))
 FIGURES = ["figure-1-weights", "figure-2-cap", "figure-2-estimates", "figure-3-correlation"]
@@ -29,13 +30,18 @@ FIGURES += [f"figure-4-{key}" for key in TABLE_2_KEYS]
 @pytest.fixture(scope="module")
 def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("paper") / "out"
-    finished = subprocess.run(
-        [FORETEST, "paper", "-o", str(folder), *OPTIONS], capture_output=True, text=True, check=False
-    )
-    assert finished.returncode == 0, finished.stderr
-    assert "Table 2: 3 tests of world paper" in finished.stdout
-    assert "NCIS 1.79381" in finished.stdout
-    assert finished.stderr == ""
+    printed, errors = io.StringIO(), io.StringIO()
+    with (
+        few_resamples_of_tests(), pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors),
+    ):  # fmt: skip
+        patch.setattr(sys, "argv", ["foretest", "paper", "-o", str(folder), *OPTIONS])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+    assert not stop.value.code, errors.getvalue()
+    assert "Table 2: 3 tests of world paper" in printed.getvalue()
+    assert "NCIS 1.79381" in printed.getvalue()
+    assert errors.getvalue() == ""
     return folder
 
 
@@ -46,6 +52,7 @@ def document(out: Path) -> dict[str, Any]:
     return content
 
 
+@pytest.mark.slow
 def test_one_folder_and_no_logs(out: Path) -> None:
     assert sorted(path.name for path in out.iterdir()) == ["README.md", "cache", "figures", "paper.json", "report.html"]
     assert not list(out.rglob("*.parquet"))
@@ -53,6 +60,7 @@ def test_one_folder_and_no_logs(out: Path) -> None:
     assert {path.name for path in (out / "figures").iterdir()} == expected
 
 
+@pytest.mark.slow
 def test_every_picture_of_the_summary_is_there(out: Path) -> None:
     text = (out / "README.md").read_text(encoding="utf-8")
     links = re.findall(r"!\[[^]]*\]\(([^)]+)\)", text)
@@ -60,6 +68,7 @@ def test_every_picture_of_the_summary_is_there(out: Path) -> None:
     assert all((out / link).exists() for link in links)
 
 
+@pytest.mark.slow
 def test_tables_are_whole(out: Path) -> None:
     """Every row of every table has the cells of its header."""
     lines = (out / "README.md").read_text(encoding="utf-8").splitlines()
@@ -74,10 +83,12 @@ def test_tables_are_whole(out: Path) -> None:
     assert "None" not in " ".join(lines)
 
 
+@pytest.mark.slow
 def test_the_summary_follows_from_the_numbers(out: Path, document: dict[str, Any]) -> None:
     assert summary(document, FIGURES) == (out / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_table_2_is_that_of_the_history(document: dict[str, Any], tmp_path: Path) -> None:
     """The same seed simulated and analysed with the product's own functions, one step at a time."""
     write_history(tmp_path / "history", WORLDS["paper"], TESTS, ROWS, SEED)
@@ -103,6 +114,7 @@ def test_table_2_is_that_of_the_history(document: dict[str, Any], tmp_path: Path
     assert document["bias_decomposition"]["tests"]["mean"]["seen_by_strata"] == pytest.approx(np.mean(seen), rel=1e-6)
 
 
+@pytest.mark.slow
 def test_seeds_and_versions_are_recorded(document: dict[str, Any]) -> None:
     run = document["run"]
     assert (run["world"], run["tests"], run["rows"], run["seed"]) == ("paper", TESTS, ROWS, SEED)
@@ -112,9 +124,11 @@ def test_seeds_and_versions_are_recorded(document: dict[str, Any]) -> None:
     assert set(document["cpu_seconds"]) == {"example", "simulate", "tests", "loggers", "normaliser", "decomposition"}
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_numbers(document: dict[str, Any], tmp_path: Path) -> None:
     """In another folder, without a cache, in one process: all but what the clock says."""
-    study = run_paper(tmp_path, WORLDS["paper"], tests=TESTS, rows=ROWS, seed=SEED)
+    with few_resamples_of_tests():
+        study = run_paper(tmp_path, WORLDS["paper"], tests=TESTS, rows=ROWS, seed=SEED)
     again = json.loads(json.dumps(study.to_dict()))
     assert sorted(again) == sorted(document)
     for name in set(document) - {"computation_time", "cpu_seconds"}:

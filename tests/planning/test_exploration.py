@@ -124,6 +124,7 @@ def test_the_sample_is_bounded() -> None:
     assert len(sample.sample) == DISPLAYS
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["point-ncis-adaptive", "point-ncis"])
 def test_a_log_that_explored_has_the_error_that_was_predicted(estimator: str) -> None:
     """Predicted from the log of the control as it is, met by a log of the mixed control: within 8 %."""

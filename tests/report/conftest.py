@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from foretest import cli
+from tests.support import few_resamples_of_tests
 
 IMAGE, SCRIPT = "<img src=x onerror=alert(1)>", "</script><script>alert(2)</script>"
 HOSTILE = "seg'\"&"  # the name of a column
@@ -83,10 +84,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
             manifest = manifest.replace(f'name = "{plain}"', f"name = '{name}'")
         absent = f'\n[[test]]\nname = "absent"\ncontrol = "{folder}/nowhere.parquet"\ntreatment = "tests/x.parquet"\n'
         Path("tests/hostile.toml").write_text(manifest.replace("truth", "# truth") + absent, encoding="utf-8")
-        foretest("history", "tests/hostile.toml", "-o", "history")
-
         foretest("demo", "--rows", "3000", "-o", "demo")
-        foretest("paper", "--tests", "2", "--rows", "1000", "-o", "paper")
+        with few_resamples_of_tests():
+            foretest("history", "tests/hostile.toml", "-o", "history")
+            foretest("paper", "--tests", "2", "--rows", "1000", "-o", "paper")
     finally:
         os.chdir(before)
     return folder
@@ -97,6 +98,7 @@ def foretest(*words: str) -> str:
     out = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         patch.setattr(sys, "argv", ["foretest", *words])
+        patch.setattr(os, "cpu_count", lambda: 1)  # a history is simulated here, not in processes that start anew
         with pytest.raises(SystemExit) as stop:
             cli.main()
     assert not stop.value.code, out.getvalue()

@@ -13,7 +13,7 @@ from foretest.history.agreement_result import Agreement
 from foretest.history.run import run_history
 from foretest.report.digits import pct
 from tests.report.conftest import IMAGE, SCRIPT, foretest
-from tests.support import SmallLog, build_test
+from tests.support import SmallLog, build_test, few_resamples_of_tests
 
 
 class Cells(HTMLParser):
@@ -78,7 +78,8 @@ def agreement(tmp_path_factory: pytest.TempPathFactory) -> Agreement:
     foretest("simulate", "history", "--tests", "3", "--rows", "1500", "-o", str(folder))
     manifest = (folder / "manifest.toml").read_text(encoding="utf-8").replace('name = "test-002"', f"name = '{SCRIPT}'")
     (folder / "hostile.toml").write_text(manifest.replace("truth =", "# truth ="), encoding="utf-8")
-    return run_history(folder / "hostile.toml")
+    with few_resamples_of_tests():
+        return run_history(folder / "hostile.toml")
 
 
 def test_an_agreement_is_its_tables(agreement: Agreement) -> None:

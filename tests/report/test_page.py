@@ -145,24 +145,35 @@ def many_metrics(result: ft.Result, count: int, strata: int) -> ft.Result:
     return replace(result, metrics={name: replace(metric, estimates=estimates) for name in names}, log=log)
 
 
-@pytest.mark.parametrize(("metrics", "strata"), [(1, 1000), (12, 100), (300, 100)])
-def test_a_page_stays_small_whatever_the_log(result: ft.Result, metrics: int, strata: int) -> None:
-    page = result_page(many_metrics(result, metrics, strata))
-    assert len(page.encode()) <= LARGEST
-    assert "chart-1" in islands(page)["charts"]
+@pytest.fixture(scope="module")
+def pages(result: ft.Result) -> dict[tuple[int, int], str]:
+    """Pages of many metrics and many strata, by both numbers."""
+    return {size: result_page(many_metrics(result, *size)) for size in ((1, 1000), (12, 100), (300, 100))}
 
 
-def test_a_large_result_is_packed_and_a_huge_one_stands_beside(result: ft.Result) -> None:
-    packed = result_page(many_metrics(result, 12, 100))
-    [text] = re.findall(r'<script type="application/gzip" id="file-1" data-name="result.json">([^<]+)</script>', packed)
+@pytest.mark.slow
+def test_a_page_stays_small_whatever_the_log(pages: dict[tuple[int, int], str]) -> None:
+    for page in pages.values():
+        assert len(page.encode()) <= LARGEST
+        assert "chart-1" in islands(page)["charts"]
+
+
+@pytest.mark.slow
+def test_a_large_result_is_packed_and_a_huge_one_stands_beside(
+    result: ft.Result, pages: dict[tuple[int, int], str]
+) -> None:
+    [text] = re.findall(
+        r'<script type="application/gzip" id="file-1" data-name="result.json">([^<]+)</script>', pages[12, 100]
+    )
     import gzip
 
     assert json.loads(gzip.decompress(base64.b64decode(text))) == many_metrics(result, 12, 100).to_dict()
-    huge = result_page(many_metrics(result, 300, 100))
+    huge = pages[300, 100]
     assert "result.json is too large for this page; it is in the same folder." in huge
     assert "file-1" not in huge
 
 
+@pytest.mark.slow
 def test_a_long_history_stays_small() -> None:
     estimate = {
         "treatment": 1 / 3, "std_error": 1 / 3, "effect_size": 1 / 3, "effect_size_ci_lower": 1 / 7,

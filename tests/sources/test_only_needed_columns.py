@@ -141,6 +141,7 @@ print(read() - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="needs Linux's count of bytes")
 @pytest.mark.parametrize("name", ["log.parquet", "log.arrow"])
 def test_bytes_read(name: str, tmp_path: Path) -> None:

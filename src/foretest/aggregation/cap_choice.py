@@ -11,6 +11,7 @@ from scipy.special import ndtri
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Floats
+from foretest.formatting import percent
 from foretest.kernels.normaliser import squares_of_draws, two_sided_means
 from foretest.settings.analysis import DEFAULT_CAP
 
@@ -47,8 +48,6 @@ class CapChoice:
         """The choice in words, for notes."""
         if not self.criterion:
             return f'cap = "auto": there is nothing to choose from, as no row has a reward; the cap is {self.chosen:g}.'
-        from foretest.formatting import percent
-
         at = self.candidates.index(self.chosen)
         noise, bias = (percent(column[at]) for column in (self.noise, self.bias))
         return (

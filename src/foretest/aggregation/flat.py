@@ -1,7 +1,7 @@
 """Aggregates as a table of named arrays: one walk for every dataclass, dict, list and array in them.
 
-A table has a row for each array (its name is the path to it) and one, named "", whose text is the tree that holds them
-together. Nothing here knows a field by name, so a field that is added to `Aggregates` needs no line here; nothing that
+A table has one row per array (its name is the path to it) and one, named "", whose text is the tree that has them as
+leaves. Nothing here knows a field by name, so a field that is added to `Aggregates` needs no line here; nothing that
 is read is ever run or unpickled: classes come from the annotations of `Aggregates`, never from the file.
 """
 
@@ -44,74 +44,71 @@ class Flat(NamedTuple):
 
 
 def flatten(aggregates: Aggregates) -> Flat:
-    """Take aggregates apart; of their plan only the place is kept."""
+    """Take aggregates apart; of their plan only the place in the tree is kept."""
     arrays: dict[str, Array] = {}
+    return Flat(_node(aggregates, "", arrays), arrays)
 
-    def walk(value: Any, name: str) -> Any:
-        if isinstance(value, np.ndarray):
-            while name in arrays:  # two keys that read alike
-                name += "'"
-            arrays[name] = value
-            return {"array": name}
-        if isinstance(value, FoldPlan):
-            return {"plan": True}
-        if isinstance(value, KeptRows):
-            value.columns()  # in order, as one part: what a reader may take the head of
-        if type(value) in _classes().values():
-            return {
-                "class": type(value).__name__,
-                "fields": {f.name: walk(getattr(value, f.name), f"{name}/{f.name}") for f in dataclasses.fields(value)},
-            }
-        if isinstance(value, Mapping):
-            return {"map": [[_plain(key), walk(item, f"{name}/{_word(key)}")] for key, item in value.items()]}
-        if isinstance(value, list):
-            return {"list": [walk(item, f"{name}/{i}") for i, item in enumerate(value)]}
-        plain = _plain(value)
-        if isinstance(plain, dict) and "object" in plain:
-            raise TypeError(f"{name} holds {plain['object']}, which is neither array nor number")
-        return plain
 
-    return Flat(walk(aggregates, ""), arrays)
+def _node(value: Any, name: str, arrays: dict[str, Array]) -> Any:
+    """The tree of a value, whose arrays are added to `arrays` under names that begin with `name`."""
+    if isinstance(value, np.ndarray):
+        while name in arrays:  # two keys that read alike
+            name += "'"
+        arrays[name] = value
+        return {"array": name}
+    if isinstance(value, FoldPlan):
+        return {"plan": True}
+    if isinstance(value, KeptRows):
+        value.columns()  # in order, as one part: what a reader may take the head of
+    if type(value) in _classes().values():
+        fields = {f.name: _node(getattr(value, f.name), f"{name}/{f.name}", arrays) for f in dataclasses.fields(value)}
+        return {"class": type(value).__name__, "fields": fields}
+    if isinstance(value, Mapping):
+        return {"map": [[_plain(key), _node(item, f"{name}/{_word(key)}", arrays)] for key, item in value.items()]}
+    if isinstance(value, list):
+        return {"list": [_node(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]}
+    plain = _plain(value)
+    if isinstance(plain, dict) and "object" in plain:
+        raise TypeError(f"{name} is {plain['object']}, which is neither an array nor a number")
+    return plain
 
 
 def restore(flat: Flat, plan: FoldPlan) -> Aggregates:
     """Put aggregates together again, under a plan whose weightings are theirs."""
-    known = {repr(weighting): weighting for weighting in (*plan.weightings, *plan.point_weightings)}
+    weightings = {repr(weighting): weighting for weighting in (*plan.weightings, *plan.point_weightings)}
 
     def build(node: Any) -> Any:
         if not isinstance(node, dict):
             return node
-        [kind, *_] = node
+        [(kind, content), *_] = node.items()
         if kind == "array":
-            return flat.arrays[node["array"]]
+            return flat.arrays[content]
         if kind == "plan":
             return plan
         if kind == "class":
-            return _classes()[node["class"]](**{name: build(item) for name, item in node["fields"].items()})
+            return _classes()[content](**{name: build(item) for name, item in node["fields"].items()})
         if kind == "map":
-            return {build(key): build(item) for key, item in node["map"]}
+            return {build(key): build(item) for key, item in content}
         if kind == "list":
-            return [build(item) for item in node["list"]]
+            return [build(item) for item in content]
         if kind == "tuple":
-            return tuple(build(item) for item in node["tuple"])
-        if kind == "float":
-            return float(node["float"])
-        return known[node["object"]]
+            return tuple(build(item) for item in content)
+        return float(content) if kind == "float" else weightings[node["object"]]
 
-    answer = build(flat.tree)
-    if not isinstance(answer, Aggregates):
-        raise TypeError(f"a {type(answer).__name__} where aggregates were expected")
-    return answer.under(plan)
+    aggregates = build(flat.tree)
+    if not isinstance(aggregates, Aggregates):
+        raise TypeError(f"a {type(aggregates).__name__} where aggregates were expected")
+    return aggregates.under(plan)
 
 
 def to_batch(aggregates: Aggregates) -> pa.RecordBatch:
-    """Aggregates as one Arrow record batch, for a task to send its sums as rows."""
+    """Aggregates as one Arrow record batch, so that a task can send its sums as rows."""
     flat = flatten(aggregates)
     return batch_of([tree_row(flat.tree), *(array_row(name, array) for name, array in flat.arrays.items())])
 
 
 def from_batch(batch: pa.RecordBatch, plan: FoldPlan) -> Aggregates:
-    """The aggregates of such a batch, folded under the same plan."""
+    """The aggregates that `to_batch` made a batch of, folded under the same plan."""
     return restore(from_batches([batch]), plan)
 
 
@@ -119,16 +116,18 @@ Row = dict[str, Any]
 
 
 def batch_of(rows: list[Row]) -> pa.RecordBatch:
+    """Rows of a table as one batch."""
     return pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
 
 
 def tree_row(tree: Any) -> Row:
+    """The row of the tree."""
     text = json.dumps(tree, allow_nan=False).encode()
     return {"name": _TREE, "dtype": "json", "stored": "json", "shape": [], "data": text}
 
 
 def array_row(name: str, array: Array) -> Row:
-    """One array, or a piece of it along its first axis: pieces of one name follow each other."""
+    """The row of an array, or of a piece of it along its first axis: pieces of one name follow each other."""
     narrow = _narrow(array)
     dtype, stored = (a.dtype.newbyteorder("<").str for a in (array, narrow))
     data = narrow.astype(stored, copy=False).tobytes()
@@ -139,23 +138,33 @@ def from_batches(batches: Iterable[pa.RecordBatch]) -> Flat:
     """The tree and the arrays of a table, pieces joined."""
     tree: Any = None
     pieces: dict[str, list[Array]] = {}
-    for name, dtype, stored, shape, data in _rows(batches):
-        if name == _TREE:
-            tree = json.loads(bytes(data))
+    for row in _rows(batches):
+        if row.name == _TREE:
+            tree = json.loads(bytes(row.data))
         else:
-            array = np.frombuffer(data, _numeric(stored)).reshape(shape)
-            pieces.setdefault(name, []).append(array.astype(_numeric(dtype)))
-    return Flat(tree, {name: held[0] if len(held) == 1 else np.concatenate(held) for name, held in pieces.items()})
+            array = np.frombuffer(row.data, _numeric(row.stored)).reshape(row.shape)
+            pieces.setdefault(row.name, []).append(array.astype(_numeric(row.dtype)))
+    arrays = {name: parts[0] if len(parts) == 1 else np.concatenate(parts) for name, parts in pieces.items()}
+    return Flat(tree, arrays)
 
 
-def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[str, str, str, list[int], pa.Buffer]]:
+class _StoredRow(NamedTuple):
+    name: str
+    dtype: str
+    stored: str
+    shape: list[int]
+    data: pa.Buffer
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[_StoredRow]:
     for batch in batches:
         names, dtypes, stored, shapes = (batch[name].to_pylist() for name in ("name", "dtype", "stored", "shape"))
         for i, data in enumerate(batch["data"]):
-            yield names[i], dtypes[i], stored[i], shapes[i], data.as_buffer()
+            yield _StoredRow(names[i], dtypes[i], stored[i], shapes[i], data.as_buffer())
 
 
 def _numeric(name: str) -> np.dtype[Any]:
+    """The type of that name; only numbers and truth values are read."""
     dtype = np.dtype(name)
     if dtype.kind not in "biuf":
         raise TypeError(f"an array of {dtype}")
@@ -166,7 +175,7 @@ _NARROW: tuple[Any, ...] = (np.uint8, np.uint16, np.uint32, np.int8, np.int16, n
 
 
 def _narrow(array: Array) -> Array:
-    """The same numbers in the first narrower type that holds each of them exactly, to the sign of a zero."""
+    """The numbers in the first narrower type that has each of them exactly, to the sign of a zero."""
     if array.dtype.kind not in "iuf" or not array.size:
         return array
     low, high = array.min(), array.max()
@@ -188,7 +197,7 @@ def _narrow(array: Array) -> Array:
 
 
 def _plain(value: Any) -> Any:
-    """A key or a scalar as JSON says it; an object is named, to be found again among those of a plan."""
+    """A key or a scalar as JSON; an object by its repr, to be looked up among the weightings of a plan."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, np.bool_ | np.integer):
@@ -201,22 +210,23 @@ def _plain(value: Any) -> Any:
 
 
 def _word(key: Any) -> str:
+    """A key in the name of an array."""
     return ",".join(_word(item) for item in key) if isinstance(key, tuple) else str(key)
 
 
 @cache
 def _classes() -> dict[str, type[Any]]:
     """`Aggregates` and the dataclasses that its annotations reach, by name."""
-    found: dict[str, type[Any]] = {}
+    classes: dict[str, type[Any]] = {}
 
     def visit(kind: Any) -> None:
         ours = isinstance(kind, type) and dataclasses.is_dataclass(kind) and kind is not FoldPlan
-        if ours and kind.__name__ not in found:
-            found[kind.__name__] = kind
+        if ours and kind.__name__ not in classes:
+            classes[kind.__name__] = kind
             for hint in get_type_hints(kind).values():
                 visit(hint)
         for argument in get_args(kind):
             visit(argument)
 
     visit(Aggregates)
-    return found
+    return classes

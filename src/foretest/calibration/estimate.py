@@ -12,7 +12,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.calibration.file import Calibration, Learned
 from foretest.calibration.fit import CALIBRATED, ROUNDING, Fit, apply
-from foretest.diagnostics.health import effective_positives, predicted_effective_positives
+from foretest.diagnostics.evidence import log_evidence
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.estimators import Estimator
@@ -20,7 +20,8 @@ from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.by_logger import by_unit
 from foretest.inference.sensitivity import Terms
-from foretest.inference.verdict import Evidence, Judgement, decide, judge
+from foretest.inference.uplift_estimate import Uplift, no_estimate, uplift_estimate
+from foretest.inference.verdict import Judgement, decide, judge
 from foretest.results.result import Estimate
 
 
@@ -65,53 +66,38 @@ class Unsupported:
 
 def judge_log(aggregates: Aggregates, estimator: Estimator, metric: int) -> Judgement:
     """Whether a log has evidence enough for normal limits of an estimator, and what a reader must know either way."""
-    weighting = aggregates.plan.weighting(estimator)
-    return judge(
-        Evidence(
-            rows=aggregates.rows,
-            units=aggregates.n_units,
-            positives=int(aggregates.positives[metric]),
-            effective_positives=effective_positives(aggregates, weighting, metric),
-            unsupported=aggregates.unsupported.get(weighting, 0),
-            rewarded=aggregates.rewarded.seen,
-            predicted=predicted_effective_positives(aggregates, weighting, metric),
-        )
-    )
+    return judge(log_evidence(aggregates, estimator, metric))
 
 
 def calibrated_estimate(
     plain: Estimate, term: Unsupported, fit: Fit, level: float, judgement: Judgement, why: str
 ) -> Estimate:
     """The estimate of x + (Γ0 − 1)·T; `why` says where Γ0 comes from. Absolute numbers are relative ones times r̄."""
-    enough, reasons = judgement
     lower, upper = fit.interval()
     facts = {
         "gamma": finite_or_none(fit.gamma),
         "gamma_ci_lower": finite_or_none(lower), "gamma_ci_upper": finite_or_none(upper),
         "tau2": finite_or_none(fit.tau2), "tests": fit.tests, "unsupported": finite_or_none(term.unsupported),
     }  # fmt: skip
-    bare = Estimate(
-        *(None,) * 8, verdict="insufficient", reasons=[*reasons, why], effective_positives=plain.effective_positives,
-        unsupported_rows=plain.unsupported_rows, predicted_effective_positives=plain.predicted_effective_positives,
-        calibration=facts,
-    )  # fmt: skip
+    reasons = [*judgement.reasons, why]
     if not fit.known and abs(term.unsupported) <= ROUNDING:
         fit = Fit(1.0, 0.0, 0.0, 0)  # there is nothing that Γ0 could move
     if plain.rel_effect_size is None or not np.isfinite(fit.gamma):
-        return bare
-    moved = apply(fit, plain.rel_effect_size, term.unsupported, term.variance_at(fit.gamma), level)
-    limits = Interval(moved.lower * term.control, moved.upper * term.control)
+        estimate = no_estimate(reasons, plain.effective_positives)
+    else:
+        moved = apply(fit, plain.rel_effect_size, term.unsupported, term.variance_at(fit.gamma), level)
+        absolute = Uplift(moved.value * term.control, Interval(moved.lower * term.control, moved.upper * term.control))
+        estimate = uplift_estimate(
+            (1.0 + moved.value) * term.control, moved.error * term.control, absolute,
+            Uplift(moved.value, Interval(moved.lower, moved.upper)),
+            verdict=decide(absolute.limits, judgement.enough, term.control), reasons=reasons,
+            effective_positives=plain.effective_positives,
+        )  # fmt: skip
     return replace(
-        bare,
-        treatment=finite_or_none((1.0 + moved.value) * term.control),
-        std_error=finite_or_none(moved.error * term.control),
-        effect_size=finite_or_none(moved.value * term.control),
-        effect_size_ci_lower=finite_or_none(limits.lower),
-        effect_size_ci_upper=finite_or_none(limits.upper),
-        rel_effect_size=finite_or_none(moved.value),
-        rel_effect_size_ci_lower=finite_or_none(moved.lower),
-        rel_effect_size_ci_upper=finite_or_none(moved.upper),
-        verdict=decide(limits, enough, term.control),
+        estimate,
+        unsupported_rows=plain.unsupported_rows,
+        predicted_effective_positives=plain.predicted_effective_positives,
+        calibration=facts,
     )
 
 

@@ -1,1 +1,1 @@
-"""Can this log carry the question? Health, the distribution of weights, the path over caps, the audit."""
+"""Can this log answer the question? Health, the distribution of weights, the path over caps, the audit."""

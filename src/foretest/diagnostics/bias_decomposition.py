@@ -1,4 +1,4 @@
-"""Which strata carry the bias of NCIS: its between-context part, stratum by stratum (paper, section 5.2).
+"""Which strata the bias of NCIS comes from: its between-context part, stratum by stratum (paper, section 5.2).
 
 With z = w̄/w, NCIS tends to E_t[R z]/E_t[z], and its distance from the truth is
 
@@ -30,10 +30,10 @@ from foretest.inference.delta import std_error
 
 
 def bias_contributions(n: npt.NDArray[Any], h: npt.NDArray[Any], hr: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """ρ_g (v_g − Θ)(m_g − M)/M of every stratum, the last axis: their sum is NCIS − PieceNCIS.
+    """ρ_g (v_g − Θ)(m_g − M)/M of every stratum (the last axis): the sum over strata is NCIS − PieceNCIS.
 
     `n` are rows, `h` sums of w̄ and `hr` sums of w̄r, these two in any one unit. Strata without weight have no value:
-    they contribute 0, and shares are of the others. Real or complex, like an estimator's value.
+    they contribute 0, and shares are among the others. Real or complex, like an estimator's value.
 
     Table 1 of the paper: NCIS is 1.79381, PieceNCIS 2.1.
 
@@ -44,9 +44,9 @@ def bias_contributions(n: npt.NDArray[Any], h: npt.NDArray[Any], hr: npt.NDArray
     rows = np.where(h != 0, n, 0.0 * n)
     share = ratio(rows, rows.sum(axis=-1, keepdims=True))
     value, mass = ratio(hr, h), ratio(h, n)
-    kept = (share * mass).sum(axis=-1, keepdims=True)
+    mean_mass = (share * mass).sum(axis=-1, keepdims=True)
     piece = (share * value).sum(axis=-1, keepdims=True)
-    return np.asarray(share * (value - piece) * ratio(mass - kept, kept))
+    return np.asarray(share * (value - piece) * ratio(mass - mean_mass, mean_mass))
 
 
 def strata_with_bias(
@@ -61,11 +61,14 @@ def strata_with_bias(
     sums = bucket_sums(aggregates, estimator, metric)
     total = sums.total()
     contributions = bias_contributions(total.n, total.h, total.hr)[0]
-    moved = sums.influence(lambda s: bias_contributions(s.n, s.h, s.hr))
+    influences = sums.influence(lambda s: bias_contributions(s.n, s.h, s.hr))
     rows = []
     for g, stratum in enumerate(strata):
-        error = std_error(moved[:, g], aggregates.rows, aggregates.n_units)
-        of_bias = (None, None) if stratum.value is None else (finite_or_none(contributions[g]), finite_or_none(error))
-        names = ("bias_contribution", "bias_contribution_std_error")
-        rows.append({**stratum._asdict(), **dict(zip(names, of_bias, strict=True))})
+        error = std_error(influences[:, g], aggregates.rows, aggregates.n_units)
+        known = stratum.value is not None
+        rows.append({
+            **stratum._asdict(),
+            "bias_contribution": finite_or_none(contributions[g]) if known else None,
+            "bias_contribution_std_error": finite_or_none(error) if known else None,
+        })  # fmt: skip
     return rows

@@ -1,4 +1,4 @@
-"""Can this log carry the question? What the weights and the support say, before any result."""
+"""Can this log answer the question? What weights and support show, before any result."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.weights.weightings import Uncapped
+from foretest.aggregation.kept_rows import Columns
+from foretest.weights.weightings import PointWeighting, Uncapped, Weighting
 
 _CERTAIN = float(np.log1p(-1e-6))
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def effective_count(total: float, squares: float) -> float | None:
-    """(Σx)²/Σx²: how many equal rows would be worth as much; None where all are 0."""
+    """(Σx)²/Σx²: how many equal rows would carry as much information; None where all are 0."""
     return total * total / squares if squares > 0.0 else None
 
 
 def health(aggregates: Aggregates) -> dict[str, Any]:
-    """The fields of result.json's `health`; what cannot be told is None."""
+    """The fields of `health` in result.json; None where a number is not known."""
     plan, rows = aggregates.plan, aggregates.rows
     capped = aggregates.h[plan.health_weighting]
     raw = aggregates.h[Uncapped()]
@@ -42,9 +43,9 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
         report["cap"] = plan.cap_choice.to_dict()
     if aggregates.sampled.get(plan.health_weighting):
         report["approximate"] = True
-    kept = aggregates.sample.columns()
-    if "q" in kept:
-        report["support"] = _support(kept)
+    sample = aggregates.sample.columns()
+    if "q" in sample:
+        report["support"] = _support(sample)
     return report
 
 
@@ -55,35 +56,33 @@ def control_is_deterministic(aggregates: Aggregates) -> bool | None:
     return None if log_p is None else bool((log_p > _CERTAIN).all())
 
 
-def effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> float | None:
+def effective_positives(aggregates: Aggregates, weighting: Weighting, metric: int) -> float | None:
     """(Σhr)²/Σ(hr)² of a metric under a weighting."""
     sums = aggregates.hr[weighting, metric]
     return effective_count(float(sums.get("hr").sum()), float(sums.get("hr2")[0]))
 
 
-def predicted_effective_positives(aggregates: Aggregates, weighting: Any, metric: int) -> float | None:
+def predicted_effective_positives(aggregates: Aggregates, weighting: Weighting, metric: int) -> float | None:
     """n_eff* = [(Σr)²/Σr²]/(mean of E_p[h²|x] over rewarded rows, weighted by r²); None for what is not pointwise, and
     for weights by slot, which have no such mean.
 
-    What (Σhr)²/Σ(hr)² would be on average over the rankings that the control might have shown: it sees the heavy rows
-    that this log happens not to hold. Of more than 2^17 rewarded rows the mean is over those kept, the smallest by
+    What (Σhr)²/Σ(hr)² would be on average over the rankings that the control might have shown: it counts the heavy rows
+    that this log happens not to have. Of more than 2^17 rewarded rows the mean is over those kept, the smallest by
     hash. Rows without support, of weight 0, are no part of it.
     """
-    if weighting not in aggregates.plan.point_weightings or weighting.by_slot:
+    weightings, columns = aggregates.plan.point_weightings, aggregates.rewarded.columns()
+    if not isinstance(weighting, PointWeighting) or weighting not in weightings or weighting.by_slot or not columns:
         return None
-    kept, at = aggregates.rewarded.columns(), aggregates.plan.point_weightings.index(weighting)
-    if not kept:
-        return None
-    r, second = kept[f"r:{metric}"], kept[f"second:{at}"]
+    r, second = columns[f"r:{metric}"], columns[f"second:{weightings.index(weighting)}"]
     r = np.where(second > 0.0, r, 0.0) / max(r.max(), 1e-300)  # squares of 1e200 would overflow
-    found = effective_count(float(r.sum()), float((r * r) @ second))
+    count = effective_count(float(r.sum()), float((r * r) @ second))
     # rows that were not kept: as many more of the same kind
-    return None if found is None else found * aggregates.rewarded.seen / len(r)
+    return None if count is None else count * aggregates.rewarded.seen / len(r)
 
 
-def _support(kept: dict[str, Any]) -> dict[str, Any]:
-    """From the fixed sample of displays: q(x), and the treatment's mass on rankings the control never shows."""
-    q, drawn = kept["q"], kept["draws_treatment"]
+def _support(sample: Columns) -> dict[str, Any]:
+    """q(x) over the fixed sample of displays, and the treatment's mass on rankings that the control never shows."""
+    q, drawn = sample["q"], sample["draws_treatment"]
     impossible = np.isposinf(drawn)
     return {
         "displays": len(q),
@@ -92,5 +91,5 @@ def _support(kept: dict[str, Any]) -> dict[str, Any]:
         "share_q_below_half": float((q < 0.5).mean()),
         "share_q_below_tenth": float((q < 0.1).mean()),
         "treatment_mass_unshowable": float(impossible.mean()),
-        "share_deterministic": float(kept["certain"].mean()) if "certain" in kept else None,
+        "share_deterministic": float(sample["certain"].mean()) if "certain" in sample else None,
     }

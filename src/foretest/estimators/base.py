@@ -51,8 +51,6 @@ class Estimator:
     """
 
     key: ClassVar[str]
-    #: does `value` use Σ h over all rows?
-    normalised: ClassVar[bool] = False
     #: are the sums by stratum?
     stratified: ClassVar[bool] = False
     #: does it need a value model V(x)?

@@ -16,7 +16,6 @@ class NIS(Estimator):
     """Σ w r / Σ w  (Powell and Swann 1966; paper, section 4.1): E_p[W] = 1 as a ratio control variate."""
 
     key: ClassVar[str] = "nis"
-    normalised: ClassVar[bool] = True
 
     def weighting(self, analysis: CapSettings) -> Weighting:
         return Uncapped()

@@ -16,7 +16,6 @@ class NCIS(CIS):
     """Σ w̄ r / Σ w̄  (paper, section 5.1): what capping cuts off is worth the average of what it leaves."""
 
     key: ClassVar[str] = "ncis"
-    normalised: ClassVar[bool] = True
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
         return ratio(sums.hr, sums.h)

@@ -21,8 +21,8 @@ QUARTILES = (0.25, 0.5, 0.75)  # beside the correlation: its box
 class Pairs:
     """One entry per test: offline x and online y (relative uplifts), their errors, limits and decisions.
 
-    `covariance` is the covariance of the noise in x and in y, which share the control's log. `cis_width` is the width of CIS's
-    interval; `truth` the true relative uplift. NaN where there is none.
+    `covariance` is the covariance of the noise in x and in y, which share the control's log. `cis_width` is the width
+    of the interval of CIS, `truth` the true relative uplift. NaN where there is none.
     """
 
     x: Floats

@@ -134,6 +134,25 @@ def _recommend_bound(tests: Sequence[ComparedTest]) -> dict[str, Any] | None:
     if not paths:
         return None
     grid = sorted(set.intersection(*(set(path.bounds) for path, _ in paths)))
+    differences = _differences_by_bound(paths, grid)
+    if differences is None:
+        return None
+    best = int(np.argmin(differences.corrected.mean(axis=1)))
+    used = paths[0][0].weight_bound
+    errors = [differences.errors(i) for i in range(len(grid))]
+    return {
+        "tests": differences.squares.shape[1],
+        "weight_bound": grid[best],
+        "used": used,
+        "clear": differences.leads_clearly(best, grid.index(used) if used in grid else best),
+        "bounds": grid,
+        "rmse": [error.rmse for error in errors],
+        "error": [error.error for error in errors],
+    }
+
+
+def _differences_by_bound(paths: list[tuple[BoundPath, ComparedTest]], grid: list[float]) -> Differences | None:
+    """Over the tests with a number at every bound of the grid; None where there are none."""
     squares, corrected = [], []
     for path, test in paths:
         uplift_at = dict(zip(path.bounds, path.rel_effect_size, strict=True))
@@ -144,19 +163,7 @@ def _recommend_bound(tests: Sequence[ComparedTest]) -> dict[str, Any] | None:
             corrected.append(squares[-1] - test.noise.get(BOUNDED, 0.0))
     if not grid or not squares:
         return None
-    differences = Differences(np.array(squares).T, np.array(corrected).T)
-    best = int(np.argmin(differences.corrected.mean(axis=1)))
-    used = paths[0][0].weight_bound
-    errors = [differences.errors(i) for i in range(len(grid))]
-    return {
-        "tests": len(squares),
-        "weight_bound": grid[best],
-        "used": used,
-        "clear": differences.leads_clearly(best, grid.index(used) if used in grid else best),
-        "bounds": grid,
-        "rmse": [error.rmse for error in errors],
-        "error": [error.error for error in errors],
-    }
+    return Differences(np.array(squares).T, np.array(corrected).T)
 
 
 def sentence(recommendation: Mapping[str, Any]) -> str:

@@ -1,1 +1,1 @@
-"""Intervals of a paired uplift, one method a file, all over the same sums by bucket of units."""
+"""Intervals of a paired uplift, one method per file, all from the same sums by bucket of units."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.estimators import Estimator
-from foretest.inference.buckets import Interval, bucket_sums
+from foretest.inference.buckets import NO_INTERVAL, Interval, bucket_sums
 from foretest.inference.row_terms import uplift_range, uplift_terms, worst_bias
 
 
@@ -21,8 +21,8 @@ def bernstein_interval(
     weighting = aggregates.plan.weighting(estimator)
     units, rows = aggregates.n_units, aggregates.rows
     if units < 2:
-        return Interval(float("nan"), float("nan"))
-    # rows with h = 0 are worth −r, so a row's range is at least r_max even where the bound is below 1
+        return NO_INTERVAL
+    # a row with h = 0 contributes −r, so a row's range is at least r_max even where the bound is below 1
     lowest, highest = uplift_range(aggregates, weighting, r_max)
     row_range = highest - lowest
     unit_range = row_range * units * aggregates.largest_unit / rows
@@ -33,7 +33,7 @@ def bernstein_interval(
 
 
 def _unit_variance(aggregates: Aggregates, estimator: Estimator, metric: int, uplift: float) -> float:
-    """The sample variance of X_u over units: from the rewarded rows (all others are worth 0) while all are kept,
+    """The sample variance of X_u over units: from the rewarded rows (all others contribute 0) while all are kept,
     else from the sums by bucket."""
     units, rows = aggregates.n_units, aggregates.rows
     weighting = aggregates.plan.weighting(estimator)
@@ -47,17 +47,18 @@ def _unit_variance(aggregates: Aggregates, estimator: Estimator, metric: int, up
         arrays = bucket_sums(aggregates, estimator, metric)
         terms = arrays.arrays["hr"] * arrays.unit - arrays.arrays["r"]
         terms = terms.reshape(aggregates.plan.loggers, -1).sum(axis=0)
-        # buckets hold many units: their sums vary as the units' do, around their share of the mean
+        # a bucket has many units: its sum varies as theirs do, around its share of the mean
         centred = terms - terms.mean()
         return float(centred @ centred * len(terms) / (len(terms) - 1.0) * units / rows**2)
     return float(max(0.0, squares * (units / rows) ** 2 - units * uplift**2) / (units - 1.0))
 
 
 def _squares_by_unit(aggregates: Aggregates, estimator: Estimator, metric: int) -> float:
-    kept = aggregates.rewarded.columns()
-    if not kept:
+    """Σ_u S_u² from the rewarded rows."""
+    columns = aggregates.rewarded.columns()
+    if not columns:
         return 0.0
     terms = uplift_terms(aggregates, aggregates.plan.weighting(estimator), metric)
-    _, unit = np.unique(kept["unit"], return_inverse=True)
+    _, unit = np.unique(columns["unit"], return_inverse=True)
     sums = np.bincount(unit, weights=terms)
     return float(sums @ sums)

@@ -3,7 +3,7 @@
 A bettor who wagers that the mean of terms in [0, 1] is above m, against odds that are fair if it is m, has the capital
 K⁺(m) = ∏ (1 + λ_i (y_i − m)); one who wagers that it is below has K⁻(m) = ∏ (1 − λ_i (y_i − m)). Bets look at the past
 alone. At the true mean both have mean 1, so that either is 2/α or more with probability at most α/2 (Markov): every m
-at which one is so rich is left out.
+at which one has so much is left out.
 
 Each factor of K⁺ falls in m, whether or not the cap on its bet binds: what is left out below is [0, L), and the limit
 is found by closing in on it. K⁻ at m is K⁺ of 1 − y at 1 − m.
@@ -20,11 +20,11 @@ import numpy.typing as npt
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
-from foretest.inference.buckets import Interval
+from foretest.inference.buckets import NO_INTERVAL, Interval
 from foretest.inference.row_terms import uplift_range, uplift_terms, worst_bias
 from foretest.kernels import betting as kernel
 
-# the order of units without reward is drawn, with a seed of its own for this purpose
+# units without reward are placed by chance, from a stream of random numbers of its own
 _ORDER = 0x0B17
 
 
@@ -35,13 +35,13 @@ class OrderedTerms:
     gaps: npt.NDArray[np.int64]
     values: Floats
     horizon: int  # how many terms there are in all
-    target: int = 0  # where they end early, after so many values: limits are then by the highest capital so far
+    target: int = 0  # above 0 where they end early, after about so many values: the highest capital so far then counts
 
 
 def betting_interval(
     aggregates: Aggregates, estimator: Estimator, metric: int, uplift: float, level: float, r_max: float
 ) -> Interval:
-    """Limits of the uplift: on d = (h − 1) r, whose range is [−r_max, (b − 1) r_max], b the bound of h (of several
+    """Limits of the uplift: on d = (h − 1) r, whose range is [−r_max, (b − 1) r_max], b the bound of h (for several
     loggers see `uplift_range`).
 
     For CIS the worst-case bias 0 ≤ B ≤ r_max·(1 − q̄) is added to the upper end.
@@ -49,7 +49,7 @@ def betting_interval(
     weighting = aggregates.plan.weighting(estimator)
     terms = uplift_terms(aggregates, weighting, metric)
     lower, upper = betting_limits(aggregates, terms, uplift_range(aggregates, weighting, r_max), level)
-    # limits of a part of the log, and bets that were lucky, may leave the estimate itself out: then up to it
+    # limits from a part of the log, and lucky bets, may leave out the estimate itself: they are then moved to it
     lower, upper = min(lower, uplift), max(upper, uplift)
     return Interval(lower, upper + worst_bias(aggregates, weighting, r_max))
 
@@ -57,17 +57,17 @@ def betting_interval(
 def betting_limits(aggregates: Aggregates, row_terms: Floats, row_range: tuple[float, float], level: float) -> Interval:
     """Limits, each at 1 − (1 − level)/2, of the mean over rows of a term that is 0 without reward.
 
-    `row_terms` are those of the kept rewarded rows, in their order; any row's lies in `row_range`, which holds 0. The
-    terms that are bet on are sums by unit, in [n_max·lowest, n_max·highest] with n_max the rows of the largest unit. As
-    for Bernstein's limits, the number of rows a unit is taken as given.
+    `row_terms` are those of the kept rewarded rows, in their order; the term of any row lies in `row_range`, which
+    contains 0. The terms that are bet on are sums by unit, in [n_max·lowest, n_max·highest] with n_max the rows of the
+    largest unit. As for Bernstein's limits, the number of rows per unit is taken as given.
     """
     if aggregates.rows == 0 or aggregates.n_units < 2:
-        return Interval(float("nan"), float("nan"))
+        return NO_INTERVAL
     lowest, highest = (aggregates.largest_unit * end for end in row_range)
     terms = unit_terms(aggregates, row_terms)
     limits = mean_limits(terms, lowest, highest, level)
-    units_a_row = aggregates.n_units / aggregates.rows
-    return Interval(limits.lower * units_a_row, limits.upper * units_a_row)
+    units_per_row = aggregates.n_units / aggregates.rows
+    return Interval(limits.lower * units_per_row, limits.upper * units_per_row)
 
 
 def unit_terms(aggregates: Aggregates, row_terms: Floats) -> OrderedTerms:
@@ -77,8 +77,8 @@ def unit_terms(aggregates: Aggregates, row_terms: Floats) -> OrderedTerms:
     incomplete, and those without reward before it are the first units in hash order. The bets stop there, as they may
     at any moment: Ville's inequality holds for the highest capital so far, whenever that is.
     """
-    kept, units = aggregates.rewarded.columns(), aggregates.n_units
-    hashes = kept["unit"] if kept else np.zeros(0, np.uint64)
+    columns, units = aggregates.rewarded.columns(), aggregates.n_units
+    hashes = columns["unit"] if columns else np.zeros(0, np.uint64)
     end = 1.0
     if not aggregates.rewarded.complete:
         whole = hashes < hashes[-1]
@@ -104,15 +104,15 @@ def in_hash_order(
     end: float = 1.0,
     target: int = 0,
 ) -> OrderedTerms:
-    """Terms of rewarded units, sorted by hash, with those of the other units, 0, in their places.
+    """Terms of rewarded units, sorted by hash, with the zeros of the other units between them.
 
     The hashes of units without reward are not kept, but how many lie between two that are is known up to chance: each
     is anywhere in the range of hashes with equal probability, whatever the terms. So these numbers are drawn from
-    their law, and the order has the law of hash order itself: every order of the terms is equally likely.
+    their distribution, and the order has the distribution of hash order: every order of the terms is equally likely.
 
     Where the values are only those of hashes below `end` (a share of their range), `others` counts all units without
-    reward. When that `end` comes the bettor cannot know beforehand: the bets reckon with `target` values, at the pace
-    so far.
+    reward. The bettor cannot know beforehand when that `end` comes: the bets count on `target` values, at the pace so
+    far.
     """
     places = np.concatenate([[0.0], hashes.astype(np.float64) * 2.0**-64, [end]])
     generator = np.random.Generator(np.random.Philox([seed, _ORDER]))
@@ -140,14 +140,14 @@ def mean_limits(terms: OrderedTerms, lowest: float, highest: float, level: float
 
 
 def mean_lower_bound(terms: OrderedTerms, scale: float, level: float) -> float:
-    """A lower bound of the mean of terms ≥ 0, with no bound from above; `scale` is what the bettor takes for large."""
+    """A lower bound of the mean of terms ≥ 0 without an upper bound; `scale` is what the bettor takes for large."""
     wealth = float(np.log(1.0 / (1.0 - level)))
     return scale * _limit(_bets(terms, terms.values / scale, 0.0, wealth), 0.0, wealth)
 
 
 @dataclass(frozen=True)
 class _Bets:
-    """Blocks of terms with one bet λ each: so many zeros, then, where `ends`, one term of its own."""
+    """Blocks of terms with one bet λ per block: `zeros` terms of 0, then, where `ends` is true, the term `own`."""
 
     lam: Floats
     zeros: Floats
@@ -156,7 +156,7 @@ class _Bets:
     at_best: bool
 
     def mean_and_error(self, zero: float) -> tuple[float, float]:
-        """Of the terms: where the limits are looked for first."""
+        """The mean of the terms and its error: where the limits are looked for first."""
         own, zeros = self.own[self.ends], float(self.zeros.sum())
         count = max(zeros + len(own), 1.0)
         mean = (float(own.sum()) + zero * zeros) / count
@@ -180,7 +180,7 @@ def _limit(bets: _Bets, zero: float, wealth: float) -> float:
     mean, error = bets.mean_and_error(zero)
     step = 2.0 * error + 1e-12
     high = mean
-    while excess(high) >= 0.0:  # rare: luck with large bets; far above all terms there is none
+    while excess(high) >= 0.0:  # rare: large bets that were lucky; far above all terms none is
         high += step
         step *= 2.0
     while True:
@@ -193,7 +193,7 @@ def _limit(bets: _Bets, zero: float, wealth: float) -> float:
 
 
 def _crossing(excess: Callable[[float], float], low: float, high: float) -> float:
-    """Where a falling function crosses 0 between low (≥ 0) and high (< 0): the last point found with a value ≥ 0.
+    """Where a falling function crosses 0 between low (≥ 0) and high (< 0): the last point met with a value ≥ 0.
 
     Secant steps, which close in quickly on a smooth function; where three have not halved the bracket, a bisection.
     """

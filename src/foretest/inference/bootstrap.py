@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.displays.batch import Floats
-from foretest.inference.buckets import Interval
+from foretest.inference.buckets import NO_INTERVAL, Interval
 
 
 def resample_counts(buckets: int, n_resamples: int, seed: int) -> Floats:
-    """counts[b, j]: how often resample b holds bucket j; multinomial over all buckets, empty ones included."""
+    """counts[b, j]: how often bucket j is in resample b; multinomial over all buckets, empty ones included."""
     generator = np.random.Generator(np.random.Philox(seed))
     counts = np.empty((n_resamples, buckets))
     for b in range(n_resamples):
@@ -18,9 +18,9 @@ def resample_counts(buckets: int, n_resamples: int, seed: int) -> Floats:
 
 
 def percentile_interval(replicates: Floats, level: float) -> Interval:
-    """Quantiles (linear) of the replicates that exist."""
+    """Quantiles (linear) of the replicates that are finite."""
     some = replicates[np.isfinite(replicates)]
     if not len(some):
-        return Interval(float("nan"), float("nan"))
+        return NO_INTERVAL
     lower, upper = np.quantile(some, [0.5 - level / 2.0, 0.5 + level / 2.0])
     return Interval(float(lower), float(upper))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.strata import bin_label, merged_bins
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
@@ -20,63 +22,67 @@ _STEP = 1e-30
 
 
 class Interval(NamedTuple):
-    """Two limits; NaN where there is none."""
+    """Two limits, each NaN where there is none."""
 
     lower: float
     upper: float
+
+
+NO_INTERVAL = Interval(float("nan"), float("nan"))
 
 
 @dataclass(frozen=True)
 class BucketSums:
     """Named sums with the bucket as first axis (and the stratum as second, for a stratified estimator).
 
-    Of several loggers the first axis has the buckets of the first, then those of the second, …
+    With several loggers the first axis has the buckets of the first, then those of the second, …
     """
 
     arrays: dict[str, Floats]
     unit: float
     loggers: int = 1
-    fixed: float = 1.0  # how far each logger's number of rows is fixed: less in a part of a log
+    fixed: float = 1.0  # how far each logger's number of rows is fixed: less than 1 in a part of a log
 
     @property
     def rows(self) -> float:
+        """How many rows there are in all."""
         return float(self.arrays["rows"].sum())
 
     def total(self) -> Sums:
-        """One entry: the log itself."""
+        """The sums of the log itself: one entry."""
         return self._sums({name: array.sum(axis=0, keepdims=True) for name, array in self.arrays.items()})
 
     def resampled(self, counts: Floats) -> Sums:
-        """One entry a resample: `counts[b, j]` copies of bucket j. One matrix product for all sums."""
+        """One entry per resample: `counts[b, j]` copies of bucket j in resample b. One matrix product for all sums."""
         distinct = {id(array): array for array in self.arrays.values()}
         columns = [array.reshape(len(array), -1) for array in distinct.values()]
         product = counts @ np.hstack(columns)
         ends = np.cumsum([column.shape[1] for column in columns])[:-1]
-        found = dict(zip(distinct, np.hsplit(product, ends), strict=True))
+        resampled = dict(zip(distinct, np.hsplit(product, ends), strict=True))
         return self._sums({
-            name: found[id(array)].reshape(len(counts), *array.shape[1:]) for name, array in self.arrays.items()
+            name: resampled[id(array)].reshape(len(counts), *array.shape[1:]) for name, array in self.arrays.items()
         })  # fmt: skip
 
     def directions(self) -> Sums:
-        """One entry a bucket: the total, moved by an imaginary hair towards that bucket's sums."""
+        """One entry per bucket: the total, moved by a tiny imaginary step towards that bucket's sums."""
         return self._sums({name: array.sum(axis=0) + 1j * _STEP * array for name, array in self.arrays.items()})
 
-    def influence(self, statistic: Any) -> Floats:
-        """Σ_{i∈bucket} (φ_i − φ̄) of a statistic of the sums, by its derivative towards each bucket; of several loggers
-        each row's φ from its own logger's mean.
+    def influence(self, statistic: Callable[[Sums], Any]) -> Floats:
+        """Σ_{i∈bucket} (φ_i − φ̄) of a statistic of the sums, by its derivative towards each bucket; with several
+        loggers φ̄ is the mean of the row's own logger.
 
         For a function of means this is the influence function summed over the bucket (infinitesimal jackknife); the
         complex step makes it exact to rounding (Squire and Trapp 1998).
         """
-        found = np.asarray(np.imag(statistic(self.directions()))) / _STEP * self.rows
-        return by_unit(found, self.arrays["rows"], self.loggers, self.fixed)
+        derivatives = np.asarray(np.imag(statistic(self.directions()))) / _STEP * self.rows
+        return by_unit(derivatives, self.arrays["rows"], self.loggers, self.fixed)
 
     def _sums(self, arrays: dict[str, npt.NDArray[Any]]) -> Sums:
         return Sums(**arrays, unit=self.unit)
 
 
 class Stratum(NamedTuple):
-    """What PieceNCIS saw of one stratum."""
+    """One stratum as PieceNCIS uses it."""
 
     label: str
     share: float
@@ -87,35 +93,34 @@ class Stratum(NamedTuple):
 
 def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> BucketSums:
     """The sums that `estimator.value` works on."""
-    weighting = aggregates.plan.weighting(estimator)
-    buckets = len(aggregates.n)
-    reward = aggregates.hr[weighting, metric]
-    weight = aggregates.h.get(weighting)
-    # ratio estimators need both sums in one unit: that of the larger
-    log_unit = reward.log_unit if weight is None or weight.exponent is None else max(reward.log_unit, weight.log_unit)
-    if reward.exponent is None and weight is not None:
-        log_unit = weight.log_unit
-    zero = np.zeros(buckets)
+    plan, cells = aggregates.plan, len(aggregates.n)
+    weighting = plan.weighting(estimator)
+    rewards, weights = aggregates.hr[weighting, metric], aggregates.h.get(weighting)
+    log_unit = _common_log_unit(rewards, weights)
+    zero, reward_factor = np.zeros(cells), np.exp(rewards.log_unit - log_unit)
     arrays = {"rows": aggregates.n, "r": aggregates.r[metric], "n": aggregates.n, "h": zero, "hv": zero, "v": zero}
-    to_unit = np.exp(reward.log_unit - log_unit)
-    arrays["hr"] = reward.get("hr", buckets) * to_unit
-    if weight is not None:
-        arrays["h"] = weight.get("h", buckets) * np.exp(weight.log_unit - log_unit)
-        arrays["hv"] = weight.get(f"hv:{estimator.label}:{metric}", buckets) * np.exp(weight.log_unit - log_unit)
+    arrays["hr"] = rewards.get("hr", cells) * reward_factor
+    if weights is not None:
+        weight_factor = np.exp(weights.log_unit - log_unit)
+        arrays["h"] = weights.get("h", cells) * weight_factor
+        arrays["hv"] = weights.get(f"hv:{estimator.label}:{metric}", cells) * weight_factor
         arrays["v"] = aggregates.v.get((estimator.label, metric), zero)
     if estimator.stratified:
-        assert weight is not None
-        table = aggregates.plan.table_of(metric)
+        assert weights is not None
+        table = plan.table_of(metric)
         groups, _ = strata_groups(aggregates, table)
-        shapes = {
-            "n": (aggregates.strata_n[table], 1.0),
-            "h": (weight.get(f"h:{table}", 0), np.exp(weight.log_unit - log_unit)),
-            "hr": (reward.get(f"hr:{table}", 0), to_unit),
-        }
-        for name, (array, factor) in shapes.items():
-            arrays[name] = _grouped(array * factor, groups, buckets)
+        arrays["n"] = _grouped(aggregates.strata_n[table], groups, cells)
+        arrays["h"] = _grouped(weights.get(f"h:{table}", 0) * weight_factor, groups, cells)
+        arrays["hr"] = _grouped(rewards.get(f"hr:{table}", 0) * reward_factor, groups, cells)
     with np.errstate(over="ignore"):
-        return BucketSums(arrays, float(np.exp(log_unit)), aggregates.plan.loggers)
+        return BucketSums(arrays, float(np.exp(log_unit)), plan.loggers)
+
+
+def _common_log_unit(rewards: ScaledSums, weights: ScaledSums | None) -> float:
+    """The logarithm of the larger unit: ratio estimators need both sums in one."""
+    if weights is None or weights.exponent is None:
+        return rewards.log_unit
+    return weights.log_unit if rewards.exponent is None else max(rewards.log_unit, weights.log_unit)
 
 
 def strata_groups(aggregates: Aggregates, table: str) -> tuple[list[list[int]], list[str]]:
@@ -134,22 +139,22 @@ def strata_groups(aggregates: Aggregates, table: str) -> tuple[list[list[int]], 
 
 def strata_table(aggregates: Aggregates, estimator: Estimator, metric: int) -> list[Stratum]:
     """Share, mean weight, value and contribution of every stratum."""
-    total = bucket_sums(aggregates, estimator, metric)
-    n, h, hr = (total.arrays[name].sum(axis=0) for name in ("n", "h", "hr"))
+    sums = bucket_sums(aggregates, estimator, metric)
+    n, h, hr = (sums.arrays[name].sum(axis=0) for name in ("n", "h", "hr"))
     _, labels = strata_groups(aggregates, aggregates.plan.table_of(metric))
     rows = []
     for g, label in enumerate(labels):
-        share = n[g] / total.rows
+        share = n[g] / sums.rows
         value = hr[g] / h[g] if h[g] else None
-        rows.append(Stratum(label, share, h[g] * total.unit / n[g], value, share * (value or 0.0)))
+        rows.append(Stratum(label, share, h[g] * sums.unit / n[g], value, share * (value or 0.0)))
     return rows
 
 
-def _grouped(array: Floats, groups: list[list[int]], buckets: int) -> Floats:
-    held = array.reshape(-1, buckets)
-    out = np.zeros((buckets, len(groups)))
+def _grouped(array: Floats, groups: list[list[int]], cells: int) -> Floats:
+    """Sums by stratum and cell, as cells × groups of strata; the last strata may have no sums yet."""
+    by_stratum, grouped = array.reshape(-1, cells), np.zeros((cells, len(groups)))
     for g, codes in enumerate(groups):
         for code in codes:
-            if code < len(held):
-                out[:, g] += held[code]
-    return out
+            if code < len(by_stratum):
+                grouped[:, g] += by_stratum[code]
+    return grouped

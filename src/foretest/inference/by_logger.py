@@ -1,13 +1,13 @@
 """Sums by logger and bucket of units: centred by logger, resampled by unit.
 
-How many rows each logger has was decided by those who split the traffic, not drawn: between-logger differences are no
-noise. So the standard error takes each row from its own logger's mean, and a resample of units has every logger's sums
-at the weight they have in the log.
+How many rows each logger has was decided by whoever split the traffic, not drawn: differences between loggers are no
+noise. So the standard error measures each row from its own logger's mean, and a resample of units has every logger's
+sums at the weight they have in the log.
 
-Of a part of the log (a segment) the numbers are fixed only in so far as it is the whole: a tenth of the users is nearly
-a draw, whose rows of each logger come as they come. With f the part's share of the rows, differences between loggers
-count with 1 − f of their variance, as in sampling without replacement, hence `fixed` = 1 − √(1 − f) of each difference
-is taken away.
+In a part of the log (a segment) these numbers are fixed only so far as it is the whole: a tenth of the users is nearly
+a random draw, and how many rows of each logger it has is left to chance. With f the part's share of the rows,
+differences between loggers count with 1 − f of their variance, as in sampling without replacement, hence
+`fixed` = 1 − √(1 − f) of each difference is taken away.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ def by_unit(influence: Floats, rows: Floats, loggers: int, fixed: float = 1.0) -
     """
     if loggers == 1:
         return influence
-    found = influence.reshape(loggers, -1, *influence.shape[1:])
+    by_cell = influence.reshape(loggers, -1, *influence.shape[1:])
     n = rows.reshape(loggers, -1, *(1,) * (influence.ndim - 1))
-    mean = found.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1.0)
-    return np.asarray((found - fixed * n * mean).sum(axis=0))
+    mean = by_cell.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1.0)
+    return np.asarray((by_cell - fixed * n * mean).sum(axis=0))
 
 
 def counts_by_logger(counts: Floats, rows: Floats, loggers: int, fixed: float = 1.0) -> Floats:
-    """How often each resample holds each cell: as often as its bucket, times n_k/n_k* with n_k* the resample's rows of
-    its logger (to the power of `fixed`). Of a whole log, resamples in which one of its loggers has no row are left out.
+    """How often each cell is in each resample: as often as its bucket, times n_k/n_k* with n_k* the resample's rows of
+    its logger (to the power of `fixed`). For a whole log, resamples in which a logger has no row are left out.
 
     >>> counts_by_logger(np.array([[2.0, 0.0], [1.0, 1.0]]), np.array([1.0, 3.0, 2.0, 0.0]), 2).tolist()
     [[4.0, 0.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0]]

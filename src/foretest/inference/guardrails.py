@@ -11,27 +11,25 @@ from foretest.settings.metric_roles import DECREASE, GUARDRAIL, MetricRole, role
 if TYPE_CHECKING:
     from foretest.results.result import Metric
 
-
 _OUTCOMES = {"positive": "better", "negative": "worse"}
 
 
 def with_roles(metrics: Mapping[str, Metric], roles: Mapping[str, MetricRole]) -> dict[str, Metric]:
-    """The same answers with what each means to its metric; as they are where no metric has a table."""
+    """The metrics, each with its role and what its verdict means to it; unchanged where the settings give no roles."""
     if not roles:
         return dict(metrics)
-    answer = {}
+    with_role = {}
     for name, metric in metrics.items():
         role = role_of(roles, name)
-        guardrail = guardrail_of(metric, role) if role.role == GUARDRAIL else None
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "role": role.role,
             "direction": role.direction,
             "outcome": outcome(metric.verdict, role.direction),
         }
         if role.role == GUARDRAIL:
-            said |= {"margin": role.margin, "guardrail": guardrail}
-        answer[name] = dataclasses.replace(metric, role=said)
-    return answer
+            fields |= {"margin": role.margin, "guardrail": guardrail_of(metric, role)}
+        with_role[name] = dataclasses.replace(metric, role=fields)
+    return with_role
 
 
 def outcome(verdict: str, direction: str) -> str:
@@ -47,7 +45,7 @@ def outcome(verdict: str, direction: str) -> str:
 
 def guardrail_of(metric: Metric, role: MetricRole) -> str:
     """Non-inferiority: pass if the whole interval of the relative uplift is on the good side of the margin, fail if the
-    whole of it is on the bad side, else unclear. Of one of several treatments, by the interval that holds for all."""
+    whole of it is on the bad side, else unclear. For one of several treatments, by the simultaneous interval."""
     e = metric.estimates[metric.headline or ""]
     lower, upper = e.rel_effect_size_ci_lower, e.rel_effect_size_ci_upper
     if e.adjusted is not None and e.adjusted.rel_simultaneous_ci_lower is not None:

@@ -1,8 +1,6 @@
-"""Limits of one statistic of the sums: percentiles of resamples, or the delta method's."""
+"""Limits of one statistic of the sums: percentiles of resamples, or limits by the delta method."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
@@ -11,14 +9,14 @@ from foretest.displays.batch import Floats
 from foretest.estimators import Sums
 from foretest.files import finite_or_none
 from foretest.inference.bootstrap import percentile_interval
-from foretest.inference.buckets import BucketSums, Interval
+from foretest.inference.buckets import NO_INTERVAL, BucketSums, Interval
 from foretest.inference.delta import delta_interval, std_error
-from foretest.inference.uplift import mean_reward
+from foretest.inference.uplift import Statistic, mean_reward
 from foretest.results.result import Control
 
 
 def control_of(aggregates: Aggregates, metric: int, counts: Floats | None, fixed: float = 1.0) -> Control:
-    """The mean reward and its interval; `fixed` is as `BucketSums` has it."""
+    """The mean reward and its interval; for `fixed` see `BucketSums`."""
     rows = aggregates.rows
     zero = np.zeros(len(aggregates.n))
     sums = BucketSums(
@@ -35,7 +33,12 @@ def control_of(aggregates: Aggregates, metric: int, counts: Floats | None, fixed
 
 
 def limits_of(
-    resampled: Sums | None, statistic: Any, value: float, error: float, aggregates: Aggregates, relative: bool = False
+    resampled: Sums | None,
+    statistic: Statistic,
+    value: float,
+    error: float,
+    aggregates: Aggregates,
+    relative: bool = False,
 ) -> Interval:
     """Percentile limits of the resamples, or delta limits where there are none.
 
@@ -43,7 +46,7 @@ def limits_of(
     """
     level = aggregates.plan.settings.analysis.confidence_level
     if aggregates.n_units < 2:  # resamples of one unit do not differ
-        return Interval(float("nan"), float("nan"))
+        return NO_INTERVAL
     if resampled is None:
         return delta_interval(value, error, aggregates.n_units, level)
     exists = resampled.r > 0 if relative else resampled.rows > 0

@@ -1,4 +1,4 @@
-"""What a rewarded row adds to an uplift, and between which limits: for intervals that must know both beforehand."""
+"""What a rewarded row adds to an uplift, and the range of that term: for intervals that need both."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ def weight_bound(weighting: Weighting) -> float:
     return weighting.cap if isinstance(weighting, Capped) else weighting.bound
 
 
-def kept_log_h(aggregates: Aggregates, weighting: Weighting, metric: int = 0) -> Floats:
-    """log h of the rewarded rows that were kept; by slot it is another for each metric."""
-    kept = aggregates.rewarded.columns()
-    if not kept:
+def log_weights_of_rewarded(aggregates: Aggregates, weighting: Weighting, metric: int = 0) -> Floats:
+    """log h of the rewarded rows that were kept; weights by slot differ between metrics."""
+    columns = aggregates.rewarded.columns()
+    if not columns:
         return np.zeros(0)
     if weighting in aggregates.plan.point_weightings:
-        return of_metric(kept[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"], metric)
-    return weighting.log_h(kept["log_w"])
+        return of_metric(columns[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"], metric)
+    return weighting.log_h(columns["log_w"])
 
 
 def uplift_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
-    """d = (h − 1) r of the rewarded rows that were kept, of several loggers (h − w_p) r; any other row's is 0."""
-    kept = aggregates.rewarded.columns()
-    if "log_baseline" in kept:
-        h = np.exp(kept_log_h(aggregates, weighting, metric))
-        return np.asarray((h - np.exp(kept["log_baseline"])) * kept[f"r:{metric}"])
-    return np.expm1(kept_log_h(aggregates, weighting, metric)) * kept[f"r:{metric}"] if kept else np.zeros(0)
+    """d = (h − 1) r of the rewarded rows that were kept, (h − w_p) r with several loggers; d of any other row is 0."""
+    columns = aggregates.rewarded.columns()
+    if not columns:
+        return np.zeros(0)
+    log_h, r = log_weights_of_rewarded(aggregates, weighting, metric), columns[f"r:{metric}"]
+    if "log_baseline" in columns:
+        return np.asarray((np.exp(log_h) - np.exp(columns["log_baseline"])) * r)
+    return np.asarray(np.expm1(log_h) * r)
 
 
 def uplift_range(aggregates: Aggregates, weighting: Weighting, r_max: float) -> tuple[float, float]:
-    """Where d of a row lies, whatever the log: [−r_max, (b − 1) r_max], b the bound of h, and 0 is always within.
+    """The range of d of a row, whatever the log: [−r_max, (b − 1) r_max], b the bound of h; it always contains 0.
 
-    Of several loggers w_p is anywhere from 0 to 1/min α_p, so that it is [−r_max/min α_p, b r_max].
+    With several loggers w_p is anywhere from 0 to 1/min α_p, so that the range is [−r_max/min α_p, b r_max].
     """
     control, bound = aggregates.plan.settings.control, weight_bound(weighting)
     if aggregates.plan.loggers == 1:
@@ -49,28 +51,28 @@ def uplift_range(aggregates: Aggregates, weighting: Weighting, r_max: float) -> 
 
 def unsupported_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
     """t = (h − w̄) r of the rewarded rows that were kept, h the adaptive weight: what the band adds or takes away."""
-    kept = aggregates.rewarded.columns()
-    if not kept:
+    columns = aggregates.rewarded.columns()
+    if not columns:
         return np.zeros(0)
     at = aggregates.plan.point_weightings.index(weighting)  # type: ignore[arg-type]
     if weighting.by_slot:
-        log_capped = of_metric(kept[f"log_capped:{at}"], metric)
+        log_capped = of_metric(columns[f"log_capped:{at}"], metric)
     else:
-        log_capped = np.minimum(kept["log_w"], kept[f"log_cap:{at}"])
-    log_h = of_metric(kept[f"log_h:{at}"], metric)
-    return np.asarray((np.exp(log_h) - np.exp(log_capped)) * kept[f"r:{metric}"])
+        log_capped = np.minimum(columns["log_w"], columns[f"log_cap:{at}"])
+    log_h = of_metric(columns[f"log_h:{at}"], metric)
+    return np.asarray((np.exp(log_h) - np.exp(log_capped)) * columns[f"r:{metric}"])
 
 
 def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> float:
-    """What CIS may have cut off at the most, r_max·(1 − q̄): its limit lies below the truth, never above."""
+    """The most that CIS may have cut off, r_max·(1 − q̄): its mean lies below the truth by at most that, never above."""
     if not isinstance(weighting, Capped):
         return 0.0
     if aggregates.sampled.get(weighting):
-        asked = aggregates.plan.settings.analysis.interval
+        interval = aggregates.plan.settings.analysis.interval
         raise BadInput(
-            f'interval = "{asked}" needs the mean weight of all rows for cis; these sums have an estimate of it.'
+            f'interval = "{interval}" needs the mean weight of all rows for cis; these sums have an estimate of it.'
             " Fold the log that is not packed, or pack it with this cap."
         )
     sums = aggregates.h[weighting]
-    kept = float(sums.get("h").sum()) * np.exp(sums.log_unit) / aggregates.rows
-    return float(r_max * max(0.0, 1.0 - kept))
+    mean_weight = float(sums.get("h").sum()) * np.exp(sums.log_unit) / aggregates.rows
+    return float(r_max * max(0.0, 1.0 - mean_weight))

@@ -10,8 +10,8 @@ d = (w̃ − 1) r and t = (w̃ − w̄) r, the uplift lies in
 Γ = 1 is the estimator itself. As Γ_lower grows L falls to mean((w̄ − 1) r), where ν is worth nothing: CIS.
 
 The interval around it is that of Imbens and Manski (2004), which contains each point of [L, U] with the probability
-asked for, joined with the estimator's own. The breakdown Γ* is the Γ (both ways) at which the verdict is lost. The slice
-test asks the log itself: what lies between c/3 and c is supported at c, and unsupported at c/3.
+asked for, joined with the estimator's own. The breakdown Γ* is the Γ (both ways) at which the verdict is lost. The
+slice test asks the log itself: what lies between c/3 and c is supported at c, and unsupported at c/3.
 """
 
 from __future__ import annotations

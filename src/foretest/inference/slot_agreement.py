@@ -1,13 +1,13 @@
 """Do the slots and the rankings of one log say the same?
 
-`slot-ncis-adaptive` takes what a slot earns to depend on its own item and place only. Where slots influence each other
-it has a bias that its narrow interval hides, so it is compared with `point-ncis-adaptive`, which takes nothing of the
-kind. Both leave out a part of the treatment, and not the same one: each is given the band [L, U] of `sensitivity.py`,
-at one Γ whatever the settings say of theirs, and they disagree if 0 is outside
+`slot-ncis-adaptive` assumes that what a slot earns depends on its own item and place only. Where slots influence each
+other it has a bias that its narrow interval hides, so it is compared with `point-ncis-adaptive`, which assumes nothing
+of the kind. Both leave out a part of the treatment, and not the same one: each has the band [L, U] of
+`sensitivity.py`, at one Γ whatever the settings' own, and they disagree if 0 is outside
 
     [L_slot − U_point − zσ, U_slot − L_point + zσ]
 
-with σ that of each end's own difference, by unit: both are of the same rows, and mostly move together.
+with σ the standard error of that end's difference, by unit: both come from the same rows, and mostly move together.
 """
 
 from __future__ import annotations
@@ -30,25 +30,28 @@ GAMMA = (1.15, 1.3)
 
 
 class SlotAgreement(NamedTuple):
-    """The uplift by slot less that by ranking, and the interval that noise and the unsupported parts leave it."""
+    """The uplift by slot less that by ranking, and the interval that noise and the unsupported parts leave for it."""
 
-    slot: str  # whose they are
-    point: str
+    slot: str  # the label of the estimator by slot
+    point: str  # and of the one by ranking
     difference: float
     interval: Interval
 
     @property
     def disagree(self) -> bool:
+        """Do the two differ by more than noise and the unsupported parts explain?"""
         return self.interval.lower > 0.0 or self.interval.upper < 0.0
 
     @property
     def reason(self) -> str:
+        """Why the estimate by slot does not lead, where the two disagree."""
         return (
             f"slots influence each other here: {self.slot} and {self.point} differ by more than noise and what the log"
             f" does not support explain. Trust {self.point}"
         )
 
     def to_dict(self) -> dict[str, float | bool | str | None]:
+        """The comparison as result.json has it."""
         return {
             "slot": self.slot,
             "point": self.point,
@@ -70,16 +73,16 @@ def slot_agreement(aggregates: Aggregates, estimators: Sequence[Estimator], metr
     down, up = 1.0 - 1.0 / GAMMA[0], GAMMA[1] - 1.0
     low, high = (s.d - down * s.t) - (p.d + up * p.t), (s.d + up * s.t) - (p.d - down * p.t)
     z = quantile(s.units, plan.settings.analysis.confidence_level)
-    # rounding: equal policies differ by nothing
-    hair = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.rows
+    # of equal policies the two differ by rounding only
+    rounding = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.rows
     with np.errstate(invalid="ignore"):
-        limits = Interval(s.mean(low) - z * s.error(low) - hair, s.mean(high) + z * s.error(high) + hair)
+        limits = Interval(s.mean(low) - z * s.error(low) - rounding, s.mean(high) + z * s.error(high) + rounding)
     return SlotAgreement(slot.label, point.label, s.mean(s.d - p.d), limits)
 
 
-def with_reason(estimates: dict[str, Estimate], found: SlotAgreement | None) -> dict[str, Estimate]:
-    """The estimates, that by slot with the reason why it does not lead."""
-    if found is None or not found.disagree:
+def with_reason(estimates: dict[str, Estimate], agreement: SlotAgreement | None) -> dict[str, Estimate]:
+    """The estimates; where slots and rankings disagree, the one by slot with the reason why it does not lead."""
+    if agreement is None or not agreement.disagree:
         return estimates
-    slot = estimates[found.slot]
-    return {**estimates, found.slot: replace(slot, reasons=[*slot.reasons, found.reason])}
+    slot = estimates[agreement.slot]
+    return {**estimates, agreement.slot: replace(slot, reasons=[*slot.reasons, agreement.reason])}

@@ -1,12 +1,12 @@
-"""The lower bound of logarithmic smoothing (Sakhi et al. 2024): "at least so much", with no bound on the weights.
+"""The lower bound of logarithmic smoothing (Sakhi et al. 2024) on a value, with no bound on the weights.
 
 For x ≥ 0 and any λ > 0 fixed beforehand, (1 + λx)/(1 + λ E[x]) has mean 1. The product over n independent x exceeds
 1/δ with probability at most δ (Markov), so that with probability 1 − δ
 
     E[x] ≥ (exp(mean log(1 + λx) − ln(1/δ)/n) − 1)/λ
 
-x = w r by row, uncapped: its mean is the treatment's value itself, with no capping bias. It is the bettor's capital of
-`betting.py` with one bet λ/(1 + λm) throughout.
+x = w r by row, uncapped: its mean is the treatment's value itself, with no capping bias. The product is the bettor's
+capital of `betting.py` with one bet λ/(1 + λm) throughout.
 """
 
 from __future__ import annotations
@@ -32,39 +32,40 @@ def smoothing_bound(log_sum: float, count: int, scale: float = 1.0, level: float
 
 
 def value_lower_bound(aggregates: Aggregates, metric: int, r_max: float | None, level: float = LEVEL) -> float | None:
-    """At least so much does the treatment earn a display.
+    """A lower bound on what the treatment earns per display; None for an empty log.
 
     Units are independent, not rows: x is a unit's Σ w r, n the number of units, and the bound on a unit's mean becomes
-    one on a row's by the number of units a row, which is taken as given. Rewards are in units of r_max where that is
+    one on a row's by the number of units per row, which is taken as given. Rewards are in units of r_max where that is
     known: λ = 1/√n is a choice for x of about 1.
     """
     units, rows = aggregates.n_units, aggregates.rows
     if rows == 0:
         return None
     scale = r_max or 1.0
-    log_sum = _log_sum(aggregates, metric, scale) if aggregates.rewarded.complete else _least(aggregates, metric, scale)
-    return finite_or_none(smoothing_bound(log_sum, units, scale, level) * units / rows)
+    log_sum_of = _log_sum if aggregates.rewarded.complete else _least_log_sum
+    bound = smoothing_bound(log_sum_of(aggregates, metric, scale), units, scale, level)
+    return finite_or_none(bound * units / rows)
 
 
 def _log_sum(aggregates: Aggregates, metric: int, scale: float) -> float:
     """Σ log(1 + λx) over units; those without reward add nothing."""
-    kept = aggregates.rewarded.columns()
-    if not kept:
+    columns = aggregates.rewarded.columns()
+    if not columns:
         return 0.0
     with np.errstate(divide="ignore"):
-        log_x = kept["log_w"] + np.log(kept[f"r:{metric}"] / scale) - 0.5 * np.log(aggregates.n_units)
+        log_x = columns["log_w"] + np.log(columns[f"r:{metric}"] / scale) - 0.5 * np.log(aggregates.n_units)
     if aggregates.units is not None:
-        first = np.flatnonzero(np.concatenate([[True], kept["unit"][1:] != kept["unit"][:-1]]))
+        first = np.flatnonzero(np.concatenate([[True], columns["unit"][1:] != columns["unit"][:-1]]))
         log_x = np.logaddexp.reduceat(log_x, first)
     return float(np.logaddexp(0.0, log_x).sum())
 
 
-def _least(aggregates: Aggregates, metric: int, scale: float) -> float:
-    """No more than Σ log(1 + λx), from the sums by bin of w, where there are too many rewarded rows to keep.
+def _least_log_sum(aggregates: Aggregates, metric: int, scale: float) -> float:
+    """A lower bound on Σ log(1 + λx) from the sums by bin of w, where there are too many rewarded rows to keep.
 
     With y = λx, log(1 + y) ≥ 2y/(2 + y), and by Cauchy-Schwarz Σ 2y/(2 + y) ≥ 2(Σy)²/(2Σy + Σy²). Where every row is a
-    unit this holds in each bin, and bins add up. Else the rows of the lowest bins alone count, so many as give most: a
-    unit's y is no less than theirs, and its square no more than n_max times the sum of their squares.
+    unit this is true in each bin, and bins add up. Else only the rows of the lowest bins count, of as many bins as give
+    the most: a unit's y is no less than theirs, and its square no more than n_max times the sum of their squares.
     """
     shape = (aggregates.bins.buckets, BINS)
     sums, squares = (aggregates.bins.by_metric[metric, which].reshape(shape).sum(axis=0) for which in (1, 3))

@@ -1,4 +1,4 @@
-"""What is asked of the sums: the control's mean reward, and the treatment's uplift over it, both from the same rows."""
+"""Statistics of the sums: the control's mean reward, and the treatment's uplift over it, both from the same rows."""
 
 from __future__ import annotations
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from foretest.files import finite_or_none
-from foretest.inference.buckets import Interval
+from foretest.inference.buckets import NO_INTERVAL, Interval
 from foretest.results.result import Estimate
-
-NO_INTERVAL = Interval(float("nan"), float("nan"))
 
 
 class Uplift(NamedTuple):

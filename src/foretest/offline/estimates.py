@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
@@ -11,14 +11,15 @@ from foretest.aggregation.choose_estimators import headline_of
 from foretest.calibration.estimate import with_calibrated
 from foretest.calibration.file import Calibration
 from foretest.diagnostics.bias_decomposition import strata_with_bias
-from foretest.diagnostics.health import control_is_deterministic, effective_positives, predicted_effective_positives
+from foretest.diagnostics.evidence import log_evidence
+from foretest.diagnostics.health import control_is_deterministic
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.estimators.bounded import is_bounded
 from foretest.files import finite_or_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
-from foretest.inference.buckets import BucketSums, Interval, Stratum, bucket_sums, strata_table
+from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of
 from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
@@ -73,31 +74,17 @@ def _estimate(
 ) -> Estimate:
     """One estimator's value, paired uplift, intervals and verdict."""
     strata = strata_table(aggregates, estimator, metric) if estimator.stratified and aggregates.rows else []
-    evidence = _evidence(aggregates, estimator, metric, strata)
+    evidence = dataclasses.replace(
+        log_evidence(aggregates, estimator, metric),
+        strata=strata,
+        deterministic=bool(control_is_deterministic(aggregates)),
+    )
     if aggregates.rows == 0:
         estimate = _estimate_of_no_rows(aggregates, estimator, evidence)
     else:
         estimate = _estimate_of_rows(aggregates, estimator, metric, counts, r_max, evidence)
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     return dataclasses.replace(estimate, unsupported_rows=evidence.unsupported, strata=table)
-
-
-def _evidence(
-    aggregates: Aggregates, estimator: Estimator, metric: int, strata: Sequence[Stratum]
-) -> Evidence:  # fmt: skip
-    """What the verdict rests on, as far as it is known before any interval."""
-    weighting = aggregates.plan.weighting(estimator)
-    return Evidence(
-        rows=aggregates.rows,
-        units=aggregates.n_units,
-        positives=int(aggregates.positives[metric]),
-        effective_positives=effective_positives(aggregates, weighting, metric),
-        unsupported=aggregates.unsupported.get(weighting, 0),
-        rewarded=aggregates.rewarded.seen,
-        strata=strata,
-        predicted=predicted_effective_positives(aggregates, weighting, metric),
-        deterministic=bool(control_is_deterministic(aggregates)),
-    )
 
 
 def _estimate_of_no_rows(aggregates: Aggregates, estimator: Estimator, evidence: Evidence) -> Estimate:

@@ -80,7 +80,7 @@ def _notes(aggregates: Aggregates, estimators: Sequence[Estimator], able: Sequen
     notes = []
     unable = [e.label for e in estimators if e not in able]
     if unable:
-        notes.append(f"{', '.join(unable)} cannot be given by segment: the sums behind are by stratum or by value model.")
+        notes.append(f"{', '.join(unable)} cannot be given by segment: the sums behind are by stratum or value model.")
     for column, sums in aggregates.segments.items():
         if sums.crowded:
             notes.append(

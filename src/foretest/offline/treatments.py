@@ -11,14 +11,13 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.estimators import HEADLINES, Estimator
-from foretest.files import finite_or_none
+from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
-from foretest.inference.buckets import Interval, bucket_sums
+from foretest.inference.buckets import NO_INTERVAL, Interval, bucket_sums
 from foretest.inference.delta import std_error
 from foretest.inference.several import holm, normal_quantile, resampled_quantile, two_sided_p
 from foretest.inference.uplift import Statistic, absolute_uplift_of, mean_reward, relative_uplift_of
-from foretest.inference.uplift_estimate import NO_INTERVAL
 from foretest.inference.verdict import decide
 from foretest.results.result import Adjusted, Estimate, Metric
 from foretest.settings.analysis import BOUNDED, Analysis
@@ -162,11 +161,6 @@ class _Family:
         level = 1.0 - (1.0 - self.settings.confidence_level) / len(self.alone)
         delta = self.alone[name].effect_size
         return method(self.aggregates[name], self.estimator, self.metric, delta, level, self.r_max)
-
-
-def nan_if_none(value: float | None) -> float:
-    """NaN where there is no number."""
-    return NAN if value is None else value
 
 
 def _keep_if_confirmed(verdict: str, strict: str, otherwise: str) -> str:

@@ -10,8 +10,9 @@ from scipy.special import ndtri
 from foretest.files import finite_or_none
 from foretest.formatting import plural
 from foretest.inference.bootstrap import percentile_interval
-from foretest.inference.buckets import Interval
+from foretest.inference.buckets import NO_INTERVAL
 from foretest.inference.delta import FEW_UNITS, delta_interval, std_error
+from foretest.inference.uplift_estimate import Uplift, uplift_estimate
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, Judgement, decide
 from foretest.inference.welch import TwoSampleError, mean_error, two_sample_error, two_sample_interval
 from foretest.online.arms import Arm, Arms
@@ -21,7 +22,6 @@ from foretest.settings.analysis import Analysis
 
 POWER = 0.8  # of the minimum detectable effect
 
-_NO_INTERVAL = Interval(float("nan"), float("nan"))
 _NO_ERROR = TwoSampleError(float("nan"), float("inf"))
 
 
@@ -98,7 +98,7 @@ def _control(arm: Arm, metric: int, level: float, counts: ArmCounts | None) -> C
         return Control(None, None, None, None)
     value, error = arm.mean(metric), arm_error(arm, metric)
     if arm.n_units < 2:
-        limits = _NO_INTERVAL
+        limits = NO_INTERVAL
     elif counts is None:
         limits = delta_interval(value, error, arm.n_units, level)
     else:
@@ -116,7 +116,7 @@ def _estimate(
     delta = treatment - control
     relative = treatment / control - 1.0 if control > 0 else float("nan")
     if min(arm.n_units for arm in arms) < 2:  # resamples of one unit do not differ
-        limits = rel_limits = _NO_INTERVAL
+        limits = rel_limits = NO_INTERVAL
     elif counts is None:
         limits = two_sample_interval(delta, errors.absolute, confidence_level)
         rel_limits = two_sample_interval(relative, errors.relative, confidence_level)
@@ -124,19 +124,10 @@ def _estimate(
         resampled = replicates(arms, metric, counts)
         limits = percentile_interval(resampled.absolute, confidence_level)
         rel_limits = percentile_interval(resampled.relative, confidence_level)
-    return Estimate(
-        treatment=finite_or_none(treatment),
-        std_error=finite_or_none(errors.absolute.std_error),
-        effect_size=finite_or_none(delta),
-        effect_size_ci_lower=finite_or_none(limits.lower),
-        effect_size_ci_upper=finite_or_none(limits.upper),
-        rel_effect_size=finite_or_none(relative),
-        rel_effect_size_ci_lower=finite_or_none(rel_limits.lower),
-        rel_effect_size_ci_upper=finite_or_none(rel_limits.upper),
-        verdict=decide(limits, enough, control),
-        reasons=reasons,
-        effective_positives=positives,
-    )
+    return uplift_estimate(
+        treatment, errors.absolute.std_error, Uplift(delta, limits), Uplift(relative, rel_limits),
+        verdict=decide(limits, enough, control), reasons=reasons, effective_positives=positives,
+    )  # fmt: skip
 
 
 def _judge(arms: Arms, metric: int) -> Judgement:

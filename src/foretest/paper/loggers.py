@@ -70,7 +70,8 @@ def several_loggers(
     """Compare production's log with one of several loggers, of as many rows, in the first tests of a history.
 
     The other iterations of test j are the treatments of tests j + N and j + 2N, which a history of N tests does not
-    have. The history is in `folder`, `truth` is its truth. `progress` is called after each test with the number of tests in all.
+    have. The history is in `folder`, `truth` is its truth. `progress` is called after each test with the number of
+    tests in all.
     """
     single, mixed = [], []
     for number in range(1, min(tests, TESTS) + 1):

@@ -26,7 +26,7 @@ class AdaptedPolicy(Policy):
         self.deterministic = bool(getattr(own, "deterministic", Policy.deterministic))
         self.can_draw = bool(getattr(own, "can_draw", Policy.can_draw))
         logged = getattr(own, "_logged", None)
-        self._logged = None if logged is None else LoggedColumn(*logged)
+        self._logged = LoggedColumn(*logged) if isinstance(logged, tuple) else None
 
     @property
     def declares_columns(self) -> bool:

@@ -113,7 +113,8 @@ def _text(name: str, value: float | None) -> str:
         return decimal(value)
     if abs(value) < 0.1:
         return pct(value, sign=name == "bias")
-    return f"{decimal(100 * value, 0)}\N{NO-BREAK SPACE}%"
+    sign = "+" if name == "bias" and value > 0 else ""
+    return f"{sign}{decimal(100 * value, 0)}\N{NO-BREAK SPACE}%"
 
 
 def _span(name: str, row: Figures) -> str:

@@ -1,8 +1,8 @@
-"""How charts look: fonts, colours with a second sign beside each, and the two configurations, LIGHT and DARK.
+"""How charts look: fonts, colours, each with a dash or shape that says the same, and the themes LIGHT and DARK.
 
 Every colour of a mark stands out from both backgrounds (contrast of 3 or more), so that a specification is the same in
-light and in dark; text takes its colour from the configuration (contrast of 4.5 or more). Hues are told apart with any
-kind of colour vision, and a dash or a shape says the same again.
+light and in dark; text takes its colour from the configuration (contrast of 4.5 or more). Hues can be told apart with
+any kind of colour vision, and a dash or a shape says the same.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ BLUE, VERMILION, GREEN, ORANGE, RED, PURPLE, GREY = (
 
 
 class Sign(NamedTuple):
-    """A colour, and the dash (of a line) and shape (of a point) that say the same."""
+    """A colour, and the dash (of a line) and the shape (of a point) that say the same."""
 
     colour: str
     dash: list[int]
     shape: str
 
 
-#: Figure 4's three: dotted, dashed and plain, as in the paper
+#: the three outcomes of Figure 4: dotted, dashed and solid, as in the paper
 OUTCOMES = {
     "right": Sign(GREEN, [1, 3], "circle"),
     "false positive": Sign(ORANGE, [6, 4], "triangle-up"),

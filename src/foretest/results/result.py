@@ -1,4 +1,4 @@
-"""The answer: one object, with the same content as a table, as JSON and as rows."""
+"""The result of a test: one object, as a table, as JSON, as rows and as a page."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from foretest.results.audit import Audit
 
 SCHEMA = 1
-NESTED = ("strata", "betting", "sensitivity", "calibration")  # of an estimate, what a flat row leaves out
+NESTED = ("strata", "betting", "sensitivity", "calibration")  # fields of an estimate that a flat row leaves out
 
 
 @dataclass(frozen=True)
 class Adjusted:
-    """What is left of an estimate once several treatments are asked about together."""
+    """An estimate adjusted for the number of treatments that are asked about."""
 
     p_value: float | None  # two-sided, of the effect size
     p_adjusted: float | None  # after Holm, over the treatments
     verdict_adjusted: str
-    simultaneous_ci_lower: float | None  # of the effect size: all treatments' hold at once
+    simultaneous_ci_lower: float | None  # of the effect size: the limits of all treatments hold at once
     simultaneous_ci_upper: float | None
     rel_simultaneous_ci_lower: float | None
     rel_simultaneous_ci_upper: float | None
@@ -68,7 +68,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Metric:
-    """The answers for one reward."""
+    """The estimates for one reward."""
 
     control: Control
     estimates: dict[str, Estimate]
@@ -80,12 +80,12 @@ class Metric:
 
     @property
     def robustness(self) -> str | None:
-        """Of the verdict: the headline's."""
+        """Robust or fragile: that of the headline's verdict."""
         return self.estimates[self.headline].robustness if self.headline in self.estimates else None
 
     @property
     def verdicts(self) -> tuple[str, ...]:
-        """The headline's verdict and, of one of several treatments, the one that is left when all are asked."""
+        """The headline's verdict; where there are several treatments, also the one adjusted for their number."""
         lead = self.estimates.get(self.headline or "")
         more = () if lead is None or lead.adjusted is None else (lead.adjusted.verdict_adjusted,)
         return (self.verdict, *more)
@@ -105,14 +105,14 @@ class Treatment:
 
 @dataclass(frozen=True)
 class Segment:
-    """The rows with one value of a column, or with any of those that are not shown apart."""
+    """The rows with one value of a column, or with any of the values that have no row of their own."""
 
     column: str
     value: str
     rows: int
     metrics: dict[str, Metric]
-    rest: bool  # all values that are not shown apart
-    values: int | None  # how many those are; None where that is not known
+    rest: bool  # is it all values without a row of their own?
+    values: int | None  # how many values it has; None where that is not known
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class Result:
         return result_figures(self.to_dict())
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """One flat row a metric and estimator; of several treatments, for each, with its name."""
+        """One flat row per metric and estimator, and per treatment, with its name, where there are several."""
         rows = []
         several = [({"treatment_name": t.name}, t.metrics) for t in self.treatments]
         for whose, metrics in several or [({}, self.metrics)]:

@@ -44,7 +44,9 @@ def render_agreement(agreement: Agreement, width: int = WIDTH) -> str:
 
 
 def _figures_table(metric: str, figures: dict[str, Figures]) -> Table:
-    table = Table(box=None, padding=(0, 1, 0, 0), header_style="dim", title=metric, title_justify="left")
+    table = Table(
+        box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", title=metric, title_justify="left"
+    )
     table.add_column("estimator", no_wrap=True)
     add_number_columns(table, *_FIGURES.values())
     for label, row in figures.items():

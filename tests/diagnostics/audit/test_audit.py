@@ -77,21 +77,21 @@ def right() -> dict[str, Any]:
     return right_columns()
 
 
-def found_by(test: ft.OfflineTest, table: pa.Table) -> dict[str, Finding]:
-    found = test.check(table).audit
-    assert found is not None
-    return {finding.name: finding for finding in found.findings}
+def findings_of(test: ft.OfflineTest, table: pa.Table) -> dict[str, Finding]:
+    answer = test.check(table).audit
+    assert answer is not None
+    return {finding.name: finding for finding in answer.findings}
 
 
-def outcomes(found: dict[str, Finding]) -> dict[str, str]:
-    return {name: finding.outcome for name, finding in found.items()}
+def outcomes(findings: dict[str, Finding]) -> dict[str, str]:
+    return {name: finding.outcome for name, finding in findings.items()}
 
 
 def test_a_right_log_passes_every_test(right: dict[str, Any]) -> None:
     for ids, table in ((True, with_ids(right)), (False, as_table(right))):
-        found = found_by(build(ids=ids), table)
-        assert list(found) == TESTS
-        assert set(outcomes(found).values()) == {"pass"}
+        findings = findings_of(build(ids=ids), table)
+        assert list(findings) == TESTS
+        assert set(outcomes(findings).values()) == {"pass"}
 
 
 # -- broken on purpose ------------------------------------------------------------------------------------------------
@@ -99,36 +99,36 @@ def test_a_right_log_passes_every_test(right: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("stated", "word"), [(0.85, "too low"), (1.15, "too high")])
 def test_a_wrong_temperature(right: dict[str, Any], stated: float, word: str) -> None:
-    found = found_by(build(ft.PlackettLuce("control_scores", stated), ids=False), as_table(right))
-    assert found["log-likelihood"].outcome == "fail"
-    assert word in (found["log-likelihood"].remedy or "")
-    assert found["rank among draws"].outcome == "fail"
-    assert found["logged probabilities"].outcome == "not made"
+    findings = findings_of(build(ft.PlackettLuce("control_scores", stated), ids=False), as_table(right))
+    assert findings["log-likelihood"].outcome == "fail"
+    assert word in (findings["log-likelihood"].remedy or "")
+    assert findings["rank among draws"].outcome == "fail"
+    assert findings["logged probabilities"].outcome == "not made"
 
 
 def test_a_logged_probability_of_another_number_of_slots(right: dict[str, Any]) -> None:
     odds = np.exp(right["control_scores"])
     first = odds[np.arange(ROWS), right["positions"][:, 0]] / odds.sum(axis=1)
-    found = found_by(build(), with_ids({**right, "p": first}))
-    assert found["logged probabilities"].outcome == "fail"
-    assert "100.00%" in found["logged probabilities"].meaning
+    findings = findings_of(build(), with_ids({**right, "p": first}))
+    assert findings["logged probabilities"].outcome == "fail"
+    assert "100.00%" in findings["logged probabilities"].meaning
     # the scores are right, and the tests that use them say so
-    assert found["log-likelihood"].outcome == found["rank among draws"].outcome == "pass"
+    assert findings["log-likelihood"].outcome == findings["rank among draws"].outcome == "pass"
 
 
 def test_scores_of_other_displays(right: dict[str, Any]) -> None:
     scores = np.roll(right["control_scores"], 1, axis=0)
-    found = found_by(build(ft.PlackettLuce("control_scores")), with_ids({**right, "control_scores": scores}))
-    assert found["log-likelihood"].outcome == found["rank among draws"].outcome == "fail"
+    findings = findings_of(build(ft.PlackettLuce("control_scores")), with_ids({**right, "control_scores": scores}))
+    assert findings["log-likelihood"].outcome == findings["rank among draws"].outcome == "fail"
 
 
 def test_probabilities_that_are_right_on_average_only(right: dict[str, Any]) -> None:
     """Half the log is colder, half is warmer than stated: the mean is right, the places among draws are not."""
     cold, warm = right_columns(3, 0.5), right_columns(4, 2.0)
     half = {name: np.concatenate([cold[name][: ROWS // 2], warm[name][ROWS // 2 :]]) for name in cold}
-    found = found_by(build(ft.PlackettLuce("control_scores"), ids=False), as_table(half))
-    assert found["log-likelihood"].outcome == "pass"
-    assert found["rank among draws"].outcome == "fail"
+    findings = findings_of(build(ft.PlackettLuce("control_scores"), ids=False), as_table(half))
+    assert findings["log-likelihood"].outcome == "pass"
+    assert findings["rank among draws"].outcome == "fail"
 
 
 def test_an_item_that_is_not_shown_after_all(right: dict[str, Any]) -> None:
@@ -138,9 +138,9 @@ def test_an_item_that_is_not_shown_after_all(right: dict[str, Any]) -> None:
     for i, slot in np.argwhere(np.take_along_axis(items, shown, axis=1) == 7):
         if rng.random() < 0.6:
             shown[i, slot] = next(j for j in range(M) if j not in shown[i] and items[i, j] != 7)
-    found = found_by(build(ft.PlackettLuce("control_scores")), with_ids({**right, "positions": shown}))
-    assert found["items by slot"].outcome == "fail"
-    assert "the item 7 was shown" in found["items by slot"].meaning
+    findings = findings_of(build(ft.PlackettLuce("control_scores")), with_ids({**right, "positions": shown}))
+    assert findings["items by slot"].outcome == "fail"
+    assert "the item 7 was shown" in findings["items by slot"].meaning
 
 
 def test_ids_that_are_texts_are_counted_too(right: dict[str, Any]) -> None:
@@ -148,17 +148,17 @@ def test_ids_that_are_texts_are_counted_too(right: dict[str, Any]) -> None:
     for name in ("items", "ranking"):
         texts = [[f"item-{i}" for i in row] for row in table[name].to_pylist()]
         table = table.set_column(table.column_names.index(name), name, [texts])
-    assert found_by(build(), table)["items by slot"].outcome == "pass"
+    assert findings_of(build(), table)["items by slot"].outcome == "pass"
 
 
 def test_weights_with_the_wrong_mean(right: dict[str, Any]) -> None:
     """The treatment's scores and what was shown go together in a way that the control does not know."""
     treatment = right["treatment_scores"].copy()
     np.put_along_axis(treatment, right["positions"], np.take_along_axis(treatment, right["positions"], 1) + 0.2, 1)
-    found = found_by(build(), with_ids({**right, "treatment_scores": treatment}))
-    assert found["capped moment"].outcome == "fail"
-    assert "too large" in found["capped moment"].meaning
-    assert found["log-likelihood"].outcome == "pass"
+    findings = findings_of(build(), with_ids({**right, "treatment_scores": treatment}))
+    assert findings["capped moment"].outcome == "fail"
+    assert "too large" in findings["capped moment"].meaning
+    assert findings["log-likelihood"].outcome == "pass"
 
 
 def test_a_country_served_by_another_policy(right: dict[str, Any]) -> None:
@@ -166,35 +166,35 @@ def test_a_country_served_by_another_policy(right: dict[str, Any]) -> None:
     rng = np.random.default_rng(6)
     live = np.argsort(-(right["treatment_scores"] + rng.gumbel(size=(ROWS, M))), axis=1)[:, :K]
     shown = np.where((right["country"] == "it")[:, None], live, right["positions"])
-    found = found_by(build(ft.PlackettLuce("control_scores")), with_ids({**right, "positions": shown}))
-    assert found["balance"].outcome == "fail"
-    assert "country = 'it'" in found["balance"].meaning
+    findings = findings_of(build(ft.PlackettLuce("control_scores")), with_ids({**right, "positions": shown}))
+    assert findings["balance"].outcome == "fail"
+    assert "country = 'it'" in findings["balance"].meaning
 
 
 def test_repeated_rows(right: dict[str, Any]) -> None:
     table = with_ids(right)
     twice = pa.concat_tables([table, table.slice(0, 200)])
-    found = found_by(build(), twice)["repeated rows"]
-    assert found.outcome == "fail"
-    assert found.statistic == pytest.approx(200 / 6200)
-    assert found_by(build(log={"id": None}), twice)["repeated rows"].outcome == "warn"
-    alone = found_by(build(log={"id": None, "unit": None}), twice)["repeated rows"]
+    finding = findings_of(build(), twice)["repeated rows"]
+    assert finding.outcome == "fail"
+    assert finding.statistic == pytest.approx(200 / 6200)
+    assert findings_of(build(log={"id": None}), twice)["repeated rows"].outcome == "warn"
+    alone = findings_of(build(log={"id": None, "unit": None}), twice)["repeated rows"]
     assert alone.outcome == "fail"
     assert alone.statistic == pytest.approx(200 / 6200)
-    assert found_by(build(log={"id": None, "unit": None}), table)["repeated rows"].outcome == "pass"
+    assert findings_of(build(log={"id": None, "unit": None}), table)["repeated rows"].outcome == "pass"
 
 
 def test_a_deterministic_control_is_told_what_to_log(right: dict[str, Any]) -> None:
     best = np.argsort(-right["control_scores"], axis=1, kind="stable")[:, :K]
     columns = {**right, "positions": best, "p": np.ones(ROWS)}
     for control in (ft.EpsilonGreedy("control_scores", epsilon=0.0), ft.PlackettLuce("control_scores", prob="p")):
-        found = found_by(build(control), with_ids(columns))
-        assert found["exploration"].outcome == "fail"
-        assert "deterministic" in found["exploration"].meaning
-        assert "epsilon-greedy" in (found["exploration"].remedy or "")
+        findings = findings_of(build(control), with_ids(columns))
+        assert findings["exploration"].outcome == "fail"
+        assert "deterministic" in findings["exploration"].meaning
+        assert "epsilon-greedy" in (findings["exploration"].remedy or "")
         for name in ("log-likelihood", "rank among draws", "items by slot", "capped moment", "balance"):
-            assert found[name].outcome == "not made"
-            assert found[name].meaning == "not made: the control is deterministic"
+            assert findings[name].outcome == "not made"
+            assert findings[name].meaning == "not made: the control is deterministic"
     support = build(ft.EpsilonGreedy("control_scores", epsilon=0.0)).check(with_ids(columns)).health["support"]
     assert support["share_deterministic"] == 1.0
 
@@ -203,32 +203,32 @@ def test_a_deterministic_control_is_told_what_to_log(right: dict[str, Any]) -> N
 
 
 def test_a_logged_control_gets_the_tests_that_need_no_draws(right: dict[str, Any]) -> None:
-    found = found_by(build(ft.Logged(prob="p")), with_ids(right))
-    assert outcomes(found) == {
+    findings = findings_of(build(ft.Logged(prob="p")), with_ids(right))
+    assert outcomes(findings) == {
         **dict.fromkeys(TESTS, "not made"), "exploration": "pass", "repeated rows": "pass",
     }  # fmt: skip
     for name in ("log-likelihood", "rank among draws", "items by slot", "capped moment", "balance"):
-        assert "the control is a logged policy" in found[name].meaning
-    assert "no scores" in found["logged probabilities"].meaning
-    without = found_by(build(ft.Logged(prob="p"), log={"id": None}), with_ids(right))
+        assert "the control is a logged policy" in findings[name].meaning
+    assert "no scores" in findings["logged probabilities"].meaning
+    without = findings_of(build(ft.Logged(prob="p"), log={"id": None}), with_ids(right))
     assert without["repeated rows"].outcome == "not made"
 
 
 def test_a_logged_treatment_leaves_the_tests_of_the_control(right: dict[str, Any]) -> None:
-    found = found_by(build(treatment=ft.Logged(prob="p")), with_ids(right))
-    made = {name for name, outcome in outcomes(found).items() if outcome == "pass"}
+    findings = findings_of(build(treatment=ft.Logged(prob="p")), with_ids(right))
+    made = {name for name, outcome in outcomes(findings).items() if outcome == "pass"}
     assert made == set(TESTS) - {"capped moment", "balance"}
-    assert "the treatment is a logged policy" in found["balance"].meaning
+    assert "the treatment is a logged policy" in findings["balance"].meaning
 
 
 def test_short_and_empty_logs_say_so(right: dict[str, Any]) -> None:
     table = with_ids(right)
-    assert "too few" in found_by(build(), table.slice(0, 60))["log-likelihood"].meaning
+    assert "too few" in findings_of(build(), table.slice(0, 60))["log-likelihood"].meaning
     empty = build().run(table.slice(0, 0)).audit
     assert empty is not None
     assert empty.outcome == "not made"
-    assert "too few" in found_by(build(log={"features": []}), table.slice(0, 60))["rank among draws"].meaning
-    assert "name no context features" in found_by(build(log={"features": []}), table)["balance"].meaning
+    assert "too few" in findings_of(build(log={"features": []}), table.slice(0, 60))["rank among draws"].meaning
+    assert "name no context features" in findings_of(build(log={"features": []}), table)["balance"].meaning
 
 
 # -- parts, verdicts, pages -------------------------------------------------------------------------------------------
@@ -260,9 +260,9 @@ def test_rows_that_are_equal_by_chance_are_no_fault() -> None:
         control=ft.PlackettLuce("control_scores"), treatment=ft.PlackettLuce("treatment_scores"),
         estimators=["ncis"], cap=10.0,
     )  # fmt: skip
-    found = outcomes(found_by(test, table))
+    by_test = outcomes(findings_of(test, table))
     unmade = {"logged probabilities", "balance", "repeated rows"}
-    assert found == {name: "not made" if name in unmade else "pass" for name in TESTS}
+    assert by_test == {name: "not made" if name in unmade else "pass" for name in TESTS}
 
 
 WRONG = ft.PlackettLuce("control_scores", 1.5)

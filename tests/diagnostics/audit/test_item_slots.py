@@ -16,12 +16,12 @@ def test_over_all_ways_to_have_been_shown_the_mean_is_the_degrees(monkeypatch: p
     """E[dᵀ V⁻ d] = rank V exactly: 3 rankings of 6 displays, each of them the shown one in turn."""
     monkeypatch.setattr(item_slots, "FEWEST_EXPECTED", 0.1)
     sets = np.random.default_rng(1).integers(0, 3, (6, 3)).astype(np.int32)
-    found = []
+    slots = []
     for shown in product(range(3), repeat=6):
         order = np.array([[s, *(o for o in range(3) if o != s)] for s in shown])
-        found.append(slot_test(np.take_along_axis(sets, order, axis=1), np.arange(3)))
-    assert {slot.degrees for slot in found if slot} == {2}
-    assert np.mean([slot.chi2 for slot in found if slot]) == pytest.approx(2.0, rel=1e-9)
+        slots.append(slot_test(np.take_along_axis(sets, order, axis=1), np.arange(3)))
+    assert {slot.degrees for slot in slots if slot} == {2}
+    assert np.mean([slot.chi2 for slot in slots if slot]) == pytest.approx(2.0, rel=1e-9)
 
 
 def exchangeable_cells(rows: int, rng: np.random.Generator) -> np.ndarray:
@@ -47,17 +47,17 @@ def test_pearsons_statistic_would_be_blind_here() -> None:
     wrong[rare, 0, 0] = 1  # 20 of 2 000 expected, 60 seen
     seen = (wrong[:, 0, 0] == 1).sum()
     assert stats.chisquare([seen, 4000 - seen], [2000, 2000]).pvalue > 0.05
-    found = items_by_slot(wrong, -1, "id")
-    assert found.outcome == "fail"
+    finding = items_by_slot(wrong, -1, "id")
+    assert finding.outcome == "fail"
 
 
 def test_a_pinned_item_is_named() -> None:
     rng = np.random.default_rng(10)
     cells = exchangeable_cells(2000, rng)
     cells[:150, 0, 1] = 4
-    found = items_by_slot(cells, -1, "id")
-    assert found.outcome == "fail"
-    assert "in slot 2 the item 4 was shown" in found.meaning
+    finding = items_by_slot(cells, -1, "id")
+    assert finding.outcome == "fail"
+    assert "in slot 2 the item 4 was shown" in finding.meaning
     assert "4th highest" in items_by_slot(cells - 1, -9, "rank").meaning
     assert "one item was shown" in items_by_slot(cells, -1, None).meaning
 
@@ -68,9 +68,9 @@ def test_rare_items_are_pooled() -> None:
     codes = rng.integers(0, 2, (1000, 5)).astype(np.int32)
     rare = rng.random((1000, 5)) < 0.1
     codes[rare] = rng.integers(2, 102, rare.sum())
-    found = slot_test(codes, np.arange(102))
-    assert found is not None
-    assert found.degrees == 2
+    slot = slot_test(codes, np.arange(102))
+    assert slot is not None
+    assert slot.degrees == 2
     few = slot_test(np.where(codes > 1, 0, codes)[:60], np.arange(2))
     assert few is not None
     assert few.degrees == 1

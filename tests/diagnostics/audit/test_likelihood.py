@@ -63,23 +63,23 @@ def test_copies_of_a_units_rows_leave_z_as_it_is() -> None:
 def test_calibration_says_which_way(shift: float, outcome: str, word: str) -> None:
     rng = np.random.default_rng(4)
     log_p = rng.normal(-5.0 + shift, 1.0, 2000)
-    found = calibration(log_p, np.full(2000, -5.0), np.arange(2000))
-    assert found.outcome == outcome
-    assert word in found.meaning
+    finding = calibration(log_p, np.full(2000, -5.0), np.arange(2000))
+    assert finding.outcome == outcome
+    assert word in finding.meaning
     difference = log_p + 5.0
-    assert found.statistic == pytest.approx(difference.sum() / np.sqrt((difference**2).sum()), rel=1e-12)
-    assert found.p_value == pytest.approx(2 * stats.norm.sf(abs(found.statistic)), rel=1e-9)
-    assert (found.remedy is None) == (outcome == "pass")
+    assert finding.statistic == pytest.approx(difference.sum() / np.sqrt((difference**2).sum()), rel=1e-12)
+    assert finding.p_value == pytest.approx(2 * stats.norm.sf(abs(finding.statistic)), rel=1e-9)
+    assert (finding.remedy is None) == (outcome == "pass")
     if outcome == "fail":
-        assert "too low" in (found.remedy or "")
+        assert "too low" in (finding.remedy or "")
 
 
 def test_a_ranking_that_the_scores_cannot_give_fails() -> None:
     log_p = np.full(300, -2.0)
     log_p[7] = -np.inf
-    found = calibration(log_p, np.full(300, -2.0), np.arange(300))
-    assert found.outcome == "fail"
-    assert "1 of 300" in found.meaning
+    finding = calibration(log_p, np.full(300, -2.0), np.arange(300))
+    assert finding.outcome == "fail"
+    assert "1 of 300" in finding.meaning
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,6 @@ def test_a_ranking_that_the_scores_cannot_give_fails() -> None:
 )
 def test_ranks_say_where_the_shown_stand(a: float, b: float, where: str) -> None:
     u = stats.beta(a, b).ppf((np.arange(2000) + 0.5) / 2000)
-    found = ranks(u)
-    assert found.outcome == "fail"
-    assert where in found.meaning
+    finding = ranks(u)
+    assert finding.outcome == "fail"
+    assert where in finding.meaning

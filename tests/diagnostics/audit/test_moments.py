@@ -20,12 +20,12 @@ def test_moments_over_all_ways_to_have_been_shown() -> None:
     for shown in product(range(3), repeat=5):
         order = np.array([[s, *(o for o in range(3) if o != s)] for s in shown])
         turned = np.take_along_axis(weights, order, axis=1)
-        found = exchangeable(turned[:, 0], turned[:, 1:], factors)
-        z.append(found.z)
+        standing = exchangeable(turned[:, 0], turned[:, 1:], factors)
+        z.append(standing.z)
     np.testing.assert_allclose(np.mean(z, axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(np.mean(np.square(z), axis=0), 1.0, rtol=1e-12)
-    np.testing.assert_allclose(np.mean(np.power(z, 3), axis=0), found.skewness, rtol=1e-9)
-    np.testing.assert_allclose(np.mean(np.power(z, 4), axis=0) - 3.0, found.kurtosis, rtol=1e-9)
+    np.testing.assert_allclose(np.mean(np.power(z, 3), axis=0), standing.skewness, rtol=1e-9)
+    np.testing.assert_allclose(np.mean(np.power(z, 4), axis=0) - 3.0, standing.kurtosis, rtol=1e-9)
 
 
 @pytest.mark.parametrize("skewness", [-2.0, -0.3, 0.01, 0.7, 3.0])
@@ -49,10 +49,10 @@ def test_the_tail_has_the_kurtosis_of_students_t(kurtosis: float) -> None:
 
 
 def test_equal_weights_say_nothing() -> None:
-    found = capped_moment(np.zeros(500), np.zeros((500, 16)), 2.0, "max")
-    assert found.outcome == "pass"
-    assert found.p_value == 1.0
-    assert found.statistic == 0.0
+    finding = capped_moment(np.zeros(500), np.zeros((500, 16)), 2.0, "max")
+    assert finding.outcome == "pass"
+    assert finding.p_value == 1.0
+    assert finding.statistic == 0.0
 
 
 def log_weights(rows: int, seed: int, one_in: int = 500) -> tuple[np.ndarray, np.ndarray]:
@@ -66,10 +66,10 @@ def test_heavy_weights_that_were_not_shown_are_no_fault() -> None:
     """Where a log happens to hold no heavy weight, a variance from the shown ones alone is 0."""
     shown, drawn = log_weights(20_000, 3, one_in=1000)
     heavy = shown > 0
-    found = capped_moment(shown[~heavy][:16_000], drawn[~heavy][:16_000], 20.0, "max")
-    assert found.outcome == "fail"  # 16 expected, none seen: that is a fault
-    found = capped_moment(shown[~heavy][:3500], drawn[~heavy][:3500], 20.0, "max")
-    assert found.outcome == "pass"  # 3.5 expected, none seen
+    finding = capped_moment(shown[~heavy][:16_000], drawn[~heavy][:16_000], 20.0, "max")
+    assert finding.outcome == "fail"  # 16 expected, none seen: that is a fault
+    finding = capped_moment(shown[~heavy][:3500], drawn[~heavy][:3500], 20.0, "max")
+    assert finding.outcome == "pass"  # 3.5 expected, none seen
 
 
 def test_p_values_of_heavy_weights_are_not_too_small() -> None:
@@ -80,18 +80,18 @@ def test_p_values_of_heavy_weights_are_not_too_small() -> None:
 
 def test_weights_that_are_too_large_fail() -> None:
     shown, drawn = log_weights(20_000, 5)
-    found = capped_moment(shown + 0.2, drawn, 100.0, "max")
-    assert found.outcome == "fail"
-    assert "too large" in found.meaning
+    finding = capped_moment(shown + 0.2, drawn, 100.0, "max")
+    assert finding.outcome == "fail"
+    assert "too large" in finding.meaning
     w, d = np.minimum(np.exp(shown + 0.2), 100.0), np.minimum(np.exp(drawn), 100.0)
-    assert f"mean {w.mean():.4f}, expected {d.mean():.4f}" in found.meaning
+    assert f"mean {w.mean():.4f}, expected {d.mean():.4f}" in finding.meaning
 
 
 def test_few_units_are_not_tested() -> None:
     shown, drawn = log_weights(900, 6)
-    found = capped_moment(shown, drawn, 100.0, "max")
-    assert found.outcome == "not made"
-    assert "it has 900" in found.meaning
+    finding = capped_moment(shown, drawn, 100.0, "max")
+    assert finding.outcome == "not made"
+    assert "it has 900" in finding.meaning
 
 
 def features(rows: int, rng: np.random.Generator) -> list[Feature]:

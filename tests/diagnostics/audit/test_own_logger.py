@@ -38,14 +38,14 @@ def outcomes(table: pa.Table, **analysis: Any) -> dict[str, str]:
         baseline="new",
         **analysis,
     )
-    found = test.check(table).audit
-    assert found is not None
-    return {finding.name: finding.outcome for finding in found.findings}
+    answer = test.check(table).audit
+    assert answer is not None
+    return {finding.name: finding.outcome for finding in answer.findings}
 
 
 def test_a_right_log_passes():
-    found = outcomes(log_of(1))
-    assert [found[name] for name in OF_DRAWS] == ["pass", "pass", "pass"]
+    by_test = outcomes(log_of(1))
+    assert [by_test[name] for name in OF_DRAWS] == ["pass", "pass", "pass"]
 
 
 @pytest.mark.parametrize("name", ["log-likelihood", "rank among draws"])

@@ -23,10 +23,10 @@ def test_rounded_numbers_warn_and_others_fail() -> None:
     few[:3] -= 1.0
     many[:30] -= 1.0
     assert logged_probabilities(few, LOG_P).outcome == "warn"
-    found = logged_probabilities(many, LOG_P)
-    assert found.outcome == "fail"
-    assert "in 30 of 5,000 sampled displays (0.60%)" in found.meaning
-    assert found.statistic == pytest.approx((1.0 / (1.0 + np.abs(LOG_P[:30]))).max())
+    finding = logged_probabilities(many, LOG_P)
+    assert finding.outcome == "fail"
+    assert "in 30 of 5,000 sampled displays (0.60%)" in finding.meaning
+    assert finding.statistic == pytest.approx((1.0 / (1.0 + np.abs(LOG_P[:30]))).max())
 
 
 def test_a_probability_that_the_scores_call_impossible_fails() -> None:
@@ -37,9 +37,9 @@ def test_a_probability_that_the_scores_call_impossible_fails() -> None:
 
 @pytest.mark.parametrize(("certain", "outcome"), [(0, "pass"), (5, "pass"), (50, "warn"), (100, "fail")])
 def test_a_control_without_choice(certain: int, outcome: str) -> None:
-    found = exploration(np.arange(100) < certain, declared=False)
-    assert found.outcome == outcome
-    assert found.statistic == certain / 100
+    finding = exploration(np.arange(100) < certain, declared=False)
+    assert finding.outcome == outcome
+    assert finding.statistic == certain / 100
     assert exploration(np.zeros(10, np.bool_), declared=True).outcome == "fail"
 
 
@@ -48,9 +48,9 @@ def keys(*values: int) -> np.ndarray:
 
 
 def test_repeated_ids_are_counted_within_units() -> None:
-    found = repeated_ids(keys(1, 1, 1, 2, 2), keys(7, 7, 8, 7, 9))
-    assert found.statistic == 1 / 5
-    assert found.outcome == "fail"
+    finding = repeated_ids(keys(1, 1, 1, 2, 2), keys(7, 7, 8, 7, 9))
+    assert finding.statistic == 1 / 5
+    assert finding.outcome == "fail"
     unit = np.arange(1000).astype(np.uint64)
     assert repeated_ids(unit, unit).outcome == "pass"
     few = unit.copy()
@@ -66,26 +66,26 @@ def test_repeated_rows_without_an_id() -> None:
     for column in (scores, key):
         column[:40] = column[40:80]
     reward[:10] = 1.0
-    found = repeated_rows(scores, key, scores, [reward], has_unit=True)
-    assert found.outcome == "warn"
-    assert found.statistic == 30 / 1000
+    finding = repeated_rows(scores, key, scores, [reward], has_unit=True)
+    assert finding.outcome == "warn"
+    assert finding.statistic == 30 / 1000
     assert repeated_rows(scores, key, scores, [reward], has_unit=False).outcome == "fail"
 
 
 def test_scores_that_recur_make_equal_rows_no_copies() -> None:
     rng = np.random.default_rng(3)
     scores, ranking = rng.integers(0, 5, 1000).astype(np.uint64), rng.integers(0, 6, 1000).astype(np.uint64)
-    found = repeated_rows(scores, scores * np.uint64(10) + ranking, scores, [np.zeros(1000)], has_unit=False)
-    assert found.outcome == "not made"
-    assert "recur" in found.meaning
+    finding = repeated_rows(scores, scores * np.uint64(10) + ranking, scores, [np.zeros(1000)], has_unit=False)
+    assert finding.outcome == "not made"
+    assert "recur" in finding.meaning
 
 
 def test_an_id_that_starts_anew_with_every_unit_warns() -> None:
     """Such rows are no copies, but an id should name one display."""
-    found = repeated_ids(np.repeat(np.arange(50), 4).astype(np.uint64), np.tile(np.arange(4), 50).astype(np.uint64))
-    assert found.outcome == "warn"
-    assert found.statistic == 196 / 200
-    assert "a row of another unit has" in found.meaning
+    finding = repeated_ids(np.repeat(np.arange(50), 4).astype(np.uint64), np.tile(np.arange(4), 50).astype(np.uint64))
+    assert finding.outcome == "warn"
+    assert finding.statistic == 196 / 200
+    assert "a row of another unit has" in finding.meaning
 
 
 def test_rows_that_recur_with_other_rewards_are_no_copies() -> None:

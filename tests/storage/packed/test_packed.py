@@ -493,6 +493,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 def test_killed_and_packed_again(plain: str, tmp_path: Path) -> None:
     """A real process, ended by kill -9 in the middle: nothing that could be taken for a log is left."""

@@ -92,6 +92,7 @@ def stop_after(files: int, test: ft.OfflineTest, log: Any, out: Path) -> None:
             test.save_aggregates(log, out)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs SIGKILL")
 @pytest.mark.parametrize(("after", "when"), [(1, "after"), (3, "after"), (2, "during")])
 def test_killed_and_run_again(tmp_path: Path, after: int, when: str) -> None:

@@ -1,4 +1,4 @@
-"""Sums over rows that are independent only between units; rows come in order of their unit."""
+"""Sums over rows that are independent only between units; rows are sorted by unit."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from foretest.kernels.cell_counts import cell_counts
 from foretest.results.audit import Finding, not_made, tested
 
 NAME = "items by slot"
-FEWEST_EXPECTED = 25.0  # of a cell; smaller ones are pooled
-MOST_CELLS = 40  # of a slot; the others are pooled
+FEWEST_EXPECTED = 25.0  # displays of a cell, an item in a slot; smaller cells are pooled
+MOST_CELLS = 40  # of a slot; the rarer ones are pooled
 
 
 class Slot(NamedTuple):
@@ -24,7 +24,7 @@ class Slot(NamedTuple):
     chi2: float
     degrees: int
     p_value: float
-    cell: Any  # None: those that were pooled
+    cell: Any  # None: the pooled cells
     observed: float
     expected: float
 
@@ -36,23 +36,16 @@ def slot_test(codes: npt.NDArray[np.int32], labels: npt.NDArray[Any]) -> Slot | 
     Shown and drawn are exchangeable where the control is right. With e_0 the shown item's indicator, e_1..e_D those of
     the draws and ē the mean of all, d = Σ_i (e_0 − ē) then has mean 0 and covariance
     V = Σ_i mean_s (e_s − ē)(e_s − ē)ᵀ over which of them was shown, whatever the displays' probabilities are, and
-    dᵀ V⁻ d is χ² of rank(V) degrees. Cells are chosen and pooled by the count of all, which does not tell them apart.
+    dᵀ V⁻ d is χ² of rank(V) degrees. Cells are chosen and pooled by their count over shown and drawn rankings together,
+    which says nothing of the difference between the two.
     """
-    rows, rankings = codes.shape
-    expected = np.bincount(codes.ravel(), minlength=len(labels)) / rankings
-    often = np.flatnonzero(expected >= FEWEST_EXPECTED)
-    kept = often[np.argsort(-expected[often], kind="stable")][: MOST_CELLS - 1]
-    rest = rows - expected[kept].sum()
-    if 0.5 / rankings < rest < FEWEST_EXPECTED:
-        kept, rest = kept[:-1], FEWEST_EXPECTED  # what is pooled is a cell too, and must not be small
-    count = len(kept) + (rest > 0.5 / rankings)
-    if len(kept) == 0 or count < 2:
+    rankings = codes.shape[1]
+    cells = _chosen_cells(codes, len(labels))
+    if cells is None:
         return None
-    place = np.full(len(labels), len(kept))
-    place[kept] = np.arange(len(kept))
-    codes = place[codes]
-    total, covariance = cell_counts(codes, count)
-    observed = np.bincount(codes[:, 0], minlength=count)
+    by_cell = cells.place[codes]
+    total, covariance = cell_counts(by_cell, cells.size)
+    observed = np.bincount(by_cell[:, 0], minlength=cells.size)
     difference = observed - total
     chi2, degrees = _quadratic_form(difference, covariance)
     if degrees == 0:
@@ -63,8 +56,34 @@ def slot_test(codes: npt.NDArray[np.int32], labels: npt.NDArray[Any]) -> Slot | 
     worst = int(np.abs(z).argmax())
     return Slot(
         chi2, degrees, float(gammaincc(degrees / 2.0, chi2 / 2.0)),
-        labels[kept[worst]] if worst < len(kept) else None, float(observed[worst]), float(among_draws[worst]),
+        labels[cells.apart[worst]] if worst < len(cells.apart) else None,
+        float(observed[worst]), float(among_draws[worst]),
     )  # fmt: skip
+
+
+class _Cells(NamedTuple):
+    """The cells of a slot: those of the frequent items, and one that pools all others."""
+
+    apart: npt.NDArray[np.int64]  # items with a cell of their own, by their place in the labels
+    place: npt.NDArray[np.int64]  # the cell of each label
+    size: int  # how many cells there are
+
+
+def _chosen_cells(codes: npt.NDArray[np.int32], labels: int) -> _Cells | None:
+    """The cells that are large enough; None where there are fewer than two."""
+    rows, rankings = codes.shape
+    expected = np.bincount(codes.ravel(), minlength=labels) / rankings
+    frequent = np.flatnonzero(expected >= FEWEST_EXPECTED)
+    apart = frequent[np.argsort(-expected[frequent], kind="stable")][: MOST_CELLS - 1]
+    rest = rows - expected[apart].sum()
+    if 0.5 / rankings < rest < FEWEST_EXPECTED:
+        apart, rest = apart[:-1], FEWEST_EXPECTED  # what is pooled is a cell too, and must not be small
+    size = len(apart) + (rest > 0.5 / rankings)
+    if len(apart) == 0 or size < 2:
+        return None
+    place = np.full(labels, len(apart))
+    place[apart] = np.arange(len(apart))
+    return _Cells(apart, place, int(size))
 
 
 def _quadratic_form(difference: Floats, covariance: Floats) -> tuple[float, int]:
@@ -86,29 +105,29 @@ def simes(p_values: list[float]) -> float:
 
 
 def items_by_slot(cells: npt.NDArray[Any], absent: int, label: str | None) -> Finding:
-    """One χ² a slot, adjusted by Benjamini and Hochberg.
+    """One χ² per slot, adjusted by Benjamini and Hochberg.
 
-    `cells` is displays × rankings × slots, one display a unit, the shown ranking first; `absent` marks slots that a
+    `cells` is displays × rankings × slots, one display per unit, the shown ranking first; `absent` marks slots that a
     display does not have; `label` says how to name a cell, None that it has no name.
     """
     coded = pa.array(cells.ravel()).dictionary_encode()
     labels = coded.dictionary.to_numpy(zero_copy_only=False)
     codes = coded.indices.to_numpy(zero_copy_only=False).reshape(cells.shape)
-    found: dict[int, Slot] = {}
+    slots: dict[int, Slot] = {}
     for slot in range(cells.shape[2]):
         there = cells[:, 0, slot] != absent
-        answer = slot_test(codes[there, :, slot], labels) if there.any() else None
-        if answer is not None:
-            found[slot] = answer
-    if not found:
+        tested_slot = slot_test(codes[there, :, slot], labels) if there.any() else None
+        if tested_slot is not None:
+            slots[slot] = tested_slot
+    if not slots:
         return not_made(NAME, f"no two items of a slot are expected {FEWEST_EXPECTED:.0f} times or more")
-    p = simes([slot.p_value for slot in found.values()])
-    at, worst = min(found.items(), key=lambda item: item[1].p_value)
+    p = simes([slot.p_value for slot in slots.values()])
+    at, worst = min(slots.items(), key=lambda item: item[1].p_value)
     chi2 = f"chi-square {worst.chi2:.1f} on {worst.degrees} degrees in slot {at + 1}"
     named = "the rarer items together were" if worst.cell is None else _name(worst.cell, label)
     return tested(
         NAME, p, worst.chi2,
-        f"items are shown in every slot as often as the control says ({len(found)} slots; {chi2})",
+        f"items are shown in every slot as often as the control says ({len(slots)} slots; {chi2})",
         f"in slot {at + 1} {named} shown {worst.observed:,.0f} times, expected about {worst.expected:,.0f} ({chi2})",
         "Something else than [control] chose or moved items. Look for rules after the ranking (blocked or pinned"
         " items), for items that were not eligible, and for scores of another version.",
@@ -116,6 +135,7 @@ def items_by_slot(cells: npt.NDArray[Any], absent: int, label: str | None) -> Fi
 
 
 def _name(cell: Any, label: str | None) -> str:
+    """The subject of a sentence about a cell, with its verb."""
     if label is None:
         return "one item was"
     if label == "rank":
@@ -124,7 +144,8 @@ def _name(cell: Any, label: str | None) -> str:
 
 
 def _ordinal(place: int) -> str:
-    """
+    """The rank of a score in words.
+
     >>> _ordinal(1), _ordinal(2), _ordinal(12)
     ('highest', '2nd highest', '12th highest')
     """

@@ -26,7 +26,7 @@ def kolmogorov_smirnov(u: Floats) -> tuple[float, float]:
 
 
 def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) -> Finding:
-    """mean(log π_p(a)) − mean(E_p log π_p) = 0, z by unit. A wrong temperature moves it first of all."""
+    """mean(log π_p(a)) − mean(E_p log π_p) = 0, z by unit. It is the first to show a wrong temperature."""
     impossible = ~np.isfinite(log_p) | ~np.isfinite(expected)
     if impossible.any():
         many = f"{int(impossible.sum()):,} of {len(log_p):,} sampled displays"
@@ -37,13 +37,13 @@ def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) 
             " log_prob agree.",
         )  # fmt: skip
     z = float(z_by_unit((log_p - expected)[:, None], starts)[0])
-    shown, wanted = float(log_p.mean()), float(expected.mean())
-    less = shown < wanted
-    said = f"mean log-probability {shown:.4f}, expected {wanted:.4f} (z = {z:+.1f})"
+    mean, expected_mean = float(log_p.mean()), float(expected.mean())
+    less = mean < expected_mean
+    numbers = f"mean log-probability {mean:.4f}, expected {expected_mean:.4f} (z = {z:+.1f})"
     return tested(
         CALIBRATION, two_sided(z), z,
-        f"what was shown is as likely as the control says: {said}",
-        f"what was shown is {'less' if less else 'more'} likely than the control says: {said}",
+        f"what was shown is as likely as the control says: {numbers}",
+        f"what was shown is {'less' if less else 'more'} likely than the control says: {numbers}",
         f"The temperature in [control] (or sigma, dispersion, epsilon) is perhaps too {'low' if less else 'high'}; or"
         " the scores are not those of the model that served, after every change made to them; or, in a policy of your"
         " own, sample and log_prob do not agree.",
@@ -51,18 +51,18 @@ def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) 
 
 
 def ranks(u: Floats) -> Finding:
-    """Kolmogorov-Smirnov on one u a unit."""
+    """Kolmogorov-Smirnov on the places among draws, one u per unit."""
     distance, p = kolmogorov_smirnov(u)
     lean = (u.mean() - 0.5) * np.sqrt(12.0 * len(u))
-    spread = u.std() < np.sqrt(1.0 / 12.0)
-    where = ("among the likely ones" if lean > 0.0 else "among the unlikely ones") if abs(lean) > 3.0 else (
-        "in the middle" if spread else "at both ends"
-    )  # fmt: skip
-    said = f"{len(u):,} displays, distance from uniform {distance:.4f}"
+    if abs(lean) > 3.0:
+        where = "among the likely ones" if lean > 0.0 else "among the unlikely ones"
+    else:
+        where = "in the middle" if u.std() < np.sqrt(1.0 / 12.0) else "at both ends"
+    numbers = f"{len(u):,} displays, distance from uniform {distance:.4f}"
     return tested(
         PIT, p, distance,
-        f"among rankings drawn from the control, those shown have no place of their own ({said})",
-        f"among rankings drawn from the control, those shown stand too often {where} ({said})",
+        f"among rankings drawn from the control, those shown have no place of their own ({numbers})",
+        f"among rankings drawn from the control, those shown stand too often {where} ({numbers})",
         "The shown rankings were not drawn from [control] as it is described. Compare scores, temperature, slots and"
         " eligible items with what served, and look for rules that changed a ranking after it was drawn.",
     )  # fmt: skip

@@ -1,10 +1,10 @@
 """Do the weights have the means they must have? The capped moment, and the balance of context features.
 
-Both take one display a unit, and compare the shown ranking's capped weight w̄_0 with those of rankings drawn from the
+Both take one display per unit, and compare the shown ranking's capped weight w̄_0 with those of rankings drawn from the
 control, w̄_1..w̄_S, whose mean is q(x) = E_p[w̄ | x] on average. Where the control is right, the shown one is one more
 draw: given the S + 1 weights, each may have been the shown one. That gives Σ f·(w̄_0 − mean of all) its mean 0, its
 variance and its third and fourth moments exactly, heavy weights that were drawn and not shown included. A variance from
-the shown weights alone does not see those, and takes their absence for a fault.
+the shown weights alone misses those, and takes their absence for a fault.
 """
 
 from __future__ import annotations
@@ -26,21 +26,23 @@ _LEAST_MASS = 0.1  # of q̂ in a denominator: any function of the context is a g
 
 
 class Standing(NamedTuple):
-    """Where sums stand among all that they might have been: an entry a factor."""
+    """Where sums are in the distribution of all that they might have been: one entry per factor."""
 
     z: Floats
     skewness: Floats
     kurtosis: Floats  # beyond that of a normal distribution
 
     def p_values(self) -> Floats:
+        """The two-sided p-value of each factor's sum."""
         return np.array([two_sided(*entry) for entry in zip(*(column.tolist() for column in self), strict=True)])
 
 
 def exchangeable(shown: Floats, drawn: Floats, factors: Floats) -> Standing:
-    """Σ f·(shown − mean of shown and drawn), a column a factor, over which of them was shown.
+    """Σ f·(shown − mean of shown and drawn) for each factor f, a column of `factors`, as its distribution over which of
+    them was shown has it.
 
-    >>> found = exchangeable(np.array([1.0, 0.0]), np.array([[0.0], [1.0]]), np.ones((2, 1)))
-    >>> [column.round(9).tolist() for column in found]
+    >>> standing = exchangeable(np.array([1.0, 0.0]), np.array([[0.0], [1.0]]), np.ones((2, 1)))
+    >>> [column.round(9).tolist() for column in standing]
     [[0.0], [0.0], [-1.0]]
     """
     apart, second, third, fourth = exchange_moments(shown, drawn)
@@ -54,7 +56,7 @@ def exchangeable(shown: Floats, drawn: Floats, factors: Floats) -> Standing:
 
 
 def two_sided(z: float, skewness: float, kurtosis: float) -> float:
-    """How unlikely z is, from both sides: the more likely of what two distributions with its moments say.
+    """The two-sided p-value of z: the larger of those of two distributions with its moments.
 
     A sum in which few displays have most of the variance is skewed, or has heavy tails where factors of both signs hide
     that. A gamma distribution has its skewness: twice the smaller tail; Student's t with 4 + 6/κ degrees has its
@@ -81,7 +83,8 @@ def _t_tails(z: float, kurtosis: float) -> float:
     return float(2.0 * stdtr(degrees, -abs(z) * np.sqrt(degrees / (degrees - 2.0))))
 
 
-def _enough(name: str, units: int, q: float, cap: float) -> Finding | None:
+def _too_few(name: str, units: int, q: float, cap: float) -> Finding | None:
+    """The finding that a test was not run, where the sample has too few units for weights up to the cap; else None."""
     if units * q / cap > FEWEST_AT_CAP:
         return None
     many = f"{FEWEST_AT_CAP * cap / q:,.0f}" if q > 1e-3 else "far more"
@@ -89,19 +92,19 @@ def _enough(name: str, units: int, q: float, cap: float) -> Finding | None:
 
 
 def capped_moment(log_w: Floats, drawn_log_w: Floats, cap: float, capping: str) -> Finding:
-    """mean(w̄ − q(x)) = 0: what mean(w) = 1 would say of weights that have no tail."""
+    """mean(w̄ − q(x)) = 0: the test that mean(w) = 1 would be if weights had no tail."""
     with np.errstate(over="ignore"):
         w, drawn = np.exp(capped(log_w, cap, capping)), np.exp(capped(drawn_log_w, cap, capping))
-    few = _enough(MOMENT, len(w), float(drawn.mean()), cap)
+    few = _too_few(MOMENT, len(w), float(drawn.mean()), cap)
     if few is not None:
         return few
-    found = exchangeable(w, drawn, np.ones((len(w), 1)))
-    z = float(found.z[0])
-    said = f"mean {w.mean():.4f}, expected {drawn.mean():.4f} at cap {cap:g} (z = {z:+.1f})"
+    standing = exchangeable(w, drawn, np.ones((len(w), 1)))
+    z = float(standing.z[0])
+    numbers = f"mean {w.mean():.4f}, expected {drawn.mean():.4f} at cap {cap:g} (z = {z:+.1f})"
     return tested(
-        MOMENT, float(found.p_values()[0]), z,
-        f"capped weights have the mean they must have: {said}",
-        f"capped weights are on average too {'small' if z < 0 else 'large'}: {said}",
+        MOMENT, float(standing.p_values()[0]), z,
+        f"capped weights have the mean they must have: {numbers}",
+        f"capped weights are on average too {'small' if z < 0 else 'large'}: {numbers}",
         "Rankings that the treatment likes were shown "
         f"{'less' if z < 0 else 'more'} often than [control] says. Check its parameters, and that its scores and the"
         " treatment's belong to the same display and the same list of items.",
@@ -117,7 +120,7 @@ def balance(
     of what is compared, so that its error moves nothing away from 0.
     """
     w, drawn = np.exp(capped(log_w, cap, "max")), np.exp(capped(drawn_log_w, cap, "max"))
-    few = _enough(BALANCE, len(w), float(drawn.mean()), cap)
+    few = _too_few(BALANCE, len(w), float(drawn.mean()), cap)
     if few is not None:
         return few
     if not features:
@@ -125,15 +128,15 @@ def balance(
     q = np.exp(np.minimum(0.0, np.log(cap) - treatment_log_w)).mean(axis=1)
     scaled = np.column_stack([(f.values - f.values.mean()) / f.values.std() for f in features])
     factors = scaled / np.maximum(q, _LEAST_MASS)[:, None]
-    found = exchangeable(w, drawn, factors)
-    z, p, count = found.z, found.p_values(), len(features)
+    standing = exchangeable(w, drawn, factors)
+    z, p, count = standing.z, standing.p_values(), len(features)
     worst = int(p.argmin())
     shift = float((factors[:, worst] * (w - drawn.mean(axis=1))).mean())
-    said = f"{features[worst].name} by {shift:+.3f} standard deviations (z = {z[worst]:+.1f}, {count} looked at)"
+    moved = f"{features[worst].name} by {shift:+.3f} standard deviations (z = {z[worst]:+.1f}, {count} looked at)"
     return tested(
         BALANCE, min(1.0, count * float(p[worst])), float(z[worst]),
-        f"weights leave the contexts as they are; most moved is {said}",
-        f"weights move the contexts, which no ranking can change: {said}",
+        f"weights leave the contexts as they are; most moved is {moved}",
+        f"weights move the contexts, which no ranking can change: {moved}",
         "The probabilities are wrong for some of the contexts: look at that feature's values one by one. Perhaps a part"
         " of the traffic was served by another policy; leave it out, or describe it.",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What can be seen on the rows themselves: logged against recomputed probabilities, no exploration, repeated rows."""
+"""Tests of the rows themselves: logged against recomputed probabilities, no exploration, repeated rows."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def logged_probabilities(logged: Floats, recomputed: Floats) -> Finding:
     largest = float((apart / allowed).max())
     share = float(far.mean())
     if not off.any():
-        said = f"logged probabilities are those that the scores give, within {ROUNDING:g}"
-        return Finding(LOGGED, PASS, None, largest, said, None)
+        meaning = f"logged probabilities are those that the scores give, within {ROUNDING:g}"
+        return Finding(LOGGED, PASS, None, largest, meaning, None)
     rows = int((far if far.any() else off).sum())
     worst = int(np.argmax(apart / allowed))
     outcome = FAIL if share > FEW_OFF else WARN
@@ -49,7 +49,7 @@ def logged_probabilities(logged: Floats, recomputed: Floats) -> Finding:
 
 
 def exploration(certain: npt.NDArray[np.bool_], declared: bool) -> Finding:
-    """Is there anything to learn of other rankings? `certain`: displays on which the control had no choice but one."""
+    """Does the log say anything about other rankings? `certain`: displays on which the control had but one to show."""
     share = float(certain.mean())
     if declared or share == 1.0:
         return Finding(
@@ -67,12 +67,12 @@ def exploration(certain: npt.NDArray[np.bool_], declared: bool) -> Finding:
             " nothing about any other",
             "Explore there too, or leave these displays out and read the result as one of the others.",
         )  # fmt: skip
-    said = "the control explores" if share == 0.0 else f"the control explores on {1.0 - share:.1%} of displays"
-    return Finding(EXPLORATION, PASS, None, share, said, None)
+    meaning = "the control explores" if share == 0.0 else f"the control explores on {1.0 - share:.1%} of displays"
+    return Finding(EXPLORATION, PASS, None, share, meaning, None)
 
 
 def repeated_ids(unit: Hashes, key: Hashes) -> Finding:
-    """Rows whose display id stands in an earlier row: copies where the unit is the same too, else ids used again."""
+    """Rows whose display id is that of an earlier row: copies where the unit is the same too, else ids used again."""
     repeats = _repeats([unit, key])
     again = _repeats([key]) - repeats
     if again > repeats:
@@ -95,7 +95,7 @@ def repeated_rows(unit: Hashes, key: Hashes, scores: Hashes, alike: list[Floats]
 
     `key` is the hash of unit, ranking and scores; `alike` the columns that copies share too. Where scores recur under
     other units or rankings, or as a rule with other rewards, equal rows are no copies, and the test says nothing. With
-    a unit, a page that is shown again from a cache looks like a copy and does no harm: the test then only warns.
+    a unit, a page that is shown again from a cache looks like a copy and does no harm: the test then warns at most.
     """
     repeats = _repeats([key, *alike] if has_unit else [scores, key, *alike])
     (there, otherwise), (_, unlike) = _recurring(scores, [key]), _recurring(scores, [key, *alike])
@@ -118,7 +118,7 @@ def _repeated(repeats: int, rows: int, none: str, some: str, remedy: str, *, mos
 
 
 def _recurring(scores: Hashes, columns: list[npt.NDArray[Any]]) -> tuple[int, int]:
-    """How many scores are there more than once, and how many of these with different columns.
+    """How many scores there are more than once, and how many of these with different columns.
 
     >>> _recurring(np.array([7, 7, 8, 8, 9], np.uint64), [np.array([1, 2, 3, 3, 4])])
     (2, 1)
@@ -148,6 +148,6 @@ def _repeats(columns: list[npt.NDArray[Any]]) -> int:
 
 
 def _all_differ(column: npt.NDArray[Any]) -> bool:
-    """As in most logs: one sort tells, where several columns would need as many."""
+    """Are all values different? They are in most logs, and one sort is quicker than one per column."""
     ordered = np.sort(column)
     return not (ordered[1:] == ordered[:-1]).any()

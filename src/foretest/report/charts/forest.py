@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import ceil, floor, log10
 from statistics import median
 from typing import Any, NamedTuple
@@ -15,6 +16,11 @@ from foretest.results.result import Estimate
 
 _STEP = 46  # pixels of a row
 _WIDE = 6.0  # times the usual width: an interval beyond it is cut at the frame
+_COLOUR = {"color": {"field": "colour", "type": "nominal", "scale": None}}
+_HOVER = tooltip({
+    "label": "estimate of", "uplift": "uplift", "interval": "interval", "treatment": "treatment",
+    "positives": "effective positives", "verdict": "verdict", "band": "sensitivity band",
+})  # fmt: skip
 
 
 class Row(NamedTuple):
@@ -32,63 +38,57 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
     in the data, never part of an expression.
     """
     drawn = [row for row in rows if row.estimate.rel_effect_size is not None]
-    lowest, highest = _domain(drawn, truth)
-    order = [row.label for row in drawn]
-    y = {"field": "label", "type": "nominal", "sort": None, "scale": {"domain": order},
-         "axis": {"title": None, "labelLimit": 220, "domain": False}}  # fmt: skip
-    x = {"type": "quantitative", "scale": {"domain": [lowest, highest], "nice": False}}
-    axis = percent_axis("uplift over the control", sign=True, values=ticks(lowest, highest))
-    values = [_values(row, confidence_level, lowest, highest) for row in drawn]
-    data = {"values": values}
-    looks = {"color": {"field": "colour", "type": "nominal", "scale": None}}
-    hover = tooltip(
-        {
-            "label": "estimate of",
-            "uplift": "uplift",
-            "interval": "interval",
-            "treatment": "treatment",
-            "positives": "effective positives",
-            "verdict": "verdict",
-            "band": "sensitivity band",
-        }
-    )
-    lines = {
-        "data": {"values": [v for v in values if v["from"] is not None]},
-        "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round"},
-        "encoding": {"x": {"field": "from", **x, "axis": axis}, "x2": {"field": "to"}, "y": y, **looks,
-                     "tooltip": hover},
-    }  # fmt: skip
-    points = {
-        "data": {"values": [v for v in values if lowest <= v["value"] <= highest]},
-        "mark": {"type": "point", "filled": True, "size": 140, "opacity": 1},
-        "encoding": {"x": {"field": "value", **x, "axis": axis}, "y": y, **looks,
-                     "shape": {"field": "shape", "type": "nominal", "scale": None}, "tooltip": hover},
-    }  # fmt: skip
-    texts = [
-        {
-            "data": data,
-            "mark": {"type": "text", "dy": -15, "fontSize": 12, "aria": False, **look},
-            "encoding": {
-                "x": {"field": "at", **x, "axis": axis},
-                "y": y,
-                "text": {"field": "uplift", "type": "nominal"},
-            },
-        }
-        for look in ({"style": "halo"}, {})  # the first is wider, in the background colour, where the theme has one
-    ]
-    layers = [*_lead(drawn, y), _zero(x, axis), *_truth(truth, x, axis), *_bands(values, x, y, axis, looks), lines,
-              *_arrows(values, x, y, axis, looks), points, *texts]  # fmt: skip
+    axes = _Axes(*_domain(drawn, truth), [row.label for row in drawn])
+    values = [_values(row, confidence_level, axes) for row in drawn]
     numbers = [
         f"{row.label}: {pct(row.estimate.rel_effect_size, sign=True)}"
         f" ({_interval(row.estimate)}), {row.estimate.verdict}{_aside(row.estimate)}."
         for row in drawn
     ]
     known = [] if truth is None else [f"The true uplift is {pct(truth, sign=True)}."]
-    level = round_percent(confidence_level)
+    intervals = f"Relative uplifts with {round_percent(confidence_level)} intervals."
     return frame(
-        title, [], " ".join([f"Relative uplifts with {level} intervals.", *numbers, *known]),
-        width=WIDTH, height=_STEP * max(1, len(drawn)), layer=layers,
-    )  # fmt: skip
+        title,
+        [],
+        " ".join([intervals, *numbers, *known]),
+        width=WIDTH,
+        height=_STEP * max(1, len(drawn)),
+        layer=[
+            *_lead(drawn, axes),
+            _zero(axes),
+            *_truth(truth, axes),
+            *_bands(values, axes),
+            _intervals(values, axes),
+            *_arrows(values, axes),
+            _points(values, axes),
+            *_texts(values, axes),
+        ],
+    )
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The ends of the axis of uplifts, and the labels of the rows."""
+
+    lowest: float
+    highest: float
+    labels: list[str]
+
+    def x(self, field: str) -> Spec:
+        """The channel of uplifts."""
+        axis = percent_axis("uplift over the control", sign=True, values=ticks(self.lowest, self.highest))
+        scale = {"domain": [self.lowest, self.highest], "nice": False}
+        return {"field": field, "type": "quantitative", "scale": scale, "axis": axis}
+
+    @property
+    def y(self) -> Spec:
+        """The channel of rows."""
+        return {"field": "label", "type": "nominal", "sort": None, "scale": {"domain": self.labels},
+                "axis": {"title": None, "labelLimit": 220, "domain": False}}  # fmt: skip
+
+    def cut(self, value: float) -> float:
+        """A value, or the end of the axis that it is beyond."""
+        return min(max(value, self.lowest), self.highest)
 
 
 def _domain(rows: Sequence[Row], truth: float | None) -> tuple[float, float]:
@@ -135,23 +135,24 @@ def _aside(estimate: Estimate) -> str:
     return "" if band is None else f", sensitivity band {' to '.join(pct(end, sign=True) for end in band)}"
 
 
-def _values(row: Row, confidence_level: float, lowest: float, highest: float) -> dict[str, Any]:
+def _values(row: Row, confidence_level: float, axes: _Axes) -> dict[str, Any]:
+    """A row's numbers and words, as data of the chart."""
     e, (lower, upper) = row.estimate, _limits(row.estimate)
     sign = VERDICTS[e.verdict]
     has = e.rel_effect_size_ci_lower is not None
     middle = e.rel_effect_size or 0.0
     band = _band(e)
     return {
-        "label": row.label, "value": middle, "at": min(max(middle, lowest), highest),
-        "from": max(lower, lowest) if has and lower < highest else None,
-        "to": min(upper, highest) if has and upper > lowest else None,
-        "beyond": ("left" if lower < lowest else "") + ("right" if upper > highest else ""),
+        "label": row.label, "value": middle, "at": axes.cut(middle),
+        "from": max(lower, axes.lowest) if has and lower < axes.highest else None,
+        "to": min(upper, axes.highest) if has and upper > axes.lowest else None,
+        "beyond": ("left" if lower < axes.lowest else "") + ("right" if upper > axes.highest else ""),
         "colour": sign.colour, "shape": sign.shape,
         "uplift": pct(middle, sign=True), "interval": f"{round_percent(confidence_level)}: {_interval(e)}",
         "treatment": num(e.treatment), "positives": num(e.effective_positives), "verdict": e.verdict,
         "band": "none" if band is None else " to ".join(pct(end, sign=True) for end in band),
-        "band_from": None if band is None else min(max(band[0], lowest), highest),
-        "band_to": None if band is None else max(min(band[1], highest), lowest),
+        "band_from": None if band is None else axes.cut(band[0]),
+        "band_to": None if band is None else axes.cut(band[1]),
     }  # fmt: skip
 
 
@@ -159,31 +160,28 @@ def _interval(estimate: Estimate) -> str:
     return interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
 
 
-def _lead(rows: Sequence[Row], y: Spec) -> list[Spec]:
+def _lead(rows: Sequence[Row], axes: _Axes) -> list[Spec]:
     """A shade behind the headline's row."""
     leading = [{"label": row.label} for row in rows if row.leads]
     if not leading or len(rows) == 1:
         return []
-    encoding = {"y": y, "x": {"value": 0}, "x2": {"value": "width"}}
-    return [
-        {
-            "data": {"values": leading},
-            "mark": {"type": "rect", "style": "shade", "aria": False},
-            "encoding": encoding,
-        }
-    ]
+    mark = {"type": "rect", "style": "shade", "aria": False}
+    encoding = {"y": axes.y, "x": {"value": 0}, "x2": {"value": "width"}}
+    return [{"data": {"values": leading}, "mark": mark, "encoding": encoding}]
 
 
-def _zero(x: Spec, axis: Spec) -> Spec:
-    encoding = {"x": {"field": "value", **x, "axis": axis}}
-    return {"data": {"values": [{"value": 0.0}]}, "mark": {"type": "rule", "style": "guide"}, "encoding": encoding}
+def _zero(axes: _Axes) -> Spec:
+    """A line at no uplift."""
+    mark = {"type": "rule", "style": "guide"}
+    return {"data": {"values": [{"value": 0.0}]}, "mark": mark, "encoding": {"x": axes.x("value")}}
 
 
-def _truth(truth: float | None, x: Spec, axis: Spec) -> list[Spec]:
+def _truth(truth: float | None, axes: _Axes) -> list[Spec]:
+    """A labelled line at the true uplift, where it is known."""
     if truth is None:
         return []
     data = {"values": [{"value": truth, "text": f"truth {pct(truth, sign=True)}"}]}
-    where = {"x": {"field": "value", **x, "axis": axis}}
+    where = {"x": axes.x("value")}
     text = {"type": "text", "align": "left", "dx": 5, "dy": -2, "baseline": "bottom", "fontWeight": 600, "aria": False}
     return [
         {"data": data, "mark": {"type": "rule", "style": "strong", "strokeDash": [2, 3]}, "encoding": where},
@@ -191,23 +189,54 @@ def _truth(truth: float | None, x: Spec, axis: Spec) -> list[Spec]:
     ]
 
 
-def _bands(values: list[dict[str, Any]], x: Spec, y: Spec, axis: Spec, looks: Spec) -> list[Spec]:
+def _bands(values: list[dict[str, Any]], axes: _Axes) -> list[Spec]:
     """The sensitivity bands: broad, pale lines around the intervals."""
     some = [value for value in values if value["band_from"] is not None]
     if not some:
         return []
     mark = {"type": "rule", "strokeWidth": 11, "opacity": 0.22, "aria": False}
-    encoding = {"x": {"field": "band_from", **x, "axis": axis}, "x2": {"field": "band_to"}, "y": y, **looks}
+    encoding = {"x": axes.x("band_from"), "x2": {"field": "band_to"}, "y": axes.y, **_COLOUR}
     return [{"data": {"values": some}, "mark": mark, "encoding": encoding}]
 
 
-def _arrows(values: list[dict[str, Any]], x: Spec, y: Spec, axis: Spec, looks: Spec) -> list[Spec]:
+def _intervals(values: list[dict[str, Any]], axes: _Axes) -> Spec:
+    """The intervals as lines."""
+    return {
+        "data": {"values": [value for value in values if value["from"] is not None]},
+        "mark": {"type": "rule", "strokeWidth": 3, "strokeCap": "round"},
+        "encoding": {"x": axes.x("from"), "x2": {"field": "to"}, "y": axes.y, **_COLOUR, "tooltip": _HOVER},
+    }
+
+
+def _points(values: list[dict[str, Any]], axes: _Axes) -> Spec:
+    """The uplifts as points, those that the axis has."""
+    shape = {"field": "shape", "type": "nominal", "scale": None}
+    return {
+        "data": {"values": [value for value in values if axes.lowest <= value["value"] <= axes.highest]},
+        "mark": {"type": "point", "filled": True, "size": 140, "opacity": 1},
+        "encoding": {"x": axes.x("value"), "y": axes.y, **_COLOUR, "shape": shape, "tooltip": _HOVER},
+    }
+
+
+def _texts(values: list[dict[str, Any]], axes: _Axes) -> list[Spec]:
+    """The uplifts as text above the points."""
+    return [
+        {
+            "data": {"values": values},
+            "mark": {"type": "text", "dy": -15, "fontSize": 12, "aria": False, **look},
+            "encoding": {"x": axes.x("at"), "y": axes.y, "text": {"field": "uplift", "type": "nominal"}},
+        }
+        for look in ({"style": "halo"}, {})  # the first is wider, in the background colour, where the theme has one
+    ]
+
+
+def _arrows(values: list[dict[str, Any]], axes: _Axes) -> list[Spec]:
     """Arrows where an interval goes beyond the frame."""
     layers = []
     for side, field, angle in (("left", "from", -90), ("right", "to", 90)):
         cut = [value for value in values if side in value["beyond"] and value[field] is not None]
         if cut:
             mark = {"type": "point", "shape": "triangle-up", "angle": angle, "filled": True, "size": 90, "opacity": 1}
-            encoding = {"x": {"field": field, **x, "axis": axis}, "y": y, **looks}
+            encoding = {"x": axes.x(field), "y": axes.y, **_COLOUR}
             layers.append({"data": {"values": cut}, "mark": mark, "encoding": encoding})
     return layers

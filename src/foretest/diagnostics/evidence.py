@@ -1,0 +1,22 @@
+"""The evidence that a log has for a verdict, of one estimator and metric."""
+
+from __future__ import annotations
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.diagnostics.health import effective_positives, predicted_effective_positives
+from foretest.estimators import Estimator
+from foretest.inference.verdict import Evidence
+
+
+def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> Evidence:
+    """What the sums of a log say, before any interval."""
+    weighting = aggregates.plan.weighting(estimator)
+    return Evidence(
+        rows=aggregates.rows,
+        units=aggregates.n_units,
+        positives=int(aggregates.positives[metric]),
+        effective_positives=effective_positives(aggregates, weighting, metric),
+        unsupported=aggregates.unsupported.get(weighting, 0),
+        rewarded=aggregates.rewarded.seen,
+        predicted=predicted_effective_positives(aggregates, weighting, metric),
+    )
