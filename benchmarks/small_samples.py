@@ -37,8 +37,8 @@ from foretest.inference.bootstrap import percentile_interval, resample_counts
 from foretest.inference.buckets import BucketSums, Interval
 from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.sensitivity import Terms, imbens_manski
-from foretest.inference.uplift import uplift
-from foretest.inference.verdict import are_few
+from foretest.inference.uplift import absolute_uplift_of
+from foretest.inference.verdict import FEWEST_POSITIVES
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
 from foretest.settings.analysis import Analysis
@@ -203,10 +203,7 @@ def answer(cell: Cell, log: Log) -> Answer:
         },
         1.0,
     )  # fmt: skip
-
-    def absolute(s: ft.Sums) -> Floats:
-        return np.asarray(uplift(ESTIMATOR.value, s))
-
+    absolute = absolute_uplift_of(ESTIMATOR)
     estimate = float(absolute(sums.total())[0])
     error = std_error(sums.influence(absolute), rows, rows)
     hashes = unit[log.clicked]
@@ -225,7 +222,7 @@ def answer(cell: Cell, log: Log) -> Answer:
     of_buckets = np.bincount(at, weights=cut, minlength=BUCKETS)
     bounds = Terms(n, sums.arrays["hr"] - sums.arrays["r"], of_buckets, zero, zero, rows).bounds(BAND)
     predicted = len(weight) ** 2 / second.sum() if len(weight) else 0.0
-    if are_few(None, predicted):
+    if predicted < FEWEST_POSITIVES:
         low, high = 1.0 - 1.0 / BAND[0], BAND[1] - 1.0
         around = Interval(
             min(bets(weight - 1.0 - low * cut, BOUND - 1.0).lower, bounds.lower),

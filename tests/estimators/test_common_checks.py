@@ -13,7 +13,7 @@ import pytest
 import foretest as ft
 from foretest.estimators import ESTIMATORS
 from foretest.inference.buckets import bucket_sums
-from foretest.inference.uplift import mean_reward, uplift
+from foretest.inference.uplift import absolute_uplift_of, mean_reward
 from tests.support import SCORES, SLOT_KEYS, SmallLog, apart, build_test
 
 LOG = SmallLog()
@@ -283,11 +283,7 @@ def test_influence_is_the_jackknife_over_units(key: str, metric: str) -> None:
     table = big.table()
     aggregates, _, _ = test.aggregate(table)
     [estimator] = aggregates.plan.estimators
-    sums = bucket_sums(aggregates, estimator, 0)
-
-    def statistic(s: Any) -> Any:
-        return uplift(estimator.value, s)
-
+    sums, statistic = bucket_sums(aggregates, estimator, 0), absolute_uplift_of(estimator)
     influence = sums.influence(statistic)
     held = sums.arrays["rows"] > 0
     total = sums.total()

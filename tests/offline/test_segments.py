@@ -19,7 +19,7 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation import segment_sums as module
-from foretest.inference.several import holm
+from foretest.inference.multiple_testing import holm
 from foretest.kernels.hashing import hash_strings
 from foretest.storage.saved.files import SavedFile, write_aggregates
 from tests.storage.saved.support import assert_same_bits, assert_same_result

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from foretest.cli.application import app
+from foretest.cli.exit_codes import exit_code
 from foretest.cli.options import (
     AUDIT,
     GUARDRAIL,
@@ -29,15 +30,7 @@ from foretest.cli.options import (
     fail_conditions,
     log_source,
 )
-from foretest.cli.output import (
-    CONDITION_MET,
-    audit_fails,
-    check_figures_folder,
-    check_output_folder,
-    deliver,
-    print_json,
-    show_result,
-)
+from foretest.cli.output import check_figures_folder, check_output_folder, deliver, print_json, show_result
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings.analysis import Analysis
@@ -105,7 +98,7 @@ def check(
     else:
         show_result(result, False)
         print("\nEvery row is readable, and the columns fit the settings.")
-    return CONDITION_MET if audit_fails(result, conditions) else 0
+    return exit_code(result, conditions)
 
 
 def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:

@@ -8,15 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from foretest.cli.options import AUDIT, GUARDRAIL
+from foretest.cli.exit_codes import exit_code
 from foretest.errors import BadInput
 
 if TYPE_CHECKING:
     from foretest.history.agreement_result import Agreement
-    from foretest.results.result import Metric, Result
+    from foretest.results.result import Result
 
 PAGE = "report.html"
-CONDITION_MET = 3  # the exit code
 
 
 def check_output_folder(out: Path | None) -> None:
@@ -53,29 +52,7 @@ def deliver(result: Result, out: Path | None, as_json: bool, fail_on: list[str],
     show_result(result, as_json)
     if out is not None and not as_json:
         print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{figures_place(out) if figures else ''}")
-    by_treatment = [result.metrics, *(treatment.metrics for treatment in result.treatments)]
-    conditions = {word for metrics in by_treatment for metric in metrics.values() for word in metric_conditions(metric)}
-    return CONDITION_MET if conditions & set(fail_on) or audit_fails(result, fail_on) else 0
-
-
-def metric_conditions(metric: Metric) -> set[str]:
-    """The conditions of --fail-on that a metric meets.
-
-    Without roles, the verdict of any metric counts. With roles, only a goal's verdict counts, and negative means worse:
-    for a goal that should decrease, that it rises. A guardrail counts if it fails.
-    """
-    if metric.role is None:
-        return set(metric.verdicts)
-    if metric.role["role"] != "goal":
-        return {GUARDRAIL} if metric.role.get("guardrail") == "fail" else set()
-    if metric.role["direction"] == "increase":
-        return set(metric.verdicts)
-    return {{"positive": "negative", "negative": "positive"}.get(verdict, verdict) for verdict in metric.verdicts}
-
-
-def audit_fails(result: Result, fail_on: list[str]) -> bool:
-    """Does the propensity audit fail, and is that a condition of --fail-on?"""
-    return AUDIT in fail_on and result.audit is not None and result.audit.outcome == "fail"
+    return exit_code(result, fail_on)
 
 
 def write_result(result: Result, out: Path, truth: dict[str, float] | None = None) -> None:

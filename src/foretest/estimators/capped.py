@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from foretest.errors import check_number, choose
 from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
-from foretest.weights.weightings import CAPPINGS, Capped, Weighting
+from foretest.weights.capping import CAPPINGS
+from foretest.weights.weightings import Capped, Weighting
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from foretest.estimators.base import ratio
 from foretest.history.manifest import Entry
 from foretest.history.records import BoundPath, Measurement, Noise, PastMetric, UnsupportedPart
 from foretest.inference.buckets import bucket_sums
-from foretest.inference.uplift import relative_uplift
+from foretest.inference.uplift import relative_uplift_of
 from foretest.offline.test import OfflineTest
 from foretest.online.arms import Arms
 from foretest.online.resampling import arm_counts, replicates
@@ -62,7 +62,7 @@ def _noise(aggregates: Aggregates, metric: int, counts: Floats, online_uplifts: 
     noise = {}
     for estimator in aggregates.plan.estimators:
         resampled = bucket_sums(aggregates, estimator, metric).resampled(counts)
-        offline_uplifts = np.where(resampled.r > 0, relative_uplift(estimator.value, resampled), np.nan)
+        offline_uplifts = np.where(resampled.r > 0, relative_uplift_of(estimator)(resampled), np.nan)
         both = np.isfinite(offline_uplifts) & np.isfinite(online_uplifts)
         spread = np.cov(offline_uplifts[both], online_uplifts[both]) if both.sum() > 1 else np.full((2, 2), np.nan)
         noise[estimator.label] = Noise(

@@ -16,21 +16,11 @@ def mean_reward(sums: Sums) -> Any:
     return ratio(sums.r, sums.rows)
 
 
-def uplift(value: Any, sums: Sums) -> Any:
-    """Δ = R(t) − R(p), both from the same rows."""
-    return value(sums) - mean_reward(sums)
-
-
-def relative_uplift(value: Any, sums: Sums) -> Any:
-    """δ = R(t)/R(p) − 1."""
-    return ratio(value(sums), mean_reward(sums)) - 1.0
-
-
 def absolute_uplift_of(estimator: Estimator) -> Statistic:
-    """Δ of one estimator, as a function of the sums."""
-    return lambda sums: uplift(estimator.value, sums)
+    """Δ = R(t) − R(p) by one estimator, as a function of the sums: both from the same rows."""
+    return lambda sums: estimator.value(sums) - mean_reward(sums)
 
 
 def relative_uplift_of(estimator: Estimator) -> Statistic:
-    """δ of one estimator, as a function of the sums."""
-    return lambda sums: relative_uplift(estimator.value, sums)
+    """δ = R(t)/R(p) − 1 by one estimator, as a function of the sums."""
+    return lambda sums: ratio(estimator.value(sums), mean_reward(sums)) - 1.0

@@ -10,6 +10,7 @@ from foretest.formatting import plural
 from foretest.inference.buckets import Interval, Stratum
 
 FEWEST_POSITIVES = 30.0
+EFFECTIVE = "effective positives"  # what a reason names where there are too few; the page looks for it
 FEWEST_UNITS = 5
 MOST_UNSUPPORTED = 0.10  # of the rewarded rows
 MOST_EMPTY = 0.01  # share of rows in strata without weight
@@ -80,9 +81,9 @@ def _units(evidence: Evidence) -> Judgement:
 def _effective(evidence: Evidence) -> Judgement:
     if not evidence.is_thin:
         return _FINE
-    count = f"only {evidence.effective_positives or 0.0:.1f} effective positives"
+    count = f"only {evidence.effective_positives or 0.0:.1f} {EFFECTIVE}"
     if evidence.predicted is not None:
-        count = f"only {evidence.predicted:.1f} predicted effective positives"
+        count = f"only {evidence.predicted:.1f} predicted {EFFECTIVE}"
     if evidence.betting in ("positive", "negative"):
         reason = "the verdict is that of the betting interval, which holds with any number"
         return Judgement(True, [f"{count}: {reason}"])

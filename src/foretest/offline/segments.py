@@ -21,7 +21,7 @@ from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.limits import control_of
-from foretest.inference.several import holm, two_sided_p
+from foretest.inference.multiple_testing import holm, two_sided_p
 from foretest.inference.uplift import mean_reward
 from foretest.inference.uplift_estimate import uplift_estimate
 from foretest.inference.usual_intervals import usual_intervals

@@ -16,7 +16,7 @@ from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.buckets import NO_INTERVAL, Interval, bucket_sums
 from foretest.inference.delta import std_error
-from foretest.inference.several import holm, normal_quantile, resampled_quantile, two_sided_p
+from foretest.inference.multiple_testing import holm, normal_quantile, resampled_quantile, two_sided_p
 from foretest.inference.uplift import Statistic, absolute_uplift_of, mean_reward, relative_uplift_of
 from foretest.inference.verdict import decide
 from foretest.results.result import Adjusted, Estimate, Metric

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.inference.verdict import FEWEST_POSITIVES
+from foretest.inference.verdict import EFFECTIVE, FEWEST_POSITIVES
 from foretest.report.digits import count, level, num, pct
 from foretest.results.audit import AUDIT_FAILED
 from foretest.results.result import Estimate, Metric, Result
@@ -64,7 +64,7 @@ def _lack(name: str, estimate: Estimate) -> str:
     if estimate.reasons and estimate.reasons[0].startswith(AUDIT_FAILED):
         return estimate.reasons[0]
     effective = estimate.effective_positives
-    if effective is not None and effective < FEWEST_POSITIVES and any("effective" in r for r in estimate.reasons):
+    if effective is not None and effective < FEWEST_POSITIVES and any(EFFECTIVE in r for r in estimate.reasons):
         has_plural = name in _PLURALS and name != "revenue"
         rewards = f"effective {_PLURALS[name]}" if has_plural else f"effective rows with {name}"
         return f"only {count(effective)} {rewards}, at least {FEWEST_POSITIVES:.0f} are needed"

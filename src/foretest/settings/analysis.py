@@ -54,7 +54,7 @@ class Analysis:
     baseline: str | None = _doc(None, "of several loggers, the one that the treatment is compared with")
 
     def __post_init__(self) -> None:
-        from foretest.weights.weightings import CAPPINGS  # here, so that --help does not wait for NumPy
+        from foretest.weights.capping import CAPPINGS
 
         if self.estimators is not None:
             if isinstance(self.estimators, str) or not isinstance(self.estimators, list | tuple):

@@ -14,9 +14,8 @@ from foretest.errors import RowFault
 from foretest.kernels.ranking_draws import SLICE
 from foretest.policies.base import Policy
 from foretest.policies.pricing import shown_log_prob
+from foretest.weights.capping import capped, capped_at
 from foretest.weights.normaliser import Masses, Normaliser
-
-CAPPINGS = ("max", "zero")
 
 
 def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Floats:
@@ -38,17 +37,6 @@ def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays:
             raise RowFault(fault.kind, fault.column, fault.rows, what, fault.remedy) from None
     log_p = shown_log_prob(control, displays, is_control=True)
     return [log_t - log_p for log_t in priced]
-
-
-def capped(log_w: Floats, cap: float, capping: str) -> Floats:
-    """log w̄: min(w, c) under max capping; w where w < c, else 0, under zero capping."""
-    return _below(log_w, float(np.log(cap)), capping)
-
-
-def _below(log_w: Floats, log_cap: Floats | float, capping: str) -> Floats:
-    if capping == "zero":
-        return np.where(log_w < log_cap, log_w, -np.inf)
-    return np.minimum(log_w, log_cap)
 
 
 class PointWeights(NamedTuple):
@@ -169,9 +157,9 @@ def _slices(
     log_w: Floats, log_cap: Floats, masses: Masses, unsupported: npt.NDArray[np.bool_], capping: str
 ) -> tuple[Floats, Floats, Floats]:
     """log w̄ at the cap and at a third of it, and what the slice between them weighs, (q − q')/q'."""
-    log_capped = np.where(unsupported, -np.inf, _below(log_w, log_cap, capping))
+    log_capped = np.where(unsupported, -np.inf, capped_at(log_w, log_cap, capping))
     some = (masses.q_below > 0.0) & ~unsupported
     between = np.where(masses.q - masses.q_below > 1e-12 * masses.q, masses.q - masses.q_below, 0.0)  # else rounding
     with np.errstate(over="ignore"):
         share = np.divide(between, masses.q_below, out=np.full(len(log_w), np.nan), where=some)
-    return log_capped, _below(log_w, log_cap - np.log(SLICE), capping), share
+    return log_capped, capped_at(log_w, log_cap - np.log(SLICE), capping), share

@@ -18,7 +18,7 @@ from foretest.aggregation.audit_context import Feature
 from foretest.displays.batch import Floats
 from foretest.kernels.exchange import exchange_moments
 from foretest.results.audit import Finding, not_made, tested
-from foretest.weights.weightings import capped
+from foretest.weights.capping import capped
 
 MOMENT, BALANCE = "capped moment", "balance"
 FEWEST_AT_CAP = 100.0  # n·q̄/c: below, the mean of weights up to c is not yet normal

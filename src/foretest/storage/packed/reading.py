@@ -23,9 +23,9 @@ from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import BOUNDED
 from foretest.sources import ParquetFiles, Source, pack_of
-from foretest.storage.saved.described import Tables, tables_of
 from foretest.storage.saved.differences import difference_text
 from foretest.storage.saved.files import SavedFile
+from foretest.storage.saved.json_values import Tables, tables_of
 from foretest.storage.saved.recipe import OtherLayout
 from foretest.weights.weightings import Capped, Weighting
 

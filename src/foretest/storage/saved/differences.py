@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from foretest.storage.saved.described import EstimatorRecord, Tables
+from foretest.storage.saved.json_values import EstimatorRecord, Tables
 
 #: What may still change once a log is folded; estimators may be fewer.
 FREE = ("confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on", "ignore_audit")

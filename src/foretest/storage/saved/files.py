@@ -21,8 +21,9 @@ from foretest.errors import BadInput
 from foretest.files import whole_file
 from foretest.settings.settings import Settings
 from foretest.sources import AGGREGATES, Source
-from foretest.storage.saved.described import digest
+from foretest.storage.saved.checks import refuse_other_recipe, refuse_other_settings
 from foretest.storage.saved.inputs import InputFile, refuse_repeated
+from foretest.storage.saved.json_values import digest
 from foretest.storage.saved.logger_days import Days, days_of_all
 from foretest.storage.saved.recipe import Recipe
 
@@ -108,10 +109,10 @@ def merge_saved(files: Sequence[SavedFile], settings: Settings) -> Folded:
     """
     first, *others = files
     for file in others:
-        file.recipe.refuse_other(file.name, first.recipe, first.name)
+        refuse_other_recipe(file.recipe, file.name, first.recipe, first.name)
     refuse_repeated([(file.name, file.recipe.inputs) for file in files])
     days = days_of_all([(file.name, file.recipe.days) for file in files])
-    first.recipe.refuse_settings(first.name, settings)
+    refuse_other_settings(first.recipe, first.name, settings)
     recipes = [file.recipe for file in files]
     notes = list(dict.fromkeys(note for recipe in recipes for note in recipe.notes))
     r_max = {

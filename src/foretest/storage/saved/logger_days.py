@@ -9,7 +9,7 @@ from foretest.errors import BadInput
 from foretest.log.logger_columns import shares_of
 from foretest.policies.pooled import ALL, Pooled
 from foretest.settings.settings import Settings
-from foretest.storage.saved.described import Tables
+from foretest.storage.saved.json_values import Tables
 
 Days = dict[str, list[int]]  # the number of rows of each logger, by day
 

@@ -20,7 +20,12 @@ from foretest.policies.base import Policy
 from foretest.settings.analysis import AUTO, Analysis
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings, with_cap
-from foretest.storage.saved.described import (
+from foretest.storage.saved.differences import (
+    binding_settings,
+    estimator_text,
+)
+from foretest.storage.saved.inputs import InputFile
+from foretest.storage.saved.json_values import (
     EstimatorRecord,
     PolicyRecord,
     Tables,
@@ -30,16 +35,7 @@ from foretest.storage.saved.described import (
     tables_of,
     treatment_roles,
 )
-from foretest.storage.saved.differences import (
-    FREE,
-    binding_settings,
-    estimator_text,
-    find_difference,
-    value_text,
-    with_setting,
-)
-from foretest.storage.saved.inputs import InputFile
-from foretest.storage.saved.logger_days import Days, with_shares, without_shares
+from foretest.storage.saved.logger_days import Days, with_shares
 
 #: Raise it with every change of what a field of `Aggregates` or a column of its kept rows is or means.
 LAYOUT = 2
@@ -141,7 +137,7 @@ class Recipe:
 
         `days` are the loggers' rows by day of all files that are added up.
         """
-        settings = with_shares(self._with_its_cap(settings), self.days if days is None else days)
+        settings = with_shares(self.with_its_cap(settings), self.days if days is None else days)
         estimators = self._estimators(name, {e.label: e for e in choose_estimators(settings)[0].estimators})
         model = None if self.value_model is None else ValueModel((), Encoder((), ()), self.value_model)
         choice = None if self.cap_choice is None else CapChoice.from_dict(self.cap_choice)
@@ -164,7 +160,7 @@ class Recipe:
                 )
         return tuple(estimators)
 
-    def _with_its_cap(self, settings: Settings) -> Settings:
+    def with_its_cap(self, settings: Settings) -> Settings:
         """A test whose cap is "auto" takes the cap that was chosen for these aggregates."""
         if settings.analysis.cap != AUTO or self.cap_choice is None:
             return settings
@@ -174,60 +170,6 @@ class Recipe:
     def days(self) -> Days:
         """The rows of several loggers by day, whose shares these aggregates were folded with; empty for one control."""
         return dict(self.settings["control"].get("shares", {}))
-
-    def refuse_other(self, name: str, other: Recipe, other_name: str) -> None:
-        """Refuse to add up aggregates that were made differently, and name the first difference."""
-        difference = find_difference(without_shares(self.settings), without_shares(other.settings))
-        if difference is not None:
-            key, mine, theirs = difference
-            raise BadInput(
-                f"{name} was made {with_setting(key, mine)}, {other_name} {with_setting(key, theirs)}: their sums do"
-                f" not add up. Fold one of the logs again with foretest aggregate{self._one_cap(key, other)}."
-            )
-        self._refuse_other_estimators(name, other, other_name)
-        if self.value_model != other.value_model:
-            raise BadInput(
-                f"{name} was made with another value model V(x) than {other_name}: a cross-fitted one belongs to its"
-                " log. Fold both with the same: name a column that holds V (value), a strata column (strata), or one"
-                " log that it is fitted on (value_log)."
-            )
-
-    def _refuse_other_estimators(self, name: str, other: Recipe, other_name: str) -> None:
-        mine, theirs = ([record["label"] for record in recipe.estimators] for recipe in (self, other))
-        if mine != theirs:
-            raise BadInput(
-                f"{name} was made with the estimators {', '.join(mine)}, {other_name} with {', '.join(theirs)}:"
-                " their sums do not add up. Fold one of the logs again with foretest aggregate."
-            )
-        for a, b in zip(self.estimators, other.estimators, strict=True):
-            if a != b:
-                raise BadInput(f"{name} was made with {estimator_text(a)}, {other_name} with {estimator_text(b)}.")
-
-    def _one_cap(self, key: str, other: Recipe) -> str:
-        """What to do where the caps differ because one was chosen for each log; empty where that is not the reason."""
-        if key != "cap" or (self.cap_choice is None and other.cap_choice is None):
-            return ""
-        cap = value_text(other.settings["analysis"]["cap"])
-        return f': cap = "auto" chooses a cap for each log, so give all of them one, as in cap = {cap}'
-
-    def refuse_settings(self, name: str, settings: Settings) -> None:
-        """Refuse a test whose settings differ from those of the fold in more than what may change."""
-        difference = find_difference(self.settings, tables_of(with_shares(self._with_its_cap(settings), self.days)))
-        if difference is not None:
-            key, mine, theirs = difference
-            now = f"the settings say {value_text(theirs)}" if theirs is not None else "the settings name none"
-            raise BadInput(
-                f"{name} was made {with_setting(key, mine)}, {now}. Once a log is folded, only {', '.join(FREE[:-1])}"
-                f" and {FREE[-1]} can change: fold it again with foretest aggregate, or leave {key} as it was."
-            )
-        labels = [record["label"] for record in self.estimators]
-        for item in settings.analysis.estimators or ():
-            label = item.label if isinstance(item, Estimator) else item
-            if label not in labels:
-                raise BadInput(
-                    f"{name} was made without {label}: it has {', '.join(labels)}. Fold the log again with foretest"
-                    " aggregate, or leave it out."
-                )
 
 
 class RecordedPolicy(Policy):

@@ -17,9 +17,9 @@ from foretest.errors import BadInput
 from foretest.log.reader import Reader
 from foretest.provenance import fingerprint
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source, open_source, pack_of
-from foretest.storage.saved.described import digest
 from foretest.storage.saved.files import SavedFile, write_aggregates
 from foretest.storage.saved.inputs import source_paths
+from foretest.storage.saved.json_values import digest
 from foretest.storage.saved.recipe import Recipe
 
 FEWEST_ROWS = 1 << 20  # between two saves: a save costs half a second

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from foretest.inference.several import holm, normal_quantile, resampled_quantile, two_sided_p
+from foretest.inference.multiple_testing import holm, normal_quantile, resampled_quantile, two_sided_p
 
 # Benjamini and Hochberg (1995), table of 15 cardiac end points, and Holm's adjustment by hand: (16 − rank)·p, rising
 END_POINTS = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528,

@@ -1,0 +1,39 @@
+"""Exit codes: what --fail-on looks at, and the code that follows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foretest.cli.options import AUDIT, GUARDRAIL
+
+if TYPE_CHECKING:
+    from foretest.results.result import Metric, Result
+
+CONDITION_MET = 3
+
+
+def exit_code(result: Result, fail_on: list[str]) -> int:
+    """3 if a condition of --fail-on is met by any metric of any treatment, or by the audit; else 0."""
+    by_treatment = [result.metrics, *(treatment.metrics for treatment in result.treatments)]
+    conditions = {word for metrics in by_treatment for metric in metrics.values() for word in metric_conditions(metric)}
+    return CONDITION_MET if conditions & set(fail_on) or audit_fails(result, fail_on) else 0
+
+
+def metric_conditions(metric: Metric) -> set[str]:
+    """The conditions of --fail-on that a metric meets.
+
+    Without roles, the verdict of any metric counts. With roles, only a goal's verdict counts, and negative means worse:
+    for a goal that should decrease, that it rises. A guardrail counts if it fails.
+    """
+    if metric.role is None:
+        return set(metric.verdicts)
+    if metric.role["role"] != "goal":
+        return {GUARDRAIL} if metric.role.get("guardrail") == "fail" else set()
+    if metric.role["direction"] == "increase":
+        return set(metric.verdicts)
+    return {{"positive": "negative", "negative": "positive"}.get(verdict, verdict) for verdict in metric.verdicts}
+
+
+def audit_fails(result: Result, fail_on: list[str]) -> bool:
+    """Does the propensity audit fail, and is that a condition of --fail-on?"""
+    return AUDIT in fail_on and result.audit is not None and result.audit.outcome == "fail"
