@@ -67,8 +67,9 @@ def displays_of(table: pa.Table) -> Displays:
 def weights(displays: Displays) -> Floats:
     """w̃ of every row, clicked or not."""
     w = np.exp(log_weights(TREATMENT, CONTROL, displays))
-    cap, q, _ = NORMALISER.adaptive(displays, BOUND)
-    return np.where(cap > 0.0, np.minimum(w, cap) / np.where(cap > 0.0, q, 1.0), 1.0)
+    masses = NORMALISER.at_adaptive_cap(displays, BOUND)
+    capped, some = np.minimum(w, masses.cap), masses.cap > 0.0
+    return np.where(some, capped / np.where(some, masses.q, 1.0), 1.0)
 
 
 def ranking_features(scores: Floats, centre: Floats, ranking: npt.NDArray[np.integer]) -> Floats:

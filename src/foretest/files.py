@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from foretest.errors import BadInput, nearest_file
+
 
 def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
     """A document as JSON text, a list of numbers on one line; with a path it is also written there."""
@@ -52,6 +54,18 @@ def json_ready(value: Any) -> Any:
         return None
     # a user's policy may have attributes of any kind: what JSON cannot say is described
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
+
+
+def read_text(path: Path, kind: str, remedy: str) -> str:
+    """The text of a file that the user named; what cannot be read is refused as that `kind` of file."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise BadInput(f"{path}: no such {kind}.{nearest_file(path)}") from None
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not a text file; {remedy}") from None
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read as a {kind} ({error.strerror or error}).") from None
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -77,5 +77,5 @@ def test_a_truth_of_another_shape(tmp_path: Path, truth: str) -> None:
 def test_no_tests(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"no \[\[test\]\] table"):
         read_manifest(write(tmp_path, 'settings = "s.toml"'))
-    with pytest.raises(BadInput, match="no such settings file"):
+    with pytest.raises(BadInput, match="no such manifest"):
         read_manifest(tmp_path / "nowhere.toml")

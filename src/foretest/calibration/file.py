@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from foretest._version import __version__
 from foretest.calibration.fit import LEVEL, Fit
-from foretest.errors import BadInput, nearest_file
-from foretest.files import json_ready, json_text
+from foretest.errors import BadInput
+from foretest.files import json_ready, json_text, read_text
 from foretest.settings.settings import Settings
 
 SCHEMA = 1
@@ -87,14 +87,7 @@ class Calibration:
     def read(cls, path: str | Path) -> Calibration:
         """Read a file; refuse what is not a whole calibration of this version."""
         path = Path(path)
-        try:
-            text = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise BadInput(f"{path}: there is no such calibration file.{nearest_file(path)}") from None
-        except UnicodeDecodeError:
-            raise BadInput(f"{path}: not a calibration, which is JSON text: {_REMEDY}") from None
-        except OSError as error:
-            raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}; expected a calibration file.") from None
+        text = read_text(path, "calibration file", f"a calibration is JSON: {_REMEDY}")
         try:
             return cls.from_dict(json.loads(text), str(path))
         except json.JSONDecodeError as error:

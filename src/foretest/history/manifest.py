@@ -33,7 +33,7 @@ class Manifest(NamedTuple):
 def read_manifest(path: str | Path) -> Manifest:
     """Read a manifest; paths in it are relative to its folder. Every error names the test it is about."""
     path = Path(path)
-    tables = read_tables(path)
+    tables = read_tables(path, "manifest")
     try:
         refuse_unknown("the manifest", tables, ["settings", "truth", "test"])
         listed = tables.get("test")

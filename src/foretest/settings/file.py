@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from foretest.errors import BadInput, choose, nearest, nearest_file
+from foretest.errors import BadInput, choose, nearest
+from foretest.files import read_text
 from foretest.policies import POLICIES, Mixture, Policy
 from foretest.settings.analysis import Analysis
 from foretest.settings.log_columns import LogColumns
@@ -31,16 +32,10 @@ def read_settings(path: str | Path) -> Settings:
         raise BadInput(f"{path}: {error}") from None
 
 
-def read_tables(path: Path) -> dict[str, Any]:
-    """The tables of a settings file, as they are written."""
+def read_tables(path: Path, kind: str = "settings file") -> dict[str, Any]:
+    """The tables of a settings file, or of another `kind` of TOML file, as they are written."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such settings file.{nearest_file(path)}") from None
-    except UnicodeDecodeError:
-        raise BadInput(f"{path}: not a text file; expected a settings file (TOML), not the log.") from None
-    except OSError as error:
-        raise BadInput(f"{path}: cannot be read as a settings file ({error.strerror or error}).") from None
+        return tomllib.loads(read_text(path, kind, f"expected a {kind} (TOML), not the log."))
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{path}: not valid TOML: {error}.") from None
 
