@@ -91,7 +91,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"cannot be read as a calibration file \(Is a directory\)"):
         Calibration.read(tmp_path)
     (tmp_path / "b.json").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(BadInput, match="not a calibration"):
+    with pytest.raises(BadInput, match="not a text file; a calibration is JSON"):
         Calibration.read(tmp_path / "b.json")
     (tmp_path / "a.json").write_text("[1, 2]")
     with pytest.raises(BadInput, match="not a calibration"):

@@ -31,7 +31,8 @@ def offline_test(
     estimators: list[Any] | None, *, unit: str | None = "user", identity: str | None = "id", **analysis: Any
 ) -> ft.OfflineTest:
     columns = ft.LogColumns(rewards=["click", "revenue"], unit=unit, ranking="ranking", id=identity)
-    settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", "buckets": 128, **analysis}
+    settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", "buckets": 128}
+    settings |= {"n_resamples": 200, **analysis}
     return ft.OfflineTest(log=columns, **SCORES, estimators=estimators, **settings)
 
 
