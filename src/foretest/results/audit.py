@@ -1,4 +1,4 @@
-"""What the audit says: a finding a test, and an outcome for all of them."""
+"""What the audit says: one finding per test, and an outcome for all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Finding:
 
     name: str
     outcome: str  # pass, warn, fail, not made
-    p_value: float | None  # None where chance plays no part, or the test was not made
+    p_value: float | None  # None where chance plays no part, or the test was not run
     statistic: float | None
     meaning: str
     remedy: str | None  # what to do; None where nothing has to be done
@@ -33,12 +33,13 @@ class Audit:
 
     @classmethod
     def of(cls, findings: list[Finding], *, ignore: bool) -> Audit:
-        """
+        """The audit of all findings.
+
         >>> Audit.of([not_made("balance", "the settings name no features")], ignore=False).outcome
         'not made'
         """
-        found = {finding.outcome for finding in findings}
-        outcome = next(word for word in (FAIL, WARN, PASS, NOT_MADE) if word in found)
+        outcomes = {finding.outcome for finding in findings}
+        outcome = next(word for word in (FAIL, WARN, PASS, NOT_MADE) if word in outcomes)
         return cls(outcome, tuple(findings), ignore and outcome == FAIL)
 
     def outcomes(self) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def grade(p_value: float) -> str:
 
 
 def not_made(name: str, reason: str) -> Finding:
-    """A test that could not be made, and why."""
+    """A test that could not be run, and why."""
     return Finding(name, NOT_MADE, None, None, f"not made: {reason}", None)
 
 

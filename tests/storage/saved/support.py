@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import pytest
 
 import foretest as ft
 from foretest.aggregation.aggregates import Aggregates
