@@ -392,6 +392,20 @@ def test_a_mixture_of_kinds(refuse: Refuse) -> None:
     )
 
 
+def test_a_table_of_delta_lake(refuse: Refuse) -> None:
+    """Its folder also has files whose rows were deleted or replaced."""
+    Path("table/_delta_log").mkdir(parents=True)
+    write(Path("table/part-0.parquet"), columns())
+    for log in ("table", "table/part-0.parquet", "table/*.parquet"):
+        for engine in ("local", "spark"):
+            assert refuse("run", log, "-c", "test.toml", "-o", "out", "--engine", engine) == (
+                "table: a table of Delta Lake, not a plain folder: some of its files may have rows that were deleted or"
+                " replaced, and read as plain Parquet these would count. Write its current version as Parquet and give"
+                " that, or give the table itself from Python, as in"
+                " test.run(deltalake.DeltaTable(folder).to_pyarrow_table())."
+            )
+
+
 def test_lists_in_csv(refuse: Refuse) -> None:
     """The first value that is no list is named, and the others are counted."""
     rows = [f'1,u{i},"[0, 1]","[0.5, 1, 2]","[0.5, {i}, 2]"' for i in range(ROWS)]
@@ -401,7 +415,8 @@ def test_lists_in_csv(refuse: Refuse) -> None:
     said = refuse("run", "log.csv", "-c", "test.toml", "-o", "out")
     assert said == (
         "log.csv: column 'treatment_scores', row 31 (the first row is 0): '[0.5, 1, 2' is not a list of numbers as"
-        " JSON; 2 rows have this fault. Lists in CSV are JSON text, as in [1, 2, 3]."
+        " JSON; 2 rows have this fault. Lists in CSV are JSON text, as in [1, 2, 3]: write them with json.dumps, or write"
+        " Parquet."
     )
 
 
@@ -425,6 +440,20 @@ def test_sql_that_cannot_run(refuse: Refuse) -> None:
     assert said == "the SQL query: expected one SELECT, as in SELECT * FROM 'log.parquet'."
     said = refuse("check", "--sql", "SELECT 1 AS a FROM 'log.parquet'", "-c", "test.toml")
     assert said.startswith("the SQL query: no column 'click'. Expected a number or bool column (a reward); the log has")
+
+
+def test_sql_files_that_cannot_be_read(refuse: Refuse) -> None:
+    def of(sql: str) -> str:
+        return refuse("run", "--sql", sql, "-c", "test.toml", "-o", "out")
+
+    Path("query.sql").write_text("", encoding="utf-8")
+    assert of("@querry.sql") == "querry.sql: no such SQL file. Did you mean 'query.sql'?"
+    assert of("@query.sql") == "the SQL query: expected one SELECT, as in SELECT * FROM 'log.parquet'."
+    assert of("@") == "--sql @: expected the name of a file after the @, as in --sql @query.sql."
+    assert of("@.") == ".: cannot be read as a SQL file (Is a directory)."
+    assert of("@log.parquet") == (
+        "log.parquet: not a text file; expected a query in UTF-8, as in SELECT * FROM 'log.parquet'."
+    )
 
 
 def test_empty_file(refuse: Refuse) -> None:
@@ -492,12 +521,13 @@ BAD_COLUMNS = {
     ),
     "missing slots": (
         SLOTS.replace('"slots"', '"slot"'),
-        "no column 'slot'. Did you mean 'slots'? Expected a list of numbers (what each slot earned); the log has: "
-        + NAMES,
+        "no column 'slot'. Did you mean 'slots'? Expected a list of numbers, or one number (what each slot earned); the log"
+        " has: " + NAMES,
     ),
-    "slots that are no list": (
-        SLOTS.replace('"slots"', '"v"'),
-        "column 'v' is double, expected a list of numbers (what each slot earned). Convert it, or name another column",
+    "slots that are text": (
+        SLOTS.replace('"slots"', '"country"'),
+        "column 'country' is string, expected a list of numbers, or one number (what each slot earned). Convert it, or"
+        " name another column",
     ),
     "text as reward": (
         SETTINGS.replace('"click"', '"user"'),
@@ -514,8 +544,18 @@ BAD_COLUMNS = {
     ),
     "floats as ranking": (
         SETTINGS.replace('"ranking"', '"control_scores"'),
-        "column 'control_scores' is list<element: double>, expected a list of integers (the positions shown). Convert"
-        " it, or name another column",
+        "column 'control_scores' is list<element: double>, expected a list of integers, or one integer (the positions"
+        " shown). Convert it, or name another column",
+    ),
+    "text as ranking": (
+        SETTINGS.replace('"ranking"', '"country"'),
+        "column 'country' is string, expected a list of integers, or one integer (the positions shown). Convert it, or"
+        " name another column",
+    ),
+    "a text id among integer candidates": (
+        IDS.replace('"shown"', '"country"'),
+        "column 'country' is string and column 'items' is list<element: int64>: the ids of shown items and of"
+        " candidates must be of one type. Convert one of them",
     ),
     "list as probability": (
         control('policy = "logged"\nprob = "items"'),

@@ -92,7 +92,7 @@ def test_paths_below_here_and_home_stay_usable(tmp_path: Path, monkeypatch: pyte
 
 def test_a_command_can_be_typed_again() -> None:
     assert command_line(["foretest", "run", "a b.parquet", "-c", "t.toml"]) == "foretest run 'a b.parquet' -c t.toml"
-    shown = ["-o", "x", "--json", "--out=y", "--fail-on", "negative", "--cap", "5", "--threads=2"]
+    shown = ["-o", "x", "--json", "--out=y", "--fail-on", "negative", "--cap", "5", "--threads=2", "--quiet"]
     assert command_line(["foretest", "run", "a", *shown]) == "foretest run a --cap 5"
     many = [f"{k}.parquet" for k in range(100)]
     assert command_line(["foretest", "run", *many, "-c", "t.toml"]) == (

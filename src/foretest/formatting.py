@@ -1,6 +1,8 @@
-"""Numbers as people read them: one formatter for the terminal, notes and the page."""
+"""Numbers, and long texts, as people read them: one formatter for the terminal, notes and the page."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def percent(value: float | None, *, sign: bool = False) -> str:
@@ -51,6 +53,28 @@ def plural(count: int, noun: str) -> str:
     ('1 unit', '2,000 units')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def some_of(names: Sequence[str], most: int = 8) -> str:
+    """The first of many names, and how many more there are.
+
+    >>> some_of(["click", "revenue"]), some_of("abcdef", 4)
+    ('click, revenue', 'a, b, c, d and 2 more')
+    """
+    left_out = len(names) - most
+    return ", ".join(names[:most]) + (f" and {left_out:,} more" if left_out > 0 else "")
+
+
+def shortened(text: str, most: int = 300) -> str:
+    """A text of at most so many characters: of a longer one, its beginning and its end.
+
+    >>> shortened("0123456789", 7), shortened("0123456789", 10)
+    ('012…789', '0123456789')
+    """
+    if len(text) <= most:
+        return text
+    head = most // 2
+    return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
 
 
 def span(lower: float | None, upper: float | None) -> str:

@@ -1,14 +1,18 @@
-"""Progress on stderr: rows (or tests), rate and time left, only on a terminal."""
+"""Progress on stderr: a bar with rate and time left on a terminal, elsewhere one line a minute."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 Progress = Callable[[str, int | None, int], None]  # stage, number of rows if known, rows done since the last call
+
+
+SECONDS = 60.0  # between two lines where there is no terminal, and before the first
 
 
 class Counted(Protocol):
@@ -27,10 +31,13 @@ def stage(progress: Progress | None, name: str, source: Counted) -> Callable[[in
 
 
 @contextmanager
-def progress_bar(unit: str = "rows") -> Iterator[Progress | None]:
-    """A callback for long work that draws a bar; None where stderr is no terminal."""
-    if not sys.stderr.isatty():
+def progress_bar(unit: str = "rows", *, quiet: bool = False) -> Iterator[Progress | None]:
+    """A callback for long work: it draws a bar on a terminal, prints a line a minute elsewhere; None if `quiet`."""
+    if quiet:
         yield None
+        return
+    if not sys.stderr.isatty():
+        yield progress_lines(unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -56,3 +63,24 @@ def progress_bar(unit: str = "rows") -> Iterator[Progress | None]:
                 bars.advance(tasks[stage], rows)  # type: ignore[arg-type]
 
         yield advance
+
+
+def progress_lines(unit: str = "rows", clock: Callable[[], float] = time.monotonic) -> Progress:
+    """A callback that prints how far a stage is on stderr, at most once a minute and first after a minute."""
+    done: dict[str, int] = {}
+    last = clock()
+    lock = threading.Lock()
+
+    def advance(stage: str, total: int | None, rows: int) -> None:
+        nonlocal last
+        with lock:
+            done[stage] = done.get(stage, 0) + rows
+            now = clock()
+            if now - last < SECONDS:
+                return
+            last = now
+            amount = f"{done[stage]:,}" if total is None else f"{done[stage]:,} of {total:,}"
+        with suppress(OSError, ValueError):  # nobody reads stderr any more: the work goes on
+            print(f"{stage}: {amount} {unit}", file=sys.stderr, flush=True)
+
+    return advance

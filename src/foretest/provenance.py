@@ -46,7 +46,7 @@ def public(text: str) -> str:
 
 
 # options for where and how results are shown, with how many values each has: results do not depend on them
-_OUTPUT = {"-o": 1, "--out": 1, "--fail-on": 1, "--threads": 1, "--json": 0, "--figures": 0}
+_OUTPUT = {"-o": 1, "--out": 1, "--fail-on": 1, "--threads": 1, "--json": 0, "--figures": 0, "--quiet": 0}
 
 
 def command_line(words: Sequence[str]) -> str:

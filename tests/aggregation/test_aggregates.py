@@ -51,6 +51,7 @@ def assert_same(left: Any, right: Any, tolerance: float) -> None:
         assert left == right
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strata", ["stratum", "value-model"])
 def test_merging_parts_in_any_order_is_folding_the_whole(strata: str) -> None:
     test = build_test(metrics=("click", "revenue"), strata=strata, normaliser="two-sided", draws=8)

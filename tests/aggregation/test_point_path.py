@@ -59,6 +59,7 @@ def test_a_run_at_a_cap_or_bound_of_the_path_gives_its_numbers(interval: str, me
                 assert path[key][name][k] == pytest.approx(expected, rel=2e-6, abs=2e-7), (key, name)
 
 
+@pytest.mark.slow
 def test_values_and_errors_against_the_rows() -> None:
     """Every row its own unit, and a bucket a row."""
     rows = np.arange(200)

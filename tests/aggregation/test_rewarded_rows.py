@@ -45,6 +45,7 @@ def metrics(test: ft.OfflineTest, table: Any, batch_rows: int) -> dict[str, Any]
     return {name: result[name] for name in ("metrics", "health", "segments") if name in result}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draws", ["exact", "two-sided", "midzuno-sen"])
 def test_how_many_are_priced_at_once_changes_nothing(draws: str, monkeypatch: pytest.MonkeyPatch) -> None:
     test = build_test(ESTIMATORS, metrics=("click", "revenue"), normaliser=draws, draws=16)

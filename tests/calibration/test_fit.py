@@ -79,6 +79,7 @@ def test_tests_without_an_unsupported_part_do_not_count() -> None:
     assert nothing.weights(nothing.fit()).tolist() == [0.0] * 15
 
 
+@pytest.mark.slow
 def test_known_gamma_is_estimated_without_bias_and_its_interval_contains_it() -> None:
     """400 histories: the mean of Γ0 within 3 standard errors of the truth; coverage of 95 % within 3.5 points; τ²
     biased by its floor at 0 only."""
@@ -97,6 +98,7 @@ def test_without_anything_to_learn_it_is_not_used() -> None:
     assert np.mean(used) <= 0.10
 
 
+@pytest.mark.slow
 def test_calibrated_limits_contain_the_truth_as_often_as_they_should() -> None:
     """The true uplift of a new test, Γ_j its own: 90 % limits by the fit of the others contain it in about 90 %."""
     covered, plain = [], []

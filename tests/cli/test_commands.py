@@ -94,15 +94,21 @@ def log(click_weight: float, rows: int = 2000) -> pa.Table:
 
 COMMANDS: dict[str, list[str]] = {
     "": ["run", "check", "demo", "simulate", "--version"],
-    "run": ["--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--cap", "--estimators", "--seed"],
-    "check": ["--config", "-c", "--json", "--threads", "--cap"],
-    "aggregate": ["--config", "-c", "--out", "-o", "--threads", "--cap"],
-    "pack": ["--config", "-c", "--out", "-o", "--cap"],
-    "demo": ["--out", "-o", "--rows", "--seed"],
-    "paper": ["--out", "-o", "--world", "--tests", "--rows", "--seed"],
+    "run": [
+        "--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--cap", "--estimators", "--seed", "--quiet",
+    ],
+    "check": ["--config", "-c", "--json", "--threads", "--cap", "--quiet"],
+    "plan": ["--config", "-c", "--json", "--threads", "--cap", "--quiet"],
+    "aggregate": ["--config", "-c", "--out", "-o", "--threads", "--cap", "--quiet"],
+    "pack": ["--config", "-c", "--out", "-o", "--cap", "--quiet"],
+    "online": ["--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--quiet"],
+    "history": ["--out", "-o", "--json", "--figures", "--threads", "--quiet"],
+    "demo": ["--out", "-o", "--rows", "--seed", "--quiet"],
+    "paper": ["--out", "-o", "--world", "--tests", "--rows", "--seed", "--quiet"],
     "simulate": ["log"],
-    "simulate log": ["--out", "-o", "--world", "--rows", "--seed"],
-}
+    "simulate log": ["--out", "-o", "--world", "--rows", "--seed", "--quiet"],
+    "simulate history": ["--out", "-o", "--world", "--tests", "--rows", "--seed", "--aa", "--quiet"],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -247,6 +253,17 @@ def test_overrides(foretest_command: Command) -> None:
     # every weight is above 0.5, so that min(w, cap) is 0.5 in every row
     assert result["metrics"]["click"]["estimates"]["cis"]["rel_effect_size"] == pytest.approx(-0.5, rel=1e-12)
     assert result["health"]["capped_share"] == 1.0
+
+
+def test_a_query_from_a_file(foretest_command: Command) -> None:
+    """With a byte order mark, a comment and a semicolon, as editors and people write them."""
+    query = "-- the first displays\nSELECT * FROM 'up.parquet'\nWHERE user < 1200;\n"
+    Path("first.sql").write_text(query, encoding="utf-8-sig")
+    ran = foretest_command("run", "--sql", "@first.sql", "-c", "test.toml", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    result = json.loads(ran.out)
+    assert (result["log"]["rows"], result["log"]["positives"]["click"]) == (1200, 300)
+    assert result["provenance"]["command"] == "foretest run --sql @first.sql -c test.toml"
 
 
 def test_several_logs_are_one(foretest_command: Command) -> None:
@@ -471,6 +488,33 @@ def test_stdout_on_a_full_disk(foretest_command: Command, tmp_path: Path) -> Non
         )
     assert done.returncode == 2
     assert done.stderr == "foretest: output: No space left on device.\n"
+
+
+LONG = {
+    "run": ["run", "up.parquet", "-c", "test.toml"],
+    "check": ["check", "up.parquet", "-c", "test.toml"],
+    "aggregate": ["aggregate", "up.parquet", "-c", "test.toml", "-o", "a.parquet"],
+    "online": ["online", "up.parquet", "down.parquet", "-c", "test.toml"],
+    "simulate log": ["simulate", "log", "--rows", "100", "-o", "shop"],
+}
+
+
+@pytest.mark.parametrize("command", LONG)
+def test_a_line_a_minute_unless_quiet(
+    command: str, foretest_command: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where every batch takes a minute, a line follows each; --quiet leaves stderr empty."""
+    if command == "online":
+        for name in ("up", "down"):
+            users = pa.array([f"{name} {row}" for row in range(2000)])
+            pq.write_table(log(1.0).set_column(2, "user", users), f"{name}.parquet")
+    monkeypatch.setattr("foretest.progress.SECONDS", 0.0)
+    ran = foretest_command(*LONG[command])
+    assert ran.code == 0
+    rows = 100 if command == "simulate log" else 2000
+    assert ran.err.splitlines()[-1].endswith(f": {rows:,} of {rows:,} rows")
+    ran = foretest_command(*LONG[command], "--quiet")
+    assert (ran.code, ran.err) == (0, "")
 
 
 @pytest.mark.slow

@@ -152,6 +152,7 @@ def test_online_takes_any_source(tmp_path: Path) -> None:
         test.run(tmp_path / "treatment.jsonl", [tmp_path / "treatment.jsonl"])
 
 
+@pytest.mark.slow
 def test_history_takes_any_source(tmp_path: Path) -> None:
     """What is known is reused until a folder's name, which is data, is another."""
     settings = """

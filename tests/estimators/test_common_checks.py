@@ -400,6 +400,7 @@ class LinearModel:
         return np.asarray(0.1 * (first == 0) + 0.5 * displays["v"])
 
 
+@pytest.mark.slow
 def test_doubly_robust_with_a_reward_model() -> None:
     """E_t r̂ from draws: the mean over seeds is the value with the exact expectation, within 4 standard errors."""
     model = LinearModel()

@@ -56,6 +56,7 @@ def test_copies_under_one_unit_add_no_evidence() -> None:
         assert copied[key].std_error == pytest.approx(one[key].std_error, rel=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["ncis", "piece-ncis", "point-ncis-adaptive"])
 def test_errors_are_those_of_a_jackknife(key: str) -> None:
     """Without one unit at a time, the rest of each logger at its weight in the log; shares are those of the log."""

@@ -160,6 +160,7 @@ def test_equal_policies_have_no_uplift_offline(tmp_path: Path) -> None:
             assert estimate["verdict"] == "neutral"
 
 
+@pytest.mark.slow
 def test_a_simulated_history_of_the_control_against_itself_is_exactly_0_offline(tmp_path: Path) -> None:
     """Every estimator, its interval included: clicks are whole numbers and every weight is 1, so nothing rounds.
 
@@ -181,6 +182,7 @@ def test_a_simulated_history_of_the_control_against_itself_is_exactly_0_offline(
             assert estimate["verdict"] == "neutral"
 
 
+@pytest.mark.slow
 def test_the_cache_follows_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, cache = write(tmp_path), tmp_path / "cache"
     first = run_history(path, cache=cache)

@@ -22,6 +22,7 @@ def by_hand(x: np.ndarray, level: float = 0.95) -> float:
     return max(0.0, (np.exp(np.log1p(rate * x).mean() - np.log(1.0 / (1.0 - level)) / n) - 1.0) / rate)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [0.05, 0.3, 0.7])
 def test_the_bound_is_above_the_mean_in_5_percent_of_all_samples_at_most(p: float) -> None:
     """Enumerated: 9 terms of 0, 1 or 30; that the mean is not bounded by what was seen does not matter."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -21,7 +22,7 @@ from foretest.offline.passes import offline_reader
 from foretest.offline.test import OfflineTest
 from foretest.settings.settings import Settings
 from foretest.sources import Chunk, open_source
-from tests.support import SCORES, SmallLog, build_test
+from tests.support import SCORES, SLOT_KEYS, SmallLog, build_test
 
 LOG = SmallLog(rows=200)
 TABLE = LOG.table()
@@ -211,6 +212,107 @@ def test_ids_of_two_widths(expected: dict[str, Any]) -> None:
     roles = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", candidates="items", id="id")
     analysis = build_test(ALL, r_max=1.0).settings.analysis
     assert_same(digits(OfflineTest.from_settings(Settings(roles, **SCORES, analysis=analysis)), table), expected)
+
+
+# -- one slot ---------------------------------------------------------------------------------------------------------
+
+ONE = SmallLog(rows=200, k=1)
+ONE_SLOT = [*ALL, *SLOT_KEYS]
+
+
+def one_slot(**columns: Any) -> pa.Table:
+    """A log of one slot, by id and by position, with other columns in place of some."""
+    names = [[f"{row}-{place}" for place in range(ONE.m)] for row in range(ONE.rows)]
+    shown = ONE.rankings[ONE.shown, 0].tolist()
+    table = ONE.table(items=names, name=[[row[place]] for row, place in zip(names, shown, strict=True)])
+    for name, column in columns.items():
+        table = table.set_column(table.column_names.index(name), name, column)
+    return table
+
+
+def one_slot_test(**roles: Any) -> OfflineTest:
+    log = {"unit": "user", "id": "id", "ranking": "ranking", "slot_rewards": {"click": "slot_click"}, **roles}
+    settings = build_test(ONE_SLOT, r_max=1.0).settings
+    columns = ft.LogColumns(rewards=["click"], **log)
+    return OfflineTest.from_settings(Settings(columns, settings.control, settings.treatment, settings.analysis))
+
+
+def first(name: str, kind: pa.DataType | None = None) -> pa.Array:
+    """A column of lists of one as a plain one."""
+    values = one_slot()[name].combine_chunks().flatten()
+    return values if kind is None else values.cast(kind)
+
+
+PLAIN: dict[str, tuple[dict[str, str], Callable[[], pa.Table]]] = {
+    "int32": ({}, lambda: one_slot(ranking=first("ranking"))),
+    "int64": ({}, lambda: one_slot(ranking=first("ranking", pa.int64()))),
+    "uint8": ({}, lambda: one_slot(ranking=first("ranking", pa.uint8()))),
+    "a slice": ({}, lambda: pa.concat_tables([one_slot(ranking=first("ranking"))] * 2).combine_chunks().slice(200)),
+    "a slot's reward": ({}, lambda: one_slot(ranking=first("ranking"), slot_click=first("slot_click"))),
+    "text": ({"ranking": "name", "candidates": "items"}, lambda: one_slot(name=first("name"))),
+    "text in a dictionary": (
+        {"ranking": "name", "candidates": "items"}, lambda: one_slot(name=first("name").dictionary_encode()),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", PLAIN)
+def test_a_plain_column_is_a_ranking_of_one_item(form: str) -> None:
+    """As in the log of a bandit, with a column of actions: every digit is that of lists of length one."""
+    roles, table = PLAIN[form]
+    test = one_slot_test(**roles)
+    assert_same(digits(test, table()), digits(test, one_slot()))
+
+
+def test_the_reward_itself_is_the_reward_of_a_single_slot() -> None:
+    got = digits(one_slot_test(slot_rewards={"click": "click"}), one_slot(ranking=first("ranking")))
+    assert_same(got, digits(one_slot_test(), one_slot()))
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_a_plain_column_of_csv(by_id: bool, tmp_path: Path) -> None:
+    roles = {"ranking": "name", "candidates": "items"} if by_id else {}
+    results = []
+    for name, table in (("lists", one_slot()), ("plain", one_slot(ranking=first("ranking"), name=first("name")))):
+        columns = {
+            column: [json.dumps(cell) if isinstance(cell, list) else cell for cell in table[column].to_pylist()]
+            for column in table.column_names
+        }
+        pd.DataFrame(columns).to_csv(tmp_path / f"{name}.csv", index=False)
+        result = digits(one_slot_test(**roles), str(tmp_path / f"{name}.csv"))
+        del result["provenance"]
+        results.append(result)
+    lists, plain = results
+    assert_same(plain, lists)
+
+
+FAULTS: dict[str, tuple[dict[str, Any], dict[str, pa.Array], str]] = {
+    "null": ({}, {"ranking": pa.array([0] * 7 + [None] + [1] * 192)}, "row 7 .*: the value is null; no other row"),
+    "null of a dictionary": (
+        {"ranking": "name", "candidates": "items"},
+        {"name": pa.DictionaryArray.from_arrays(pa.array([0] * 200), pa.array([None, "a"]))},
+        "row 0 .*: the value is null; 200 rows have this fault",
+    ),
+    "out of range": ({}, {"ranking": pa.array([5] * 200)}, "the position 5 in the ranking is outside .* of 5 eligible"),
+    "negative": ({}, {"ranking": pa.array([-1] * 200)}, "the position -1 in the ranking is outside"),
+    "no candidate": (
+        {"ranking": "name", "candidates": "items"}, {"name": pa.array(["0-0"] * 200)},
+        "row 1 .*: the shown item '0-0' is not among the row's candidates .column 'items'.; 199 rows",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_faults_of_a_plain_column(fault: str) -> None:
+    roles, columns, message = FAULTS[fault]
+    with pytest.raises(ft.BadInput, match=message):
+        one_slot_test(**roles).run(one_slot(**columns))
+
+
+def test_one_number_for_two_slots() -> None:
+    test = one_slot_test(slot_rewards={"click": "click"})
+    with pytest.raises(ft.BadInput, match="the column has one number per row, but the row shows 2 items; 200 rows have"):
+        test.run(TABLE)
 
 
 def test_lengths_that_differ_from_row_to_row() -> None:

@@ -147,6 +147,7 @@ def test_several_treatments_have_segments_each() -> None:
 # -- how the log is cut -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [1000, 8])
 def test_order_and_merging_change_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """With room for 8 values only, those of smallest hash are kept apart, and no row is lost."""

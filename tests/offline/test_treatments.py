@@ -226,6 +226,7 @@ def test_holm_takes_verdicts_away_and_gives_none() -> None:
 # -- every way the sums travel ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_saved_aggregates_hold_all_treatments(tmp_path: Path) -> None:
     test = several(estimators=["cis", "ncis", "point-ncis-adaptive"])
     whole = table()

@@ -71,6 +71,7 @@ def test_weights_of_production_are_bounded_by_its_share(log: pa.Table) -> None:
     assert abs(value - truth) <= 4 * (w * rewards).std() / np.sqrt(ROWS)
 
 
+@pytest.mark.slow
 def test_one_logger_beside_several(tmp_path: Path) -> None:
     """The answers of two tests from their logs, put together by hand."""
     world = replace(WORLD, name="small")

@@ -196,6 +196,7 @@ def refused(
     return int(stop.value.code or 0), capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_logs_are_removed_when_something_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from foretest.paper import study
 

@@ -58,6 +58,7 @@ def scores_of(log: pa.Table, arm: str) -> NDArray[np.float64]:
     return values.reshape(log.num_rows, -1)
 
 
+@pytest.mark.slow
 def test_neither_more_tests_nor_more_processes_change_a_digit(written: Path, tmp_path: Path) -> None:
     done: list[int] = []
     write_history(tmp_path, TINY, 3, 300, 5, done.append, processes=2)

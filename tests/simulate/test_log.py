@@ -86,6 +86,7 @@ def test_rankings_are_drawn_from_the_logged_scores() -> None:
     assert np.abs(wrong - scores).max() > 1
 
 
+@pytest.mark.slow
 def test_written_folder(tmp_path: Path) -> None:
     done: list[int] = []
     folder = tmp_path / "new" / "log"
@@ -116,6 +117,7 @@ def test_written_folder(tmp_path: Path) -> None:
         assert truth["metrics"][metric]["control"] == pytest.approx(values.mean(), abs=4 * error)
 
 
+@pytest.mark.slow
 def test_nothing_half_written_is_left(tmp_path: Path) -> None:
     (tmp_path / "truth.json").write_text("old")
 

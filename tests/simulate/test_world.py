@@ -20,6 +20,8 @@ from foretest.simulate import (
     true_values,
 )
 
+pytestmark = pytest.mark.slow  # every world is simulated and measured
+
 HARD = ["paper", "rewards", "sharp", "no-overlap"]
 
 

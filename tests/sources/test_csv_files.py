@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -262,9 +265,32 @@ def test_values_that_are_no_lists(kind: str) -> None:
     write("\n".join(["a,b,c", *rows]) + "\n")
     assert refused("log.csv", "a", "c") == (
         f"log.csv: column 'c', row 31 (the first row is 0): {what}; 2 rows have this fault. Lists in CSV are JSON text,"
-        " as in [1, 2, 3]."
+        " as in [1, 2, 3]: write them with json.dumps, or write Parquet."
     )
     assert read("log.csv", "a", "b")["a"] == list(range(50))  # who does not need it, does not meet it
+
+
+def test_lists_as_pandas_writes_them() -> None:
+    """A cell that is a list or an array is written as Python prints it, which is not JSON."""
+    frame = pd.DataFrame({"items": [["a", "b"], ["c", "it's"]], "scores": [np.array([0.5, 1.0]), np.array([2.0, 3.0])]})
+    frame["shown"] = [np.array([1, 0]), np.array([0, 1])]
+    frame.to_csv("log.csv", index=False)
+    [(_, schema)] = open_source("log.csv").schemas()
+    assert [str(kind) for kind in schema.types] == ["list<item: string>", "list<item: double>", "list<item: int64>"]
+    remedy = "Lists in CSV are JSON text, as in [1, 2, 3]: write them with json.dumps, or write Parquet."
+    for name, what in (
+        ("items", "\"['a', 'b']\" is not a list of texts as JSON"),
+        ("scores", "'[0.5 1. ]' is not a list of numbers as JSON"),
+        ("shown", "'[1 0]' is not a list of integers as JSON"),
+    ):
+        where = f"log.csv: column '{name}', row 0 (the first row is 0)"
+        assert refused("log.csv", name) == f"{where}: {what}; 2 rows have this fault. {remedy}"
+    for name in frame.columns:  # as the message says
+        frame[name] = [json.dumps(np.asarray(cell).tolist()) for cell in frame[name]]
+    frame.to_csv("log.csv", index=False)
+    assert read("log.csv", "items", "scores", "shown") == {
+        "items": [["a", "b"], ["c", "it's"]], "scores": [[0.5, 1.0], [2.0, 3.0]], "shown": [[1, 0], [0, 1]],
+    }  # fmt: skip
 
 
 def test_why_a_column_is_text() -> None:

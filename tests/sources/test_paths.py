@@ -193,3 +193,40 @@ def test_a_file_outside_the_partitions_is_told() -> None:
     )
     with pytest.raises(ft.BadInput, match=r"^logs/y.parquet: no column 'day'\. Expected an integer or string column"):
         test.run("logs")
+
+
+# -- tables of lakes --------------------------------------------------------------------------------------------------
+
+DELTA = ("table/_delta_log/00000000000000000000.json", "table/day=1/a.parquet", "table/b.parquet")
+ICEBERG = ("table/metadata/00000-x.metadata.json", "table/metadata/snap-1.avro", "table/data/day=1/a.parquet")
+
+
+@pytest.mark.parametrize(("kind", "files"), [("Delta Lake", DELTA), ("Iceberg", ICEBERG)])
+@pytest.mark.parametrize(
+    "log", ["table", "t*", "table/**/*.parquet", "{file}", "{folder}", "link.parquet", ".", "../{desk}/table"]
+)
+def test_a_table_of_a_lake_is_no_folder_of_files(kind: str, files: tuple[str, ...], log: str, tmp_path: Path) -> None:
+    """Files of deleted and replaced rows are still in its folder: the sum over all files is wrong."""
+    touch(*files)
+    file = next(name for name in files if name.endswith("a.parquet"))
+    Path("link.parquet").symlink_to(file)
+    message = refused(log.format(file=file, folder=Path(file).parent, desk=tmp_path.name))
+    assert f"table: a table of {kind}, not a plain folder" in message
+    assert "Write its current version as Parquet and give that, or give the table itself from Python" in message
+    assert "\n" not in message
+
+
+def test_a_table_of_a_lake_without_a_file_that_we_know() -> None:
+    touch("table/_delta_log/0.json", "other/metadata/v1.metadata.json", "other/data/a.orc")
+    assert refused("table").startswith("table: a table of Delta Lake")
+    assert refused("other").startswith("other: a table of Iceberg")
+
+
+def test_folders_that_are_no_tables_of_a_lake() -> None:
+    """Folders called data and metadata, without the metadata of Iceberg, are anybody's."""
+    touch("shop/data/a.parquet", "shop/metadata/notes.json", "more/_delta_log", "more/a.parquet")
+    assert find_files(["shop"])[1] == [Path("shop/data/a.parquet")]
+    assert find_files(["more"])[1] == [Path("more/a.parquet")]
+    # Iceberg's own files are in data/
+    touch("alone/metadata/v1.metadata.json", "alone/a.parquet")
+    assert find_files(["alone"])[1] == [Path("alone/a.parquet")]

@@ -19,7 +19,7 @@ UNMADE = not_made("repeated rows", "the log has no id")
         ((PASSES, UNMADE), False, "passed", "1 of 2 tests could be run"),
         ((PASSES, FAILS), False, "FAILED", "2 of 2 tests could be run"),
         ((FAILS,), True, "FAILED", "1 of 1 tests could be run; ignore_audit = true lets verdicts stand"),
-        ((UNMADE,), False, "not run", "0 of 1 tests could be run"),
+        ((UNMADE,), False, "not verified", "0 of 1 tests could be run"),
     ],
 )
 def test_the_audit_in_one_row(findings: tuple[Finding, ...], ignore: bool, outcome: str, note: str) -> None:

@@ -21,6 +21,7 @@ KEYS = list(SLOT_KEYS)
 LOG = SmallLog()
 
 
+@pytest.mark.slow
 def test_ten_items_in_three_slots_enumerated() -> None:
     """Value and standard error by unit of the three, marginals and prefixes summed over all 720 rankings."""
     log = SmallLog(rows=40, units=15, m=10, k=3, seed=4)

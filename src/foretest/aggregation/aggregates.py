@@ -16,6 +16,7 @@ from foretest.aggregation.strata import Strata
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
+from foretest.formatting import plural, some_of
 from foretest.weights.weightings import Weighting
 
 CodesByTable = dict[str, list[int]]  # by table of strata: the new code of each old one
@@ -46,6 +47,9 @@ class Aggregates:
     sampled: dict[Weighting, bool] = field(default_factory=dict)  # is Σh an estimate, from the sample of displays?
     treatments: dict[str, Aggregates] = field(default_factory=dict)  # of the same rows, for the further treatments
     segments: dict[str, SegmentSums] = field(default_factory=dict)  # by column
+
+    def __repr__(self) -> str:
+        return f"<Aggregates of {aggregates_summary(self)}>"
 
     @property
     def rows(self) -> int:
@@ -111,6 +115,24 @@ class Aggregates:
             strata_n={table: _recode_array(array, codes[table], cells) for table, array in self.strata_n.items()},
             rewarded=_recode_rows(self.rewarded, codes),
         )
+
+
+def aggregates_summary(aggregates: Aggregates) -> str:
+    """How large a log is, and what of it was added up, in a line."""
+    plan = aggregates.plan
+    unit, size = plan.settings.log.unit, plural(aggregates.rows, "display")
+    names_of = {
+        "metrics": plan.metrics,
+        "estimators": [estimator.label for estimator in plan.estimators] or ["none"],
+        "treatments": list(plan.settings.treatments) if aggregates.treatments else [],
+        "segments by": list(aggregates.segments),
+    }
+    return "; ".join(
+        [
+            size if unit is None else f"{size}, {plural(aggregates.n_units, 'unit')} ({unit})",
+            *(f"{what} {some_of(names)}" for what, names in names_of.items() if names),
+        ]
+    )
 
 
 def _with_common_strata(parts: Sequence[Aggregates]) -> tuple[dict[str, Strata], list[Aggregates]]:

@@ -37,7 +37,7 @@ def sampled_context(
     context: pa.RecordBatch, rows: npt.NDArray[np.int64], displays: Displays, log: LogColumns
 ) -> tuple[Columns, Displays]:
     """The features of sampled rows of a batch as plain arrays, and their displays with the ids of candidates."""
-    features = [name for name in log.features if name in context.schema.names]
+    features = [name for name in log.contexts if name in context.schema.names]
     sampled = {name: _takeable(context[name]).take(pa.array(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
     if log.candidates is None or log.candidates not in context.schema.names:

@@ -73,17 +73,21 @@ class WeightBins:
 
     def capped_sums(self, metric: int) -> tuple[Floats, Floats]:
         """Σ w̄ and Σ w̄ r by bucket (rows) and cap of the path (columns), under max capping."""
+        r, wr = (self.by_metric[metric, which].reshape(self.buckets, BINS) for which in (0, 1))
+        return self.capped_weights(), _at_caps(wr, r)
+
+    def capped_weights(self) -> Floats:
+        """Σ w̄ by bucket (rows) and cap of the path (columns), under max capping."""
         shape = (self.buckets, BINS)
-        n, w = self.n.reshape(shape), self.w.reshape(shape)
-        r, wr = (self.by_metric[metric, which].reshape(shape) for which in (0, 1))
+        return _at_caps(self.w.reshape(shape), self.n.reshape(shape))
 
-        def at_caps(below: Floats, above: Floats) -> Floats:
-            uncapped = np.cumsum(below, axis=1)[:, :-1]
-            # added from the top: a difference of sums would leave rounding, and a cap of 1e25 would blow it up
-            capped = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][:, 1:]
-            return np.asarray(uncapped + CAPS * capped)
 
-        return at_caps(w, n), at_caps(wr, r)
+def _at_caps(below: Floats, above: Floats) -> Floats:
+    """Σ min(w, c)·x at every cap c, from Σ w x (`below`) and Σ x (`above`) by bin of log w."""
+    uncapped = np.cumsum(below, axis=1)[:, :-1]
+    # added from the top: a difference of sums would leave rounding, and a cap of 1e25 would blow it up
+    capped = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][:, 1:]
+    return np.asarray(uncapped + CAPS * capped)
 
 
 def _weights(log_w: Floats) -> Floats:

@@ -13,10 +13,12 @@ from foretest._version import __version__
 from foretest.calibration.fit import LEVEL, Fit
 from foretest.errors import BadInput
 from foretest.files import json_ready, json_text, read_text
+from foretest.formatting import plural
 from foretest.settings.settings import Settings
 
 SCHEMA = 1
 KIND = "calibration"
+MOST_SHOWN = 4  # fits in a repr
 #: keys of [analysis] on which an uplift and its unsupported term depend
 ANALYSIS = ("weight_bound", "normaliser", "draws")
 
@@ -34,6 +36,13 @@ class Learned:
     @property
     def used(self) -> bool:
         return self.reason is None
+
+    def summary(self) -> str:
+        """Γ0 with its interval, as far as they are known, and why it is not used where it is not."""
+        gamma, (lower, upper) = self.fit.gamma, self.fit.interval()
+        limits = "" if math.isnan(lower) else f" ({lower:.2f} to {upper:.2f})"
+        known = "Γ0 unknown" if math.isnan(gamma) else f"Γ0 {gamma:.2f}{limits}"
+        return f"{known}, {'used' if self.used else f'not used: {self.reason}'}"
 
     def to_dict(self) -> dict[str, Any]:
         lower, upper = self.fit.interval()
@@ -61,6 +70,16 @@ class Calibration:
     metrics: dict[str, dict[str, Learned]]
     tests: list[dict[str, str | None]] = field(default_factory=list)
     name: str = "the calibration"  # in messages: the name of its file
+
+    def __repr__(self) -> str:
+        fits = [
+            f"{metric} {label}: {learned.summary()}"
+            for metric, by_estimator in self.metrics.items()
+            for label, learned in by_estimator.items()
+        ]
+        more = [f"{len(fits) - MOST_SHOWN:,} more"] if len(fits) > MOST_SHOWN else []
+        shown = "; ".join([*fits[:MOST_SHOWN], *more]) or "no fit"
+        return f"<Calibration of {plural(len(self.tests), 'test')}; {shown}>"
 
     def to_dict(self) -> dict[str, Any]:
         """The content of calibration.json."""

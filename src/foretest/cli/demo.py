@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from foretest.cli.application import app
 from foretest.cli.compile_kernels import compiling_in_background
+from foretest.cli.options import Quiet
 from foretest.cli.output import PAGE, console, with_command, write_result
 from foretest.cli.simulate import write_simulated_log
 from foretest.progress import progress_bar
@@ -22,6 +23,7 @@ def demo(
     ] = Path("foretest-demo"),
     rows: Annotated[int, Parameter(help="Displays to simulate.")] = 200_000,
     seed: Annotated[int, Parameter(help="Seed of the simulated log.")] = 0,
+    quiet: Quiet = False,
 ) -> int:
     """Try Foretest: simulate a log whose true uplift is known, test it, and compare.
 
@@ -32,9 +34,9 @@ def demo(
         from foretest.offline.test import OfflineTest
         from foretest.terminal.result import result_table
 
-        truth = write_simulated_log("paper", rows, seed, out)
+        truth = write_simulated_log("paper", rows, seed, out, quiet=quiet)
         test = OfflineTest.from_toml(out / "settings.toml")
-        with progress_bar() as progress:
+        with progress_bar(quiet=quiet) as progress:
             result = with_command(test.run(str(out / "log.parquet"), progress=progress))
     write_result(result, out, truth)
     terminal = console()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foretest.cli.options import AUDIT, GUARDRAIL
+from foretest.cli.options import AUDIT, GUARDRAIL, UNVERIFIED
 
 if TYPE_CHECKING:
     from foretest.results.result import Metric, Result
@@ -35,5 +35,6 @@ def metric_conditions(metric: Metric) -> set[str]:
 
 
 def audit_fails(result: Result, fail_on: list[str]) -> bool:
-    """Does the propensity audit fail, and is that a condition of --fail-on?"""
-    return AUDIT in fail_on and result.audit is not None and result.audit.outcome == "fail"
+    """Does the propensity audit fail, or is it unverified, and is that a condition of --fail-on?"""
+    conditions = {"fail": AUDIT, "unverified": UNVERIFIED}
+    return result.audit is not None and conditions.get(result.audit.outcome) in fail_on

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, Figures, Threads, check_threads
+from foretest.cli.options import AsJson, Figures, Quiet, Threads, check_threads
 from foretest.cli.output import (
     PAGE,
     check_output_folder,
@@ -39,6 +39,7 @@ def history(
     json: AsJson = False,
     figures: Figures = False,
     threads: Threads = None,
+    quiet: Quiet = False,
 ) -> int:
     """Compare offline with online results over many past A/B tests: how often and how closely they agreed.
 
@@ -51,7 +52,7 @@ def history(
 
     check_threads(threads)
     check_output_folder(out)
-    with progress_bar("tests") as progress:
+    with progress_bar("tests", quiet=quiet) as progress:
         agreement = run_history(manifest, cache=out / "cache", threads=threads, progress=progress)
     agreement = with_command(agreement)
     page = agreement.to_html()

@@ -13,6 +13,7 @@ from foretest.cli.exit_codes import exit_code
 from foretest.cli.options import (
     AUDIT,
     GUARDRAIL,
+    UNVERIFIED,
     VERDICTS,
     AsJson,
     CalibrationFile,
@@ -23,6 +24,7 @@ from foretest.cli.options import (
     Logs,
     MaybeSettingsFile,
     Overrides,
+    Quiet,
     SettingsFile,
     SqlText,
     Threads,
@@ -50,6 +52,7 @@ def run(
     fail_on: FailOnAll = "",
     calibration: CalibrationFile = None,
     threads: Threads = None,
+    quiet: Quiet = False,
     analysis: Overrides = None,
 ) -> int:
     """Run an offline A/B test: prints a table, and writes result.json and report.html with -o.
@@ -57,13 +60,13 @@ def run(
     LOG may also be files that foretest aggregate wrote; they contain their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    conditions = fail_conditions(fail_on, (*VERDICTS, AUDIT, GUARDRAIL))
+    conditions = fail_conditions(fail_on, (*VERDICTS, AUDIT, UNVERIFIED, GUARDRAIL))
     source = log_source("run", log, sql, engine)
     check_threads(threads)
     check_output_folder(out)
     check_figures_folder(figures, out)
     test = configured_test("run", source, config, analysis)
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         result = test.run(source, threads=threads, progress=progress, calibration=calibration)
     return deliver(result, out, json, conditions, figures)
 
@@ -79,6 +82,7 @@ def check(
     json: AsJson = False,
     fail_on: FailOnAudit = "",
     threads: Threads = None,
+    quiet: Quiet = False,
     analysis: Overrides = None,
 ) -> int:
     """Check a log without estimating anything: its columns, its health, and the propensity audit.
@@ -86,11 +90,11 @@ def check(
     Reads every row.
     Example: foretest check logs/*.parquet -c test.toml --fail-on audit
     """
-    conditions = fail_conditions(fail_on, (AUDIT,))
+    conditions = fail_conditions(fail_on, (AUDIT, UNVERIFIED))
     source = log_source("check", log, sql, engine)
     check_threads(threads)
     test = configured_test("check", source, config, analysis)
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         result = test.check(source, threads=threads, progress=progress)
     if json:
         document = result.to_dict()

@@ -15,6 +15,7 @@ from foretest.cli.options import (
     FailOn,
     OnlineOptions,
     OnlineOverrides,
+    Quiet,
     SettingsFile,
     Threads,
     check_threads,
@@ -36,6 +37,7 @@ def online(
     json: AsJson = False,
     fail_on: FailOn = "",
     threads: Threads = None,
+    quiet: Quiet = False,
     analysis: OnlineOverrides = None,
 ) -> int:
     """Analyse an online A/B test from the logs of its two arms.
@@ -55,6 +57,6 @@ def online(
         test = test.replace(**given)
     except BadInput as error:
         raise BadInput(f"on the command line: {error}") from None
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         result = test.run(str(control), str(treatment), threads=threads, progress=progress)
     return deliver(result, out, json, conditions)

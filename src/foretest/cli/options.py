@@ -9,11 +9,13 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from foretest.errors import BadInput, choose, nearest
+from foretest.files import read_text
 from foretest.settings.analysis import Analysis
 
 ENGINES = ("local", "spark")
 VERDICTS = ("negative", "neutral", "insufficient")
 AUDIT = "audit"
+UNVERIFIED = "unverified"
 GUARDRAIL = "guardrail"
 
 _TYPES: dict[str, Any] = {
@@ -51,7 +53,8 @@ Logs = Annotated[list[Path] | None, Parameter(help=_LOGS, negative=())]
 SqlText = Annotated[
     str | None,
     Parameter(
-        help="A query over files to use instead of LOG, as in SELECT * FROM 'log.parquet' JOIN 'scores.csv' USING (id)."
+        help="A query over files to use instead of LOG, as in SELECT * FROM 'log.parquet' JOIN 'scores.csv' USING (id),"
+        " or @FILE for a file with the query."
     ),
 ]
 SettingsFile = Annotated[Path, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
@@ -64,10 +67,10 @@ _VERDICT_CONDITIONS = (
     " of any metric; if metrics have roles, of any goal)"
 )
 FailOn = Annotated[str, Parameter(help=f"{_VERDICT_CONDITIONS}, guardrail (a guardrail fails).")]
-FailOnAudit = Annotated[str, Parameter(help="audit: exit with code 3 if the propensity audit fails.")]
+_AUDIT_CONDITIONS = "audit (the propensity audit fails), unverified (too little of it could be run)"
+FailOnAudit = Annotated[str, Parameter(help=f"Exit with code 3 if any of these is met: {_AUDIT_CONDITIONS}.")]
 FailOnAll = Annotated[
-    str,
-    Parameter(help=f"{_VERDICT_CONDITIONS}, audit (the propensity audit fails), guardrail (a guardrail fails)."),
+    str, Parameter(help=f"{_VERDICT_CONDITIONS}, {_AUDIT_CONDITIONS}, guardrail (a guardrail fails).")
 ]
 CalibrationFile = Annotated[
     Path | None,
@@ -77,6 +80,10 @@ AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the r
 Figures = Annotated[
     bool,
     Parameter(name="--figures", negative=(), help="Also write each figure to OUT/figures, as .vl.json, .svg and .png."),
+]
+Quiet = Annotated[
+    bool,
+    Parameter(name="--quiet", negative=(), help="Show no progress: no bar, and no line a minute outside a terminal."),
 ]
 Engine = Annotated[
     str,
@@ -99,6 +106,7 @@ def log_source(command: str, log: list[Path] | None, sql: str | None, engine: st
         raise BadInput(f"{command} needs LOG or --sql: {_LOGS} Put them before the options. See foretest {command}"
                        " --help.")  # fmt: skip
     paths = [str(path) for path in log or ()]
+    sql = None if sql is None else query_text(sql)
     if engine == "spark":
         from foretest.engines.spark import read
 
@@ -108,6 +116,21 @@ def log_source(command: str, log: list[Path] | None, sql: str | None, engine: st
     from foretest.sources import Sql
 
     return Sql(sql)
+
+
+def query_text(sql: str) -> str:
+    """The query that --sql is given: the text itself, or that of the file in @FILE.
+
+    >>> query_text("SELECT 1")
+    'SELECT 1'
+    """
+    if not sql.startswith("@"):
+        return sql
+    if sql == "@":
+        raise BadInput("--sql @: expected the name of a file after the @, as in --sql @query.sql.")
+    path = Path(sql[1:]).expanduser()
+    text = read_text(path, "SQL file", "expected a query in UTF-8, as in SELECT * FROM 'log.parquet'.")
+    return text.removeprefix("\ufeff")  # a byte order mark, as some editors write
 
 
 def fail_conditions(fail_on: str, known: tuple[str, ...] = VERDICTS) -> list[str]:

@@ -93,8 +93,9 @@ def console() -> Any:
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with code 1, which is a bug's
 
-    terminal = Terminal(highlight=False)
-    return terminal if terminal.is_terminal else Terminal(highlight=False, width=80)
+    # force_jupyter: text on stdout also for a command that is called in a notebook
+    terminal = Terminal(highlight=False, force_jupyter=False)
+    return terminal if terminal.is_terminal else Terminal(highlight=False, force_jupyter=False, width=80)
 
 
 def show_result(result: Result, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import Seed, World, check_at_least
+from foretest.cli.options import Quiet, Seed, World, check_at_least
 from foretest.cli.output import check_output_folder, console
 from foretest.errors import choose
 from foretest.progress import progress_bar
@@ -27,6 +27,7 @@ def paper(
     tests: Annotated[int, Parameter(help="A/B tests in the history.")] = 39,
     rows: Annotated[int, Parameter(help="Displays per arm.")] = 150_000,
     seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> int:
     """Repeat the tables and figures of the WSDM 2018 paper on a simulated recommender, beside the paper's numbers.
 
@@ -41,7 +42,7 @@ def paper(
     check_output_folder(out)
     chosen = WORLDS[choose("world", world, WORLDS)]
     processes = min(tests, os.cpu_count() or 1)
-    with progress_bar("tests") as progress:
+    with progress_bar("tests", quiet=quiet) as progress:
         study = run_paper(out, chosen, tests=tests, rows=rows, seed=seed, processes=processes, progress=progress)
     study.write(out)
     console().print(study_table(study))

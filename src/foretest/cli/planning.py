@@ -15,6 +15,7 @@ from foretest.cli.options import (
     Logs,
     MaybeSettingsFile,
     Overrides,
+    Quiet,
     SqlText,
     Threads,
     check_threads,
@@ -35,6 +36,7 @@ def plan(
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for plan.json.")] = None,
     json: AsJson = False,
     threads: Threads = None,
+    quiet: Quiet = False,
     analysis: Overrides = None,
 ) -> int:
     """Estimate the smallest uplift that a log could show, and what would halve it.
@@ -50,7 +52,7 @@ def plan(
     from foretest.planning.plan import plan_log
     from foretest.terminal.plan import plan_table
 
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         plan_result = plan_log(test, source, threads=threads, progress=progress)
     if out is not None:
         plan_result.to_json(out / "plan.json")

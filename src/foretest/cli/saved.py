@@ -14,6 +14,7 @@ from foretest.cli.options import (
     Logs,
     MaybeSettingsFile,
     Overrides,
+    Quiet,
     SettingsFile,
     SqlText,
     Threads,
@@ -34,6 +35,7 @@ def aggregate(
     engine: Engine = "local",
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="The file to write, as in day1.parquet.")],
     threads: Threads = None,
+    quiet: Quiet = False,
     analysis: Overrides = None,
 ) -> int:
     """Reduce a log to a small file of sums (aggregates) that foretest run reads instead of the log.
@@ -46,7 +48,7 @@ def aggregate(
     check_output_file(out)
     source = log_source("aggregate", log, sql, engine)
     test = configured_test("aggregate", source, config, analysis)
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         aggregates = test.save_aggregates(source, out, threads=threads, progress=progress)
     print(f"Written: {out} ({aggregates.rows:,} displays). Next: foretest run {out}")
     return 0
@@ -60,6 +62,7 @@ def pack(
     config: SettingsFile,
     sql: SqlText = None,
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="The folder to write.")],
+    quiet: Quiet = False,
     analysis: Overrides = None,
 ) -> int:
     """Rewrite a log with all rewarded rows together, so that foretest run can skip the others.
@@ -70,7 +73,7 @@ def pack(
     check_output_folder(out.absolute().parent)
     source = log_source("pack", log, sql)
     test = configured_test("pack", source, config, analysis)
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         test.pack(source, out, progress=progress)
     print(f"Written: {out}. Next: foretest run {out} -c {config} --estimators point-ncis-adaptive")
     return 0

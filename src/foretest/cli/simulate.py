@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import Seed, World, check_at_least
+from foretest.cli.options import Quiet, Seed, World, check_at_least
 from foretest.cli.output import check_output_folder
 from foretest.errors import choose
 from foretest.progress import Progress, progress_bar
@@ -26,6 +26,7 @@ def simulate_log_command(
     world: World = "paper",
     rows: Annotated[int, Parameter(help="Displays to simulate.")] = 200_000,
     seed: Seed = 0,
+    quiet: Quiet = False,
 ) -> int:
     """Simulate the log of one recommender, with settings to test it and the truth in a file of its own.
 
@@ -33,7 +34,7 @@ def simulate_log_command(
     """
     from foretest.formatting import percent
 
-    true = percent(write_simulated_log(world, rows, seed, out)["click"], sign=True)
+    true = percent(write_simulated_log(world, rows, seed, out, quiet=quiet)["click"], sign=True)
     print(f"{out}: log.parquet ({rows:,} displays), settings.toml, truth.json (click {true})")
     print(f"Next: foretest run {out}/log.parquet -c {out}/settings.toml")
     return 0
@@ -48,6 +49,7 @@ def simulate_history_command(
     rows: Annotated[int, Parameter(help="Displays per arm.")] = 150_000,
     seed: Seed = 0,
     aa: Annotated[bool, Parameter(negative=(), help="A/A tests: every treatment is the control.")] = False,
+    quiet: Quiet = False,
 ) -> int:
     """Simulate a history of A/B tests: both logs of each, a manifest, and the truth in a file of its own.
 
@@ -60,14 +62,14 @@ def simulate_history_command(
     check_output_folder(out)
     chosen = WORLDS[choose("world", world, WORLDS)]
     processes = min(tests, os.cpu_count() or 1)
-    with progress_bar("tests") as progress:
+    with progress_bar("tests", quiet=quiet) as progress:
         write_history(out, chosen, tests, rows, seed, _advance(progress, tests), aa=aa, processes=processes)
     print(f"{out}: {tests} tests with {rows:,} displays per arm, settings.toml, truth.json, manifest.toml")
     print(f"Next: foretest history {out}/manifest.toml -o {out}-agreement")
     return 0
 
 
-def write_simulated_log(world: str, rows: int, seed: int, out: Path) -> dict[str, float]:
+def write_simulated_log(world: str, rows: int, seed: int, out: Path, *, quiet: bool = False) -> dict[str, float]:
     """Write a simulated log with its settings and truth; returns the true relative uplift by metric."""
     import json
 
@@ -77,7 +79,7 @@ def write_simulated_log(world: str, rows: int, seed: int, out: Path) -> dict[str
     check_at_least("--seed", seed, 0)
     check_output_folder(out)
     chosen = WORLDS[choose("world", world, WORLDS)]
-    with progress_bar() as progress:
+    with progress_bar(quiet=quiet) as progress:
         write_log(out, chosen, rows, seed, progress=_advance(progress, rows))
     truth = json.loads((out / "truth.json").read_text(encoding="utf-8"))
     return {name: values["rel_uplift"] for name, values in truth["metrics"].items()}

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from foretest.engines.local import FirstFault, State, find_fault
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
 from foretest.sources import BATCH_ROWS, Chunk
+from foretest.sources.lake_tables import refuse_lake_tables
 from foretest.sources.spark_frames import SparkFrame
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ Merge = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
 
 def read(paths: Sequence[str], sql: str | None) -> DataFrame:
     """Parquet files or a query, read by the running session (spark-submit configures it) or by a new one."""
+    refuse_lake_tables(Path(path) for path in paths)
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession

@@ -17,6 +17,7 @@ from foretest.log.column_types import (
     is_label,
     is_list_of,
     is_number,
+    is_one_or_list_of,
 )
 from foretest.policies.adapter import as_policy, whose_columns
 from foretest.policies.base import LoggedColumn, Policy, logged_column
@@ -61,10 +62,10 @@ class NeededColumns:
 
     @property
     def audited(self) -> tuple[str, ...]:
-        """The columns that the audit looks at beside those of the policies, where it can draw rankings."""
-        log, can_draw = self.settings.log, [policy.can_draw for policy in self.policies]
-        features = log.features if all(can_draw) else ()
-        return (*features, log.candidates) if log.candidates is not None and can_draw[0] else features
+        """The columns that the audit looks at beside those of the policies: contexts, and candidates where it draws."""
+        log = self.settings.log
+        draws = log.candidates is not None and self.settings.control.can_draw
+        return (*log.contexts, log.candidates) if draws and log.candidates is not None else log.contexts
 
     @property
     def unpriced(self) -> set[str]:
@@ -108,9 +109,11 @@ class NeededColumns:
         if log.ranking is None:
             return []
         if log.candidates is None:
-            return [ColumnRole(log.ranking, "a list of integers (the positions shown)", is_list_of(is_integer))]
+            what = "a list of integers, or one integer (the positions shown)"
+            return [ColumnRole(log.ranking, what, is_one_or_list_of(is_integer))]
+        what = "a list of integer or string ids, or one id (the items shown)"
         return [
-            ColumnRole(log.ranking, "a list of integer or string ids (the items shown)", is_list_of(is_key)),
+            ColumnRole(log.ranking, what, is_one_or_list_of(is_key)),
             ColumnRole(log.candidates, "a list of integer or string ids (the items)", is_list_of(is_key)),
         ]
 
@@ -132,10 +135,9 @@ class NeededColumns:
     @property
     def slot_roles(self) -> list[ColumnRole]:
         """The columns that say what each slot earned."""
-        what = "a list of numbers (what each slot earned)"
-        return [
-            ColumnRole(name, what, is_list_of(is_number)) for name in (self.settings.log.slot_rewards or {}).values()
-        ]
+        what = "a list of numbers, or one number (what each slot earned)"
+        columns = (self.settings.log.slot_rewards or {}).values()
+        return [ColumnRole(name, what, is_one_or_list_of(is_number)) for name in columns]
 
     def _whose(self, column: str) -> str:
         """Whose column it is, for a message, where there are several loggers or treatments."""

@@ -49,5 +49,10 @@ def is_list_of(inner: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], 
     return lambda kind: is_list(kind) and inner(kind.value_type)
 
 
+def is_one_or_list_of(inner: Callable[[pa.DataType], bool]) -> Callable[[pa.DataType], bool]:
+    """A list, or a plain value that is read as a list of one."""
+    return lambda kind: inner(kind.value_type if is_list(kind) else kind)
+
+
 def is_anything(kind: pa.DataType) -> bool:
     return True

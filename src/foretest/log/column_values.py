@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,15 @@ def any_column(name: str, array: pa.Array) -> Any:
     return numbers(array) if is_number(array.type) else np.asarray(plain(array).to_numpy(zero_copy_only=False))
 
 
-def lists_of(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+class SplitLists(NamedTuple):
+    """A list column: list i is values[starts[i] : starts[i] + lengths[i]]."""
+
+    values: pa.Array
+    starts: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int64]
+
+
+def lists_of(name: str, array: pa.Array) -> SplitLists:
     refuse_nulls(name, array)
     values, starts, lengths = split_lists(array)
     if values.null_count:
@@ -71,7 +79,7 @@ def lists_of(name: str, array: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64
                            "Every entry needs a value: fill it, or leave the row out.")  # fmt: skip
         values = plain(values)
         values = pc.fill_null(values, "" if is_text(values.type) else 0)
-    return values, starts, lengths
+    return SplitLists(values, starts, lengths)
 
 
 def list_of_numbers(name: str, array: pa.Array) -> Ragged:

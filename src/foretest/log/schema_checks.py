@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from foretest.displays.ragged import is_list
 from foretest.errors import BadInput, nearest
 from foretest.log.column_roles import ColumnRole, NeededColumns
 from foretest.log.column_types import is_anything, is_text_key, type_family
@@ -85,7 +86,7 @@ def _check_ids(needed: NeededColumns, name: str, schema: pa.Schema) -> None:
     if needed.value_model_only or ranking is None or candidates is None:
         return
     shown, items = schema.field(ranking).type, schema.field(candidates).type
-    if is_text_key(shown.value_type) != is_text_key(items.value_type):
+    if is_text_key(shown.value_type if is_list(shown) else shown) != is_text_key(items.value_type):
         raise BadInput(
             f"{name}: column '{ranking}' is {shown} and column '{candidates}' is {items}: the ids of shown items"
             " and of candidates must be of one type. Convert one of them."

@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.displays.batch import Floats
-from foretest.displays.ragged import Ragged, common_codes, integers
+from foretest.displays.keys import refuse_nulls
+from foretest.displays.ragged import Ragged, common_codes, integers, is_list, numbers, plain
 from foretest.errors import RowFault
 from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
-from foretest.log.column_values import list_of_numbers, lists_of
+from foretest.log.column_values import SplitLists, lists_of
 from foretest.settings.log_columns import LogColumns
 
 
@@ -26,14 +27,14 @@ def shown_rankings(batch: pa.RecordBatch, log: LogColumns, eligible: npt.NDArray
     for code in np.unique(fault[fault > 0]).tolist():
         rows = np.flatnonzero(fault == code)
         at = int(rows[0])
-        what = _ranking_fault(code, batch[name][at].as_py(), int(eligible[at]) if known else None)
+        what = _ranking_fault(code, _items_of(batch[name][at]), int(eligible[at]) if known else None)
         raise RowFault(f"ranking-{code}", name, rows, what, _RANKING_REMEDY[log.candidates is not None])
     return ranking
 
 
 def _positions(batch: pa.RecordBatch, name: str, candidates: str | None) -> Ragged:
     """The ranking column as positions; ids are looked up among the row's candidates."""
-    values, starts, lengths = lists_of(name, batch[name])
+    values, starts, lengths = _lists_or_ones(name, batch[name])
     if candidates is None:
         return Ragged(integers(values), starts, lengths)
     items, item_starts, item_lengths = lists_of(candidates, batch[candidates])
@@ -45,11 +46,26 @@ def _positions(batch: pa.RecordBatch, name: str, candidates: str | None) -> Ragg
     rows = np.flatnonzero(absent & (lengths <= item_lengths))
     if len(rows):
         listed = batch[candidates][int(rows[0])].as_py()
-        item = next(item for item in batch[name][int(rows[0])].as_py() if item not in listed)
+        item = next(item for item in _items_of(batch[name][int(rows[0])]) if item not in listed)
         raise RowFault("ranking-absent", name, rows,
                        f"the shown item {item!r} is not among the row's candidates (column '{candidates}')",
                        "Add it to the candidates, or leave the row out.")  # fmt: skip
     return Ragged.packed(place, lengths)
+
+
+def _lists_or_ones(name: str, array: pa.Array) -> SplitLists:
+    """A list column; a plain one, such as the action in the log of a bandit, has a list of one in each row."""
+    if not is_list(array.type):
+        array = plain(array)  # a dictionary may hold a null
+        refuse_nulls(name, array)
+        return SplitLists(array, np.arange(len(array)), np.ones(len(array), np.int64))
+    return lists_of(name, array)
+
+
+def _items_of(shown: pa.Scalar) -> list[Any]:
+    """What one row shows, also where the column is a plain one."""
+    items = shown.as_py()
+    return items if isinstance(items, list) else [items]
 
 
 def slot_rewards(
@@ -59,12 +75,15 @@ def slot_rewards(
     by_metric = {}
     for metric, name in (log.slot_rewards or {}).items():
         m = log.rewards.index(metric)
-        lists = list_of_numbers(name, batch[name])
+        values, starts, lengths = _lists_or_ones(name, batch[name])
+        lists = Ragged(numbers(values), starts, lengths)
         fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])
         for code in np.unique(fault[fault > 0]).tolist():
             rows = np.flatnonzero(fault == code)
             at = int(rows[0])
             what, remedy = _slot_fault(code, lists[at], int(shown[at]), metric, float(rewards[at, m]))
+            if code == 1 and not is_list(batch[name].type):
+                what = f"the column has one number per row, but the row shows {int(shown[at])} items"
             raise RowFault(f"slots-{code}", name, rows, what, remedy)
         by_metric[m] = lists
     return by_metric

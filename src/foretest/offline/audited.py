@@ -39,7 +39,10 @@ def audited_segment(segment: Segment, audit: Audit, roles: Mapping[str, MetricRo
 
 
 def audit_note(audit: Audit) -> list[str]:
-    """A note where a failed audit was overruled."""
+    """A note where a failed audit was overruled, or where too little could be checked."""
+    doubt = audit.doubt()
+    if doubt is not None:
+        return [doubt]
     if not audit.ignored:
         return []
     failed = ", ".join(audit.named(FAIL))

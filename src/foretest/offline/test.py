@@ -22,6 +22,7 @@ from foretest.progress import Progress
 from foretest.provenance import files_read
 from foretest.results.result import Result
 from foretest.settings.analysis import DEFAULT_CAP, VALUE_MODEL, Analysis
+from foretest.settings.changed_fields import Fields, call_text, changed_fields
 from foretest.settings.file import read_settings
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.metric_roles import MetricRole
@@ -124,6 +125,9 @@ class OfflineTest:
         test.settings = settings
         return test
 
+    def __repr__(self) -> str:
+        return call_text(self, _arguments(self.settings), in_lines=True)
+
     def replace(self, **analysis: Any) -> OfflineTest:
         """A copy of the test with other [analysis] settings."""
         changed = dataclasses.replace(self.settings, analysis=self.settings.analysis.replace(**analysis))
@@ -202,6 +206,18 @@ class OfflineTest:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
         for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
         pack_log(self.settings, open_source(log), Path(out), Work(progress=progress))
+
+
+def _arguments(settings: Settings) -> Fields:
+    """The arguments of a test with these settings; of the analysis, those that differ from their defaults."""
+    alone = list(settings.treatments) == [TREATMENT]
+    return {
+        "log": settings.log,
+        "control": settings.control,
+        "treatment": settings.treatment if alone else settings.treatments,
+        **({"metrics": settings.metrics} if settings.metrics else {}),
+        **changed_fields(settings.analysis),
+    }
 
 
 def _named(treatment: Policy | Mapping[str, Policy]) -> dict[str, Policy]:

@@ -28,6 +28,7 @@ from foretest.progress import Progress, stage
 from foretest.provenance import rows_fingerprint, versions
 from foretest.results.result import Metric, Result
 from foretest.settings.analysis import BOUNDED, Analysis
+from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.file import read_tables, settings_from_tables
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.metric_roles import roles_dict
@@ -85,6 +86,10 @@ class OnlineTest:
             test.settings = _with_analysis(test.settings, interval="delta")
             test.notes = [f'interval = "{interval}" is for offline tests: the interval here is by the delta method.']
         return test
+
+    def __repr__(self) -> str:
+        online = changed_fields(self.settings.online)
+        return call_text(self, {"log": self.settings.log, **online, **changed_fields(self.settings.analysis)})
 
     def replace(self, **analysis: Any) -> OnlineTest:
         """This test with other settings of the analysis."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
+from foretest.formatting import shortened
 
 
 class LoggedColumn(NamedTuple):
@@ -76,7 +77,8 @@ class Policy:
 
     def __repr__(self) -> str:
         values = {k: v for k, v in self.settings().items() if k != "policy"}
-        return f"{type(self).__name__}({', '.join(f'{k}={v!r}' for k, v in values.items())})"
+        # an attribute of a user's policy may be a table of a million rows
+        return f"{type(self).__name__}({', '.join(f'{k}={shortened(repr(v))}' for k, v in values.items())})"
 
     def remember_logged(self, log_prob: str | None, prob: str | None) -> None:
         """Name the column of the log that holds the logged probability of the shown ranking.

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
+from foretest.formatting import shortened
 from foretest.policies.adapter import as_policy
 from foretest.policies.base import Policy, logged_column
 from foretest.policies.by_row import Ints, picked_by, sample_by_row
@@ -173,6 +174,10 @@ class Pooled(Policy):
             "loggers": {name: policy.settings() for name, policy in self.loggers.items()},
         }
         return table if self.shares is None else {**table, "shares": self.shares.to_dict()}
+
+    def __repr__(self) -> str:
+        # without the shares, which are one list per day of the log
+        return f"Pooled(loggers={shortened(repr(self.loggers))}, baseline={self.baseline!r})"
 
 
 class OwnLogger(Policy):

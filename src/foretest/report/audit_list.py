@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from foretest.report.blocks import typeset
 from foretest.report.digits import p_text
-from foretest.results.audit import FAIL, NOT_MADE, PASS, WARN, Audit, Finding
+from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding
 from foretest.results.result import Result
 
 #: outcome: its CSS class, and a sign and a word that say the same
@@ -72,7 +72,7 @@ def _lead(audit: Audit) -> str:
         FAIL: f"No, not from the control that the settings describe: {', '.join(audit.named(FAIL))} failed.",
         WARN: f"Probably, but look at this: {', '.join(audit.named(WARN))}.",
         PASS: "Nothing speaks against it.",
-        NOT_MADE: "This cannot be decided.",
+        UNVERIFIED: "This is not verified: too little could be checked.",
     }[audit.outcome]
     count = f"{run} of {len(audit.findings)} tests could be run, on a sample of displays."
     return f"{answer} {count} A test with a p-value fails below 0.001, and is worth a look below 0.01."

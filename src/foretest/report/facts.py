@@ -8,7 +8,7 @@ from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSU
 from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, count, num, p_text, pct, tally
 from foretest.report.words import things
-from foretest.results.audit import FAIL, NOT_MADE, PASS, WARN
+from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN
 from foretest.results.result import Result
 
 _FEW_UNITS = 30  # below, intervals take Student's quantiles
@@ -105,13 +105,13 @@ def summary(facts: list[Fact]) -> str:
 def _audit(result: Result) -> list[Fact]:
     if result.audit is None:
         return []
-    outcome = {PASS: "passed", WARN: "warns", FAIL: "failed", NOT_MADE: NONE}[result.audit.outcome]
+    outcome = {PASS: "passed", WARN: "warns", FAIL: "failed", UNVERIFIED: "not verified"}[result.audit.outcome]
     run = sum(finding.outcome != NOT_MADE for finding in result.audit.findings)
     meaning = (
         "Whether the log looks as if it was drawn from the control that the settings describe: all weights follow from"
         " that control. If the audit fails, there is no verdict. The tests are listed below."
     )
-    state = {WARN: "watch", FAIL: "alert"}.get(result.audit.outcome, "fine")
+    state = {WARN: "watch", UNVERIFIED: "watch", FAIL: "alert"}.get(result.audit.outcome, "fine")
     return [Fact("propensity audit", outcome, meaning, state, f"{run} of {len(result.audit.findings)} tests run")]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 PASS, WARN, FAIL, NOT_MADE = "pass", "warn", "fail", "not made"
+UNVERIFIED = "unverified"  # of the whole audit: too little could be checked to trust the probabilities
 AUDIT_FAILED = "the propensity audit failed"  # what the reason of a verdict begins with
 FAILS_BELOW = 0.001
 WARNS_BELOW = 0.01
@@ -25,21 +26,24 @@ class Finding:
 
 @dataclass(frozen=True)
 class Audit:
-    """All findings. It fails if any fails, and warns if any warns; `ignored` says that verdicts stand all the same."""
+    """All findings. It fails if any fails, else warns if any warns; else it is unverified where too little could be
+    checked to trust the control's probabilities. `ignored` says that verdicts stand although it fails."""
 
-    outcome: str
+    outcome: str  # fail, warn, unverified, pass
     findings: tuple[Finding, ...]
     ignored: bool = False
 
     @classmethod
-    def of(cls, findings: list[Finding], *, ignore: bool) -> Audit:
-        """The audit of all findings.
+    def of(cls, findings: list[Finding], *, ignore: bool, verified: bool = True) -> Audit:
+        """The audit of all findings; `verified`: could the control's probabilities be checked against its scores?
 
         >>> Audit.of([not_made("balance", "the settings name no features")], ignore=False).outcome
-        'not made'
+        'unverified'
         """
         outcomes = {finding.outcome for finding in findings}
-        outcome = next(word for word in (FAIL, WARN, PASS, NOT_MADE) if word in outcomes)
+        outcome = next((word for word in (FAIL, WARN) if word in outcomes), PASS)
+        if outcome == PASS and not (verified and PASS in outcomes):
+            outcome = UNVERIFIED
         return cls(outcome, tuple(findings), ignore and outcome == FAIL)
 
     def outcomes(self) -> dict[str, Any]:
@@ -49,6 +53,18 @@ class Audit:
             "ignored": self.ignored,
             "tests": {finding.name: finding.outcome for finding in self.findings},
         }
+
+    def doubt(self) -> str | None:
+        """What could not be checked, in a sentence, where the audit is unverified; None elsewhere."""
+        if self.outcome != UNVERIFIED:
+            return None
+        unmade = ", ".join(self.named(NOT_MADE))
+        return (
+            f"the control's probabilities are not verified ({unmade} could not be run): they are taken as they are"
+            " logged. A log that was thinned or chosen by reward, a join that is slightly off, or probabilities that"
+            " are wrong in a way that leaves the mean weight plausible would not be seen. Log the scores of all eligible"
+            " items to have them checked."
+        )
 
     def named(self, outcome: str) -> list[str]:
         """The names of the findings with an outcome."""

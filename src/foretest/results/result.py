@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretest.files import html_text, json_ready, json_text
+from foretest.results.summaries import estimate_summary, metric_summary, segment_summary, treatment_summary
 
 if TYPE_CHECKING:
     import pandas
@@ -55,6 +56,9 @@ class Estimate:
     adjusted: Adjusted | None = None  # of one of several treatments
     calibration: dict[str, Any] | None = None  # of a calibrated estimate: Γ0, its interval, τ², tests, T
 
+    def __repr__(self) -> str:
+        return f"<Estimate {estimate_summary(self)}>"
+
 
 @dataclass(frozen=True)
 class Control:
@@ -90,6 +94,9 @@ class Metric:
         more = () if lead is None or lead.adjusted is None else (lead.adjusted.verdict_adjusted,)
         return (self.verdict, *more)
 
+    def __repr__(self) -> str:
+        return f"<Metric {metric_summary(self)}>"
+
 
 @dataclass(frozen=True)
 class Treatment:
@@ -102,6 +109,9 @@ class Treatment:
     audit: Audit
     segments: list[Segment] = field(default_factory=list)
 
+    def __repr__(self) -> str:
+        return f"<Treatment {treatment_summary(self)}>"
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -113,6 +123,9 @@ class Segment:
     metrics: dict[str, Metric]
     rest: bool  # is it all values without a row of their own?
     values: int | None  # how many values it has; None where that is not known
+
+    def __repr__(self) -> str:
+        return f"<Segment {segment_summary(self)}>"
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from foretest.errors import BadInput, check_integer, check_number, choose
+from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.unknown_keys import refuse_unknown
 
 NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
@@ -96,6 +97,9 @@ class Analysis:
                 check_number(f"r_max of '{metric}'", bound, above=0.0)
         elif self.r_max is not None:
             check_number("r_max", self.r_max, above=0.0)
+
+    def __repr__(self) -> str:
+        return call_text(self, changed_fields(self))
 
     @property
     def cap_number(self) -> float:

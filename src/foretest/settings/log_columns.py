@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretest.errors import BadInput, nearest
+from foretest.settings.changed_fields import call_text, changed_fields
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,14 @@ class LogColumns:
             raise BadInput("[log] candidates is given without ranking: name the column of the shown items too.")
         if self.slot_rewards is not None:
             self._check_slots(self.slot_rewards)
+
+    def __repr__(self) -> str:
+        return call_text(self, changed_fields(self))
+
+    @property
+    def contexts(self) -> tuple[str, ...]:
+        """The columns that say in which context a row was shown."""
+        return tuple(dict.fromkeys([*self.features, *self.segments]))
 
     def _check_slots(self, slot_rewards: Any) -> None:
         if not isinstance(slot_rewards, Mapping) or not all(isinstance(v, str) for v in slot_rewards.values()):

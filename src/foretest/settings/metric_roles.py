@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretest.errors import BadInput, check_number, choose, nearest
+from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.unknown_keys import refuse_unknown
 
 GOAL, SECONDARY, GUARDRAIL = ROLES = ("goal", "secondary", "guardrail")
@@ -37,6 +38,9 @@ class MetricRole:
             check_number("margin", self.margin, above=0.0, below=1.0)
         elif self.role == GUARDRAIL:
             raise BadInput('role = "guardrail" needs a margin, as in margin = 0.01: it may get worse by less than 1 %.')
+
+    def __repr__(self) -> str:
+        return call_text(self, changed_fields(self))
 
     @property
     def limit(self) -> float:

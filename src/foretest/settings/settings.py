@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from foretest.errors import BadInput, choose, nearest
 from foretest.settings.analysis import Analysis
+from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.log_columns import LogColumns
 
 if TYPE_CHECKING:
@@ -127,6 +128,12 @@ class Settings:
         elif next(iter(named.values())) is not self.treatment:
             raise ValueError("`treatment` is the first of `treatments`")
         return named
+
+    def __repr__(self) -> str:
+        fields = changed_fields(self)
+        if list(self.treatments) == [TREATMENT]:
+            del fields["treatments"]  # the one that `treatment` is
+        return call_text(self, fields, in_lines=True)
 
     def by_treatment(self) -> dict[str, Settings]:
         """Settings with one treatment each, by its name."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from foretest.errors import BadInput
-from foretest.sources.base import short
+from foretest.sources.base import decode_names, short
 from foretest.sources.files import LogFiles, Piece, changed
 from foretest.sources.paths import file_ends
 
@@ -78,7 +78,7 @@ class ArrowFile:
                     raise changed(self.path)
                 for one in numbers:
                     yield reader.get_batch(one)
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _unreadable(self.path, error) from None
 
 
@@ -101,7 +101,8 @@ def _open_arrow(path: Path) -> ArrowFile:
     try:
         with pa.OSFile(str(path)) as file:
             schema = (pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file)).schema
-    except (pa.ArrowException, OSError) as error:
+            decode_names(schema)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
     if stream and end != _END:  # a stream that was cut between two batches can be read without an error
         raise _truncated(path, size)

@@ -66,7 +66,7 @@ class Remarks(Protocol):
 def pack_of(schema: pa.Schema) -> str | None:
     """The name of the packed log that a file belongs to; None for any other file."""
     name = (schema.metadata or {}).get(PACKED)
-    return None if name is None else name.decode()
+    return None if name is None else name.decode(errors="replace")  # a damaged name is that of no other file
 
 
 def chunks(name: str, batches: Iterable[pa.RecordBatch], columns: Sequence[str], batch_rows: int) -> Iterator[Chunk]:
@@ -82,4 +82,12 @@ def chunks(name: str, batches: Iterable[pa.RecordBatch], columns: Sequence[str],
 
 def short(error: Exception) -> str:
     """The first line of another library's error."""
+    if isinstance(error, UnicodeDecodeError):
+        return "the name of a column is not text in UTF-8"
     return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
+def decode_names(schema: pa.Schema) -> None:
+    """Decode every name, also those of inner fields: a UnicodeDecodeError comes here, not wherever it is first used."""
+    for name, kind in zip(schema.names, schema.types, strict=True):
+        _ = name, str(kind)

@@ -68,7 +68,7 @@ def _kind(column: str) -> str:
     return rf"""CASE
         WHEN {column} IS NULL THEN 0
         WHEN starts_with(ltrim({column}), '[') THEN CASE
-            WHEN contains({column}, '"') THEN {Kind.TEXTS:d}
+            WHEN regexp_matches({column}, '["'']') THEN {Kind.TEXTS:d}
             WHEN regexp_matches({column}, '[^-0-9,\s\[\]nul]') THEN {Kind.NUMBERS:d}
             WHEN contains({column}, '-') THEN {Kind.NEGATIVES:d}
             WHEN regexp_matches({column}, '[0-9]{{19}}') THEN {Kind.BIGS:d}
@@ -214,7 +214,7 @@ class CsvFile:
             shown = value if len(value) <= 40 else value[:39] + "…"
             fault = RowFault(
                 "list", name, np.array([row]), f"{shown!r} is not {_LIST_WORDS[self.types[name]]} as JSON",
-                "Lists in CSV are JSON text, as in [1, 2, 3].",
+                "Lists in CSV are JSON text, as in [1, 2, 3]: write them with json.dumps, or write Parquet.",
             )  # fmt: skip
             raise BadInput(fault.sentence(str(self.table.path), row, count))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from foretest.errors import BadInput
 from foretest.sources.arrow_files import ArrowFiles
-from foretest.sources.base import Source, pack_of, short
+from foretest.sources.base import Source, decode_names, pack_of, short
 from foretest.sources.csv_files import CsvFiles
 from foretest.sources.json_files import JsonFiles
 from foretest.sources.parquet import ParquetFiles
@@ -49,8 +49,8 @@ def open_source(log: Any) -> Source:
     if _is_a(log, "polars", "LazyFrame"):
         return LazyPolars(log)
     if _is_a(log, "pyarrow.dataset", "Dataset"):
-        return ArrowDataset(log)
-    return _open_arrow(log)
+        return _with_decodable_names(ArrowDataset(log))
+    return _with_decodable_names(_open_arrow(log))
 
 
 def is_spark_frame(log: Any) -> bool:
@@ -73,6 +73,16 @@ def _refuse_halves(source: Source) -> None:
     for path, pack in packs:
         if pack is not None and named.count((path.parent, pack)) != 2:
             raise BadInput(f"{path}: one of the two files of a packed log. Give its folder, {path.parent}.")
+
+
+def _with_decodable_names(source: Source) -> Source:
+    """The source, if all names of its columns are text."""
+    for name, schema in source.schemas():
+        try:
+            decode_names(schema)
+        except UnicodeDecodeError as error:
+            raise BadInput(f"{name}: {short(error)}. Rename it.") from None
+    return source
 
 
 def _open_arrow(log: Any) -> Source:

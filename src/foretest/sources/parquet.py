@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from foretest.errors import BadInput
-from foretest.sources.base import short
+from foretest.sources.base import decode_names, short
 from foretest.sources.files import LogFiles, Piece, changed
 from foretest.sources.paths import file_ends, refuse_missing
 
@@ -61,7 +61,7 @@ class ParquetFile:
                     if now.num_row_groups != self.metadata.num_row_groups or now.row_group(group).num_rows != rows:
                         raise changed(self.path)
                     yield from file.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False)
-            except (pa.ArrowException, OSError) as error:
+            except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise _unreadable(self.path, error) from None
 
         return Piece(row, read)
@@ -71,8 +71,9 @@ def _open_parquet(path: Path) -> ParquetFile:
     refuse_missing(path)  # to open a pipe would block for ever
     try:
         with pq.ParquetFile(path) as file:
+            decode_names(file.schema_arrow)
             return ParquetFile(path, file.schema_arrow, file.metadata)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
 
 

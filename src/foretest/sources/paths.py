@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from foretest.errors import BadInput, nearest_file
+from foretest.sources.lake_tables import refuse_lake_tables
 
 PARQUET, ARROW, CSV, JSON = "Parquet", "Arrow", "CSV", "JSON lines"
 _ENDINGS = {
@@ -46,6 +47,7 @@ def kind_of(path: Path) -> str | None:
 def find_files(items: Iterable[str | Path]) -> tuple[str, list[Path]]:
     """The kind that all files of a log have, and the files that its paths, globs and folders stand for."""
     paths = [path for item in items for path in _expand(item)]
+    refuse_lake_tables(folder for path in paths for folder in (path.parent, Path(os.path.realpath(path)).parent))
     _refuse_twice(paths)
     first: dict[str, Path] = {}
     for path in paths:
@@ -85,7 +87,9 @@ def _files_in(folder: Path) -> list[Path]:
     endings = tuple(ending for known in _ENDINGS.values() for ending in known)
     files: list[Path] = []
     named_like_files: list[Path] = []
-    for place, names in _walk(folder):
+    walked = list(_walk(folder))
+    refuse_lake_tables(place for place, _ in walked)  # also one without a file that we know
+    for place, names in walked:
         named_like_files += [place] if place != folder and place.name.lower().endswith(endings) else []
         files += [place / name for name in names if name.lower().endswith(endings) and _is_data(place / name)]
     if not files:

@@ -155,6 +155,11 @@ def _errors_explained(name: str) -> Iterator[None]:
         yield
     except failures() as error:
         raise BadInput(f"{name}: {sentence(error)}.") from None
+    except (UnicodeDecodeError, RuntimeError) as error:
+        # a name in a damaged file: DuckDB hands it on as it is, and its Python bindings cannot decode it
+        if isinstance(error, RuntimeError) and "str(): conversion error" not in str(error):
+            raise
+        raise BadInput(f"{name}: the name of a column is not text in UTF-8. Is a file damaged?") from None
 
 
 def failures() -> tuple[type[Exception], ...]:

@@ -7,11 +7,11 @@ from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import p_value
-from foretest.results.audit import FAIL, NOT_MADE, PASS, WARN, Audit, Finding
+from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding
 from foretest.terminal.parts import list_table
 
-_STYLES = {PASS: "green", WARN: "yellow", FAIL: "bold red", NOT_MADE: "dim"}
-_OUTCOMES = {PASS: "passed", WARN: "warns", FAIL: "FAILED", NOT_MADE: "not run"}
+_STYLES = {PASS: "green", WARN: "yellow", FAIL: "bold red", NOT_MADE: "dim", UNVERIFIED: "yellow"}
+_OUTCOMES = {PASS: "passed", WARN: "warns", FAIL: "FAILED", UNVERIFIED: "not verified"}
 _TEST_OUTCOMES = {PASS: "pass", WARN: "warn", FAIL: "fail", NOT_MADE: "not run"}
 
 #: what a test that passes shows, in few words
@@ -22,6 +22,7 @@ _PASSES = {
     "rank among draws": "what was shown looks like a draw",
     "items by slot": "items appear as often as expected",
     "capped moment": "the mean weight is as expected",
+    "possible weights": "no mean weight is above 1",
     "balance": "weighting leaves contexts unchanged",
     "repeated rows": "no display appears twice",
 }

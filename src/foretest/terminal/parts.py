@@ -17,7 +17,9 @@ VERDICT_STYLES = {"positive": "bold green", "negative": "bold red", "neutral": "
 def plain_text(content: RenderableType, width: int = WIDTH) -> str:
     """What the terminal would show, without colours."""
     out = StringIO()
-    Console(file=out, width=width, color_system=None, legacy_windows=False).print(content)
+    # in a notebook rich would show the content below the cell, and write nothing
+    console = Console(file=out, width=width, color_system=None, legacy_windows=False, force_jupyter=False)
+    console.print(content)
     return out.getvalue().rstrip("\n")
 
 

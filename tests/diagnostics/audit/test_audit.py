@@ -23,7 +23,7 @@ from foretest.terminal.result import render
 ROWS, M, K = 6000, 6, 2
 TESTS = [
     "exploration", "logged probabilities", "log-likelihood", "rank among draws", "items by slot", "capped moment",
-    "balance", "repeated rows",
+    "balance", "possible weights", "repeated rows",
 ]  # fmt: skip
 
 
@@ -205,7 +205,7 @@ def test_a_deterministic_control_is_told_what_to_log(right: dict[str, Any]) -> N
 def test_a_logged_control_gets_the_tests_that_need_no_draws(right: dict[str, Any]) -> None:
     findings = findings_of(build(ft.Logged(prob="p")), with_ids(right))
     assert outcomes(findings) == {
-        **dict.fromkeys(TESTS, "not made"), "exploration": "pass", "repeated rows": "pass",
+        **dict.fromkeys(TESTS, "not made"), "exploration": "pass", "possible weights": "pass", "repeated rows": "pass",
     }  # fmt: skip
     for name in ("log-likelihood", "rank among draws", "items by slot", "capped moment", "balance"):
         assert "the control is a logged policy" in findings[name].meaning
@@ -226,7 +226,7 @@ def test_short_and_empty_logs_say_so(right: dict[str, Any]) -> None:
     assert "too few" in findings_of(build(), table.slice(0, 60))["log-likelihood"].meaning
     empty = build().run(table.slice(0, 0)).audit
     assert empty is not None
-    assert empty.outcome == "not made"
+    assert empty.outcome == "unverified"
     assert "too few" in findings_of(build(log={"features": []}), table.slice(0, 60))["rank among draws"].meaning
     assert "name no context features" in findings_of(build(log={"features": []}), table)["balance"].meaning
 
@@ -372,7 +372,7 @@ def test_check_has_no_verdicts_to_fail_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert exit_code(monkeypatch, "check", "log.parquet", "-c", "good.toml", "--fail-on", "negative") == 2
-    assert "Known: audit." in capsys.readouterr().err
+    assert "Known: audit, unverified." in capsys.readouterr().err
 
 
 def test_the_worst_finding_is_the_outcome() -> None:

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from foretest.aggregation.audit_context import Feature
-from foretest.diagnostics.audit.moments import balance, capped_moment, exchangeable, two_sided
+from foretest.diagnostics.audit.moments import balance, capped_moment, exchangeable, moment_at, two_sided
 
 
 def test_moments_over_all_ways_to_have_been_shown() -> None:
@@ -73,9 +73,13 @@ def test_heavy_weights_that_were_not_shown_are_no_fault() -> None:
 
 
 def test_p_values_of_heavy_weights_are_not_too_small() -> None:
-    p = [capped_moment(*log_weights(4000, seed), 20.0, "max").p_value for seed in range(400)]
+    logs = [log_weights(4000, seed) for seed in range(400)]
+    p = [moment_at(*log, 20.0, "max").p_value for log in logs]
     assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=3 * np.sqrt(0.05 * 0.95 / 400))
     assert np.mean(np.array(p) < 0.01) <= 0.01 + 3 * np.sqrt(0.01 / 400)
+    # over several caps, Bonferroni: here all say the same, so that it costs most
+    p = [capped_moment(*log, 20.0, "max").p_value for log in logs]
+    assert 0.0 < np.mean(np.array(p) < 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
 
 
 def test_weights_that_are_too_large_fail() -> None:
@@ -83,15 +87,27 @@ def test_weights_that_are_too_large_fail() -> None:
     finding = capped_moment(shown + 0.2, drawn, 100.0, "max")
     assert finding.outcome == "fail"
     assert "too large" in finding.meaning
-    w, d = np.minimum(np.exp(shown + 0.2), 100.0), np.minimum(np.exp(drawn), 100.0)
-    assert f"mean {w.mean():.4f}, expected {d.mean():.4f}" in finding.meaning
+    at = moment_at(shown + 0.2, drawn, 2.0, "max")
+    w, d = np.minimum(np.exp(shown + 0.2), 2.0), np.minimum(np.exp(drawn), 2.0)
+    assert (at.mean, at.expected) == pytest.approx((w.mean(), d.mean()), rel=1e-12)
+    assert f"mean {w.mean():.4f}, expected {d.mean():.4f} at cap 2" in finding.meaning
+
+
+def test_the_caps_are_those_that_the_sample_bears() -> None:
+    """A log of 900 units bears caps up to 5; at cap 100 alone it could not be tested."""
+    shown, drawn = log_weights(900, 6)
+    finding = capped_moment(shown, drawn, 100.0, "max")
+    p = [moment_at(shown, drawn, cap, "max") for cap in (2.0, 5.0)]
+    able = [m for m in p if 900 * m.expected / m.cap > 100.0]
+    assert len(able) >= 1
+    assert finding.p_value == pytest.approx(min(1.0, len(able) * min(m.p_value for m in able)), rel=1e-12)
 
 
 def test_few_units_are_not_tested() -> None:
-    shown, drawn = log_weights(900, 6)
+    shown, drawn = log_weights(150, 6)
     finding = capped_moment(shown, drawn, 100.0, "max")
     assert finding.outcome == "not made"
-    assert "it has 900" in finding.meaning
+    assert "it has 150" in finding.meaning
 
 
 def features(rows: int, rng: np.random.Generator) -> list[Feature]:

@@ -121,6 +121,7 @@ def test_the_fingerprint_tells_what_must_match(tmp_path: Path) -> None:
 # -- merged -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strata", ["stratum", "value-model"])
 def test_merged_days_are_the_whole(tmp_path: Path, strata: str) -> None:
     test = build_test(ESTIMATORS, metrics=("click", "revenue"), strata=strata)

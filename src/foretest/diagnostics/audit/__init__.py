@@ -1,7 +1,8 @@
 """The propensity audit: was this log drawn from the control as the settings describe it?
 
 Importance weighting is only as right as the control's probabilities. Each test looks at them from another side; none
-asks whether the mean weight is 1, which fails for right probabilities where weights are heavy.
+asks whether the mean weight is 1, which fails for right probabilities where weights are heavy. Where the control has no
+scores, what was shown cannot be held against them: the audit is then at best unverified.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from foretest.aggregation.audit_context import HASHED_ITEMS, ITEMS, NUMBER, TEXT
 from foretest.aggregation.audit_draws import NO_ITEM, NO_RANK, OWN, RANKS
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
-from foretest.diagnostics.audit import item_slots, likelihood, moments, rows
+from foretest.diagnostics.audit import item_slots, likelihood, moments, possible_weights, rows
 from foretest.diagnostics.audit.by_unit import first_of_units
-from foretest.results.audit import FAIL, NOT_MADE, PASS, WARN, Audit, Finding, not_made
+from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding, not_made
+from foretest.weights.weightings import Uncapped
 
-__all__ = ["FAIL", "NOT_MADE", "PASS", "WARN", "Audit", "Finding", "audit"]
+__all__ = ["FAIL", "NOT_MADE", "PASS", "UNVERIFIED", "WARN", "Audit", "Finding", "audit"]
 
 FEWEST_UNITS = 100  # in the sample
 
@@ -41,11 +43,15 @@ def audit(aggregates: Aggregates) -> Audit:
     for name, test in tests.items():
         obstacle = _obstacle(name, sample, plan)
         findings.append(test(sample, plan) if obstacle is None else not_made(name, obstacle))
-    return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit)
+    findings.insert(len(findings) - 1, _possible_weights(aggregates, sample))
+    verified = any(finding.name in _VERIFYING and finding.outcome != NOT_MADE for finding in findings)
+    return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, verified=verified)
 
 
 _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
 _OF_BOTH = (moments.MOMENT, moments.BALANCE)
+# the tests that hold what was shown against the control's scores: without any of them, probabilities are taken on trust
+_VERIFYING = (rows.LOGGED, likelihood.CALIBRATION)
 
 
 def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
@@ -115,6 +121,24 @@ def _items(sample: Columns, plan: FoldPlan) -> Finding:
 def _moment(sample: Columns, plan: FoldPlan) -> Finding:
     a, first = plan.settings.analysis, first_of_units(sample["unit"])
     return moments.capped_moment(sample["log_w"][first], sample["draws_control"][first], a.cap_number, a.capping)
+
+
+def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
+    units, name = float(aggregates.n_units), possible_weights.NAME
+    if not sample or units < FEWEST_UNITS:
+        few = f"{aggregates.n_units:,} units are too few, {FEWEST_UNITS} are needed"
+        return not_made(name, few if sample else "the log is empty")
+    plan, raw = aggregates.plan, aggregates.h[Uncapped()]
+    over_all = possible_weights.capped_means(aggregates.bins, plan.loggers, units, aggregates.largest_unit)
+    columns = {kind + column: sample[kind + column] for column in plan.settings.log.contexts for kind in (NUMBER, TEXT)
+               if kind + column in sample}  # fmt: skip
+    in_groups = possible_weights.group_means(features_that_vary(columns), sample["log_w"], sample["unit"])
+    mean_weight = None
+    if aggregates.max_log_w < 700.0:
+        n, w = (x.reshape(plan.loggers, -1).sum(axis=0) for x in (aggregates.n, raw.get("h", len(aggregates.n))))
+        largest = float(np.exp(aggregates.max_log_w))
+        mean_weight = possible_weights.mean_below_one(w * np.exp(raw.log_unit), n, units, largest)
+    return possible_weights.possible_weights(over_all, in_groups, mean_weight)
 
 
 def _balance(sample: Columns, plan: FoldPlan) -> Finding:

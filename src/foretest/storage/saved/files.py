@@ -21,6 +21,7 @@ from foretest.errors import BadInput
 from foretest.files import whole_file
 from foretest.settings.settings import Settings
 from foretest.sources import AGGREGATES, Source
+from foretest.sources.base import short
 from foretest.storage.saved.checks import refuse_other_recipe, refuse_other_settings
 from foretest.storage.saved.inputs import InputFile, refuse_repeated
 from foretest.storage.saved.json_values import digest
@@ -77,7 +78,7 @@ def refuse_to_replace(path: Path) -> None:
         return
     try:
         ours = is_saved(pq.read_schema(path))
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         ours = False
     if not ours:
         raise BadInput(f"{path}: the file exists already, and holds no aggregates. Give the output another name.")
@@ -264,5 +265,4 @@ def _damage(path: Path, remedy: str) -> Iterator[None]:
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file or folder.") from None
     except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise BadInput(f"{path}: damaged aggregates ({reason}). {remedy}") from None
+        raise BadInput(f"{path}: damaged aggregates ({short(error)}). {remedy}") from None

@@ -1,0 +1,80 @@
+"""Progress where there is no terminal: one line a minute on stderr, or none."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from foretest.progress import progress_bar, progress_lines
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        return self.seconds
+
+
+def test_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    """200 batches of 16,000 rows, one a second: lines at 60, 120 and 180 seconds."""
+    clock = Clock()
+    advance = progress_lines("rows", clock)
+    advance("read", 20_000_000, 0)
+    for _ in range(200):
+        clock.seconds += 1.0
+        advance("read", 20_000_000, 16_000)
+    captured = capsys.readouterr()
+    assert captured.err.splitlines() == [
+        "read: 960,000 of 20,000,000 rows",
+        "read: 1,920,000 of 20,000,000 rows",
+        "read: 2,880,000 of 20,000,000 rows",
+    ]
+    assert captured.out == ""
+
+
+def test_less_than_a_minute_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    advance = progress_lines("rows", clock)
+    clock.seconds += 59.9
+    advance("read", 100, 50)
+    assert capsys.readouterr().err == ""
+
+
+def test_stages_are_counted_apart_and_share_the_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    """A stage whose rows are not known beforehand has no total."""
+    clock = Clock()
+    advance = progress_lines("tests", clock)
+    advance("cap", 7, 3)
+    clock.seconds += 61.0
+    advance("read", None, 1200)
+    advance("cap", 7, 1)  # the line of this minute has been printed
+    clock.seconds += 60.0
+    advance("cap", 7, 1)
+    assert capsys.readouterr().err == "read: 1,200 tests\ncap: 5 of 7 tests\n"
+
+
+def test_a_closed_stderr_does_not_stop_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    advance = progress_lines("rows", clock)
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    clock.seconds += 60.0
+    advance("read", 100, 50)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_quiet(terminal: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    with progress_bar(quiet=True) as progress:
+        assert progress is None
+    with progress_bar() as progress:
+        assert progress is not None
+        progress("read", 100, 50)
+    if not terminal:
+        assert capsys.readouterr().err == ""
