@@ -415,8 +415,8 @@ def test_lists_in_csv(refuse: Refuse) -> None:
     said = refuse("run", "log.csv", "-c", "test.toml", "-o", "out")
     assert said == (
         "log.csv: column 'treatment_scores', row 31 (the first row is 0): '[0.5, 1, 2' is not a list of numbers as"
-        " JSON; 2 rows have this fault. Lists in CSV are JSON text, as in [1, 2, 3]: write them with json.dumps, or write"
-        " Parquet."
+        " JSON; 2 rows have this fault. Lists in CSV are JSON text, as in [1, 2, 3]: write them with json.dumps, or"
+        " write Parquet."
     )
 
 
@@ -521,8 +521,8 @@ BAD_COLUMNS = {
     ),
     "missing slots": (
         SLOTS.replace('"slots"', '"slot"'),
-        "no column 'slot'. Did you mean 'slots'? Expected a list of numbers, or one number (what each slot earned); the log"
-        " has: " + NAMES,
+        "no column 'slot'. Did you mean 'slots'? Expected a list of numbers, or one number (what each slot earned);"
+        " the log has: " + NAMES,
     ),
     "slots that are text": (
         SLOTS.replace('"slots"', '"country"'),

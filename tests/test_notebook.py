@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
+from foretest.aggregation.unit_counts import LIMIT, UnitCounts
 from foretest.calibration.file import Learned
 from foretest.calibration.fit import Fit
 from foretest.estimators import ESTIMATORS
@@ -99,6 +100,13 @@ def test_nothing_that_is_missing_breaks_a_repr(objects: dict[str, Any]) -> None:
     assert repr(replace(CALIBRATION, metrics={}, tests=[])) == "<Calibration of 0 tests; no fit>"
     for field in ("audit", "weights"):
         assert str(replace(objects["result"], **{field: None})).startswith("Foretest 400 displays")
+
+
+def test_an_estimated_number_of_units_is_no_count(objects: dict[str, Any]) -> None:
+    aggregates = objects["aggregates"]
+    in_cells = UnitCounts(np.zeros(0, np.uint64), np.full(LIMIT, 3), lowest=np.full(LIMIT, 0.5))
+    many = replace(aggregates, n=aggregates.n * 1000, units=in_cells)  # LIMIT/0.5 = 262,144 units
+    assert repr(many).startswith("<Aggregates of 400,000 displays, about 262,000 units (user);")
 
 
 def test_an_estimate_says_what_the_table_says() -> None:

@@ -44,6 +44,11 @@ def differences(before: Any, now: Any, where: str = "") -> list[str]:
         lost = [f"{where}/{key}: lost" for key in before if key not in now]
         kept = [key for key in before if key in now and key not in PROSE]
         return lost + [said for key in kept for said in differences(before[key], now[key], f"{where}/{key}")]
+    if where.endswith(
+        "/findings"
+    ):  # of the audit, which has gained tests since, and whose capped moment chooses its caps
+        before, now = ({f["name"]: f for f in findings if f["name"] != "capped moment"} for findings in (before, now))
+        return differences(before, now, f"{where} by name")
     if isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
         pairs = enumerate(zip(before, now, strict=True))
         return [said for i, (a, b) in pairs for said in differences(a, b, f"{where}/{i}")]
@@ -60,14 +65,15 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def assert_as_before(now: dict[str, Any], name: str, *, same_files: bool = True) -> None:
-    """The result is the earlier one, but for versions and, where other files were read, their fingerprints."""
+def assert_as_before(now: dict[str, Any], name: str, *, same_files: bool = True, but: tuple[str, ...] = ()) -> None:
+    """The result is the earlier one, but for versions, for the fields named in `but` and, where other files were read,
+    for their fingerprints."""
     before = result_of(name)
     assert before["foretest"] == OLD.name.removeprefix("version-")
     del before["foretest"], before["provenance"]["versions"]
     if not same_files:
         del before["provenance"]["inputs"]
-    assert differences(before, now) == []
+    assert [line.split(":")[0] for line in differences(before, now)] == list(but)
 
 
 # -- saved aggregates -----------------------------------------------------------------------------------------------
@@ -164,7 +170,11 @@ def test_a_calibration_of_an_earlier_history() -> None:
     test = ft.OfflineTest.from_toml(OLD / "calibrated.toml")
     result = test.run(str(OLD / "calibrated-log.parquet"), calibration=OLD / "calibration.json")
     assert {"point-ncis-calibrated", "slot-ncis-calibrated"} < result.metrics["click"].estimates.keys()
-    assert_as_before(document(result), "calibrated")
+    # a bound of 2 keeps less than half of this treatment: since then such a plain estimate has no verdict
+    assert result.health["mass_kept"]["point-ncis-adaptive"] < 0.5
+    plain = "/metrics/click/estimates/point-ncis-adaptive"
+    fields = ("verdict", "sensitivity/breakdown_gamma", "robustness")
+    assert_as_before(document(result), "calibrated", but=tuple(f"{plain}/{field}" for field in fields))
 
 
 def test_a_calibration_keeps_to_its_settings() -> None:

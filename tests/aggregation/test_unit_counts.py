@@ -47,6 +47,22 @@ def test_beyond_the_limit_within_one_percent(units: int) -> None:
     assert counts.counts.sum() == units + units // 2
 
 
+def test_never_more_units_than_rows() -> None:
+    """Where every row is a unit of its own, about half of the estimates would be above the number of rows."""
+    above = 0
+    for first in range(0, 8_000_000, 1_000_000):
+        counts = counted(np.arange(first, first + 150_000))
+        assert not counts.exact
+        assert counts.lowest is not None
+        estimate = LIMIT * np.count_nonzero(counts.counts) / counts.lowest.sum()
+        above += estimate > 150_000
+        assert counts.units == min(round(estimate), 150_000)
+        # a second row of each unit: the estimate is the same, and no longer above the number of rows
+        counts.add(hash_integers(np.arange(first, first + 150_000)))
+        assert counts.units == round(estimate)
+    assert above > 0
+
+
 def test_the_largest_unit_is_never_too_small() -> None:
     heavy = np.concatenate([np.arange(300_000), np.full(700, 5), np.full(900, 250_000)])
     np.random.default_rng(0).shuffle(heavy)

@@ -95,7 +95,8 @@ def log(click_weight: float, rows: int = 2000) -> pa.Table:
 COMMANDS: dict[str, list[str]] = {
     "": ["run", "check", "demo", "simulate", "--version"],
     "run": [
-        "--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--cap", "--estimators", "--seed", "--quiet",
+        "--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--cap", "--estimators", "--seed",
+        "--quiet", "@FILE",
     ],
     "check": ["--config", "-c", "--json", "--threads", "--cap", "--quiet"],
     "plan": ["--config", "-c", "--json", "--threads", "--cap", "--quiet"],
@@ -357,9 +358,9 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
     " See foretest run --help.",
     (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown condition. Did you mean 'negative'? Known: negative,"
-    " neutral, insufficient, audit, guardrail.",
+    " neutral, insufficient, audit, unverified, guardrail.",
     (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown condition. Known: negative, neutral, insufficient,"
-    " audit, guardrail.",
+    " audit, unverified, guardrail.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
     " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive.",
@@ -500,9 +501,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("command", LONG)
-def test_a_line_a_minute_unless_quiet(
-    command: str, foretest_command: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_a_minute_unless_quiet(command: str, foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every batch takes a minute, a line follows each; --quiet leaves stderr empty."""
     if command == "online":
         for name in ("up", "down"):

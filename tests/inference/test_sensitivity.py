@@ -23,9 +23,12 @@ from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.errors import BadInput
 from foretest.estimators import Estimator
 from foretest.inference.betting import betting_limits
+from foretest.inference.buckets import Interval
 from foretest.inference.sensitivity import Bounds, Terms, imbens_manski, robustness
+from foretest.inference.verdict import decide
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
+from foretest.results.sensitivity import Sensitivity
 from tests.support import SCORES, SmallLog, build_test
 
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
@@ -168,7 +171,10 @@ def test_gamma_1_is_the_plain_interval(key: str, units: int) -> None:
     assert band["effect_size_upper"] == pytest.approx(e.effect_size, abs=1e-12 * width)
     assert band["ci_lower"] == pytest.approx(e.effect_size_ci_lower, abs=1e-12 * width)
     assert band["ci_upper"] == pytest.approx(e.effect_size_ci_upper, abs=1e-12 * width)
-    assert e.robustness in ("robust", None)
+    refuted = band["slice_gamma_ci_lower"] is not None and not (
+        band["slice_gamma_ci_lower"] <= 1.0 <= band["slice_gamma_ci_upper"]
+    )
+    assert e.robustness in ("fragile" if refuted else "robust", None)
 
 
 def test_the_lower_end_as_gamma_grows_is_cis() -> None:
@@ -366,10 +372,17 @@ def test_a_slice_without_a_reward_says_nothing() -> None:
 
 
 def test_robustness_says_whether_the_band_agrees() -> None:
-    assert robustness("positive", "positive") == "robust"
-    assert robustness("positive", "neutral") == "fragile"
-    assert robustness("neutral", "neutral") == "robust"
-    assert robustness("insufficient", "insufficient") is None
+    def band(lower: float, upper: float) -> Sensitivity:
+        return Sensitivity(1.15, 1.3, 0.0, 0.0, 0.0, 0.0, None, (lower + upper) / 2.0, lower, upper)
+
+    fits, unknown = band(0.9, 1.2), band(np.nan, np.nan)
+    assert robustness("positive", "positive", fits) == "robust"
+    assert robustness("positive", "neutral", fits) == "fragile"
+    assert robustness("neutral", "neutral", unknown) == "robust"
+    assert robustness("insufficient", "insufficient", fits) is None
+    # the slice below the cap earns more, or less, than the band assumes of what lies above it
+    assert robustness("positive", "positive", band(1.4, 1.9)) == "fragile"
+    assert robustness("positive", "positive", band(0.5, 0.8)) == "fragile"
 
 
 # -- few rewards: limits by betting -----------------------------------------------------------------------------------
@@ -417,7 +430,9 @@ def test_breakdown_of_a_betting_verdict(sign: int) -> None:
     ends = [
         estimate(test.replace(gamma=1.0 + share * (star - 1.0)), log.table(), POINTS[1]) for share in (0.999, 1.001)
     ]
-    assert [end.robustness for end in ends] == ["robust", "fragile"]
+    verdicts = [decide(Interval(e.sensitivity["ci_lower"], e.sensitivity["ci_upper"]), True, 1.0) for e in ends]
+    assert verdicts == [ends[0].verdict, "neutral"]
+    assert ends[1].robustness == "fragile"
 
 
 # -- edges ------------------------------------------------------------------------------------------------------------

@@ -311,7 +311,7 @@ def test_faults_of_a_plain_column(fault: str) -> None:
 
 def test_one_number_for_two_slots() -> None:
     test = one_slot_test(slot_rewards={"click": "click"})
-    with pytest.raises(ft.BadInput, match="the column has one number per row, but the row shows 2 items; 200 rows have"):
+    with pytest.raises(ft.BadInput, match="one number per row, but the row shows 2 items; 200 rows have"):
         test.run(TABLE)
 
 
@@ -409,8 +409,8 @@ def test_only_needed_columns_are_read() -> None:
     assert columns_of(estimators=["dr"], value="v") == {*always, "v"}
     assert columns_of(estimators=["cis"], strata="stratum") == always
     logged = ft.Logged(prob="p")
-    unread = ft.LogColumns(rewards=["click"], features=["country"])  # nothing to balance them with
-    assert columns_of(log=unread, control=logged, treatment=logged, estimators=["cis"]) == {"click", "p"}
+    context = ft.LogColumns(rewards=["click"], features=["country"])  # the audit looks at the weights of each country
+    assert columns_of(log=context, control=logged, treatment=logged, estimators=["cis"]) == {"click", "p", "country"}
     assert columns_of(log=few, control=logged, treatment=logged, estimators=["cis"]) == {"click", "p"}
 
 

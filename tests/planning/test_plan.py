@@ -17,6 +17,7 @@ from scipy.stats import norm
 import foretest as ft
 from foretest.planning.plan import PlanResult, plan_log
 from foretest.planning.smallest_uplift import SmallestUplift, online_units, to_halve
+from foretest.terminal.plan import render_plan
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=3000, units=900, spread=1.2, seed=31)
@@ -223,3 +224,20 @@ def test_whole_rankings_are_planned_for_where_slots_lead() -> None:
 def test_slots_alone_cannot_be_planned_for() -> None:
     with pytest.raises(ft.BadInput, match="every estimator listed goes by slot: add point-ncis-adaptive"):
         plan_log(by_slot("slot-ncis-adaptive", "iips"), LOG.table())
+
+
+def test_an_estimated_number_of_units_is_marked_and_rounded() -> None:
+    """150 600 rows, each a unit of its own: beyond 2^17 units their number is estimated, and never above the rows."""
+    rows = 150_600
+    columns = {"click": np.arange(rows) % 50 == 0, "user": np.arange(rows), "p": np.full(rows, 0.5)}
+    log = pa.table({**columns, "t": np.where(np.arange(rows) % 3 == 0, 0.6, 0.4)})
+    roles = ft.LogColumns(rewards=["click"], unit="user")
+    policies = {"control": ft.Logged(prob="p"), "treatment": ft.Logged(prob="t")}
+    test = ft.OfflineTest(log=roles, **policies, estimators=["ncis"], n_resamples=50)
+    for facts in (test.run(log).log, (document := plan_log(test, log).to_dict())["log"]):
+        assert (facts["rows"], facts["units_approximate"]) == (rows, True)
+        assert isinstance(facts["units"], int)
+        assert 0.99 * rows < facts["units"] <= rows
+    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    document["log"]["units"] = rows
+    assert "150,600 displays, about 150,000 units (user)" in render_plan(document)

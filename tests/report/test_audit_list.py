@@ -47,7 +47,7 @@ def test_one_line_per_test(result: ft.Result) -> None:
     [
         ((PASSES,), "Nothing speaks against it. 1 of 1 tests could be run"),
         ((PASSES, WARNS), "Probably, but look at this: balance."),
-        ((UNMADE,), "This cannot be decided. 0 of 1 tests could be run"),
+        ((UNMADE,), "This is not verified: too little could be checked. 0 of 1 tests could be run"),
     ],
 )
 def test_the_lead_says_the_outcome(result: ft.Result, findings: tuple[Finding, ...], begin: str) -> None:

@@ -105,3 +105,23 @@ def test_the_summary_names_what_needs_attention() -> None:
     assert summary([fine]) == "Nothing here needs attention."
     assert summary([fine, watch]) == "This needs attention: b."
     assert summary([watch, alert]) == "These need attention: b, c."
+
+
+def test_an_estimated_number_of_units_has_the_digits_that_are_known() -> None:
+    """An estimate is good to 0.3 %; one that rounding would put above the rows is rounded down."""
+
+    def shown(rows: int, units: int, approximate: bool = True) -> str:
+        log = {"rows": rows, "units": units, "positives": {"click": 900}, "units_approximate": approximate}
+        result = ft.Result(
+            "0", log, {"log": {"unit": "user"}, "analysis": {"cap": 100.0, "confidence_level": 0.9}},
+            {"click": Metric(CONTROL, {"ncis": estimate(400.0)}, "ncis", "neutral")},
+            {"treatment_mass_kept": 0.97, "capped_share": 0.0, "unsupported_rows": 0},
+        )  # fmt: skip
+        value = next(fact.value for fact in offline_facts(result) if fact.name == "units")
+        return value.replace("\N{NO-BREAK SPACE}", " ")
+
+    assert shown(3_000_000, 200_134) == "≈200,000"
+    assert shown(3_000_000, 200_534) == "≈201,000"
+    assert shown(150_600, 150_600) == "≈150,000"
+    assert shown(10**9, 123_456_789) == "≈123 million"
+    assert shown(3_000_000, 100_534, approximate=False) == "100,534"

@@ -82,6 +82,8 @@ def test_what_the_answer_rests_on_and_leaves_out() -> None:
         "Estimated from 1,000 displays of 77 units (user) that the control served. The treatment itself was never"
         " shown."
     )
+    many = {"rows": 900_000, "units": 200_134, "units_approximate": True, "positives": {}}
+    assert "900,000 displays of about 200,000 units (user) that" in evidence(result(metrics("positive"), log=many))
     assert "does not support 13.8\N{NO-BREAK SPACE}% of what the treatment would show" in (assumption(offline) or "")
     logged = result(metrics("positive"), health={"treatment_mass_kept": 0.9, "support": None})
     assert "supports about 90.0\N{NO-BREAK SPACE}% of what" in (assumption(logged) or "")

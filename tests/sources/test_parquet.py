@@ -33,30 +33,25 @@ def test_wide_rows_come_in_smaller_batches(tmp_path: Path, monkeypatch: pytest.M
 # -- names that are not text ------------------------------------------------------------------------------------------
 
 
-def damaged(path: Path, name: str, places: slice = slice(None)) -> Path:
-    """A log in whose footer a name has an invalid byte, in some of the places where it stands."""
+def damaged(path: Path, name: str) -> Path:
+    """A log in whose footer a name has an invalid byte."""
     nested = pa.array([{"inner": 1}, {"inner": 2}])
     pq.write_table(pa.table({"click": [1.0, 0.0], "fragile": [1, 2], "nested": nested}), path, store_schema=False)
-    before, *after = path.read_bytes().split(name.encode())
-    names = [name.encode()] * len(after)
-    names[places] = [b"\xff" + name[1:].encode()] * len(names[places])
-    path.write_bytes(before + b"".join(own + rest for own, rest in zip(names, after, strict=True)))
+    whole = path.read_bytes()
+    assert name.encode() in whole
+    path.write_bytes(whole.replace(name.encode(), b"\xff" + name[1:].encode()))
     return path
 
 
-@pytest.mark.parametrize("places", [slice(None), slice(1), slice(1, 2)])
-@pytest.mark.parametrize("name", ["fragile", "inner"])
-def test_a_name_that_is_not_utf_8_is_a_damaged_file(name: str, places: slice, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["fragile", "nested", "inner"])
+def test_a_name_that_is_not_utf_8_is_a_damaged_file(name: str, tmp_path: Path) -> None:
     """Also where nobody asks for the column: Arrow decodes every name to find the others."""
-    path = damaged(tmp_path / "log.parquet", name, places)
+    path = damaged(tmp_path / "log.parquet", name)
     with pytest.raises(ft.BadInput) as error:
-        for part in open_source(str(path)).parts(["click"]):
-            list(part())
-    message = str(error.value)
-    assert message.startswith(f"{path}: a damaged Parquet file (")
-    assert message.endswith("). Write it again, or leave it out.")
-    if places == slice(None):
-        assert "the name of a column is not text in UTF-8" in message
+        open_source(str(path))
+    assert str(error.value) == (
+        f"{path}: a damaged Parquet file (the name of a column is not text in UTF-8). Write it again, or leave it out."
+    )
 
 
 def test_a_name_that_is_not_utf_8_elsewhere(tmp_path: Path) -> None:
@@ -66,7 +61,7 @@ def test_a_name_that_is_not_utf_8_elsewhere(tmp_path: Path) -> None:
         refuse_to_replace(path)
     with pytest.raises(ft.BadInput, match=r"damaged aggregates \(the name of a column is not text in UTF-8\)\. Make"):
         SavedFile.open(path, "Make them again.")
-    with pytest.raises(ft.BadInput, match=r"the SQL query: the name of a column is not text in UTF-8\. Is a file damaged"):
+    with pytest.raises(ft.BadInput, match=r"the SQL query: the name of a column is not text in UTF-8\. Is a file"):
         open_source(ft.Sql(f"SELECT * FROM '{path}'")).schemas()
 
 
@@ -75,9 +70,9 @@ def test_names_that_are_not_utf_8_in_tables_and_arrow_files(tmp_path: Path) -> N
     table = pa.table([pa.array([1])], schema=schema)
     with pytest.raises(ft.BadInput, match=r"^the table: the name of a column is not text in UTF-8\. Rename it\.$"):
         open_source(table)
-    with pytest.raises(ft.BadInput, match="^the stream: the name of a column is not text in UTF-8"):
+    with pytest.raises(ft.BadInput, match=r"^the stream: the name of a column is not text in UTF-8"):
         open_source(table.to_reader())
-    with pytest.raises(ft.BadInput, match="^the dataset: the name of a column is not text in UTF-8"):
+    with pytest.raises(ft.BadInput, match=r"^the dataset: the name of a column is not text in UTF-8"):
         open_source(ds.dataset(table))
     for name, new in (("log.arrow", pa.ipc.new_file), ("log.arrows", pa.ipc.new_stream)):
         with new(tmp_path / name, schema) as writer:

@@ -230,3 +230,6 @@ def test_folders_that_are_no_tables_of_a_lake() -> None:
     # Iceberg's own files are in data/
     touch("alone/metadata/v1.metadata.json", "alone/a.parquet")
     assert find_files(["alone"])[1] == [Path("alone/a.parquet")]
+    touch("project/metadata/v1.metadata.json", "project/data/b.parquet", "project/logs/a.parquet")
+    assert find_files(["project/logs"])[1] == [Path("project/logs/a.parquet")]
+    assert refused("project/logs/a.parquet", "project/data/b.parquet").startswith("project: a table of Iceberg")

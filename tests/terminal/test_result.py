@@ -49,3 +49,10 @@ def test_the_terminal_marks_a_fragile_verdict_in_80_columns(result: ft.Result) -
     assert "~" not in table(replace(UP, robustness="robust"))
     neutral = table(replace(UP, verdict="neutral", robustness="robust"))
     assert "robust" not in neutral
+
+
+def test_an_estimated_number_of_units_is_rounded(result: ft.Result) -> None:
+    log = {**result.log, "rows": 900_000, "units": 200_134}
+    text = render(replace(result, log={**log, "units_approximate": True}))
+    assert "900,000 displays, about 200,000 units (user)" in text
+    assert "900,000 displays, 200,134 units (user)" in render(replace(result, log=log))

@@ -16,7 +16,7 @@ from foretest.aggregation.strata import Strata
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
-from foretest.formatting import plural, some_of
+from foretest.formatting import plural, some_of, units_text
 from foretest.weights.weightings import Weighting
 
 CodesByTable = dict[str, list[int]]  # by table of strata: the new code of each old one
@@ -60,6 +60,11 @@ class Aggregates:
     def n_units(self) -> int:
         """How many units the log has."""
         return self.rows if self.units is None else self.units.units
+
+    @property
+    def units_exact(self) -> bool:
+        """Is every unit counted, so that their number is no estimate?"""
+        return self.units is None or self.units.exact
 
     @property
     def largest_unit(self) -> int:
@@ -121,6 +126,9 @@ def aggregates_summary(aggregates: Aggregates) -> str:
     """How large a log is, and what of it was added up, in a line."""
     plan = aggregates.plan
     unit, size = plan.settings.log.unit, plural(aggregates.rows, "display")
+    units = units_text(
+        {"rows": aggregates.rows, "units": aggregates.n_units, "units_approximate": not aggregates.units_exact}
+    )
     names_of = {
         "metrics": plan.metrics,
         "estimators": [estimator.label for estimator in plan.estimators] or ["none"],
@@ -129,7 +137,7 @@ def aggregates_summary(aggregates: Aggregates) -> str:
     }
     return "; ".join(
         [
-            size if unit is None else f"{size}, {plural(aggregates.n_units, 'unit')} ({unit})",
+            size if unit is None else f"{size}, {units} ({unit})",
             *(f"{what} {some_of(names)}" for what, names in names_of.items() if names),
         ]
     )

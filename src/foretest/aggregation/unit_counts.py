@@ -41,11 +41,11 @@ class UnitCounts:
 
     @property
     def units(self) -> int:
-        """The number of units, or its estimate."""
+        """The number of units, or its estimate, which is never above the number of rows."""
         if self.lowest is None:
             return self.used
         occupied = int((self.counts > 0).sum())
-        return round(LIMIT * occupied / float(self.lowest.sum()))
+        return min(round(LIMIT * occupied / float(self.lowest.sum())), int(self.counts.sum()))
 
     @property
     def largest(self) -> int:

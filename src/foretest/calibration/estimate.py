@@ -66,7 +66,8 @@ class Unsupported:
 
 def judge_log(aggregates: Aggregates, estimator: Estimator, metric: int) -> Judgement:
     """Whether a log has evidence enough for normal limits of an estimator, and what a reader must know either way."""
-    return judge(log_evidence(aggregates, estimator, metric))
+    # what the log does not support is what the calibration is about
+    return judge(replace(log_evidence(aggregates, estimator, metric), mass_kept=None))
 
 
 def calibrated_estimate(

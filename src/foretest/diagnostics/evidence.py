@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.diagnostics.health import effective_positives, predicted_effective_positives
+from foretest.diagnostics.mass_kept import mass_kept
 from foretest.estimators import Estimator
 from foretest.inference.verdict import Evidence
 
@@ -19,4 +20,5 @@ def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> E
         unsupported=aggregates.unsupported.get(weighting, 0),
         rewarded=aggregates.rewarded.seen,
         predicted=predicted_effective_positives(aggregates, weighting, metric),
+        mass_kept=mass_kept(aggregates, weighting),
     )

@@ -188,11 +188,13 @@ def _assembled(
     )
 
 
-def robustness(verdict: str, on_band: str) -> str | None:
-    """Robust where the verdict on the band is that on the interval, else fragile; None where either is insufficient."""
+def robustness(verdict: str, on_band: str, band: Sensitivity) -> str | None:
+    """Robust where the verdict on the band is that on the interval, and the log itself does not refute the Γ that the
+    band assumes (slice test); else fragile. None where either verdict is insufficient."""
     if "insufficient" in (verdict, on_band):
         return None
-    return "robust" if verdict == on_band else "fragile"
+    refuted = band.slice_gamma_ci_lower > band.gamma_upper or band.slice_gamma_ci_upper < 1.0 / band.gamma_lower
+    return "robust" if verdict == on_band and not refuted else "fragile"
 
 
 def imbens_manski(bounds: Bounds, units: int, level: float) -> Interval:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from foretest.formatting import plural
+from foretest.formatting import percent, plural
 from foretest.inference.buckets import Interval, Stratum
 
 FEWEST_POSITIVES = 30.0
 EFFECTIVE = "effective positives"  # what a reason names where there are too few; the page looks for it
 FEWEST_UNITS = 5
 MOST_UNSUPPORTED = 0.10  # of the rewarded rows
+LEAST_MASS_KEPT = 0.5  # of the treatment: below, what the log does not support outweighs what it does
 MOST_EMPTY = 0.01  # share of rows in strata without weight
 DETERMINISTIC = (
     "the control is deterministic: every ranking shown had a probability of 1, so that no other was ever tried. Show"
@@ -36,6 +37,7 @@ class Evidence:
     betting: str | None = None  # the verdict of the betting interval, where it was asked for
     remedy: str = ""  # what else would help where there are few
     deterministic: bool = False  # did the control ever show but one ranking?
+    mass_kept: float | None = None  # of the treatment, by the estimator's own cap or bound; None where it is not known
 
     @property
     def is_thin(self) -> bool:
@@ -61,7 +63,10 @@ def judge(evidence: Evidence) -> Judgement:
         return Judgement(False, ["the log is empty"])
     if evidence.positives == 0:
         return Judgement(False, ["no row has a reward"])
-    parts = [_exploration(evidence), _units(evidence), _effective(evidence), _support(evidence), _strata(evidence)]
+    parts = [
+        _exploration(evidence), _units(evidence), _effective(evidence), _support(evidence), _mass(evidence),
+        _strata(evidence),
+    ]  # fmt: skip
     return Judgement(all(part.enough for part in parts), [reason for part in parts for reason in part.reasons])
 
 
@@ -99,6 +104,16 @@ def _support(evidence: Evidence) -> Judgement:
     share = evidence.unsupported / evidence.rewarded
     reason = f"{evidence.unsupported:,} rewarded rows ({share:.1%}) have no support for the treatment"
     return Judgement(share <= MOST_UNSUPPORTED, [reason])
+
+
+def _mass(evidence: Evidence) -> Judgement:
+    if evidence.mass_kept is None or evidence.mass_kept >= LEAST_MASS_KEPT:
+        return _FINE
+    reason = (
+        f"the log supports only {percent(evidence.mass_kept)} of what the treatment shows, and the answer is about that"
+        f" part: at least {percent(LEAST_MASS_KEPT)} is needed, or the rest, which was hardly ever shown, decides"
+    )
+    return Judgement(False, [reason])
 
 
 def _strata(evidence: Evidence) -> Judgement:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from foretest._version import __version__
@@ -15,6 +15,7 @@ from foretest.calibration.file import Calibration
 from foretest.diagnostics.audit import audit
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
+from foretest.diagnostics.mass_kept import mass_kept_by
 from foretest.diagnostics.weight_distribution import weight_distribution
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
@@ -86,7 +87,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         log=log_facts(aggregates),
         settings=settings_dict(settings, plan),
         metrics=first.metrics,
-        health=health(aggregates),
+        health=health(aggregates) | mass_kept_by(aggregates, plan.estimators),
         notes=[*dict.fromkeys(notes), *audit_note(first.audit)],
         weights=weight_distribution(aggregates),
         provenance={
@@ -95,7 +96,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
             "estimators": options_of(plan),
         },
         audit=first.audit,
-        treatments=_treatments(answers) if len(answers) > 1 else [],
+        treatments=_treatments(answers, plan.estimators) if len(answers) > 1 else [],
         segments=first.segments,
     )
 
@@ -198,9 +199,16 @@ def _with_cap_paths(
     return {**answers, first: dataclasses.replace(answer, metrics=metrics)}
 
 
-def _treatments(answers: Mapping[str, Answer]) -> list[Treatment]:
+def _treatments(answers: Mapping[str, Answer], estimators: Sequence[Estimator]) -> list[Treatment]:
     order = ranked({name: answer.metrics for name, answer in answers.items()})
     return [
-        Treatment(name, order.index(name) + 1, a.metrics, health(a.aggregates), a.audit, a.segments)
+        Treatment(
+            name,
+            order.index(name) + 1,
+            a.metrics,
+            health(a.aggregates) | mass_kept_by(a.aggregates, estimators),
+            a.audit,
+            a.segments,
+        )
         for name, a in answers.items()
     ]

@@ -186,5 +186,5 @@ def _with_band(
         verdict=verdict,
         reasons=reasons,
         sensitivity=band.to_dict(),
-        robustness=robustness(estimate.verdict, on_band),
+        robustness=robustness(estimate.verdict, on_band, band),
     )

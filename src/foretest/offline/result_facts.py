@@ -20,7 +20,7 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
         "units": aggregates.n_units,
         "positives": {name: int(aggregates.positives[m]) for m, name in enumerate(aggregates.plan.metrics)},
     }
-    if aggregates.units is not None and not aggregates.units.exact:
+    if not aggregates.units_exact:
         facts["units_approximate"] = True
     control = aggregates.plan.settings.control
     if isinstance(control, Pooled):

@@ -155,7 +155,12 @@ def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[st
             "gamma": list(settings.analysis.gamma),
             "split": list(log.split),
             "unit": settings.log.unit,
-            "log": {"rows": log.aggregates.rows, "units": log.aggregates.n_units, "days": log.days},
+            "log": {
+                "rows": log.aggregates.rows,
+                "units": log.aggregates.n_units,
+                **({} if log.aggregates.units_exact else {"units_approximate": True}),
+                "days": log.days,
+            },
             "metrics": {
                 name: plan_metric(result.metrics[name], m, log).to_dict() for m, name in enumerate(settings.log.rewards)
             },

@@ -88,6 +88,17 @@ def tally(value: int) -> str:
     return f"{value / 1e9:.2f}{_SPACE}billion" if value >= 1e9 else f"{value / 1e6:.1f}{_SPACE}million"
 
 
+def estimate_of_count(value: int) -> str:
+    """An estimated number of rows or units, in three digits.
+
+    >>> estimate_of_count(200_000), estimate_of_count(123_000_000), estimate_of_count(4_210_000_000)
+    ('200,000', '123\\xa0million', '4.21\\xa0billion')
+    """
+    if value < 10_000_000:
+        return f"{value:,}"
+    return f"{value / 1e9:.3g}{_SPACE}billion" if value >= 1e9 else f"{value / 1e6:.3g}{_SPACE}million"
+
+
 def p_text(p: float | None) -> str:
     """A p-value, to follow "p" or to stand in a column of p-values.
 

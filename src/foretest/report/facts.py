@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.formatting import known_units, units_text
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSUPPORTED
 from foretest.report.blocks import Fact
-from foretest.report.digits import NONE, count, num, p_text, pct, tally
+from foretest.report.digits import NONE, count, estimate_of_count, num, p_text, pct, tally
 from foretest.report.words import things
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN
 from foretest.results.result import Result
@@ -121,18 +122,18 @@ def _rows(log: dict[str, Any]) -> Fact:
 
 
 def _units(log: dict[str, Any], unit: str | None) -> Fact:
-    about = "about " if log.get("units_approximate") else ""
+    is_estimate = bool(log.get("units_approximate"))
     meaning = (
         f"The independent units: different values of {unit}. Intervals are computed over units, not rows."
         if unit
         else "No unit column is named, so every row counts as independent. If one user has many rows, intervals are too"
         " narrow: name the user's column as unit."
     )
-    if about:
+    if is_estimate:
         meaning += " Beyond 131,072 units their number is estimated, to within about 0.3\N{NO-BREAK SPACE}%."
     return Fact(
         "units",
-        f"{'≈' if about else ''}{tally(log['units'])}",
+        f"≈{estimate_of_count(known_units(log))}" if is_estimate else tally(log["units"]),
         meaning,
         _state(log["units"], FEWEST_UNITS, _FEW_UNITS),
         unit or "rows",
@@ -140,8 +141,7 @@ def _units(log: dict[str, Any], unit: str | None) -> Fact:
 
 
 def _units_detail(log: dict[str, Any], unit: str | None) -> str:
-    about = "about " if log.get("units_approximate") else ""
-    return f"{about}{log['units']:,} units" + (f" ({unit})" if unit else "")
+    return units_text(log) + (f" ({unit})" if unit else "")
 
 
 def _state(value: float | None, alert: float, watch: float) -> str:

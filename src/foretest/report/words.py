@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.formatting import units_text
 from foretest.inference.verdict import EFFECTIVE, FEWEST_POSITIVES
 from foretest.report.digits import count, level, num, pct
 from foretest.results.audit import AUDIT_FAILED
@@ -92,8 +93,7 @@ def evidence(result: Result) -> str:
     unit = result.settings["log"].get("unit")
 
     def arm(log: dict[str, Any]) -> str:
-        about = "about " if log.get("units_approximate") else ""
-        return f"{log['rows']:,} displays" + (f" of {about}{log['units']:,} units ({unit})" if unit else "")
+        return f"{log['rows']:,} displays" + (f" of {units_text(log)} ({unit})" if unit else "")
 
     if "treatment" in result.log:
         return f"From {arm(result.log)} in the control and {arm(result.log['treatment'])} in the treatment."

@@ -62,8 +62,8 @@ class Audit:
         return (
             f"the control's probabilities are not verified ({unmade} could not be run): they are taken as they are"
             " logged. A log that was thinned or chosen by reward, a join that is slightly off, or probabilities that"
-            " are wrong in a way that leaves the mean weight plausible would not be seen. Log the scores of all eligible"
-            " items to have them checked."
+            " are wrong in a way that leaves the mean weight plausible would not be seen. Log the scores of all"
+            " eligible items to have them checked."
         )
 
     def named(self, outcome: str) -> list[str]:

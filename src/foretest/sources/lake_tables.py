@@ -9,6 +9,7 @@ from pathlib import Path
 from foretest.errors import BadInput
 
 _DELTA, _ICEBERG = "Delta Lake", "Iceberg"
+_DATA = "data"  # the folder of an Iceberg table's files
 _READ = {
     _DELTA: "test.run(deltalake.DeltaTable(folder).to_pyarrow_table())",
     _ICEBERG: "test.run(table.scan().to_arrow()) of pyiceberg's table",
@@ -21,31 +22,32 @@ def refuse_lake_tables(folders: Iterable[Path]) -> None:
     for folder in dict.fromkeys(folders):
         # as it was named, so that a message names it so; its other parents; and where links lead
         for way in (folder, Path(os.path.abspath(folder)), Path(os.path.realpath(folder))):
+            if way not in seen and _is_iceberg(way):
+                raise _refusal(way, _ICEBERG)
             for place in (way, *way.parents):
                 if place in seen:  # then its parents were looked at too
                     break
                 seen.add(place)
-                _refuse_lake_table(place)
+                if os.path.isdir(place / "_delta_log"):  # unlike Path.is_dir, False where permission is denied
+                    raise _refusal(place, _DELTA)
+                if place.name == _DATA and _is_iceberg(place.parent):
+                    raise _refusal(place.parent, _ICEBERG)
 
 
-def _refuse_lake_table(folder: Path) -> None:
-    kind = _lake_kind(folder)
-    if kind is not None:
-        raise BadInput(
-            f"{folder}: a table of {kind}, not a plain folder: some of its files may have rows that were deleted or"
-            " replaced, and read as plain Parquet these would count. Write its current version as Parquet and give"
-            f" that, or give the table itself from Python, as in {_READ[kind]}."
-        )
+def _refusal(table: Path, kind: str) -> BadInput:
+    return BadInput(
+        f"{table}: a table of {kind}, not a plain folder: some of its files may have rows that were deleted or"
+        " replaced, and read as plain Parquet these would count. Write its current version as Parquet and give"
+        f" that, or give the table itself from Python, as in {_READ[kind]}."
+    )
 
 
-def _lake_kind(folder: Path) -> str | None:
-    """Whose table a folder is, by the metadata in it; None for any other folder."""
-    if os.path.isdir(folder / "_delta_log"):  # unlike Path.is_dir, False where permission is denied
-        return _DELTA
-    if not os.path.isdir(folder / "data"):
-        return None
+def _is_iceberg(folder: Path) -> bool:
+    """Does the folder have Iceberg's metadata beside its data?"""
+    if not os.path.isdir(folder / _DATA):
+        return False
     try:
         names = os.listdir(folder / "metadata")
     except OSError:
-        return None
-    return _ICEBERG if any(name.endswith((".metadata.json", ".metadata.json.gz")) for name in names) else None
+        return False
+    return any(name.endswith((".metadata.json", ".metadata.json.gz")) for name in names)

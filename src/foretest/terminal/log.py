@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from foretest.formatting import percent, plural
+from foretest.formatting import percent, plural, units_text
 
 if TYPE_CHECKING:
     from foretest.results.result import Result
@@ -16,8 +16,7 @@ def log_text(log: dict[str, Any], unit: str | None) -> str:
     >>> log_text({"rows": 2000, "units": 7, "positives": {"click": 500}}, "user")
     '2,000 displays, 7 units (user), 500 with click'
     """
-    about = "about " if log.get("units_approximate") else ""
-    units = f", {about}{plural(log['units'], 'unit')} ({unit})" if unit else ""
+    units = f", {units_text(log)} ({unit})" if unit else ""
     positives = ", ".join(f"{count:,} with {name}" for name, count in log["positives"].items())
     return f"{plural(log['rows'], 'display')}{units}, {positives}"
 

@@ -8,14 +8,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from foretest.formatting import format_number, percent, plural, round_percent
+from foretest.formatting import format_number, percent, plural, round_percent, units_text
 from foretest.terminal.parts import WIDTH, add_number_columns, headed_table, list_table, note_lines, plain_text
 
 
 def plan_table(document: dict[str, Any]) -> Group:
     """From plan.json, one table per metric: smallest uplift and its parts, what would halve it, exploration."""
     log, unit = document["log"], document["unit"]
-    units = f", {plural(log['units'], 'unit')} ({unit})" if unit else ""
+    units = f", {units_text(log)} ({unit})" if unit else ""
     days = "" if log["days"] is None else f", {plural(log['days'], 'day')}"
     confidence, power = round_percent(document["confidence_level"]), round_percent(document["power"])
     parts: list[RenderableType] = [

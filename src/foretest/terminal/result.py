@@ -71,6 +71,10 @@ def _health_table(result: Result) -> Table:
         table.add_row(f"effective {name}", format_number(count), "by capped weight x reward")
     mass = percent(health["treatment_mass_kept"])
     table.add_row("treatment mass kept", mass, "mean capped weight; 100 % if nothing is cut off")
+    headline = next((metric.headline for metric in result.metrics.values()), None)
+    kept_by_headline = health.get("mass_kept", {}).get(headline)
+    if kept_by_headline is not None:
+        table.add_row("", percent(kept_by_headline), f"kept by {headline}, at its own cap or bound")
     table.add_row("rows above the cap", percent(health["capped_share"]), "")
     table.add_row("largest weight", _largest_weight(health), f"{percent(health['max_weight_share'])} of all weight")
     table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "")

@@ -74,6 +74,14 @@ def test_calibration_says_which_way(shift: float, outcome: str, word: str) -> No
         assert "too low" in (finding.remedy or "")
 
 
+def test_equally_likely_rankings_differ_by_rounding_alone() -> None:
+    """A control that shows all rankings evenly: log π is one number, and its mean over draws that number but for
+    rounding, the same in every display."""
+    log_p = np.full(5000, -np.log(3.0))
+    finding = calibration(log_p, log_p - 2.2e-16, np.arange(5000))
+    assert (finding.outcome, finding.statistic) == ("pass", 0.0)
+
+
 def test_a_ranking_that_the_scores_cannot_give_fails() -> None:
     log_p = np.full(300, -2.0)
     log_p[7] = -np.inf

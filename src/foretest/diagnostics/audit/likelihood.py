@@ -11,6 +11,7 @@ from foretest.displays.batch import Floats
 from foretest.results.audit import FAIL, Finding, tested
 
 CALIBRATION, PIT = "log-likelihood", "rank among draws"
+_ROUNDING = 1e-12  # of a log-probability
 
 
 def kolmogorov_smirnov(u: Floats) -> tuple[float, float]:
@@ -36,7 +37,9 @@ def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) 
             "Check that scores and ranking are of the same display; and, of a policy of your own, that sample and"
             " log_prob agree.",
         )  # fmt: skip
-    z = float(z_by_unit((log_p - expected)[:, None], starts)[0])
+    apart = log_p - expected
+    apart[np.abs(apart) <= _ROUNDING * (1.0 + np.abs(log_p))] = 0.0  # all rankings equally likely: no z from rounding
+    z = float(z_by_unit(apart[:, None], starts)[0])
     mean, expected_mean = float(log_p.mean()), float(expected.mean())
     less = mean < expected_mean
     numbers = f"mean log-probability {mean:.4f}, expected {expected_mean:.4f} (z = {z:+.1f})"

@@ -1,0 +1,40 @@
+"""How much of the treatment an estimator keeps: the mean of q(x) at its own cap or bound, over the sample of displays.
+
+π_t = q·π̃ + (1 − q)·ν: what is measured is the surrogate π̃, and of ν the log says nothing. Where q is small on average,
+the answer is about another policy than the treatment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.estimators import Estimator
+from foretest.kernels.normaliser import adaptive_caps_of_draws
+from foretest.weights.policy_pair import weights_of, z_of
+from foretest.weights.weightings import Adaptive, Capped, Pointwise, Weighting
+
+DISPLAYS = 4096  # of the sample, the first by hash: enough for a mean to a hundredth
+
+
+def mass_kept_by(aggregates: Aggregates, estimators: Sequence[Estimator]) -> dict[str, dict[str, float]]:
+    """The field `mass_kept` of health: the mass by estimator; nothing where it is known of none."""
+    masses = {e.label: mass_kept(aggregates, aggregates.plan.weighting(e)) for e in estimators}
+    known = {label: mass for label, mass in masses.items() if mass is not None}
+    return {"mass_kept": known} if known else {}
+
+
+def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
+    """The mean of q(x); None where no ranking can be drawn, and for weights without a cap or by slot."""
+    sample = aggregates.sample.columns()
+    if "draws_treatment" not in sample:
+        return None
+    treatment, control = (sample[name][:DISPLAYS] for name in ("draws_treatment", "draws_control"))
+    if isinstance(weighting, Adaptive):
+        _, q, _ = adaptive_caps_of_draws(weights_of(np.hstack([treatment, control])), weighting.bound)
+        return min(1.0, float(q.mean()))  # of noisy q, the mean alone is right
+    if isinstance(weighting, Capped | Pointwise):
+        return float(z_of(treatment, weighting.cap, weighting.capping == "zero").mean())
+    return None
