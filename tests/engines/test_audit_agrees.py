@@ -16,6 +16,8 @@ from tests.engines.spark_session import spark
 from tests.engines.test_sources_agree import leaves
 from tests.support import SCORES, SmallLog
 
+pytestmark = pytest.mark.slow
+
 SMALL = SmallLog(rows=900, units=400, spread=0.7, seed=5)
 ORDER = np.argsort(SMALL.stratum, kind="stable")  # so that a folder for each stratum keeps the order
 RIGHT = SMALL.table(order=ORDER, country=pa.array([f"land {u % 5}" for u in SMALL.unit]))

@@ -54,7 +54,11 @@ TESTS = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=TESTS)
+# one quick test for each form of input; the others go through each form too, in the whole suite
+_PARAMS = [name if name == "text ids" else pytest.param(name, marks=pytest.mark.slow) for name in TESTS]
+
+
+@pytest.fixture(scope="module", params=_PARAMS)
 def expected(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
     return request.param, TESTS[request.param]().run(LOG).to_dict()
 

@@ -22,7 +22,7 @@ from foretest.simulate import WORLDS, write_history
 from tests.calibration.test_fit import plain_fit
 from tests.history.test_run import write
 
-pytestmark = pytest.mark.usefixtures("few_resamples")
+pytestmark = [pytest.mark.usefixtures("few_resamples"), pytest.mark.slow]
 
 LABEL, CALIBRATED = "point-ncis-adaptive", "point-ncis-calibrated"
 TESTS = 11

@@ -25,7 +25,7 @@ from foretest.online.test import OnlineTest
 from foretest.simulate import WORLDS, write_history
 from tests.support import SmallLog
 
-pytestmark = pytest.mark.usefixtures("few_resamples")
+pytestmark = [pytest.mark.usefixtures("few_resamples"), pytest.mark.slow]
 
 SETTINGS = """
 [log]

@@ -23,6 +23,8 @@ from foretest.storage.packed.reading import BASE, REST, REWARDED
 from tests.storage.saved.support import SETTINGS, assert_same_result
 from tests.support import SCORES, SmallLog
 
+pytestmark = pytest.mark.slow  # whole runs, of packed logs and of the same logs as they were
+
 LINEAR = ["is", "cis", "point-ncis", "point-ncis-adaptive"]
 FULL = ["nis", "ncis", "piece-ncis", "dr"]
 
