@@ -9,7 +9,7 @@ import pytest
 import foretest as ft
 from foretest.report.words import trust
 from foretest.results.result import Estimate
-from foretest.results.robustness_text import breakdown_text, is_fragile, robustness_sentence
+from foretest.results.robustness_text import breakdown_text, is_fragile, refuted_text, robustness_sentence
 from tests.results.support import BAND, UP, with_estimate
 from tests.support import SmallLog, build_test
 
@@ -44,6 +44,16 @@ def test_what_undoes_a_verdict(estimate: Estimate, words: str | None) -> None:
 @pytest.fixture(scope="module")
 def result() -> ft.Result:
     return build_test(["cis", "point-ncis-adaptive"]).run(SmallLog(rows=200, units=80).table())
+
+
+def test_a_log_that_refutes_the_band_is_said() -> None:
+    """The least supported part earns 1.5 to 1.9 times as much, where the band allows 1.3 times: never robust."""
+    assert refuted_text(UP) is None
+    beyond = replace(UP, sensitivity={**BAND, "slice_gamma_ci_lower": 1.5, "slice_gamma_ci_upper": 1.9})
+    assert "earn 1.5 to 1.9 times what the others earn, beyond these factors" in (robustness_sentence(beyond) or "")
+    below = replace(UP, sensitivity={**BAND, "slice_gamma_ci_lower": 0.5, "slice_gamma_ci_upper": 0.8})
+    assert refuted_text(below) is not None
+    assert refuted_text(replace(UP, sensitivity={**BAND, "slice_gamma_ci_lower": None})) is None
 
 
 def test_the_page_says_how_far_to_trust(result: ft.Result) -> None:

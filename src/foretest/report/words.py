@@ -9,7 +9,7 @@ from foretest.inference.verdict import EFFECTIVE, FEWEST_POSITIVES
 from foretest.report.digits import count, level, num, pct
 from foretest.results.audit import AUDIT_FAILED
 from foretest.results.result import Estimate, Metric, Result
-from foretest.results.robustness_text import band_factors, breakdown_text, factor
+from foretest.results.robustness_text import band_factors, breakdown_text, factor, refuted_text
 
 VERDICTS = ("positive", "negative", "neutral", "insufficient")
 SIGNS = {"positive": "▲", "negative": "▼", "neutral": "◆", "insufficient": "?"}
@@ -148,6 +148,7 @@ def trust(result: Result) -> str | None:
         sentences.append(
             f"The least supported recommendations in the log earn {factor(gamma)} times what the others earn"
             f" ({factor(least_gamma)} to {factor(most_gamma)})."
+            + ("" if refuted_text(estimate) is None else " That is beyond those factors, so the verdict is not robust.")
         )
     return " ".join(sentences)
 
@@ -226,7 +227,8 @@ _GUIDE = {
     " be modelled: the estimators differ in how.",
     "unit": "What counts as independent, such as a user. Intervals are computed over units.",
     "robust, fragile": "The log says next to nothing about recommendations that the control hardly ever shows. A"
-    " verdict is robust if it stays the same when these earn somewhat less or more than the others, else fragile. The"
+    " verdict is robust if it stays the same when these earn somewhat less or more than the others, and the log does"
+    " not show that they earn more or less than that; else fragile. It does not cover wrong probabilities. The"
     " pale band around an interval is the interval with this allowed for.",
 }
 _GUIDE_OF_SEVERAL = {

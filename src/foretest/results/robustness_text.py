@@ -49,9 +49,28 @@ def robustness_sentence(estimate: Estimate) -> str | None:
     if breakdown is None:
         return None
     least, most = band_factors(estimate)
-    return f"{estimate.robustness} at factors from {least} to {most}: the verdict {breakdown}"
+    refuted = refuted_text(estimate)
+    doubt = "" if refuted is None else f"; {refuted}"
+    return f"{estimate.robustness} at factors from {least} to {most}: the verdict {breakdown}{doubt}"
+
+
+def refuted_text(estimate: Estimate) -> str | None:
+    """What the log itself says of those factors, where its slice test refutes them; None where it does not.
+
+    The slice just below the cap is supported, and taken for unsupported it shows what such recommendations earn.
+    """
+    band = estimate.sensitivity or {}
+    lower, upper = band.get("slice_gamma_ci_lower"), band.get("slice_gamma_ci_upper")
+    if lower is None or upper is None:
+        return None
+    if lower <= (band.get("gamma_upper") or 1.0) and upper >= 1.0 / (band.get("gamma_lower") or 1.0):
+        return None
+    return (
+        f"yet the least supported recommendations of this log earn {factor(lower)} to {factor(upper)} times what the"
+        " others earn, beyond these factors"
+    )
 
 
 def is_fragile(estimate: Estimate) -> bool:
-    """Is the verdict positive or negative, and one that the sensitivity band does not share?"""
+    """Is the verdict positive or negative, and one that the sensitivity band does not share or cannot vouch for?"""
     return estimate.robustness == "fragile" and estimate.verdict in ("positive", "negative")

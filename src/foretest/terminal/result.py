@@ -148,7 +148,7 @@ def _robustness(metric: Metric) -> list[Text]:
     sentence = None if headline is None else robustness_sentence(headline)
     lines = [] if sentence is None else [sentence]
     if fragile and fragile != [metric.headline]:
-        lines.append("~ fragile: the sensitivity band contains 0")
+        lines.append("~ fragile: the sensitivity band contains 0, or the log refutes what it assumes")
     return wrapped_lines(lines)
 
 
