@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo quick test lint browser java bench clean
+.PHONY: demo quick test lint browser java bench fuzz clean
 
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
@@ -66,6 +66,11 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/calibration.py
 	$(BIN)/python benchmarks/dr_point.py
 	$(BIN)/python benchmarks/worlds.py
+
+# damaged input for as many seconds: every input must end in success, or in one sentence and exit code 2
+SECONDS ?= 60
+fuzz: $(VENV)/.ready-dev
+	$(BIN)/python -X faulthandler benchmarks/fuzz.py --seconds $(SECONDS)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

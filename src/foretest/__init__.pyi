@@ -1,5 +1,6 @@
 # The public names. A name that is added here is importable from `foretest`, and listed by `dir(foretest)`.
 from . import simulate as simulate
+from . import testing as testing
 from ._version import __version__ as __version__
 from .aggregation.aggregates import Aggregates as Aggregates
 from .calibration.file import Calibration as Calibration

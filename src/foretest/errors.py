@@ -63,6 +63,20 @@ def choose(kind: str, name: object, options: Iterable[str]) -> str:
     raise BadInput(f"unknown {kind} {name!r}.{hint} Known: {', '.join(options)}.")
 
 
+def is_finite_number(value: Any) -> bool:
+    """Is it a number that a float can hold: no bool, not NaN, not infinite?
+
+    >>> is_finite_number(3), is_finite_number(float("inf")), is_finite_number(10**400), is_finite_number(True)
+    (True, False, False, False)
+    """
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number of more than 308 digits
+        return False
+
+
 def check_number(
     name: str,
     value: Any,
@@ -72,7 +86,7 @@ def check_number(
     below: float | None = None,
 ) -> None:
     """Refuse a value that is not a finite number within the limits."""
-    good = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    good = is_finite_number(value)
     limits = []
     if above is not None:
         good = good and value > above
@@ -93,7 +107,9 @@ def _is_percent(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 50 <= value < 100
 
 
-def check_integer(name: str, value: Any, least: int) -> None:
-    """Refuse a value that is not a whole number of at least `least`."""
+def check_integer(name: str, value: Any, least: int, most: int | None = None) -> None:
+    """Refuse a value that is not a whole number of at least `least` and at most `most`."""
+    if most is not None and isinstance(value, Integral) and int(value) > most:
+        raise BadInput(f"{name} = {value!r}: expected a whole number of at most {most}.")
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
         raise BadInput(f"{name} = {value!r}: expected a whole number of at least {least}.")

@@ -234,6 +234,22 @@ def test_fail_on_is_met_by_any_metric(foretest_command: Command) -> None:
     assert ran.code == 3
 
 
+@pytest.mark.parametrize(("name", "code"), [("up", 0), ("same", 3), ("down", 3)])
+def test_fail_on_no_winner(name: str, code: int, foretest_command: Command) -> None:
+    """Met where no treatment passes; of one treatment, where it does not."""
+    ran = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--json", "--fail-on", "no-winner")
+    assert ran.code == code
+    assert json.loads(ran.out)["winner"] == (None if code else "treatment")
+    guarded = SETTINGS + '[metrics.click]\nrole = "goal"\n[metrics.sale]\nrole = "guardrail"\nmargin = 0.01\n'
+    Path("guarded.toml").write_text(guarded.replace('["click"]', '["click", "sale"]'), encoding="utf-8")
+    table = pq.read_table(f"{name}.parquet")
+    worse = pa.array(~np.asarray(table["click"]).astype(bool))
+    pq.write_table(table.drop_columns(["sale"]).append_column("sale", worse), "guarded.parquet")
+    ran = foretest_command("run", "guarded.parquet", "-c", "guarded.toml", "--fail-on", "no-winner")
+    assert ran.code == 3  # sales are where no clicks are: the treatment that gains clicks loses sales
+    assert "does not pass, because" in ran.out.splitlines()[0]
+
+
 def test_fail_on_writes_its_result_first(foretest_command: Command) -> None:
     assert foretest_command("run", "down.parquet", "-c", "test.toml", "-o", "out", "--fail-on", "negative").code == 3
     assert Path("out/result.json").exists()
@@ -358,9 +374,9 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
     " See foretest run --help.",
     (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown condition. Did you mean 'negative'? Known: negative,"
-    " neutral, insufficient, audit, unverified, guardrail.",
+    " neutral, insufficient, audit, unverified, guardrail, no-winner.",
     (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown condition. Known: negative, neutral, insufficient,"
-    " audit, unverified, guardrail.",
+    " audit, unverified, guardrail, no-winner.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
     " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive.",

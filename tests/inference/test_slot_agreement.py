@@ -8,6 +8,7 @@ import pytest
 
 import foretest as ft
 from foretest.inference.slot_agreement import slot_agreement
+from foretest.report.many import treatments_section
 from foretest.report.words import headline_reason
 from tests.estimators.test_common_checks import apart
 from tests.support import SCORES, SmallLog, build_test
@@ -43,7 +44,8 @@ def test_limits_are_the_formula() -> None:
     log.unit = apart(60)[log.unit]
     test = build_test(BOTH, interval="delta", gamma=5.0, weight_bound=1.5)
     aggregates, _, _ = test.aggregate(log.table())
-    agreement = slot_agreement(aggregates, aggregates.plan.estimators, 0)
+    estimates = test.run(log.table()).metrics["click"].estimates
+    agreement = slot_agreement(aggregates, aggregates.plan.estimators, 0, estimates)
     assert agreement is not None
     (ds, ts), (dp, tp) = (terms(log, key, 1.5) for key in reversed(BOTH))
     down, up = 1 - 1 / 1.15, 0.3
@@ -106,3 +108,94 @@ def test_slots_that_do_not_are_left_in_the_lead() -> None:
     alone = ft.OfflineTest(log=columns, **SCORES, estimators=["slot-ncis-adaptive"]).run(simulated(influence=False))
     assert alone.metrics["click"].slots is None
     assert "slots" not in alone.to_dict()["metrics"]["click"]
+
+
+def top_ranked(rows: int = 20_000) -> tuple[pa.Table, dict[str, float]]:
+    """Three slots of six items that earn by their own item and place alone, shown by Plackett-Luce, and the true
+    uplifts of a treatment that shows the best three items (`top`) and of a softer one (`soft`)."""
+    g = np.random.default_rng(31)
+    control, liking, place = 0.5 * g.normal(size=(rows, 6)), g.normal(size=(rows, 6)), np.array([1.0, 0.7, 0.5])
+    rate = np.minimum(0.16 * np.exp(0.46 * liking), 1.0)
+    soft = control + 0.4 * liking
+
+    def expected(rankings: np.ndarray) -> np.ndarray:
+        return np.take_along_axis(rate, rankings, axis=1) * place
+
+    def drawn(scores: np.ndarray) -> np.ndarray:
+        return np.argsort(-(scores + g.gumbel(size=scores.shape)), axis=1)[:, :3]
+
+    values = {
+        "control": np.mean([expected(drawn(control)).sum(axis=1).mean() for _ in range(15)]),
+        "soft": np.mean([expected(drawn(soft)).sum(axis=1).mean() for _ in range(15)]),
+        "top": expected(np.argsort(-liking, axis=1)[:, :3]).sum(axis=1).mean(),
+    }
+    ranking = drawn(control)
+    slots = (g.random((rows, 3)) < expected(ranking)).astype(float)
+    log = pa.table({
+        "click": slots.sum(axis=1), "slot_click": slots.tolist(), "ranking": ranking.tolist(), "user": np.arange(rows),
+        "control": control.tolist(), "top": liking.tolist(), "soft": soft.tolist(),
+    })  # fmt: skip
+    return log, {name: float(values[name] / values["control"] - 1.0) for name in ("top", "soft")}
+
+
+@pytest.mark.slow
+def test_an_insufficient_estimate_by_ranking_is_no_judge() -> None:
+    """A treatment that always shows its best ranking: its uplift is 0 by construction by ranking, and right by slot."""
+    log, truth = top_ranked()
+    assert 0.35 < truth["top"] < 0.6
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
+    policies = {"top": ft.EpsilonGreedy(scores="top", epsilon=0.0), "soft": ft.PlackettLuce(scores="soft")}
+    test = ft.OfflineTest(
+        log=columns, control=ft.PlackettLuce(scores="control"), treatment=policies, estimators=BOTH, n_resamples=200
+    )
+    result = test.run(log)
+    top, soft = (treatment.metrics["click"] for treatment in result.treatments)
+    assert top.slots is not None
+    assert top.slots["ci_lower"] > 0.0  # apart, if they were compared
+    assert (top.slots["compared"], top.slots["disagree"]) == (False, False)
+    by_rank = top.estimates["point-ncis-adaptive"]
+    assert (by_rank.verdict, by_rank.rel_effect_size) == ("insufficient", pytest.approx(0.0, abs=0.02))
+    assert top.headline == soft.headline == "slot-ncis-adaptive"
+    assert top.verdict == soft.verdict == "positive"
+    for metric, name in ((top, "top"), (soft, "soft")):
+        lead = metric.estimates["slot-ncis-adaptive"]
+        error = lead.std_error / metric.control.value
+        assert abs(lead.rel_effect_size - truth[name]) < 3.0 * error
+    assert any("could not be checked" in reason for reason in top.estimates["slot-ncis-adaptive"].reasons)
+    assert soft.estimates["slot-ncis-adaptive"].reasons == []
+    assert "could not be checked, because point-ncis-adaptive has too little" in headline_reason(result, top)
+    assert [t.rank for t in result.treatments] == [1, 2]
+    assert result.winner == "top"
+    assert "top, " in str(result).splitlines()[0]
+
+
+def test_each_treatment_keeps_its_own_headline() -> None:
+    """Slots influence each other: that shows for a treatment that moves the item at fault, not for another."""
+    log = simulated(influence=True)
+    near = (np.array(log["control_scores"].to_pylist()) + np.array([0.0, 0.3, -0.3, 0.0])).tolist()
+    columns = ft.LogColumns(
+        rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"}, segments=["half"]
+    )
+    policies = {"far": SCORES["treatment"], "near": ft.PlackettLuce(scores="near")}
+    test = ft.OfflineTest(
+        log=columns, control=SCORES["control"], treatment=policies, estimators=BOTH, n_resamples=200,
+        metrics={"click": {"role": "goal"}},
+    )  # fmt: skip
+    half = pa.array(np.where(np.arange(len(log)) % 2, "odd", "even"))
+    result = test.run(log.append_column("near", pa.array(near)).append_column("half", half))
+    far, close = (treatment.metrics["click"] for treatment in result.treatments)
+    assert (far.headline, close.headline) == ("point-ncis-adaptive", "slot-ncis-adaptive")
+    for treatment in result.treatments:
+        metric = treatment.metrics["click"]
+        assert metric.verdict == metric.estimates[metric.headline].verdict
+        assert {segment.metrics["click"].headline for segment in treatment.segments} == {metric.headline}
+    order = sorted(
+        result.treatments, key=lambda t: -t.metrics["click"].estimates[t.metrics["click"].headline].effect_size
+    )
+    assert [t.rank for t in order] == [1, 2]
+    text = str(result)
+    assert "by point-ncis-adaptive: far" in text
+    assert "by slot-ncis-adaptive: near" in text
+    panel = treatments_section(result, 1).panels[0]
+    assert panel.table.columns[-1] == "estimator"
+    assert {row[1]: row[-1] for row in panel.table.rows} == {"far": far.headline, "near": close.headline}

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretest.displays.ragged import Ragged
+from foretest.kernels.enumeration import enumerate_all
 from foretest.kernels.normaliser import (
     adaptive_cap,
     adaptive_caps_of_draws,
     capped_mass,
     capped_squares,
-    enumerate_all,
     squares_of_draws,
     two_sided_means,
 )

@@ -402,7 +402,7 @@ def columns_of(**changes: Any) -> set[str]:
 
 def test_only_needed_columns_are_read() -> None:
     few = ft.LogColumns(rewards=["click"])
-    always = {"click", "revenue", "user", "id", "ranking", "control_scores", "treatment_scores", "country"}
+    always = {"click", "revenue", "user", "id", "ranking", "control_scores", "treatment_scores", "country", "day"}
     assert columns_of(estimators=["cis", "point-ncis"]) == always
     assert columns_of(estimators=["piece-ncis"]) == always
     assert columns_of(estimators=["piece-ncis"], strata="stratum") == {*always, "stratum"}

@@ -430,9 +430,9 @@ def test_the_switch_of_metrics_shows_that_metric_alone(opened: Callable[[str], P
 def test_tiles_tell_their_meaning_on_focus_and_escape_hides_it(opened: Callable[[str], Page]) -> None:
     page = opened("run")
     names = [label.text for label in page.all(".tile .label")]
-    assert names == ["propensity audit", "rows", "units", "rewarded rows", "effective clicks", "treatment mass kept",
-                     "rows above the cap", "unsupported rows"]  # fmt: skip
-    tile = page.all(".tile")[5]
+    assert names == ["propensity audit", "rows", "units", "rewarded rows", "effective clicks", "mass behind the answer",
+                     "treatment mass kept", "rows above the cap", "unsupported rows", "rank correlation"]  # fmt: skip
+    tile = page.all(".tile")[names.index("treatment mass kept")]
     tip = tile.find_element(By.CSS_SELECTOR, "[role=tooltip]")
     assert tile.get_attribute("aria-describedby") == tip.get_attribute("id")
     assert not tip.is_displayed()

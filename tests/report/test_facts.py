@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -68,6 +69,27 @@ def test_a_fact_asks_for_attention_where_the_verdict_does(changes: dict[str, Any
     found = states(**changes)
     assert found.pop(fact) == state
     assert set(found.values()) == {"fine"}
+
+
+@pytest.mark.parametrize(("mass", "state"), [(0.97, "fine"), (0.89, "watch"), (0.49, "alert")])
+def test_the_mass_that_the_headline_keeps_has_a_tile(mass: float, state: str) -> None:
+    """Below one half the verdict is insufficient."""
+    result = ft.Result(
+        "0", {"rows": 10_000, "units": 500, "positives": {"click": 900}},
+        {"log": {"unit": "user"}, "analysis": {"cap": 100.0, "confidence_level": 0.9}},
+        {"click": Metric(CONTROL, {"ncis": estimate(400.0)}, "ncis", "neutral")},
+        {"treatment_mass_kept": 1.0, "capped_share": 0.0, "unsupported_rows": 0,
+         "mass_kept": {"cis": 0.2, "ncis": mass}},
+    )  # fmt: skip
+    facts = {fact.name: fact for fact in offline_facts(result)}
+    tile = facts["mass behind the answer"]
+    assert tile.value == f"{100 * mass:.1f}\N{NO-BREAK SPACE}%"
+    assert tile.state == state
+    assert tile.detail == "kept by ncis"
+    health = {**result.health, "mass_kept": {"cis": 0.2}}
+    assert "mass behind the answer" not in {
+        fact.name for fact in offline_facts(dataclasses.replace(result, health=health))
+    }
 
 
 def online(p_value: float | None, alert: bool, days: list[Any]) -> list[Fact]:

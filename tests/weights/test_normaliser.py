@@ -14,7 +14,7 @@ from foretest.errors import BadInput
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.normaliser import two_sided_means
 from foretest.policies import EpsilonGreedy, Mallows, PlackettLuce, Policy
-from foretest.weights import enumeration, inverse_mass
+from foretest.weights import enumeration_cost, inverse_mass
 from foretest.weights.inverse_mass import count_trials
 from foretest.weights.normaliser import Normaliser
 
@@ -465,7 +465,7 @@ def test_squares_exactly(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("zero", [False, True])
 def test_squares_from_draws_have_the_right_mean(kind: str, zero: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enumeration, "FEW_RANKINGS", 1)
+    monkeypatch.setattr(enumeration_cost, "FEW_RANKINGS", 1)
     rows, own = copies(T, P, 3, 2000), normaliser(kind)
     expected = squares(*probabilities(rows, 0, own), 1.5, zero)
     assert_mean(squares_of(own, rows, 1.5, zero=zero), expected)
@@ -554,7 +554,7 @@ def test_masses_of_wide_scores_come_from_the_same_rankings(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_masses_below_a_certificate_have_the_right_mean(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """No weight can exceed the cap, some exceed a third of it: what these cut off, from a few draws."""
-    monkeypatch.setattr(enumeration, "FEW_RANKINGS", 1)
+    monkeypatch.setattr(enumeration_cost, "FEW_RANKINGS", 1)
     rows, own = copies(T, P, 3, 2000), normaliser(kind)
     alpha, beta = probabilities(rows, 0, own)
     cap = 2.0 * float((alpha / beta).max())

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Displays, Floats
+from foretest.displays.days import coded_days, is_day
 from foretest.displays.keys import hash_keys
 from foretest.displays.ragged import Ragged, is_text, plain, split_lists
 from foretest.log.column_types import is_text_key
@@ -20,6 +21,8 @@ from foretest.settings.log_columns import LogColumns
 MOST_VALUES = 10  # of a text feature, the most frequent
 FEWEST_ROWS = 100  # with a value, or with a gap
 NUMBER, TEXT = "number:", "text:"  # prefixes of the names of kept columns
+DAY = "day"  # the column of a row's day
+MOST_DAYS = 100
 ITEMS, HASHED_ITEMS = "items", "hashed items"  # ids of candidates: integers, or the hashes of texts
 _BYTES = 24  # of a text that are kept
 _MISSING = b"\xff" * _BYTES  # no UTF-8 text
@@ -40,6 +43,9 @@ def sampled_context(
     features = [name for name in log.contexts if name in context.schema.names]
     sampled = {name: _takeable(context[name]).take(pa.array(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
+    if log.date in context.schema.names and is_day(context.schema.field(log.date).type):
+        days = plain(_takeable(context[log.date]).take(pa.array(rows)))
+        columns[DAY] = _packed(coded_days(days).cast(pa.string()))
     if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
     name, ids = _item_ids(log.candidates, context[log.candidates], rows)
@@ -101,7 +107,9 @@ def features_that_vary(columns: Columns) -> list[Feature]:
         if name.startswith(NUMBER):
             features += _numbers(name.removeprefix(NUMBER), column)
         elif name.startswith(TEXT):
-            features += _texts(name.removeprefix(TEXT), column)
+            features += _texts(name.removeprefix(TEXT), column, MOST_VALUES)
+        elif name == DAY:
+            features += _texts(DAY, column, MOST_DAYS)
     return [f for f in features if f.values.std() > 1e-12 * (1.0 + np.abs(f.values).max())]
 
 
@@ -119,11 +127,11 @@ def _numbers(name: str, column: Floats) -> list[Feature]:
     return features
 
 
-def _texts(name: str, column: npt.NDArray[np.uint64]) -> list[Feature]:
-    """Indicators of the most frequent values of a text."""
+def _texts(name: str, column: npt.NDArray[np.uint64], most: int) -> list[Feature]:
+    """Indicators of the `most` frequent values of a text."""
     buffer = pa.py_buffer(np.ascontiguousarray(column))
     coded = pa.Array.from_buffers(pa.binary(_BYTES), len(column), [None, buffer]).dictionary_encode()
     codes = coded.indices.to_numpy(zero_copy_only=False)
     counts, values = np.bincount(codes), coded.dictionary.to_pylist()
-    frequent = [v for v in np.argsort(-counts, kind="stable")[:MOST_VALUES].tolist() if counts[v] >= FEWEST_ROWS]
+    frequent = [v for v in np.argsort(-counts, kind="stable")[:most].tolist() if counts[v] >= FEWEST_ROWS]
     return [Feature(f"{name} = {_unpacked(values[v])}", (codes == v).astype(np.float64)) for v in frequent]

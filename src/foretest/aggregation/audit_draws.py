@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import gammaln
 
 from foretest.aggregation.audit_context import HASHED_ITEMS, ITEMS, ids_column
 from foretest.aggregation.kept_rows import Columns
@@ -27,6 +28,7 @@ KEPT_RANKINGS = 4  # drawn rankings per display whose items are counted by slot
 MOST_SLOTS = 8  # that are counted
 MOST_RANKS = 64
 RANKS = "ranks"
+LOG_RANKINGS = "log_rankings"
 OWN = "log_p_own"  # with several loggers, the log-probability of what was shown under the row's own logger
 NO_RANK, NO_ITEM = 255, np.iinfo(np.int64).min
 TIES = 101  # the stream of random numbers that break ties
@@ -85,10 +87,22 @@ def shown_columns(control: Policy, displays: Displays) -> Columns:
     log_p = shown_log_prob(control, displays, is_control=True)
     single = np.asarray(displays.eligible == 1)
     columns: Columns = {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single, "single": single}
+    columns[LOG_RANKINGS] = log_rankings(displays.eligible, displays.slots)
     scores = control.score_columns
     if scores and displays.key_columns is not None:
         columns["scores"] = _hash_of_scores(displays, scores)
     return columns
+
+
+def log_rankings(eligible: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) -> Floats:
+    """log of the number of rankings that each display may show, M!/(M − K)!; NaN where M or K is not known.
+
+    >>> np.exp(log_rankings(np.array([4, 0]), np.array([2, 2]))).round(9).tolist()
+    [12.0, nan]
+    """
+    known = (slots > 0) & (eligible >= slots)
+    m, k = np.where(known, eligible, 1), np.where(known, slots, 1)
+    return np.where(known, gammaln(m + 1.0) - gammaln(m - k + 1.0), np.nan)
 
 
 def drawn_columns(control: Policy, displays: Displays, log_p: Floats, drawn: Drawn, seed: int) -> Columns:

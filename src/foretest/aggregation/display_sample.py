@@ -17,7 +17,10 @@ from foretest.aggregation.audit_context import sampled_context
 from foretest.aggregation.audit_draws import OWN, draw_from_control, drawn_columns, shown_columns
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
+from foretest.aggregation.own_policies import own_columns
+from foretest.aggregation.treatment_scores import treatment_columns
 from foretest.displays.batch import Displays, Floats, Hashes
+from foretest.displays.ragged import Ragged
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER, OwnLogger, Pooled
 from foretest.weights.policy_pair import FROM_TREATMENT
@@ -30,6 +33,7 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     chosen = sample.below(rows.unit)
     columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
     columns |= {f"r:{m}": rows.rewards[chosen, m] for m in range(len(plan.metrics))}
+    columns |= {earning_slot_column(m): earning_slots(slots.take(chosen)) for m, slots in rows.slots.items()}
     displays = rows.displays.take(chosen)
     if plan.loggers > 1:
         columns["logger"] = displays[LOGGER]
@@ -37,6 +41,27 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
         context, displays = sampled_context(rows.context, chosen, displays, plan.settings.log)
         columns |= context
     sample.add(columns, len(rows), displays)
+
+
+NO_SLOT, SEVERAL_SLOTS = -1, -2  # in place of the slot that earned a row's reward
+
+
+def earning_slot_column(metric: int) -> str:
+    """The column with the slot that earned each row's reward."""
+    return f"slot:{metric}"
+
+
+def earning_slots(slots: Ragged) -> npt.NDArray[np.int16]:
+    """The slot that earned all of a row's reward, from 0; NO_SLOT where none did, or the row shows one item alone.
+
+    >>> earning_slots(Ragged.of([[0.0, 2.0], [1.0, 1.0], [0.0, 0.0], [3.0]])).tolist()
+    [1, -2, -1, -1]
+    """
+    earns = slots.padded(0.0) > 0.0
+    if not earns.size:
+        return np.full(len(slots), NO_SLOT, np.int16)
+    count = np.where(slots.lengths > 1, earns.sum(axis=1), 0)
+    return np.where(count == 1, earns.argmax(axis=1), np.where(count > 1, SEVERAL_SLOTS, NO_SLOT)).astype(np.int16)
 
 
 def with_keys(sample: KeptRows) -> None:
@@ -65,9 +90,12 @@ def _drawn(plan: FoldPlan, displays: Displays, unit: Hashes) -> Columns:
     if plan.settings.log.unit is None and plan.settings.log.id is None:
         # equal rows have equal keys, and must not share their draws: they would err together
         displays = replace(displays, identity=unit, key_columns=None)
+    if control.can_draw or plan.settings.treatment.can_draw:
+        displays = displays.with_key()
+    columns |= treatment_columns(plan, displays)
+    columns |= own_columns({"control": control, "treatment": plan.settings.treatment}, displays, a.seed)
     if not control.can_draw:
         return columns
-    displays = displays.with_key()
     half = SAMPLE_DRAWS // 2
     drawn = draw_from_control(pair, displays, half, weigh=plan.can_draw)
     if isinstance(control, Pooled):

@@ -69,7 +69,7 @@ class Fold:
                 sums.add(plan, rows.segments[column], rows, cell, log_w, points)
         elif len(rewarded):
             self._queue(rewarded)
-        add_to_sample(state.sample, plan, rows, log_w)
+        self._add_sample(rows, log_w)
 
     def finish(self) -> Aggregates:
         """The aggregates of all batches, with the sampled displays priced."""
@@ -149,6 +149,10 @@ class Fold:
             u = self.plan.normaliser.pair.uniforms(displays, MODEL, draw, 1)
             total += predicted(self.plan.settings.treatment.sample(displays, u))
         return predicted(displays.ranking), total / estimator.draws
+
+    def _add_sample(self, rows: Rows, log_w: Floats) -> None:
+        """Add the displays of the batch that may be among the fixed sample."""
+        add_to_sample(self.state.sample, self.plan, rows, log_w)
 
     # -- rewarded rows --------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from foretest._version import __version__
 from foretest.calibration.fit import LEVEL, Fit
-from foretest.errors import BadInput
+from foretest.errors import BadInput, is_finite_number
 from foretest.files import json_ready, json_text, read_text
 from foretest.formatting import plural
 from foretest.settings.settings import Settings
@@ -19,6 +19,7 @@ from foretest.settings.settings import Settings
 SCHEMA = 1
 KIND = "calibration"
 MOST_SHOWN = 4  # fits in a repr
+MOST_TESTS = 10**9  # of a history: more is no count
 #: keys of [analysis] on which an uplift and its unsupported term depend
 ANALYSIS = ("weight_bound", "normaliser", "draws")
 
@@ -111,6 +112,10 @@ class Calibration:
             return cls.from_dict(json.loads(text), str(path))
         except json.JSONDecodeError as error:
             raise BadInput(f"{path}: not whole JSON (line {error.lineno}), cut short or damaged: {_REMEDY}") from None
+        except BadInput:
+            raise
+        except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
+            raise BadInput(f"{path}: no JSON of a calibration: {_REMEDY}") from None
 
     @classmethod
     def from_dict(cls, document: Any, name: str = "the calibration") -> Calibration:
@@ -205,7 +210,7 @@ def _policy_numbers(where: str, table: Any) -> dict[str, Any]:
 
 def _learned(entry: Mapping[str, Any]) -> Learned:
     tests, used, reason = entry["tests"], entry["used"], entry["reason"]
-    if isinstance(tests, bool) or not isinstance(tests, int) or tests < 0:
+    if isinstance(tests, bool) or not isinstance(tests, int) or not 0 <= tests <= MOST_TESTS:
         raise ValueError("tests is no count")
     if not isinstance(used, bool) or not (isinstance(reason, str) or reason is None) or used != (reason is None):
         raise ValueError("used and reason do not fit")
@@ -222,7 +227,7 @@ def _learned(entry: Mapping[str, Any]) -> Learned:
 def _number(name: str, value: Any, *, missing: bool = False) -> float:
     if value is None and missing:
         return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_finite_number(value):
         raise ValueError(f"{name} is no number")
     return float(value)
 

@@ -53,6 +53,7 @@ def compile_kernels() -> None:
 
     from foretest.aggregation.audit_draws import draw_from_control, drawn_columns
     from foretest.aggregation.point_path import BOUNDS, CAPS
+    from foretest.aggregation.treatment_scores import compared_scores
     from foretest.displays.batch import Displays
     from foretest.displays.ragged import Ragged
     from foretest.policies import PlackettLuce
@@ -72,6 +73,7 @@ def compile_kernels() -> None:
     normaliser.at_adaptive_cap(displays, 2.0)
     slot_prices(displays, log_w, normaliser, [2.0])
     treatment.log_prob(displays, shown)
+    compared_scores(lists["p"], lists["t"])
 
 
 if __name__ == "__main__":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foretest.cli.options import AUDIT, GUARDRAIL, UNVERIFIED
+from foretest.cli.options import AUDIT, GUARDRAIL, NO_WINNER, UNVERIFIED
+from foretest.settings.metric_roles import toward_good
 
 if TYPE_CHECKING:
     from foretest.results.result import Metric, Result
@@ -13,9 +14,11 @@ CONDITION_MET = 3
 
 
 def exit_code(result: Result, fail_on: list[str]) -> int:
-    """3 if a condition of --fail-on is met by any metric of any treatment, or by the audit; else 0."""
+    """3 if a condition of --fail-on is met by any metric of any treatment, by the audit, or by all of them; else 0."""
     by_treatment = [result.metrics, *(treatment.metrics for treatment in result.treatments)]
     conditions = {word for metrics in by_treatment for metric in metrics.values() for word in metric_conditions(metric)}
+    if result.winner is None:
+        conditions.add(NO_WINNER)
     return CONDITION_MET if conditions & set(fail_on) or audit_fails(result, fail_on) else 0
 
 
@@ -29,9 +32,7 @@ def metric_conditions(metric: Metric) -> set[str]:
         return set(metric.verdicts)
     if metric.role["role"] != "goal":
         return {GUARDRAIL} if metric.role.get("guardrail") == "fail" else set()
-    if metric.role["direction"] == "increase":
-        return set(metric.verdicts)
-    return {{"positive": "negative", "negative": "positive"}.get(verdict, verdict) for verdict in metric.verdicts}
+    return {toward_good(verdict, metric.direction) for verdict in metric.verdicts}
 
 
 def audit_fails(result: Result, fail_on: list[str]) -> bool:

@@ -13,6 +13,7 @@ from foretest.cli.exit_codes import exit_code
 from foretest.cli.options import (
     AUDIT,
     GUARDRAIL,
+    NO_WINNER,
     UNVERIFIED,
     VERDICTS,
     AsJson,
@@ -60,7 +61,7 @@ def run(
     LOG may also be files that foretest aggregate wrote; they contain their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    conditions = fail_conditions(fail_on, (*VERDICTS, AUDIT, UNVERIFIED, GUARDRAIL))
+    conditions = fail_conditions(fail_on, (*VERDICTS, AUDIT, UNVERIFIED, GUARDRAIL, NO_WINNER))
     source = log_source("run", log, sql, engine)
     check_threads(threads)
     check_output_folder(out)

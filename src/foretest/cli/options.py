@@ -17,6 +17,7 @@ VERDICTS = ("negative", "neutral", "insufficient")
 AUDIT = "audit"
 UNVERIFIED = "unverified"
 GUARDRAIL = "guardrail"
+NO_WINNER = "no-winner"
 
 _TYPES: dict[str, Any] = {
     "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float, "draws": int,
@@ -69,8 +70,12 @@ _VERDICT_CONDITIONS = (
 FailOn = Annotated[str, Parameter(help=f"{_VERDICT_CONDITIONS}, guardrail (a guardrail fails).")]
 _AUDIT_CONDITIONS = "audit (the propensity audit fails), unverified (too little of it could be run)"
 FailOnAudit = Annotated[str, Parameter(help=f"Exit with code 3 if any of these is met: {_AUDIT_CONDITIONS}.")]
+_WINNER_CONDITION = (
+    "no-winner (no treatment is clearly better in the first goal, worse in no goal and sure to keep every guardrail)"
+)
 FailOnAll = Annotated[
-    str, Parameter(help=f"{_VERDICT_CONDITIONS}, {_AUDIT_CONDITIONS}, guardrail (a guardrail fails).")
+    str,
+    Parameter(help=f"{_VERDICT_CONDITIONS}, {_AUDIT_CONDITIONS}, guardrail (a guardrail fails), {_WINNER_CONDITION}."),
 ]
 CalibrationFile = Annotated[
     Path | None,

@@ -8,6 +8,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.kept_rows import Columns
+from foretest.diagnostics.treatment_health import treatment_health
 from foretest.weights.weightings import PointWeighting, Uncapped, Weighting
 
 _CERTAIN = float(np.log1p(-1e-6))
@@ -39,6 +40,9 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
         "support": None,
         "control_deterministic": control_is_deterministic(aggregates),
     }  # fmt: skip
+    treatment = treatment_health(aggregates)
+    if treatment is not None:
+        report["treatment"] = treatment.to_dict()
     if plan.cap_choice is not None:
         report["cap"] = plan.cap_choice.to_dict()
     if aggregates.sampled.get(plan.health_weighting):

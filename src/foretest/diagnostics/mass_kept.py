@@ -11,10 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.diagnostics.treatment_health import LOG_NEVER
 from foretest.estimators import Estimator
 from foretest.kernels.normaliser import adaptive_caps_of_draws
 from foretest.weights.policy_pair import weights_of, z_of
-from foretest.weights.weightings import Adaptive, Capped, Pointwise, Weighting
+from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped, Weighting
 
 DISPLAYS = 4096  # of the sample, the first by hash: enough for a mean to a hundredth
 
@@ -27,7 +28,8 @@ def mass_kept_by(aggregates: Aggregates, estimators: Sequence[Estimator]) -> dic
 
 
 def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
-    """The mean of q(x); None where no ranking can be drawn, and for weights without a cap or by slot."""
+    """The mean of q(x); without a cap, the mass that a log can show at all. None where no ranking can be drawn, and for
+    weights by slot."""
     sample = aggregates.sample.columns()
     if "draws_treatment" not in sample:
         return None
@@ -37,4 +39,6 @@ def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
         return min(1.0, float(q.mean()))  # of noisy q, the mean alone is right
     if isinstance(weighting, Capped | Pointwise):
         return float(z_of(treatment, weighting.cap, weighting.capping == "zero").mean())
+    if isinstance(weighting, Uncapped):
+        return float((treatment <= LOG_NEVER).mean())
     return None

@@ -13,7 +13,7 @@ from foretest.estimators import Estimator, Sums
 from foretest.files import finite_or_none
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_error
-from foretest.inference.uplift import Statistic, absolute_uplift_of, relative_uplift_of
+from foretest.inference.uplift import Statistic, absolute_uplift_of, relative_uplift_of, value_of
 from foretest.results.cap_path import Column, PathEstimates
 
 
@@ -60,7 +60,7 @@ def estimate_columns(
     absolute = _uplift_columns(absolute_uplift_of(estimator), _has_rows, sums, resampled, units, level)
     relative = _uplift_columns(relative_uplift_of(estimator), _has_reward, sums, resampled, units, level)
     return EstimateColumns(
-        treatment=estimator.value(sums.total())[0],
+        treatment=value_of(estimator, sums.total())[0],
         std_error=absolute.error,
         effect_size=absolute.value,
         effect_size_ci_lower=absolute.lower,

@@ -21,6 +21,11 @@ def days_of_rows(name: str, array: pa.Array) -> pa.DictionaryArray:
     """The day of each row as text: for times the day in UTC, else the value as it is. A day may have several codes."""
     array = plain(array)
     refuse_nulls(name, array)
+    return coded_days(array)
+
+
+def coded_days(array: pa.Array) -> pa.DictionaryArray:
+    """The day of each row of a plain array as text; null where the row has none."""
     if pa.types.is_timestamp(array.type):  # the stored number is in UTC, also with a time zone
         array = array.cast(pa.timestamp(array.type.unit))
     if pa.types.is_temporal(array.type):

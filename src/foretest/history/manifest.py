@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from foretest.errors import BadInput
+from foretest.errors import BadInput, is_finite_number
 from foretest.settings.file import read_tables
 from foretest.settings.unknown_keys import refuse_unknown
 
@@ -97,8 +97,11 @@ def _truth(name: str, folder: Path) -> dict[str, float]:
     path = folder / name
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return {test: float(values["rel_uplift"]) for test, values in content.items()}
+        truth = {test: values["rel_uplift"] for test, values in content.items()}
+        if not all(map(is_finite_number, truth.values())):
+            raise ValueError("no number")
+        return {test: float(uplift) for test, uplift in truth.items()}
     except OSError as error:
         raise BadInput(f'truth = "{name}": {error.strerror or error}.') from None
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise BadInput(f'truth = "{name}": expected JSON such as {{"<test>": {{"rel_uplift": 0.02}}}}.') from None

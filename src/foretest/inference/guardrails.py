@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from foretest.settings.metric_roles import DECREASE, GUARDRAIL, MetricRole, role_of
+from foretest.settings.metric_roles import DECREASE, GUARDRAIL, MetricRole, role_of, toward_good
 
 if TYPE_CHECKING:
     from foretest.results.result import Metric
@@ -38,8 +38,7 @@ def outcome(verdict: str, direction: str) -> str:
     >>> outcome("positive", "decrease"), outcome("negative", "decrease"), outcome("neutral", "increase")
     ('worse', 'better', 'neutral')
     """
-    if direction == DECREASE:
-        verdict = {"positive": "negative", "negative": "positive"}.get(verdict, verdict)
+    verdict = toward_good(verdict, direction)
     return _OUTCOMES.get(verdict, verdict)
 
 

@@ -8,11 +8,14 @@ of the kind. Both leave out a part of the treatment, and not the same one: each 
     [L_slot − U_point − zσ, U_slot − L_point + zσ]
 
 with σ the standard error of that end's difference, by unit: both come from the same rows, and mostly move together.
+
+Where the estimate by ranking has too little evidence itself, it is no judge: of a treatment that always shows its best
+ranking the log may have next to no row, and its uplift is then 0 by construction. The slots lead there, unchecked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,15 +39,23 @@ class SlotAgreement(NamedTuple):
     point: str  # and of the one by ranking
     difference: float
     interval: Interval
+    compared: bool = True  # had the estimate by ranking enough evidence to be compared with?
 
     @property
     def disagree(self) -> bool:
         """Do the two differ by more than noise and the unsupported parts explain?"""
-        return self.interval.lower > 0.0 or self.interval.upper < 0.0
+        return self.compared and (self.interval.lower > 0.0 or self.interval.upper < 0.0)
 
     @property
-    def reason(self) -> str:
-        """Why the estimate by slot does not lead, where the two disagree."""
+    def reason(self) -> str | None:
+        """What a reader of the estimate by slot must know: that it does not lead, or leads unchecked; else None."""
+        if not self.compared:
+            return (
+                f"whether slots influence each other could not be checked: {self.point}, which assumes nothing of the"
+                " kind, has too little evidence"
+            )
+        if not self.disagree:
+            return None
         return (
             f"slots influence each other here: {self.slot} and {self.point} differ by more than noise and what the log"
             f" does not support explain. Trust {self.point}"
@@ -58,12 +69,15 @@ class SlotAgreement(NamedTuple):
             "difference": finite_or_none(self.difference),
             "ci_lower": finite_or_none(self.interval.lower),
             "ci_upper": finite_or_none(self.interval.upper),
+            "compared": self.compared,
             "disagree": self.disagree,
         }
 
 
-def slot_agreement(aggregates: Aggregates, estimators: Sequence[Estimator], metric: int) -> SlotAgreement | None:
-    """The comparison, where both ran; None otherwise."""
+def slot_agreement(
+    aggregates: Aggregates, estimators: Sequence[Estimator], metric: int, estimates: Mapping[str, Estimate]
+) -> SlotAgreement | None:
+    """The comparison, where both ran; None otherwise. It counts where the estimate by ranking is not insufficient."""
     slot = next((e for e in estimators if type(e) is AdaptiveSlotNCIS), None)
     point = next((e for e in estimators if type(e) is AdaptivePointNCIS), None)
     if slot is None or point is None or aggregates.rows == 0:
@@ -77,12 +91,14 @@ def slot_agreement(aggregates: Aggregates, estimators: Sequence[Estimator], metr
     rounding = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.rows
     with np.errstate(invalid="ignore"):
         limits = Interval(s.mean(low) - z * s.error(low) - rounding, s.mean(high) + z * s.error(high) + rounding)
-    return SlotAgreement(slot.label, point.label, s.mean(s.d - p.d), limits)
+    compared = estimates[point.label].verdict != "insufficient"
+    return SlotAgreement(slot.label, point.label, s.mean(s.d - p.d), limits, compared)
 
 
 def with_reason(estimates: dict[str, Estimate], agreement: SlotAgreement | None) -> dict[str, Estimate]:
-    """The estimates; where slots and rankings disagree, the one by slot with the reason why it does not lead."""
-    if agreement is None or not agreement.disagree:
+    """The estimates, the one by slot with the reason why it does not lead, or why it is unchecked."""
+    reason = None if agreement is None else agreement.reason
+    if agreement is None or reason is None:
         return estimates
     slot = estimates[agreement.slot]
-    return {**estimates, agreement.slot: replace(slot, reasons=[*slot.reasons, agreement.reason])}
+    return {**estimates, agreement.slot: replace(slot, reasons=[*slot.reasons, reason])}

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from foretest.estimators import Estimator, Sums
 from foretest.estimators.base import ratio
 
 Statistic = Callable[[Sums], Any]  # a number for each entry of the sums
+
+
+def too_large() -> np.errstate:
+    """No warnings: weights beyond what a float can hold give an infinite value or NaN, which is shown as none."""
+    return np.errstate(over="ignore", invalid="ignore")
+
+
+def value_of(estimator: Estimator, sums: Sums) -> Any:
+    """R(t) by one estimator."""
+    with too_large():
+        return estimator.value(sums)
 
 
 def mean_reward(sums: Sums) -> Any:
@@ -18,9 +31,19 @@ def mean_reward(sums: Sums) -> Any:
 
 def absolute_uplift_of(estimator: Estimator) -> Statistic:
     """Δ = R(t) − R(p) by one estimator, as a function of the sums: both from the same rows."""
-    return lambda sums: estimator.value(sums) - mean_reward(sums)
+
+    def uplift(sums: Sums) -> Any:
+        with too_large():
+            return estimator.value(sums) - mean_reward(sums)
+
+    return uplift
 
 
 def relative_uplift_of(estimator: Estimator) -> Statistic:
     """δ = R(t)/R(p) − 1 by one estimator, as a function of the sums."""
-    return lambda sums: ratio(estimator.value(sums), mean_reward(sums)) - 1.0
+
+    def uplift(sums: Sums) -> Any:
+        with too_large():
+            return ratio(estimator.value(sums), mean_reward(sums)) - 1.0
+
+    return uplift

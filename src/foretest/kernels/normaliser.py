@@ -1,7 +1,7 @@
 """The pointwise normaliser q(x) = E_t[z | x] = Σ_a min(π_t, c·π_p), on a set of rankings that represents all.
 
-`enumerate_all` goes through every ranking of two Plackett-Luce policies, other functions take rankings that were drawn;
-`adaptive_cap` finds the cap of the paper's appendix on either set.
+A set is given by α and β of each ranking, enumerated or of rankings that were drawn; `adaptive_cap` finds the cap of
+the paper's appendix on either.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.kernels.jit import fast, inner, jit, reordered, step
-from foretest.kernels.lists import longest
-from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
-from foretest.kernels.ranking_draws import SAFE_SPREAD, SLICE, spread
+from foretest.kernels.ranking_draws import SLICE
 
 _BLOCK = 512  # rows whose draws stay in the cache
 
@@ -127,100 +125,6 @@ def two_sided_means(log_w: Floats, cap: float, zero: bool) -> Floats:
         capped /= w
         means[begin : begin + _BLOCK] = 2.0 * capped.mean(axis=1)
     return means
-
-
-@step
-def _left(e, n, taken):
-    total = 0.0
-    for j in range(n):
-        if not taken[j]:
-            total += e[j]
-    return total
-
-
-@step
-def enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
-    """α = π_t(a) and β = π_p(a) of every ranking, depth first without recursion; returns how many there are."""
-    safe = k * (spread(t, n) + spread(p, n)) <= SAFE_SPREAD
-    for j in range(n):
-        et[j] = np.exp(t[j])
-        ep[j] = np.exp(p[j])
-        taken[j] = False
-    filled = 0
-    slot = 0
-    pt[0] = 1.0
-    pp[0] = 1.0
-    at[0] = 0
-    while slot >= 0:
-        if slot == k - 1:
-            tail_t = _left(et, n, taken)
-            tail_p = _left(ep, n, taken)
-            for j in range(n):
-                if not taken[j]:
-                    if safe:
-                        alpha[filled] = pt[slot] * et[j] / tail_t
-                        beta[filled] = pp[slot] * ep[j] / tail_p
-                    else:
-                        chosen[slot] = j
-                        alpha[filled] = np.exp(log_prob_by_tails(t, n, chosen, k))
-                        beta[filled] = np.exp(log_prob_by_tails(p, n, chosen, k))
-                    filled += 1
-            slot -= 1
-            continue
-        if at[slot] > 0:
-            taken[chosen[slot]] = False
-        j = at[slot]
-        while j < n and taken[j]:
-            j += 1
-        if j == n:
-            slot -= 1
-            continue
-        if safe:
-            pt[slot + 1] = pt[slot] * et[j] / _left(et, n, taken)
-            pp[slot + 1] = pp[slot] * ep[j] / _left(ep, n, taken)
-        chosen[slot] = j
-        taken[j] = True
-        at[slot] = j + 1
-        slot += 1
-        at[slot] = 0
-    return filled
-
-
-@jit
-def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, cap, zero, bound):
-    """Over all rankings of each display (at most `most`): q at `cap` where bound is NaN (the first answer is then 0),
-    else the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q at a third of it."""
-    rows = len(lengths)
-    caps = np.zeros(rows)
-    q = np.empty(rows)
-    low = np.empty(rows)
-    squares = np.empty(rows)
-    width = longest(lengths)
-    depth = longest(slots) + 1
-    t = np.empty(width)
-    p = np.empty(width)
-    et = np.empty(width)
-    ep = np.empty(width)
-    taken = np.zeros(width, np.bool_)
-    chosen = np.zeros(depth, np.int64)
-    at = np.zeros(depth, np.int64)
-    pt = np.empty(depth)
-    pp = np.empty(depth)
-    alpha = np.empty(most)
-    beta = np.empty(most)
-    for i in range(rows):
-        n = lengths[i]
-        load_row(t_values, t_starts[i], n, t_inverse, t)
-        load_row(p_values, p_starts[i], n, p_inverse, p)
-        count = enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
-        if np.isnan(bound):
-            q[i] = capped_mass(alpha, beta, count, cap, zero)
-        else:
-            caps[i], q[i] = adaptive_cap(alpha, beta, count, bound)
-        at_cap = cap if np.isnan(bound) else caps[i]
-        squares[i] = capped_squares(alpha, beta, count, at_cap, zero)
-        low[i] = capped_mass(alpha, beta, count, at_cap / SLICE, zero)
-    return caps, q, squares, low
 
 
 @jit

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from foretest.kernels.enumeration import enumerate_row
 from foretest.kernels.jit import jit, step
 from foretest.kernels.lists import longest
 from foretest.kernels.normaliser import (
-    enumerate_row,
     is_feasible,
     largest_root,
     masses_of_draws,

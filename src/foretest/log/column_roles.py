@@ -62,10 +62,12 @@ class NeededColumns:
 
     @property
     def audited(self) -> tuple[str, ...]:
-        """The columns that the audit looks at beside those of the policies: contexts, and candidates where it draws."""
+        """The columns that the audit looks at beside those of the policies: contexts, the day, and candidates where it
+        draws."""
         log = self.settings.log
-        draws = log.candidates is not None and self.settings.control.can_draw
-        return (*log.contexts, log.candidates) if draws and log.candidates is not None else log.contexts
+        candidates = log.candidates if self.settings.control.can_draw else None
+        more = [name for name in (log.date, candidates) if name is not None]
+        return tuple(dict.fromkeys([*log.contexts, *more]))
 
     @property
     def unpriced(self) -> set[str]:
@@ -99,8 +101,10 @@ class NeededColumns:
         roles += [ColumnRole(name, "an integer, string or bool column (a segment)", is_label) for name in log.segments]
         if log.logger is not None:
             roles.append(ColumnRole(log.logger, "an integer, string or bool column (the logger)", is_label))
-            if log.date is not None:
-                roles.append(ColumnRole(log.date, "a date, timestamp, string or integer column (the day)", is_day))
+        if log.date is not None:
+            day = ColumnRole(log.date, "a date, timestamp, string or integer column (the day)", is_day)
+            # only the shares of several loggers need it: elsewhere a date of another type is left alone
+            roles.append(day if log.logger is not None else ColumnRole(log.date, "a column", is_anything))
         return roles
 
     def _ranking_roles(self) -> list[ColumnRole]:

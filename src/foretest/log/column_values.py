@@ -17,6 +17,8 @@ from foretest.log.column_types import (
     is_number,
 )
 
+LARGEST = 1e100  # of a reward or V(x): sums of squares stay far below 1e308
+
 
 def features_of(batch: pa.RecordBatch, names: tuple[str, ...]) -> pa.RecordBatch:
     """Context features of every Arrow form as text or float64, times in microseconds."""
@@ -38,12 +40,17 @@ def finite_numbers(name: str, array: pa.Array, what: str) -> Floats:
     refuse_nulls(name, array)
     values = numbers(array).astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
-        suspect = not np.isfinite(values.sum())  # as it is where one of them is, and where they are very large
+        suspect = not abs(values.sum()) <= LARGEST  # as it is where one of them is not finite, or larger
     rows = np.flatnonzero(~np.isfinite(values)) if suspect else np.empty(0, np.int64)
     if len(rows):
         kind = "NaN" if np.isnan(values[rows[0]]) else "infinite"
         raise RowFault("not-finite", name, rows, f"{what} is {kind}",
                        "Every row needs a finite number: fix it, or leave the row out.")  # fmt: skip
+    rows = np.flatnonzero(np.abs(values) > LARGEST) if suspect else rows
+    if len(rows):
+        raise RowFault("too-large", name, rows, f"{what} is {values[rows[0]]:g}, beyond {LARGEST:g}",
+                       "Sums of such numbers and of their squares cannot be represented: fix it, or leave the row out."
+                       )  # fmt: skip
     return values
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from foretest._version import __version__
 from foretest.aggregation.aggregates import Aggregates
@@ -16,6 +17,7 @@ from foretest.diagnostics.audit import audit
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
 from foretest.diagnostics.mass_kept import mass_kept_by
+from foretest.diagnostics.questions import question_kinds, question_notes
 from foretest.diagnostics.weight_distribution import weight_distribution
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
@@ -28,8 +30,9 @@ from foretest.offline.audited import audit_note, audited_segment
 from foretest.offline.estimates import estimate_metrics
 from foretest.offline.passes import require_r_max
 from foretest.offline.result_facts import log_facts, options_of, settings_dict
-from foretest.offline.segments import segment_table
+from foretest.offline.segments import led_by, segment_table
 from foretest.offline.treatments import compare, ranked
+from foretest.offline.winner import choose_winner
 from foretest.provenance import rows_fingerprint, versions
 from foretest.results.audit import Audit
 from foretest.results.result import Metric, Result, Segment, Treatment
@@ -80,14 +83,17 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     answers = {name: _with_roles(answer, settings) for name, answer in answers.items()}
     answers = _with_cap_paths(answers, plan, resamples, folded.r_max)
     first = next(iter(answers.values()))
-    notes = [*cap_note(folded.aggregates.plan), *folded.notes, *plan_notes]
+    notes = [*question_notes(aggregates), *cap_note(folded.aggregates.plan), *folded.notes, *plan_notes]
     notes += [note for answer in answers.values() for note in answer.notes]
+    metrics = {name: answer.metrics for name, answer in answers.items()}
+    order = ranked(metrics)
+    choice = choose_winner({name: metrics[name] for name in order})
     return Result(
         version=__version__,
         log=log_facts(aggregates),
         settings=settings_dict(settings, plan),
         metrics=first.metrics,
-        health=health(aggregates) | mass_kept_by(aggregates, plan.estimators),
+        health=_health(aggregates, folded.notes) | mass_kept_by(aggregates, plan.estimators),
         notes=[*dict.fromkeys(notes), *audit_note(first.audit)],
         weights=weight_distribution(aggregates),
         provenance={
@@ -96,15 +102,17 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
             "estimators": options_of(plan),
         },
         audit=first.audit,
-        treatments=_treatments(answers, plan.estimators) if len(answers) > 1 else [],
+        treatments=_treatments(answers, order, plan.estimators, folded.notes) if len(answers) > 1 else [],
         segments=first.segments,
+        winner=choice.winner,
+        winner_reason=choice.reason,
     )
 
 
 def check_result(settings: Settings, folded: Folded) -> Result:
     """The result of a check: facts, health and the audit, without estimates."""
     aggregates, outcome = folded.aggregates, audit(folded.aggregates)
-    notes = [*cap_note(aggregates.plan), *folded.notes, *audit_note(outcome)]
+    notes = [*question_notes(aggregates), *cap_note(aggregates.plan), *folded.notes, *audit_note(outcome)]
     if control_is_deterministic(aggregates):
         notes.append(f"{DETERMINISTIC}.")
     sums = by_treatment(aggregates) if aggregates.treatments else {}
@@ -113,12 +121,19 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         log=log_facts(aggregates),
         settings=settings_dict(settings, choose_estimators(settings)[0]),
         metrics={},
-        health=health(aggregates),
+        health=_health(aggregates, folded.notes),
         notes=notes,
         weights=weight_distribution(aggregates),
         audit=outcome,
-        treatments=[Treatment(name, None, {}, health(part), audit(part)) for name, part in sums.items()],
+        treatments=[
+            Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()
+        ],
     )
+
+
+def _health(aggregates: Aggregates, notes: Sequence[str]) -> dict[str, Any]:
+    """Health with the kinds of questions that the log and its treatment ask; `notes` are those of reading the log."""
+    return health(aggregates) | {"questions": question_kinds(aggregates, notes)}
 
 
 def by_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
@@ -165,6 +180,7 @@ def _answer(
     outcome = audit(aggregates)
     metrics, notes = estimate_metrics(aggregates, estimators, resamples.of_cells, r_max, outcome, calibration)
     segments, segment_notes = segment_table(aggregates, estimators, resamples.of_buckets)
+    segments = led_by(segments, {name: metric.headline for name, metric in metrics.items()})
     return Answer(aggregates, outcome, metrics, segments, [*notes, *segment_notes])
 
 
@@ -199,14 +215,16 @@ def _with_cap_paths(
     return {**answers, first: dataclasses.replace(answer, metrics=metrics)}
 
 
-def _treatments(answers: Mapping[str, Answer], estimators: Sequence[Estimator]) -> list[Treatment]:
-    order = ranked({name: answer.metrics for name, answer in answers.items()})
+def _treatments(
+    answers: Mapping[str, Answer], order: Sequence[str], estimators: Sequence[Estimator], notes: Sequence[str]
+) -> list[Treatment]:
+    """All treatments, in the settings' order, with their place in `order`."""
     return [
         Treatment(
             name,
             order.index(name) + 1,
             a.metrics,
-            health(a.aggregates) | mass_kept_by(a.aggregates, estimators),
+            _health(a.aggregates, notes) | mass_kept_by(a.aggregates, estimators),
             a.audit,
             a.segments,
         )

@@ -25,7 +25,7 @@ from foretest.inference.limits import control_of
 from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
 from foretest.inference.slot_agreement import slot_agreement, with_reason
 from foretest.inference.smoothing import value_lower_bound
-from foretest.inference.uplift import absolute_uplift_of, mean_reward, relative_uplift_of
+from foretest.inference.uplift import absolute_uplift_of, mean_reward, relative_uplift_of, value_of
 from foretest.inference.uplift_estimate import NO_UPLIFT, Uplift, no_estimate, uplift_estimate
 from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
@@ -58,8 +58,8 @@ def estimate_metrics(
         if calibration is not None:
             estimates, calibration_notes = with_calibrated(estimates, aggregates, estimators, m, calibration)
             notes += calibration_notes
+        agreement = slot_agreement(aggregates, chosen, m, estimates)  # by the evidence, whatever the audit says
         estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
-        agreement = slot_agreement(aggregates, chosen, m)
         estimates = with_reason(estimates, agreement)
         apart = agreement is not None and agreement.disagree
         headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
@@ -110,7 +110,7 @@ def _estimate_of_rows(
     decided_on = betting if evidence.is_thin and betting is not None else intervals.absolute.limits
     estimate = dataclasses.replace(
         uplift_estimate(
-            float(estimator.value(total)[0]), *intervals, verdict=decide(decided_on, judgement.enough, control),
+            float(value_of(estimator, total)[0]), *intervals, verdict=decide(decided_on, judgement.enough, control),
             reasons=judgement.reasons, effective_positives=evidence.effective_positives,
         ),
         predicted_effective_positives=evidence.predicted,

@@ -21,6 +21,7 @@ from foretest.engines.logger_shares import count_shares
 from foretest.errors import BadInput
 from foretest.log.column_types import is_text_key
 from foretest.log.reader import Reader
+from foretest.log.unit_columns import unit_column_notes
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED, VALUE_MODEL
@@ -71,6 +72,7 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
         notes += dict.fromkeys(note for p in plans for note in counted_notes(p.normaliser.pair))
     reader = offline_reader(plan)
     reader.check(source)
+    notes += unit_column_notes(settings.log, source)
     r_max = reader.r_max(source)
     require_r_max(plan, r_max)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
@@ -95,6 +97,7 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     plan, notes = choose_estimators(settings)
     reader = offline_reader(plan)
     reader.check(source)
+    notes += unit_column_notes(settings.log, source)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.limits import control_of
 from foretest.inference.multiple_testing import holm, two_sided_p
-from foretest.inference.uplift import mean_reward
+from foretest.inference.uplift import mean_reward, value_of
 from foretest.inference.uplift_estimate import uplift_estimate
 from foretest.inference.usual_intervals import usual_intervals
 from foretest.inference.verdict import Evidence, decide, judge
@@ -66,6 +66,21 @@ def segment_table(aggregates: Aggregates, estimators: Sequence[Estimator], count
     for column, sums in aggregates.segments.items():
         segments += _adjusted(_of_column(aggregates, blank, column, sums, able, counts), alpha)
     return SegmentsAndNotes(segments, notes)
+
+
+def led_by(segments: Sequence[Segment], headlines: Mapping[str, str | None]) -> list[Segment]:
+    """The segments with the whole log's headline of each metric, where they have that estimator: what it says of slots
+    holds for its parts."""
+    led = []
+    for segment in segments:
+        metrics = {
+            name: dataclasses.replace(metric, headline=label, verdict=metric.estimates[label].verdict)
+            if (label := headlines.get(name)) in metric.estimates and label is not None
+            else metric
+            for name, metric in segment.metrics.items()
+        }
+        led.append(dataclasses.replace(segment, metrics=metrics))
+    return led
 
 
 def has_sums_by_segment(aggregates: Aggregates, estimator: Estimator) -> bool:
@@ -196,7 +211,7 @@ class _Part:
         error, absolute, relative = usual_intervals(part, estimator, sums, counts)
         control = float(mean_reward(sums.total())[0])
         estimate = uplift_estimate(
-            float(estimator.value(sums.total())[0]), error, absolute, relative,
+            float(value_of(estimator, sums.total())[0]), error, absolute, relative,
             verdict=decide(absolute.limits, judgement.enough, control), reasons=judgement.reasons,
             effective_positives=evidence.effective_positives,
         )  # fmt: skip

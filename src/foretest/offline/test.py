@@ -116,7 +116,7 @@ class OfflineTest:
         files = saved_files(open_source(paths))
         if not files:
             raise BadInput("no aggregates, but a log: it needs settings, as in OfflineTest.from_toml.")
-        return cls.from_settings(files[0].recipe.recorded(files[0].name))
+        return cls.from_settings(files[0].settings())
 
     @classmethod
     def from_settings(cls, settings: Settings) -> OfflineTest:

@@ -10,7 +10,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
-from foretest.estimators import HEADLINES, Estimator
+from foretest.estimators import Estimator
 from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
@@ -36,30 +36,15 @@ def compare(
 ) -> dict[str, Metrics]:
     """The estimates by treatment and metric, with what is left of each once all treatments are asked about together.
 
-    A family is the treatments under one metric and one estimator.
+    A family is the treatments under one metric and one estimator. Each treatment keeps its own headline.
     """
     first = next(iter(aggregates.values()))
     compared = {name: dict(by_metric) for name, by_metric in metrics.items()}
     for m, metric in enumerate(first.plan.metrics):
-        headline = _common_headline([metrics[name][metric].headline or "" for name in aggregates])
         estimates = _adjusted_estimates(aggregates, metrics, m, counts, r_max.get(metric))
         for name in aggregates:
-            compared[name][metric] = replace(
-                metrics[name][metric],
-                estimates=estimates[name],
-                headline=headline,
-                verdict=estimates[name][headline].verdict,
-            )
+            compared[name][metric] = replace(metrics[name][metric], estimates=estimates[name])
     return compared
-
-
-def _common_headline(headlines: list[str]) -> str:
-    """One for all treatments, so that they compare: where slots disagree for one of them, none is judged by slot.
-
-    >>> _common_headline(["slot-ncis-adaptive", "point-ncis-adaptive"])
-    'point-ncis-adaptive'
-    """
-    return max(headlines, key=lambda label: HEADLINES.index(label) if label in HEADLINES else -1)
 
 
 def _adjusted_estimates(
@@ -201,7 +186,8 @@ def _simultaneous(family: _Family, statistic: Statistic, *, relative: bool) -> l
 
 
 def ranked(metrics: Mapping[str, Metrics]) -> list[str]:
-    """The names of treatments by the headline uplift of the first goal, the best first, insufficient ones last."""
+    """The names of treatments by the uplift of the first goal, each by its own headline: the best first, insufficient
+    ones last."""
 
     def place(name: str) -> tuple[bool, float]:
         metric = metrics[name][goal(metrics[name])]

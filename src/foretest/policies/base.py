@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
-from foretest.errors import BadInput
+from foretest.errors import BadInput, is_finite_number
 from foretest.formatting import shortened
 
 
@@ -133,7 +133,7 @@ def marginal_places(displays: Displays) -> tuple[npt.NDArray[np.int64], Floats]:
 
 def positive(name: str, value: float, *, below: float = np.inf) -> float:
     """`value` as a float if it is in (0, below), else BadInput."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < below:
+    if not is_finite_number(value) or not 0.0 < value < below:
         limit = "a number above 0" if below == np.inf else f"a number between 0 and {below:g}"
         raise BadInput(f"{name} = {value!r}: expected {limit}.")
     return float(value)

@@ -9,7 +9,7 @@ import numpy as np
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
-from foretest.errors import BadInput
+from foretest.errors import BadInput, is_finite_number
 from foretest.policies.adapter import as_policy
 from foretest.policies.base import Policy
 from foretest.policies.by_row import picked_by, sample_by_row
@@ -37,7 +37,7 @@ class Mixture(Policy):
         if not all(isinstance(part, tuple | list) and len(part) == 2 for part in components):
             raise BadInput("the components of a mixture are pairs (share, policy).")
         for share, _ in components:
-            if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 < share < np.inf:
+            if not is_finite_number(share) or share <= 0.0:
                 raise BadInput(f"share = {share!r}: expected a number above 0.")
         total = sum(share for share, _ in components)
         self.components = tuple((share / total, as_policy(policy)) for share, policy in components)

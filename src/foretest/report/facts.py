@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foretest.formatting import known_units, units_text
-from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, MOST_UNSUPPORTED
+from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, LEAST_MASS_KEPT, MOST_UNSUPPORTED
 from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, count, estimate_of_count, num, p_text, pct, tally
 from foretest.report.words import things
@@ -36,8 +36,46 @@ def offline_facts(result: Result) -> list[Fact]:
              f" make it small. Below {FEWEST_POSITIVES:.0f} the log cannot answer. Below {_SOME_EFFECTIVE:.0f} the"
              " upper limit may be too low, because a rare reward with a large weight may be missing from the log.",
              _state(effective[name], FEWEST_POSITIVES, _SOME_EFFECTIVE), _other_metrics(effective, name, None)),
+        *_mass_kept(health, metric.headline),
         *_support(health, result.cap, max(positives.values())),
+        *_treatment(health.get("treatment")),
+        *_questions(health.get("questions", [])),
     ]  # fmt: skip
+
+
+def _treatment(treatment: dict[str, Any] | None) -> list[Fact]:
+    """How far the treatment's scores agree with the control's, where both have scores."""
+    if treatment is None or treatment["rank_correlation"] is None:
+        return []
+    meaning = (
+        "How alike the two policies rank the items of a display, by their scores: 1 is the same order, 0 no relation."
+        " A new model usually agrees with the old one in part. Entropy says how random a policy is, in nats."
+    )
+    entropies = [treatment["entropy_treatment"], treatment["entropy_control"]]
+    detail = "" if None in entropies else f"entropy {entropies[0]:.1f}, control {entropies[1]:.1f}"
+    return [Fact("rank correlation", f"{treatment['rank_correlation']:.2f}", meaning, "fine", detail)]
+
+
+def _questions(kinds: list[str]) -> list[Fact]:
+    """What looks like a mistake in the treatment or the rewards; nothing where nothing does."""
+    if not kinds:
+        return []
+    meaning = "What looks like a mistake in the treatment or in the rewards, and may yet be right: the notes have each."
+    return [Fact("questions", f"{len(kinds)}", meaning, "watch", ", ".join(kinds))]
+
+
+def _mass_kept(health: dict[str, Any], headline: str | None) -> list[Fact]:
+    """How much of the treatment the headline's answer is about, where it is known."""
+    mass = health.get("mass_kept", {}).get(headline)
+    if mass is None:
+        return []
+    meaning = (
+        f"The share of what the treatment would show that {headline} keeps, at its own cap or bound: the answer is"
+        f" about that share, and the rest is modelled. Below {LEAST_MASS_KEPT:.0%} the log cannot answer."
+    ).replace("%", "\N{NO-BREAK SPACE}%")
+    return [
+        Fact("mass behind the answer", pct(mass), meaning, _state(mass, LEAST_MASS_KEPT, 0.9), f"kept by {headline}")
+    ]
 
 
 def _support(health: dict[str, Any], cap: float, positives: int) -> list[Fact]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from foretest.inference.guardrails import outcome
 from foretest.offline.treatments import goal
 from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.digits import interval_text, level, p_text, pct
 from foretest.report.words import things
 from foretest.results.result import Estimate, Metric, Result, Segment, Treatment
+from foretest.settings.metric_roles import DECREASE
 
 TREATMENTS_DRAWN = 40
 
@@ -30,6 +32,7 @@ class TreatmentsSection:
     lead: str
     panels: list[Panel]
     first: str
+    first_wins: bool
 
 
 @dataclass(frozen=True)
@@ -47,10 +50,11 @@ def in_order(result: Result) -> list[Treatment]:
 
 
 def leading(result: Result) -> Result:
-    """The result whose answer is on top of the page: for the treatment that ranks first, with its goal in front."""
+    """The result whose answer is on top of the page: of the winner, or where none passes of the treatment that ranks
+    first, with its goal in front."""
     if not result.metrics:
         return result
-    order = in_order(result)
+    order = sorted(in_order(result), key=lambda treatment: treatment.name != result.winner)
     metrics = order[0].metrics if order else result.metrics
     name = goal(metrics)
     metrics = {name: metrics[name], **metrics}
@@ -96,22 +100,52 @@ def treatments_section(result: Result, most: int) -> TreatmentsSection | None:
         f" the probability that any of them is positive or negative by chance alone is at most {pct(1.0 - confidence)}."
     )
     panels = [_treatments_panel(name, order, confidence) for name in names]
-    return TreatmentsSection(lead, panels, result.treatments[0].name)
+    first = result.treatments[0].name
+    return TreatmentsSection(lead, panels, first, first == result.winner)
 
 
 def _treatments_panel(name: str, order: list[Treatment], confidence: float) -> Panel:
-    estimates = [decided(treatment.metrics[name]) for treatment in order]
-    rows = [Row(treatment.name, e) for treatment, e in zip(order[:TREATMENTS_DRAWN], estimates, strict=False)]
+    metrics = [treatment.metrics[name] for treatment in order]
+    estimates = [decided(metric) for metric in metrics]
+    rows = [
+        Row(treatment.name, estimate, direction=metrics[0].direction)
+        for treatment, estimate in zip(order[:TREATMENTS_DRAWN], estimates, strict=False)
+    ]
     chart = forest_chart(f"Uplift in {things(name)}, by treatment", rows, confidence)
+    columns = ["rank", "treatment", "uplift", f"{level(confidence)} interval, all at once", "p (Holm)", "verdict"]
+    cells = [
+        [str(t.rank), t.name, pct(e.rel_effect_size, sign=True), _interval(e), _adjusted_p(e), _verdict(m, e)]
+        for t, m, e in zip(order, metrics, estimates, strict=True)
+    ]
+    more = _columns_if_needed(metrics)
     table = Table(
-        f"Treatments by rank ({name}).",
-        ["rank", "treatment", "uplift", f"{level(confidence)} interval, all at once", "p (Holm)", "verdict"],
-        [
-            [str(t.rank), t.name, pct(e.rel_effect_size, sign=True), _interval(e), _adjusted_p(e), e.verdict]
-            for t, e in zip(order, estimates, strict=True)
-        ],
+        f"Treatments by rank ({name}{_way(metrics[0])}).",
+        [*columns, *more],
+        [[*row, *(column[k] for column in more.values())] for k, row in enumerate(cells)],
     )
     return Panel(name, chart_of(chart), table)
+
+
+def _columns_if_needed(metrics: list[Metric]) -> dict[str, list[str]]:
+    """Whether the guardrail is kept, and which estimator answers, where treatments differ in that."""
+    columns: dict[str, list[str]] = {}
+    roles = [metric.role or {} for metric in metrics]
+    if all("guardrail" in role for role in roles):
+        columns["guardrail"] = [role["guardrail"] for role in roles]
+    if len({metric.headline for metric in metrics}) > 1:
+        columns["estimator"] = [metric.headline or "" for metric in metrics]
+    return columns
+
+
+def _way(metric: Metric) -> str:
+    return ", lower is better" if metric.direction == DECREASE else ""
+
+
+def _verdict(metric: Metric, estimate: Estimate) -> str:
+    """The verdict, and where lower is better what it means."""
+    meaning = outcome(estimate.verdict, metric.direction)
+    is_plain = metric.direction != DECREASE or meaning == estimate.verdict
+    return estimate.verdict if is_plain else f"{estimate.verdict}: {meaning}"
 
 
 def segments_section(result: Result, most: int) -> SegmentsSection | None:
@@ -136,17 +170,19 @@ def segments_section(result: Result, most: int) -> SegmentsSection | None:
 def _segments_panel(name: str, column: str, segments: list[Segment], confidence: float) -> Panel:
     labels = [f"all others of {column}" if segment.rest else segment.value for segment in segments]
     estimates = [decided(segment.metrics[name]) for segment in segments]
-    rows = [Row(label, estimate) for label, estimate in zip(labels, estimates, strict=True)]
+    direction = segments[0].metrics[name].direction
+    rows = [Row(label, estimate, direction=direction) for label, estimate in zip(labels, estimates, strict=True)]
     chart = forest_chart(f"Uplift in {things(name)}, by {column}", rows, confidence)
     table = Table(
         f"Segments of {column} ({name}).",
         [column, "displays", "uplift", f"{level(confidence)} interval", "verdict", "why"],
         [
-            [label, f"{s.rows:,}", pct(e.rel_effect_size, sign=True), _interval(e), e.verdict, "; ".join(e.reasons)]
+            [label, f"{s.rows:,}", pct(e.rel_effect_size, sign=True), _interval(e), _verdict(s.metrics[name], e),
+             "; ".join(e.reasons)]
             for label, s, e in zip(labels, segments, estimates, strict=True)
         ],
         sortable=True,
-    )
+    )  # fmt: skip
     return Panel(f"{name} by {column}", chart_of(chart), table)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from foretest.offline.winner import choice_of
+from foretest.report.blocks import typeset
 from foretest.report.digits import level
 from foretest.report.history_page import metric_parts
 from foretest.report.page import environment
@@ -29,8 +31,12 @@ def result_html(result: Result) -> str:
     name, metric = next(iter(result.metrics.items()))
     shown = list(result.metrics.items())[:ROWS]
     details = {} if online else {name: estimator_rows(result, metric) for name, metric in shown}
+    choice = choice_of(result)
+    sentence = verdict_sentence(name, metric, confidence, online=online)
+    if result.treatments:
+        sentence = f"The first treatment, {result.treatments[0].name}: {sentence}"
     return environment().get_template("notebook.html").render(
-        sentence=verdict_sentence(name, metric, confidence, online=online), level=level(confidence),
+        choice=None if choice is None else typeset(choice.reason), sentence=sentence, level=level(confidence),
         rows=metric_rows(result)[:ROWS], details=details, left_out=len(result.metrics) - len(shown), colours=COLOURS,
         notes=result.notes, tables=None, page="result",
     )  # fmt: skip
@@ -41,7 +47,7 @@ def agreement_html(agreement: Agreement) -> str:
     document = agreement.to_dict()
     parts = metric_parts(document)
     return environment().get_template("notebook.html").render(
-        sentence=parts[0].sentence, tables=[table for part in parts for table in part.tables if table],
+        choice=None, sentence=parts[0].sentence, tables=[table for part in parts for table in part.tables if table],
         notes=[f"{failure['name']} failed: {failure['error']}" for failure in document["failures"]],
         page="agreement",
     )  # fmt: skip

@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from foretest.offline.winner import Choice, choice_of
 from foretest.report.audit_list import alarm, checklist
 from foretest.report.bars import Bar, bars
-from foretest.report.blocks import Chart, Remark, Words, chart_of
+from foretest.report.blocks import Chart, Remark, Words, chart_of, typeset
 from foretest.report.charts.cap import cap_charts
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.charts.weights import weights_chart
+from foretest.report.choice_table import choice_table
 from foretest.report.digits import level, num, pct
 from foretest.report.facts import offline_facts, online_facts, summary
-from foretest.report.many import in_order, leading, segments_section, treatments_section
+from foretest.report.many import leading, segments_section, treatments_section
 from foretest.report.method import methods, references, settings_text
 from foretest.report.origin import origin
 from foretest.report.page import Download, bounded, fill
@@ -31,11 +33,13 @@ from foretest.report.words import (
     verdict_sentence,
 )
 from foretest.results.result import Metric, Result
+from foretest.settings.metric_roles import toward_good
 
 METRICS_SHOWN = 200  # rows of the table of metrics
 METRICS_DRAWN = 12  # metrics with charts of their own
 STRATA_SHOWN = 50  # rows of a table of strata
 METRICS_COMPARED = 40  # rows of an online test's chart
+ROOM_ON_A_SCREEN, ROOM_ON_A_PHONE = 9.0, 26.0  # percent of the bar's width that a label at either end needs
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,13 @@ class Hero:
     middle: str
     upper: str
 
+    @property
+    def room(self) -> str:
+        """A CSS class: is the bar too narrow for labels at its ends, always or on a phone?"""
+        point = self.bar.begin if self.bar.point is None else self.bar.point
+        least = min(point - self.bar.begin, self.bar.begin + self.bar.width - point)
+        return "narrow" if least < ROOM_ON_A_SCREEN else "narrow-on-a-phone" if least < ROOM_ON_A_PHONE else ""
+
 
 @dataclass(frozen=True)
 class FurtherMetric:
@@ -54,6 +65,7 @@ class FurtherMetric:
 
     sentence: str
     verdict: str
+    tone: str  # the verdict whose colour says good or bad
 
 
 @dataclass(frozen=True)
@@ -84,10 +96,12 @@ def _page(
     parts = [] if online else _metric_parts(result, document, truth, drawn, STRATA_SHOWN // part)
     context = {
         "online": online,
+        "about": f" ({result.treatments[0].name})" if result.treatments else "",
         "several": bool(result.log.get("loggers")),
         "level": level(result.settings["analysis"]["confidence_level"]),
         **_answer(result, truth, online=online),
         "audit": checklist(result),
+        "choice": choice_table(result, part),
         "treatments": treatments_section(result, drawn),
         "segments": segments_section(result, drawn),
         "metrics": metric_rows(result)[: METRICS_SHOWN // part],
@@ -114,18 +128,23 @@ def _answer(result: Result, truth: Mapping[str, float], *, online: bool) -> dict
     """What the template shows above the tables."""
     answer = leading(result)
     name, metric = next(iter(answer.metrics.items()))
+    choice = choice_of(result)
     sentence = verdict_sentence(name, metric, result.settings["analysis"]["confidence_level"], online=online)
-    if result.treatments:
-        sentence = f"Of {len(result.treatments)} treatments {in_order(result)[0].name} ranks first. {sentence}"
+    none_of_several = choice is not None and choice.winner is None and bool(result.treatments)
+    if choice is not None:
+        sentence = choice.title if none_of_several else f"{choice.title} {sentence}"
     facts = online_facts(result) if online else offline_facts(result)
     return {
-        "verdict": metric.verdict,
-        "sentence": sentence,
-        "hero": _hero(metric),
+        **_chip(metric, choice, several=bool(result.treatments)),
+        "sentence": typeset(sentence),
+        "hero": None if none_of_several else _hero(metric),
         "warning": _warning(result),
         "alarm": alarm(result),
-        "more": _further_metrics(answer, online=online),
-        "remarks": _remarks(answer, truth, online=online),
+        "more": [] if none_of_several else _further_metrics(answer, online=online),
+        "remarks": [
+            *_choice_remarks(choice),
+            *(_remarks(answer, truth, online=online) if not none_of_several else [Remark(evidence(result), "")]),
+        ],
         "guide": guide(online=online, several=bool(result.log.get("loggers"))),
         "facts": facts,
         "facts_summary": summary(facts),
@@ -133,11 +152,29 @@ def _answer(result: Result, truth: Mapping[str, float], *, online: bool) -> dict
     }
 
 
+def _choice_remarks(choice: Choice | None) -> list[Remark]:
+    """What else to know of the choice: who ranks higher, who passes too, or why nobody does."""
+    if choice is None:
+        return []
+    reasons = [choice.sentence] if choice.winner is None and choice.title != choice.sentence else []
+    return [Remark(typeset(text), "") for text in [*reasons, *choice.details]]
+
+
+def _chip(metric: Metric, choice: Choice | None, *, several: bool) -> dict[str, str | None]:
+    """The chip above the sentence: the verdict, and whether it is good; that nothing passes where that is not in it."""
+    tone = toward_good(metric.verdict, metric.direction)
+    if choice is None or choice.winner is not None or (not several and tone != "positive"):
+        return {"verdict": metric.verdict, "tone": tone, "word": None}
+    state = "insufficient" if tone == "insufficient" else "neutral"
+    return {"verdict": state, "tone": state, "word": "no winner" if several else "does not pass"}
+
+
 def _places(context: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The anchors and names of the navigation: of the sections that the page has."""
     parts, offline = context["parts"], not context["online"]
     cap = context["weights"] is not None or any(part.cap for part in parts)
     sections = [
+        ("choice", "Choice", context["choice"] is not None),
         ("treatments", "Treatments", context["treatments"] is not None),
         ("health", "Health", True),
         ("audit", "Audit", offline and context["audit"] is not None),
@@ -205,9 +242,13 @@ def _warning(result: Result) -> str | None:
 def _further_metrics(result: Result, *, online: bool) -> list[FurtherMetric]:
     """The metrics after the first, in a sentence each, or all of them in one."""
     sentences = further_sentences(result, online=online)
-    rest = [metric.verdict for metric in result.metrics.values()][1:]
-    verdicts = rest if len(sentences) == len(rest) else ["neutral"] * len(sentences)
-    return [FurtherMetric(text, verdict) for text, verdict in zip(sentences, verdicts, strict=True)]
+    rest = list(result.metrics.values())[1:]
+    if len(sentences) != len(rest):
+        return [FurtherMetric(text, "neutral", "neutral") for text in sentences]
+    return [
+        FurtherMetric(text, metric.verdict, toward_good(metric.verdict, metric.direction))
+        for text, metric in zip(sentences, rest, strict=True)
+    ]
 
 
 def _metric_parts(
@@ -217,7 +258,7 @@ def _metric_parts(
     confidence = result.settings["analysis"]["confidence_level"]
     parts = []
     for name, metric in list(result.metrics.items())[:drawn]:
-        rows = [Row(label, estimate, label == metric.headline) for label, estimate in metric.estimates.items()]
+        rows = [Row(label, e, label == metric.headline, metric.direction) for label, e in metric.estimates.items()]
         forest = forest_chart(f"Uplift in {things(name)}, by estimator", rows, confidence, truth.get(name))
         path = document["metrics"][name]["cap_path"]
         cap = [] if path is None else [chart_of(chart) for chart in cap_charts(path)]
@@ -228,5 +269,8 @@ def _metric_parts(
 
 
 def _online_forest(result: Result) -> Chart:
-    rows = [Row(name, m.estimates[m.headline or ""]) for name, m in list(result.metrics.items())[:METRICS_COMPARED]]
+    rows = [
+        Row(name, metric.estimates[metric.headline or ""], direction=metric.direction)
+        for name, metric in list(result.metrics.items())[:METRICS_COMPARED]
+    ]
     return chart_of(forest_chart("Uplift by metric", rows, result.settings["analysis"]["confidence_level"]))

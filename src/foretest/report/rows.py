@@ -12,6 +12,7 @@ from foretest.report.many import role_words
 from foretest.report.words import ESTIMATORS
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import is_fragile
+from foretest.settings.metric_roles import toward_good
 
 DAYS_SHOWN = 60
 
@@ -34,10 +35,16 @@ class EstimateRow:
     treatment: str
     relative: UpliftCells
     absolute: UpliftCells
+    direction: str  # the way that is better
 
     @property
     def verdict(self) -> str:
         return self.estimate.verdict
+
+    @property
+    def tone(self) -> str:
+        """The verdict whose colour says good or bad."""
+        return toward_good(self.verdict, self.direction)
 
     @property
     def fragile(self) -> bool:
@@ -100,6 +107,7 @@ def metric_rows(result: Result) -> list[MetricRow]:
             num(estimate.treatment),
             _cells(relative(estimate), pct, relative_bar),
             _cells(absolute(estimate), num, absolute_bar),
+            metric.direction,
             name,
             role_words(metric),
             num(metric.control.value),
@@ -120,6 +128,7 @@ def estimator_rows(result: Result, metric: Metric) -> list[EstimatorRow]:
             num(estimate.treatment),
             _cells(relative(estimate), pct),
             _cells(absolute(estimate), num),
+            metric.direction,
             label,
             _what_it_does(label, kinds.get(label, {})),
             label == metric.headline,

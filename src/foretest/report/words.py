@@ -208,7 +208,13 @@ def headline_reason(result: Result, metric: Metric) -> str:
             f"The headline is {label}, not {slot}: slots influence each other here, because {slot} and {point} differ"
             " by more than noise and the unsupported part can explain."
         )
-    return f"The headline is {label}: {_WHY.get(label, 'it is the first that the settings list')}."
+    unchecked = ""
+    if metric.slots is not None and not metric.slots.get("compared", True) and label == metric.slots["slot"]:
+        unchecked = (
+            f". Whether slots influence each other could not be checked, because {metric.slots['point']} has too little"
+            " evidence"
+        )
+    return f"The headline is {label}: {_WHY.get(label, 'it is the first that the settings list')}{unchecked}."
 
 
 _GUIDE = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from foretest.files import html_text, json_ready, json_text
 from foretest.results.summaries import estimate_summary, metric_summary, segment_summary, treatment_summary
+from foretest.settings.metric_roles import INCREASE
 
 if TYPE_CHECKING:
     import pandas
@@ -88,6 +89,11 @@ class Metric:
         return self.estimates[self.headline].robustness if self.headline in self.estimates else None
 
     @property
+    def direction(self) -> str:
+        """The way that is better: increase, or decrease where the settings say so."""
+        return INCREASE if self.role is None else str(self.role["direction"])
+
+    @property
     def verdicts(self) -> tuple[str, ...]:
         """The headline's verdict; where there are several treatments, also the one adjusted for their number."""
         lead = self.estimates.get(self.headline or "")
@@ -103,7 +109,7 @@ class Treatment:
     """One of several treatments."""
 
     name: str
-    rank: int | None  # by the first metric's headline, from 1; None for a check
+    rank: int | None  # by the first goal's uplift, from 1; None for a check
     metrics: dict[str, Metric]
     health: dict[str, Any]
     audit: Audit
@@ -144,6 +150,8 @@ class Result:
 
     treatments: list[Treatment] = field(default_factory=list)  # all of them, where there are several
     segments: list[Segment] = field(default_factory=list)  # of the (first) treatment, where a column is named
+    winner: str | None = None  # the best treatment that passes; None where none does
+    winner_reason: str | None = None  # why it wins, or why none does; None where nobody asked, as for a check
 
     @property
     def cap(self) -> float:
@@ -167,6 +175,7 @@ class Result:
                 "provenance": self.provenance,
                 **({"treatments": [_treatment_dict(t) for t in self.treatments]} if self.treatments else {}),
                 **_segments_dict(self.segments),
+                **({"winner": self.winner, "winner_reason": self.winner_reason} if self.winner_reason else {}),
             }
         )
         return document

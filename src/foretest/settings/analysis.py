@@ -19,6 +19,11 @@ DECIDE_ON = ("interval", "band")
 VALUE_MODEL = "value-model"
 AUTO = "auto"
 DEFAULT_CAP = 100.0
+MOST_COUNTS = 10**9  # of all resamples: 8 GB
+#: the least and the most of each setting that is a whole number; more would take days, or more memory than there is
+_WHOLE_NUMBERS = {
+    "draws": (2, 10**6), "n_resamples": (1, 10**6), "buckets": (2, 2**24), "folds": (2, 1000), "seed": (0, 2**64 - 1),
+}  # fmt: skip
 
 
 def _doc(default: Any, text: str) -> Any:
@@ -73,8 +78,13 @@ class Analysis:
         check_number("weight_bound", self.weight_bound, at_least=1.0)
         check_number("strata_base", self.strata_base, above=1.0)
         check_number("confidence_level", self.confidence_level, above=0.0, below=1.0)
-        for name, least in (("draws", 2), ("n_resamples", 1), ("buckets", 2), ("folds", 2), ("seed", 0)):
-            check_integer(name, getattr(self, name), least)
+        for name, (least, most) in _WHOLE_NUMBERS.items():
+            check_integer(name, getattr(self, name), least, most)
+        if self.interval == "bootstrap" and self.n_resamples * self.buckets > MOST_COUNTS:
+            raise BadInput(
+                f"n_resamples = {self.n_resamples} with buckets = {self.buckets}: a resample has a count for each"
+                f" bucket, and memory is for {MOST_COUNTS:,} of them. Ask for fewer."
+            )
         if self.draws % 2:
             raise BadInput(f"draws = {self.draws}: expected an even number, half for each policy.")
         choices = {"capping": CAPPINGS, "normaliser": NORMALISERS, "interval": INTERVALS, "decide_on": DECIDE_ON}

@@ -34,9 +34,12 @@ def read_settings(path: str | Path) -> Settings:
 
 def read_tables(path: Path, kind: str = "settings file") -> dict[str, Any]:
     """The tables of a settings file, or of another `kind` of TOML file, as they are written."""
+    text = read_text(path, kind, f"expected a {kind} (TOML), not the log.")
     try:
-        return tomllib.loads(read_text(path, kind, f"expected a {kind} (TOML), not the log."))
-    except tomllib.TOMLDecodeError as error:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise BadInput(f"{path}: not valid TOML: lists or tables are nested too deeply.") from None
+    except ValueError as error:  # invalid TOML, or a number of thousands of digits
         raise BadInput(f"{path}: not valid TOML: {error}.") from None
 
 

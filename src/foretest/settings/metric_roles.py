@@ -13,6 +13,7 @@ from foretest.settings.unknown_keys import refuse_unknown
 
 GOAL, SECONDARY, GUARDRAIL = ROLES = ("goal", "secondary", "guardrail")
 INCREASE, DECREASE = DIRECTIONS = ("increase", "decrease")
+_MIRRORED = {"positive": "negative", "negative": "positive"}
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,15 @@ def role_of(roles: Mapping[str, MetricRole], name: str) -> MetricRole:
     role = roles.get(name, MetricRole())
     default = SECONDARY if any(other.role for other in roles.values()) else GOAL
     return role if role.role is not None else dataclasses.replace(role, role=default)
+
+
+def toward_good(verdict: str, direction: str) -> str:
+    """A verdict as it would be if higher were better: positive is good and negative is bad, whatever the direction.
+
+    >>> toward_good("positive", "decrease"), toward_good("positive", "increase"), toward_good("neutral", "decrease")
+    ('negative', 'positive', 'neutral')
+    """
+    return _MIRRORED.get(verdict, verdict) if direction == DECREASE else verdict
 
 
 def roles_dict(roles: Mapping[str, MetricRole]) -> dict[str, dict[str, Any]]:

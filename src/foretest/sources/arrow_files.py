@@ -70,16 +70,22 @@ class ArrowFile:
         try:
             with pa.OSFile(str(self.path)) as file:
                 if self.stream:
-                    yield from pa.ipc.open_stream(file, options=options)
+                    yield from map(_whole, pa.ipc.open_stream(file, options=options))
                     return
                 reader = pa.ipc.open_file(file, options=options)
                 numbers = range(reader.num_record_batches) if number is None else [number]
                 if number is not None and number >= reader.num_record_batches:
                     raise changed(self.path)
                 for one in numbers:
-                    yield reader.get_batch(one)
+                    yield _whole(reader.get_batch(one))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise _unreadable(self.path, error) from None
+
+
+def _whole(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, if its offsets are within its values: reading on in a damaged one would crash the process."""
+    batch.validate(full=True)
+    return batch
 
 
 def _narrowest(schema: pa.Schema) -> list[str]:

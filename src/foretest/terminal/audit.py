@@ -25,6 +25,7 @@ _PASSES = {
     "possible weights": "no mean weight is above 1",
     "balance": "weighting leaves contexts unchanged",
     "repeated rows": "no display appears twice",
+    "own policy": "its probabilities sum to 1",
 }
 
 

@@ -10,8 +10,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from foretest.settings.metric_roles import INCREASE, toward_good
+
 WIDTH = 80
 VERDICT_STYLES = {"positive": "bold green", "negative": "bold red", "neutral": "yellow", "insufficient": "magenta"}
+GUARDRAIL_STYLES = {"pass": "green", "fail": "bold red", "unclear": "yellow"}
 
 
 def plain_text(content: RenderableType, width: int = WIDTH) -> str:
@@ -39,9 +42,14 @@ def add_number_columns(table: Table, *titles: str) -> None:
         table.add_column(title, justify="right", no_wrap=True)
 
 
-def verdict_text(verdict: str, mark: str = "") -> Text:
-    """A verdict in its colour."""
-    return Text(verdict + mark, style=VERDICT_STYLES[verdict])
+def verdict_text(verdict: str, direction: str = INCREASE, mark: str = "") -> Text:
+    """A verdict in its colour: green is good and red is bad, whichever way is better."""
+    return Text(verdict + mark, style=VERDICT_STYLES[toward_good(verdict, direction)])
+
+
+def guardrail_text(state: str) -> Text:
+    """Whether a guardrail is kept, in its colour."""
+    return Text(state, style=GUARDRAIL_STYLES[state])
 
 
 def wrapped_lines(sentences: Iterable[str]) -> list[Text]:

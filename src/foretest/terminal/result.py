@@ -11,12 +11,13 @@ from rich.text import Text
 from foretest.formatting import format_number, percent, round_percent, span
 from foretest.results.robustness_text import is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row, findings_table
-from foretest.terminal.comparisons import segments_tables, treatments_tables
+from foretest.terminal.comparisons import choice_lines, segments_tables, treatments_tables
 from foretest.terminal.log import log_text, loggers_text
 from foretest.terminal.online import arms_table, detectable_effect
 from foretest.terminal.parts import (
     WIDTH,
     add_number_columns,
+    guardrail_text,
     headed_table,
     list_table,
     note_lines,
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
 def result_table(result: Result, truth: dict[str, float] | None = None) -> Group:
     """The health of the log, one table per metric, notes; `truth` is the known relative uplift of simulated metrics."""
     online = "sample_ratio" in result.health
-    parts: list[RenderableType] = [arms_table(result)] if online else _log_health(result)
+    parts = choice_lines(result)
+    parts += [arms_table(result)] if online else _log_health(result)
     if len(result.treatments) > 1 and result.metrics:
         parts += [Text(), *treatments_tables(result)]
     for name, metric in result.metrics.items():
@@ -75,6 +77,9 @@ def _health_table(result: Result) -> Table:
     kept_by_headline = health.get("mass_kept", {}).get(headline)
     if kept_by_headline is not None:
         table.add_row("", percent(kept_by_headline), f"kept by {headline}, at its own cap or bound")
+    agreement = _agreement(health.get("treatment"))
+    if agreement is not None:
+        table.add_row("rank correlation", *agreement)
     table.add_row("rows above the cap", percent(health["capped_share"]), "")
     table.add_row("largest weight", _largest_weight(health), f"{percent(health['max_weight_share'])} of all weight")
     table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "")
@@ -84,6 +89,17 @@ def _health_table(result: Result) -> Table:
         table.add_row("displays with q < 0.5", percent(below_half), "the cap cuts off over half of the treatment there")
         table.add_row("mass never shown", percent(never), f"of the treatment: {who}")
     return table
+
+
+def _agreement(treatment: dict[str, Any] | None) -> tuple[str, str] | None:
+    """How far the treatment's scores agree with the control's, and how random both are."""
+    if treatment is None or treatment["rank_correlation"] is None:
+        return None
+    entropies = [treatment[f"entropy_{policy}"] for policy in ("treatment", "control")]
+    note = "of both scores"
+    if None not in entropies:
+        note += f"; entropy {entropies[0]:.1f}, control {entropies[1]:.1f}"
+    return f"{treatment['rank_correlation']:.2f}", note
 
 
 def _largest_weight(health: dict[str, Any]) -> str:
@@ -108,7 +124,7 @@ def _metric_table(name: str, metric: Metric, result: Result, truth: float | None
     add_number_columns(table, "treatment", "uplift", f"{round_percent(analysis['confidence_level'])} interval")
     table.add_column("verdict", no_wrap=True)
     for label, estimate in metric.estimates.items():
-        _add_estimate(table, label, estimate, leads=label == metric.headline)
+        _add_estimate(table, label, estimate, metric.direction, leads=label == metric.headline)
     if truth is not None:
         uplift = percent(truth, sign=True)
         table.add_row("", Text("the truth", style="cyan"), "", uplift, "", Text("simulated", style="cyan"))
@@ -116,14 +132,14 @@ def _metric_table(name: str, metric: Metric, result: Result, truth: float | None
     return [title, table, *below]
 
 
-def _add_estimate(table: Table, label: str, estimate: Estimate, *, leads: bool) -> None:
+def _add_estimate(table: Table, label: str, estimate: Estimate, direction: str, *, leads: bool) -> None:
     table.add_row(
         ">" if leads else "",
         Text(label, style="bold" if leads else ""),
         format_number(estimate.treatment),
         percent(estimate.rel_effect_size, sign=True),
         span(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper),
-        verdict_text(estimate.verdict, " ~" if is_fragile(estimate) else ""),
+        verdict_text(estimate.verdict, direction, " ~" if is_fragile(estimate) else ""),
     )
 
 
@@ -134,10 +150,9 @@ def _role(metric: Metric) -> list[Text]:
     way = "higher is better" if metric.role["direction"] == "increase" else "lower is better"
     lines = [Text(f"  {way}: {metric.role['outcome']}", style="dim")]
     if "guardrail" in metric.role:
-        word = metric.role["guardrail"]
-        style = {"pass": "green", "fail": "bold red"}.get(word, "yellow")
+        state = guardrail_text(metric.role["guardrail"])
         margin = percent(metric.role["margin"])
-        lines.append(Text.assemble("  guardrail: ", (word, style), f" (it may get worse by less than {margin})"))
+        lines.append(Text.assemble("  guardrail: ", state, f" (it may get worse by less than {margin})"))
     return lines
 
 

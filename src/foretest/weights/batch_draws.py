@@ -1,4 +1,4 @@
-"""The draws of one batch of displays, made once and shared by all estimators that need them."""
+"""What was drawn and enumerated for one batch of displays: made once, shared by all estimators that need it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
+from foretest.weights.enumeration import Priced
 
 
 class BatchDraws:
-    """For one batch of displays, filled when first needed: w of two-sided draws, and the most that log w can be."""
+    """For one batch of displays, filled when first needed: w of two-sided draws, and the most that log w can be; the
+    probabilities of all rankings of rows that are enumerated through `log_prob`."""
 
     def __init__(self, displays: Displays) -> None:
         self.displays = displays
         self.most: Floats | None = None
+        self.priced: dict[int, Priced] = {}
         self._weights: Floats | None = None
         self._drawn = np.zeros(len(displays), np.bool_)
 

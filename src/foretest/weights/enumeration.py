@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import permutations
 from math import perm
 from typing import NamedTuple
@@ -14,15 +14,21 @@ from scipy.special import gammaln
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
+from foretest.kernels import enumeration as all_rankings
 from foretest.kernels import normaliser as kernel
 from foretest.kernels import point_path as path_kernel
 from foretest.kernels.ranking_draws import SLICE
 from foretest.weights.policy_pair import PRICED, PolicyPair
 
-CHEAP_RANKINGS = 12_000
-# for means over many displays: enumerate as many rankings as a few draws would cost, else draw a few
-FEW_RANKINGS = 1_000
 MOST_RANKINGS = 5_000_000
+
+
+class Priced(NamedTuple):
+    """All rankings of one display among several."""
+
+    row: int
+    alpha: Floats  # π_t
+    beta: Floats  # π_p
 
 
 class ExactMasses(NamedTuple):
@@ -34,8 +40,8 @@ class ExactMasses(NamedTuple):
     q_below: Floats  # q at c/3
 
 
-def is_cheap(pair: PolicyPair, displays: Displays, most: int = CHEAP_RANKINGS) -> npt.NDArray[np.bool_]:
-    """The displays with at most `most` rankings; all of them for a deterministic treatment."""
+def is_cheap(pair: PolicyPair, displays: Displays, most: int) -> npt.NDArray[np.bool_]:
+    """The displays with at most `most` rankings, or one slot; all of them for a deterministic treatment."""
     if pair.is_deterministic:
         return np.ones(len(displays), np.bool_)
     m, k = displays.eligible, displays.slots
@@ -44,32 +50,37 @@ def is_cheap(pair: PolicyPair, displays: Displays, most: int = CHEAP_RANKINGS) -
 
 
 def exact_masses(
-    pair: PolicyPair, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan
-) -> ExactMasses:
-    """q at `cap`, or the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q at a third of it."""
+    pair: PolicyPair, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan,
+    priced: Iterable[Priced] | None = None,
+) -> ExactMasses:  # fmt: skip
+    """q at `cap`, or the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q at a third of it.
+
+    `priced` has π_t and π_p of all rankings of each display, where they are known.
+    """
     most = _most_rankings(displays)
     if most > MOST_RANKINGS and not pair.is_deterministic:
         raise BadInput(
             f'normaliser = "exact": a display has {most:,} rankings, more than {MOST_RANKINGS:,}. Use "auto".'
         )
     if pair.is_fused:
-        return ExactMasses(*kernel.enumerate_all(*pair.score_lists(displays), most, cap, zero, bound))
+        return ExactMasses(*all_rankings.enumerate_all(*pair.score_lists(displays), most, cap, zero, bound))
     masses = np.empty((4, len(displays)))
-    for i, alpha, beta in _probabilities(pair, displays):
+    for i, alpha, beta in all_priced(pair, displays) if priced is None else priced:
         masses[:, i] = _at_one_display(alpha, beta, cap, zero, bound)
     return ExactMasses(*masses)
 
 
 def exact_path(
-    pair: PolicyPair, displays: Displays, log_w: Floats, most: Floats, caps: Floats, bounds: Floats
-) -> tuple[Floats, Floats]:
-    """log h of the shown rankings at each cap and at each bound, over all rankings."""
+    pair: PolicyPair, displays: Displays, log_w: Floats, most: Floats, caps: Floats, bounds: Floats, *,
+    priced: Iterable[Priced] | None = None,
+) -> tuple[Floats, Floats]:  # fmt: skip
+    """log h of the shown rankings at each cap and at each bound, over all rankings; `priced` as for the masses."""
     if pair.is_fused:
         return path_kernel.path_of_all(  # type: ignore[no-any-return]
             *pair.score_lists(displays), _most_rankings(displays), log_w, most, caps, bounds
         )
     of_caps, of_bounds = np.empty((len(displays), len(caps))), np.empty((len(displays), len(bounds)))
-    for i, alpha, beta in _probabilities(pair, displays):
+    for i, alpha, beta in all_priced(pair, displays) if priced is None else priced:
         of_caps[i], of_bounds[i] = path_kernel.path_of_rankings(alpha, beta, log_w[i], caps, bounds)
     return of_caps, of_bounds
 
@@ -79,7 +90,7 @@ def _most_rankings(displays: Displays) -> int:
     return max(perm(int(m), int(k)) for m, k in zip(displays.eligible, displays.slots, strict=True))
 
 
-def _probabilities(pair: PolicyPair, displays: Displays) -> Iterator[tuple[int, Floats, Floats]]:
+def all_priced(pair: PolicyPair, displays: Displays) -> Iterator[Priced]:
     """π_t and π_p of all rankings of each display, many displays of one shape at a time.
 
     A deterministic treatment has one ranking: π_t = (1, 0), π_p = (π_p(a), 1 − π_p(a)).
@@ -88,7 +99,7 @@ def _probabilities(pair: PolicyPair, displays: Displays) -> Iterator[tuple[int, 
         width = int(displays.eligible.max(initial=0)) + 1
         rankings = pair.treatment.sample(displays, np.full((len(displays), width), 0.5))
         for i, p in enumerate(np.exp(pair.control.log_prob(displays, rankings))):
-            yield i, np.array([1.0, 0.0]), np.array([p, 1.0 - p])
+            yield Priced(i, np.array([1.0, 0.0]), np.array([p, 1.0 - p]))
         return
     shapes, shape = np.unique(np.stack([displays.eligible, displays.slots]), axis=1, return_inverse=True)
     for which, (m, k) in enumerate(shapes.T.tolist()):
@@ -101,7 +112,7 @@ def _probabilities(pair: PolicyPair, displays: Displays) -> Iterator[tuple[int, 
                 np.exp(policy.log_prob(part, rankings)).reshape(len(some), -1)
                 for policy in (pair.treatment, pair.control)
             )
-            yield from zip(some.tolist(), *masses, strict=True)
+            yield from map(Priced, some.tolist(), *masses)
 
 
 def _at_one_display(

@@ -13,10 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
+from foretest.kernels.peaked_mass import peaked_masses
 from foretest.kernels.random import uniforms
 from foretest.weights.policy_pair import ACCEPT, FIRST, SETS, TRIALS, PolicyPair
 
 MOST_TRIALS = 100_000
+MOST_DEAR_TRIALS = 1024  # where a trial is priced through `log_prob`, and costs ten times as much or more
+LONG_WAIT = 1024  # trials after which a display's few likely rankings are gone through
+MOST_BEGINNINGS = 4000  # of rankings, that this may take: no more time than some thousand trials
 ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
 
 Mask = npt.NDArray[np.bool_]
@@ -34,18 +38,31 @@ def midzuno_sen(pair: PolicyPair, displays: Displays, cap: float, mean_z: Floats
 
     `mean_z` is the mean of z over a_2..a_S, and `others` their number, S − 1.
     """
-    first, stuck = _first_accepted(pair, displays, cap)
-    total = first + others * mean_z
-    return InverseMass((1 + others) / np.where(stuck, 1.0, total), stuck)
+    first = _first_accepted(pair, displays, cap)
+    total = np.where(first.stuck, 1.0, first.z + others * mean_z)
+    return InverseMass(np.where(np.isnan(first.q), (1 + others) / total, 1.0 / first.q), first.stuck)
 
 
-def _first_accepted(pair: PolicyPair, displays: Displays, cap: float) -> tuple[Floats, Mask]:
-    """z of the first trial that passes u < z."""
-    z_first = np.zeros(len(displays))
+class _FirstAccepted(NamedTuple):
+    z: Floats  # of the first trial that passes u < z
+    q: Floats  # of displays that waited long and whose q was then found without trials; else NaN
+    stuck: Mask
+
+
+def _first_accepted(pair: PolicyPair, displays: Displays, cap: float) -> _FirstAccepted:
+    """z of the first trial that passes u < z.
+
+    A display that waits long has a small q, most often of peaked policies, for which a few rankings give it: that is
+    tried before more trials. The estimate has mean 1/q either way, for z does not depend on how long it was waited for.
+    """
+    z_first, q, stuck = np.zeros(len(displays)), np.full(len(displays), np.nan), np.zeros(len(displays), np.bool_)
     waiting = np.arange(len(displays))
+    most = MOST_TRIALS if pair.is_fused else min(MOST_TRIALS, MOST_DEAR_TRIALS)
     done = 0
-    while len(waiting) and done < MOST_TRIALS:
-        block = min(MOST_TRIALS - done, max(4, (1 << 15) // len(waiting)) if done else 4)
+    while len(waiting) and done < most:
+        block = min(most - done, max(4, (1 << 15) // len(waiting)) if done else 4)
+        if done < LONG_WAIT:
+            block = min(block, LONG_WAIT - done)
         part = displays.take(waiting)
         z = pair.treatment_z(part, FIRST, done, block, cap)
         u = uniforms(pair.seed, ACCEPT, part.key(), done, block, 1)[:, :, 0]
@@ -54,7 +71,13 @@ def _first_accepted(pair: PolicyPair, displays: Displays, cap: float) -> tuple[F
         z_first[waiting[some]] = z[some, passed[some].argmax(axis=1)]
         waiting = waiting[~some]
         done += block
-    return z_first, np.isin(np.arange(len(displays)), waiting)
+        if done == LONG_WAIT and len(waiting) and pair.is_fused:
+            q[waiting] = peaked_masses(*pair.score_lists(displays.take(waiting)), cap, MOST_BEGINNINGS)
+            stuck[waiting] = q[waiting] == 0.0  # below all doubles: no trial would pass
+            waiting = waiting[np.isnan(q[waiting])]
+    stuck[waiting] = True
+    q[stuck] = np.nan
+    return _FirstAccepted(z_first, q, stuck)
 
 
 def lahiri(pair: PolicyPair, displays: Displays, cap: float, size: int) -> InverseMass:
@@ -78,9 +101,10 @@ def count_trials(pair: PolicyPair, displays: Displays, cap: float, zero: bool) -
     trials = np.zeros(n)
     accepted = np.zeros(n, np.int64)
     waiting = np.arange(n)
+    most = MOST_TRIALS if pair.is_fused else min(MOST_TRIALS, MOST_DEAR_TRIALS)
     done = 0
-    while len(waiting) and done < MOST_TRIALS:
-        block = min(MOST_TRIALS - done, max(128, (1 << 15) // len(waiting)))
+    while len(waiting) and done < most:
+        block = min(most - done, max(128, (1 << 15) // len(waiting)))
         part = displays.take(waiting)
         z = pair.treatment_z(part, TRIALS, done, block, cap, zero)
         passed = uniforms(pair.seed, ACCEPT, part.key(), done, block, 1)[:, :, 0] < z

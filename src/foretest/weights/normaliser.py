@@ -1,11 +1,12 @@
 """The pointwise normaliser: q(x) = E_t[w̄/w | x] of a display, or an estimate whose mean is 1/q(x).
 
-Exact where that is cheap (no weight above the cap, few rankings, one slot, a deterministic treatment), else from drawn
-rankings.
+Exact where that is cheap (no weight above the cap, few rankings for what a ranking costs, one slot, a deterministic
+treatment), else from drawn rankings.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,9 +18,10 @@ from foretest.displays.batch import Displays, Floats
 from foretest.kernels import normaliser as kernel
 from foretest.kernels import point_path as path_kernel
 from foretest.kernels.ranking_draws import SLICE, W, Z
-from foretest.weights import enumeration
+from foretest.weights import enumeration_cost
 from foretest.weights.batch_draws import BatchDraws
-from foretest.weights.enumeration import exact_masses, exact_path, is_cheap
+from foretest.weights.enumeration import Priced, all_priced, exact_masses, exact_path, is_cheap
+from foretest.weights.enumeration_cost import Purpose, most_enumerated
 from foretest.weights.inverse_mass import InverseMass, count_trials, lahiri, midzuno_sen
 from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair, weights_of, z_of
 
@@ -100,12 +102,13 @@ class Normaliser:
         """
         of_caps, of_bounds = np.empty((len(displays), len(caps))), np.empty((len(displays), len(bounds)))
         most = self._log_most(displays) if self.method != "two-sided" else np.full(len(displays), np.inf)
-        few = is_cheap(self.pair, displays, enumeration.FEW_RANKINGS) & (self.method != "two-sided")
+        few = self._is_little(displays) & (self.method != "two-sided")
         rows = np.flatnonzero(few)
         if len(rows):
             of_caps[rows], of_bounds[rows] = exact_path(
-                self.pair, displays.take(rows), log_w[rows], most[rows], caps, bounds
-            )
+                self.pair, displays.take(rows), log_w[rows], most[rows], caps, bounds,
+                priced=self._priced(displays, rows),
+            )  # fmt: skip
         # no ranking weighs more than the least cap and bound: no draw is needed
         least = np.log(min(caps.min(initial=np.inf), bounds.min(initial=np.inf)))
         for rows, needed in ((~few & (most <= least), False), (~few & (most > least), True)):
@@ -122,7 +125,7 @@ class Normaliser:
         inside = np.flatnonzero(log_w.max(axis=1) <= np.log(cap) + 1e-12)
         certified = inside[self._certified(displays.take(inside), cap, zero)]
         left = np.setdiff1d(np.arange(len(displays)), certified, assume_unique=True)
-        exact = left[is_cheap(self.pair, displays.take(left))]
+        exact = left[self._is_cheap(displays.take(left), Purpose.SAMPLED, log_w.shape[1])]
         if len(exact):
             q[exact] = exact_masses(self.pair, displays.take(exact), cap=cap, zero=zero).q
         left = np.setdiff1d(left, exact, assume_unique=True)
@@ -130,6 +133,30 @@ class Normaliser:
         return np.minimum(q, 1.0)
 
     # -- which displays are exact ---------------------------------------------------------------------------------
+
+    def _most_enumerated(self, purpose: Purpose, draws: int) -> int:
+        """How many rankings of a display are gone through where `draws` draws would do; `exact` asks for no less."""
+        exact = self.method == "exact"
+        return enumeration_cost.MOST if exact else most_enumerated(draws, purpose, fused=self.pair.is_fused)
+
+    def _is_cheap(self, displays: Displays, purpose: Purpose, draws: int) -> Mask:
+        """Displays whose rankings are all gone through, for that costs little more than `draws` draws."""
+        return is_cheap(self.pair, displays, self._most_enumerated(purpose, draws))
+
+    def _is_little(self, displays: Displays) -> Mask:
+        """Displays whose rankings are all gone through even where a few draws would do."""
+        most = self._most_enumerated(Purpose.REWARDED, self.draws)
+        return is_cheap(self.pair, displays, min(most, enumeration_cost.FEW_RANKINGS))
+
+    def _priced(self, displays: Displays, rows: Indices) -> Iterable[Priced] | None:
+        """The probabilities of all rankings of some rows; a batch keeps them. None where the kernel enumerates."""
+        batch = self._batch_of(displays)
+        if self.pair.is_fused or batch is None or self.method == "exact":  # which may be millions
+            return None
+        missing = np.array([row for row in rows.tolist() if row not in batch.priced], np.int64)
+        for at, alpha, beta in all_priced(self.pair, displays.take(missing)) if len(missing) else ():
+            batch.priced[int(missing[at])] = Priced(at, alpha, beta)
+        return (batch.priced[row]._replace(row=at) for at, row in enumerate(rows.tolist()))
 
     def _fill_certified(self, masses: Masses, displays: Displays, cap: float, zero: bool) -> Indices:
         """Fill in the rows where no weight reaches the cap (q = 1); the rows that are left."""
@@ -143,9 +170,13 @@ class Normaliser:
         bound: float = np.nan,
     ) -> Indices:  # fmt: skip
         """Fill in the rows whose rankings are all gone through; the rows that are left."""
-        exact = rows if self.method == "exact" else rows[is_cheap(self.pair, displays.take(rows))]
+        exact = rows
+        if self.method != "exact":
+            exact = rows[self._is_cheap(displays.take(rows), Purpose.REWARDED, self.draws)]
         if len(exact):
-            of_all = exact_masses(self.pair, displays.take(exact), cap=cap, zero=zero, bound=bound)
+            of_all = exact_masses(
+                self.pair, displays.take(exact), cap=cap, zero=zero, bound=bound, priced=self._priced(displays, exact)
+            )
             if not np.isnan(bound):
                 masses.cap[exact] = of_all.cap
             masses.q[exact], masses.squares[exact], masses.q_below[exact] = of_all.q, of_all.squares, of_all.q_below
@@ -232,9 +263,10 @@ class Normaliser:
         """E_p[w̄²] at the cap, and 1 − q at a third of it, of some rows: exact where that takes little, else from the
         batch's draws, or a few where there is no batch."""
         squares, cut = np.empty(len(rows)), np.empty(len(rows))
-        few = is_cheap(self.pair, displays.take(rows), enumeration.FEW_RANKINGS)
+        few = self._is_little(displays.take(rows))
         if few.any():
-            of_all = exact_masses(self.pair, displays.take(rows[few]), cap=cap, zero=zero)
+            priced = self._priced(displays, rows[few])
+            of_all = exact_masses(self.pair, displays.take(rows[few]), cap=cap, zero=zero, priced=priced)
             squares[few], cut[few] = of_all.squares, np.maximum(0.0, 1.0 - of_all.q_below)
         if not few.all():
             many = rows[~few]

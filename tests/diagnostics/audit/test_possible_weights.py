@@ -16,6 +16,7 @@ from foretest.diagnostics.audit.possible_weights import (
     CappedMean,
     capped_means,
     group_means,
+    impossible_rankings,
     mean_below_one,
     possible_weights,
 )  # fmt: skip
@@ -214,3 +215,75 @@ def test_unverified_is_said_and_can_be_failed_on(capsys: pytest.CaptureFixture[s
     assert result.metrics["click"].verdict != "insufficient"  # verdicts stand
     assert "not verified" in str(result)
     assert "not verified" in result.to_html()
+
+
+DAYS = np.array(["2024-05-01", "2024-05-02", "2024-05-03", "2024-05-04"])
+
+
+@pytest.mark.parametrize("kind", ["text", "date", "time", "number", "text with gaps"])
+def test_a_wrong_day_is_named(kind: str) -> None:
+    """On one day of four the join was off by a row."""
+    w = world()
+    code = w["rng"].integers(0, 4, ROWS)
+    wrong = np.where(code == 2, np.roll(w["log_t"], 1), w["log_t"])
+    days = {
+        "text": pa.array(DAYS[code]),
+        "date": pa.array(DAYS[code]).cast(pa.date32()),
+        "time": pa.array(DAYS[code]).cast(pa.timestamp("us")),
+        "number": pa.array(20240501 + code),
+        "text with gaps": pa.array([None if c == 0 else DAYS[c] for c in code.tolist()]),
+    }[kind]
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], date="day"), control=ft.Logged(log_prob="p"),
+        treatment=ft.Logged(log_prob="t"), estimators=["ncis"], n_resamples=10,
+    )  # fmt: skip
+    audit = test.run(pa.table({"click": w["click"], "p": w["log_p"], "t": wrong, "day": days})).audit
+    assert audit is not None
+    finding = finding_of(audit)
+    assert finding.outcome == "fail"
+    assert f"where day = '{20240503 if kind == 'number' else DAYS[2]}'" in finding.meaning
+
+
+def test_a_date_that_gives_no_day_is_left_alone() -> None:
+    w = world(2000)
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], date="day"), control=ft.Logged(log_prob="p"),
+        treatment=ft.Logged(log_prob="t"), estimators=["ncis"], n_resamples=10,
+    )  # fmt: skip
+    columns = {"click": w["click"], "p": w["log_p"], "t": w["log_t"], "day": w["rng"].random(2000)}
+    audit = test.run(pa.table(columns)).audit
+    assert audit is not None
+    assert audit.outcome == "unverified"
+
+
+def test_rankings_that_are_never_shown() -> None:
+    """P(N·π(a) < δ) ≤ δ for a ~ π: the least likely of n shown rankings has the p-value n·N·π."""
+    log_n = np.full(100, np.log(30.0))
+    log_p = np.full(100, -np.log(30.0))
+    assert impossible_rankings(log_p, log_n) is None
+    log_p[7] = np.log(1e-8)
+    finding = impossible_rankings(log_p, log_n)
+    assert finding is not None
+    assert finding.p_value == pytest.approx(100 * 30 * 1e-8)
+    assert finding.outcome == "fail"
+    log_p[7] = np.log(2e-6)
+    finding = impossible_rankings(log_p, log_n)
+    assert finding is not None
+    assert finding.outcome == "warn"
+    # where the number of rankings is not known only a floor is impossible
+    unknown = np.full(100, np.nan)
+    assert impossible_rankings(np.full(100, -120.0), unknown) is None
+    assert impossible_rankings(np.full(100, -700.0), unknown) is not None
+
+
+def test_the_p_value_of_the_least_likely_ranking_holds() -> None:
+    """Over 20 000 draws from distributions with long tails, as few are below δ/N as the bound says."""
+    rng = np.random.default_rng(5)
+    scores = 6.0 * rng.normal(size=(20_000, 30))
+    log_p = scores - np.log(np.exp(scores).sum(axis=1, keepdims=True))
+    shown = (scores + rng.gumbel(size=scores.shape)).argmax(axis=1)
+    priced = log_p[np.arange(20_000), shown]
+    for level in (0.1, 0.01):
+        below = (priced + np.log(30.0) < np.log(level)).mean()
+        assert below <= level + 3.0 * np.sqrt(level / 20_000)
+    assert impossible_rankings(priced, np.full(20_000, np.log(30.0))) is None

@@ -44,7 +44,7 @@ n_resamples = 200
 def read_back(path: Path) -> Aggregates:
     """The aggregates of a file, under the settings that it records."""
     file = SavedFile.open(path)
-    return file.read(file.plan(file.recipe.recorded(file.name)))
+    return file.read(file.plan(file.settings()))
 
 
 def assert_same_bits(a: Any, b: Any, where: str = "") -> None:

@@ -503,7 +503,7 @@ def test_metadata_that_is_not_ours(tmp_path: Path) -> None:
     a = saved(test, LOG.table(), tmp_path / "a.parquet")
     broken = with_document(a, lambda d: d.pop("settings"), tmp_path / "broken.parquet")
     assert refused(broken, test=test) == (
-        f"{broken}: damaged aggregates ('settings'). Fold the log again with foretest aggregate."
+        f"{broken}: damaged aggregates (its header has no settings). Fold the log again with foretest aggregate."
     )
     empty = with_document(a, lambda d: d.clear(), tmp_path / "empty.parquet")
     assert "layout None" in refused(empty, test=test)

@@ -12,11 +12,11 @@ from collections.abc import Callable
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.audit_context import HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
-from foretest.aggregation.audit_draws import NO_ITEM, NO_RANK, OWN, RANKS
+from foretest.aggregation.audit_context import DAY, HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
+from foretest.aggregation.audit_draws import LOG_RANKINGS, NO_ITEM, NO_RANK, OWN, RANKS
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
-from foretest.diagnostics.audit import item_slots, likelihood, moments, possible_weights, rows
+from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, rows
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding, not_made
 from foretest.weights.weightings import Uncapped
@@ -44,6 +44,9 @@ def audit(aggregates: Aggregates) -> Audit:
         obstacle = _obstacle(name, sample, plan)
         findings.append(test(sample, plan) if obstacle is None else not_made(name, obstacle))
     findings.insert(len(findings) - 1, _possible_weights(aggregates, sample))
+    of_own = own_policy.own_policy(sample)
+    if of_own is not None:
+        findings.append(of_own)
     verified = any(finding.name in _VERIFYING and finding.outcome != NOT_MADE for finding in findings)
     return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, verified=verified)
 
@@ -128,10 +131,15 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
     if not sample or units < FEWEST_UNITS:
         few = f"{aggregates.n_units:,} units are too few, {FEWEST_UNITS} are needed"
         return not_made(name, few if sample else "the log is empty")
+    if LOG_RANKINGS in sample:
+        never_shown = possible_weights.impossible_rankings(sample.get(OWN, sample["log_p"]), sample[LOG_RANKINGS])
+        if never_shown is not None:
+            return never_shown
     plan, raw = aggregates.plan, aggregates.h[Uncapped()]
     over_all = possible_weights.capped_means(aggregates.bins, plan.loggers, units, aggregates.largest_unit)
-    columns = {kind + column: sample[kind + column] for column in plan.settings.log.contexts for kind in (NUMBER, TEXT)
-               if kind + column in sample}  # fmt: skip
+    contexts = [kind + column for column in plan.settings.log.contexts for kind in (NUMBER, TEXT)]
+    days = [] if plan.settings.log.date is None else [DAY]
+    columns = {name: sample[name] for name in [*contexts, *days] if name in sample}
     in_groups = possible_weights.group_means(features_that_vary(columns), sample["log_w"], sample["unit"])
     mean_weight = None
     if aggregates.max_log_w < 700.0:

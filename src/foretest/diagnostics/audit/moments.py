@@ -23,6 +23,7 @@ from foretest.weights.capping import capped
 MOMENT, BALANCE = "capped moment", "balance"
 FEWEST_AT_CAP = 100.0  # n·q̄/c: below, the mean of weights up to c is not yet normal
 MOMENT_CAPS = (2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0)
+_ROUNDING = 1e-10  # of a weight
 _LEAST_MASS = 0.1  # of q̂ in a denominator: any function of the context is a good factor
 
 
@@ -50,7 +51,8 @@ def exchangeable(shown: Floats, drawn: Floats, factors: Floats) -> Standing:
     squares = np.square(factors)
     variance, cubes = squares.T @ second, (squares * factors).T @ third
     fourths = np.square(squares).T @ (fourth - 3.0 * np.square(second))
-    some = variance > 0.0
+    # where all weights of a display are one number, what is left of its variance is rounding
+    some = variance > _ROUNDING**2 * (squares.T @ np.square(shown))
     size = np.sqrt(np.where(some, variance, 1.0))
     sums = (factors.T @ apart, cubes, fourths)
     return Standing(*(np.where(some, s, 0.0) / size**power for s, power in zip(sums, (1, 3, 4), strict=True)))

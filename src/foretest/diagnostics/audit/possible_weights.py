@@ -21,7 +21,7 @@ from foretest.aggregation.audit_context import Feature
 from foretest.aggregation.weight_bins import CAPS, WeightBins
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.displays.batch import Floats, Hashes
-from foretest.results.audit import PASS, WARN, Finding, grade
+from foretest.results.audit import FAILS_BELOW, PASS, WARN, Finding, grade
 
 NAME = "possible weights"
 FEWEST_AT_CAP = (
@@ -30,6 +30,7 @@ FEWEST_AT_CAP = (
 SMALLEST_CAP = 1.5  # min(w, 1) has a mean of at most 1 whatever w is
 GROUP_CAPS = (2.0, 10.0)  # of contexts, which have fewer rows
 FEWEST_IN_GROUP = 200  # units
+_LOG_MANY = 150.0  # log of a number of rankings that is not known
 _NO_LARGE_WEIGHT = 1e-3  # of the units: no single weight then moves their mean by much
 
 
@@ -148,6 +149,27 @@ def _too_small(mean: CappedMean) -> Finding:
         f"no weight is large, and yet weights average {mean.mean:.3f}, not 1 (z = {mean.z:+.1f})",
         "Either the treatment shows rankings that the control never shows, which this log cannot price; or the"
         " probabilities are wrong, as with logarithms of another base (log10 in place of ln).",
+    )  # fmt: skip
+
+
+def impossible_rankings(log_p: Floats, log_rankings: Floats) -> Finding | None:
+    """A finding where a ranking was shown that is too improbable ever to be shown; None where there is none.
+
+    Of N rankings those less likely than δ/N have a probability below δ together: n·N·π is the p-value of the least
+    likely ranking among n. Where N is not known it is taken to be e^150, beyond all but the longest rankings.
+    """
+    log_expected = np.log(len(log_p)) + log_p + np.where(np.isnan(log_rankings), _LOG_MANY, log_rankings)
+    worst = int(np.argmin(log_expected))
+    p = float(np.exp(min(0.0, log_expected[worst])))
+    if grade(p) == PASS:
+        return None
+    count = int((log_expected < np.log(FAILS_BELOW)).sum())
+    return Finding(
+        NAME, grade(p), p, float(log_p[worst]),
+        f"{count:,} of {len(log_p):,} sampled displays show a ranking whose probability under the control is"
+        f" astronomically small (down to e^{log_p[worst]:.0f}): what is that unlikely is never shown",
+        "Zeros were probably floored (at e^-700, 1e-300 or the like), and the control is not the policy that showed"
+        " these rows; or the probabilities are of other rankings. Log the probability under the policy that served.",
     )  # fmt: skip
 
 

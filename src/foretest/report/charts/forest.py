@@ -13,6 +13,7 @@ from foretest.report.charts.parts import Spec, frame, percent_axis, tooltip
 from foretest.report.digits import interval_text, num, pct
 from foretest.report.theme import VERDICTS, WIDTH
 from foretest.results.result import Estimate
+from foretest.settings.metric_roles import INCREASE, toward_good
 
 _STEP = 46  # pixels of a row
 _WIDE = 6.0  # times the usual width: an interval beyond it is cut at the frame
@@ -29,6 +30,7 @@ class Row(NamedTuple):
     label: str
     estimate: Estimate
     leads: bool = False
+    direction: str = INCREASE  # the way that is better: the colour says good or bad, the shape up or down
 
 
 def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth: float | None = None) -> Spec:
@@ -138,7 +140,7 @@ def _aside(estimate: Estimate) -> str:
 def _values(row: Row, confidence_level: float, axes: _Axes) -> dict[str, Any]:
     """A row's numbers and words, as data of the chart."""
     e, (lower, upper) = row.estimate, _limits(row.estimate)
-    sign = VERDICTS[e.verdict]
+    good_or_bad, up_or_down = VERDICTS[toward_good(e.verdict, row.direction)], VERDICTS[e.verdict]
     has = e.rel_effect_size_ci_lower is not None
     middle = e.rel_effect_size or 0.0
     band = _band(e)
@@ -147,7 +149,7 @@ def _values(row: Row, confidence_level: float, axes: _Axes) -> dict[str, Any]:
         "from": max(lower, axes.lowest) if has and lower < axes.highest else None,
         "to": min(upper, axes.highest) if has and upper > axes.lowest else None,
         "beyond": ("left" if lower < axes.lowest else "") + ("right" if upper > axes.highest else ""),
-        "colour": sign.colour, "shape": sign.shape,
+        "colour": good_or_bad.colour, "shape": up_or_down.shape,
         "uplift": pct(middle, sign=True), "interval": f"{round_percent(confidence_level)}: {_interval(e)}",
         "treatment": num(e.treatment), "positives": num(e.effective_positives), "verdict": e.verdict,
         "band": "none" if band is None else " to ".join(pct(end, sign=True) for end in band),

@@ -72,7 +72,7 @@ class PackedLog:
             rewarded_rows([self]), reader, lambda: _RewardedFold(plan), plan=plan,
             threads=threads, batch_rows=batch_rows, progress=progress,
         )  # fmt: skip
-        base = self.base.read(self.base.plan(self.base.recipe.recorded(self.base.name)))
+        base = self.base.read(self.base.plan(self.base.settings()))
         if rewarded.rewarded.seen != self.base.document["packed"]["rewarded"]:
             raise BadInput(f"{self.folder / REWARDED}: rows were added or removed. Pack the log again.")
         return _joined(base, rewarded, plan)

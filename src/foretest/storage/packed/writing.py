@@ -138,9 +138,16 @@ def _common_schema(source: Source) -> pa.Schema:
                     f"{name}: column '{column.name}' is {column.type}, but {common.type} in {first}: it must be of one"
                     " type in all files. Convert one of them."
                 ) from None
-            fields[column.name] = unified.remove_metadata()
+            fields[column.name] = unified.remove_metadata().with_type(_without_views(unified.type))
     fields.pop(ROW_NUMBER, None)
     return pa.schema([*fields.values(), pa.field(ROW_NUMBER, pa.int64())])
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """The type, or the one that has the same values without views, whose rows Arrow cannot take."""
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
 
 
 def _chunks(source: Source, schema: pa.Schema) -> Iterator[Chunk]:

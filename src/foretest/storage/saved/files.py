@@ -23,10 +23,11 @@ from foretest.settings.settings import Settings
 from foretest.sources import AGGREGATES, Source
 from foretest.sources.base import short
 from foretest.storage.saved.checks import refuse_other_recipe, refuse_other_settings
+from foretest.storage.saved.header import check_header
 from foretest.storage.saved.inputs import InputFile, refuse_repeated
 from foretest.storage.saved.json_values import digest
 from foretest.storage.saved.logger_days import Days, days_of_all
-from foretest.storage.saved.recipe import Recipe
+from foretest.storage.saved.recipe import Recipe, refuse_other_layout
 
 _FIRST_ROWS = 1024  # of kept rows, in the first block; each later block doubles what is there
 _FOLD_AGAIN = "Fold the log again with foretest aggregate."
@@ -158,14 +159,23 @@ class SavedFile:
             if digest(schema.metadata[AGGREGATES]).encode() != schema.metadata[_CHECKSUM]:
                 raise ValueError("its metadata was changed")
             document = json.loads(schema.metadata[AGGREGATES])
-            return cls(path, Recipe.from_json(str(path), document), document, remedy)
+            refuse_other_layout(str(path), document)
+            check_header(document)
+            return cls(path, Recipe.from_json(document), document, remedy)
 
     @property
     def name(self) -> str:
         return str(self.path)
 
     def plan(self, settings: Settings, days: Days | None = None) -> FoldPlan:
-        return self.recipe.plan(self.name, settings, days)
+        """The plan that the sums were folded under, for a test with these settings."""
+        with _damage(self.path, self.remedy):
+            return self.recipe.plan(self.name, settings, days)
+
+    def settings(self) -> Settings:
+        """The settings that the sums were made with."""
+        with _damage(self.path, self.remedy):
+            return self.recipe.recorded(self.name)
 
     def read(self, plan: FoldPlan, heads: Mapping[str, int] | None = None) -> Aggregates:
         """The aggregates; of the kept rows only the blocks that begin below the hashes in `heads`."""
@@ -264,5 +274,9 @@ def _damage(path: Path, remedy: str) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file or folder.") from None
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except RecursionError:
+        raise BadInput(f"{path}: damaged aggregates (brackets are nested too deeply). {remedy}") from None
+    except KeyError as error:
+        raise BadInput(f"{path}: damaged aggregates ({error} is missing). {remedy}") from None
+    except (pa.ArrowException, OSError, ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise BadInput(f"{path}: damaged aggregates ({short(error)}). {remedy}") from None

@@ -96,15 +96,8 @@ class Recipe:
         return {**dataclasses.asdict(self), "fingerprint": self.fingerprint}
 
     @classmethod
-    def from_json(cls, name: str, document: Mapping[str, Any]) -> Recipe:
-        """Read it back; another layout or hash is refused, with the version that wrote it."""
-        layout, hashed, version = (document.get(key) for key in ("layout", "hash", "foretest"))
-        if layout != LAYOUT or hashed != hashing.NAME:
-            raise OtherLayout(
-                f"{name}: aggregates of Foretest {version}, in layout {layout} with hash {hashed}; Foretest"
-                f" {__version__} has layout {LAYOUT} with hash {hashing.NAME}. Fold the log again with foretest"
-                " aggregate."
-            )
+    def from_json(cls, document: Mapping[str, Any]) -> Recipe:
+        """Read it back, from a header of this layout."""
         return cls(**{f.name: document[f.name] for f in dataclasses.fields(cls)})
 
     def recorded(self, name: str) -> Settings:
@@ -170,6 +163,17 @@ class Recipe:
     def days(self) -> Days:
         """The rows of several loggers by day, whose shares these aggregates were folded with; empty for one control."""
         return dict(self.settings["control"].get("shares", {}))
+
+
+def refuse_other_layout(name: str, document: Any) -> None:
+    """Refuse a header of another layout or hash, with the version that wrote it."""
+    values = document if isinstance(document, Mapping) else {}
+    layout, hashed, version = (values.get(key) for key in ("layout", "hash", "foretest"))
+    if layout != LAYOUT or hashed != hashing.NAME:
+        raise OtherLayout(
+            f"{name}: aggregates of Foretest {version}, in layout {layout} with hash {hashed}; Foretest"
+            f" {__version__} has layout {LAYOUT} with hash {hashing.NAME}. Fold the log again with foretest aggregate."
+        )
 
 
 class RecordedPolicy(Policy):

@@ -1,0 +1,286 @@
+"""How often are right logs questioned, and how often natural mistakes in treatment and rewards?
+
+`python benchmarks/questions.py` draws logs of a control and a new model of many kinds, checks them as `foretest check`
+does, and writes two tables into docs/audit.md, between two comments.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pages import DOCS, into_page
+
+import foretest as ft
+from foretest.simulate import WORLDS, draw_change, simulate_log
+
+SEED = 20261117  # chosen before the first log was drawn
+RIGHT, WRONG = 50, 20  # logs of a row of the tables
+ROWS = 4_000
+WRONG_ROWS = (20_000, 2_000)
+
+Floats = npt.NDArray[np.float64]
+Generator = np.random.Generator
+
+
+class Log(NamedTuple):
+    """A control and a new model on the same displays, as plain arrays; `users` have several displays."""
+
+    control: Floats
+    treatment: Floats
+    shown: npt.NDArray[np.int64]
+    click: Floats
+    slot_click: Floats
+    user: npt.NDArray[np.int64]
+
+
+def draw_log(g: Generator, rows: int) -> Log:
+    """Items of an appeal that both models know in part: each errs in its own way, on a scale of its own."""
+    items, slots = int(g.integers(6, 25)), int(g.integers(1, 5))
+    appeal = g.normal(size=(rows, items))
+
+    def scores(knows: float, sharpness: float) -> Floats:
+        return np.asarray(sharpness * (knows * appeal + np.sqrt(1.0 - knows**2) * g.normal(size=appeal.shape)))
+
+    control = scores(g.uniform(0.3, 0.8), g.uniform(0.7, 2.0))
+    treatment = scores(g.uniform(0.3, 0.9), control.std() * np.exp(0.5 * g.normal()))
+    return shown_by(g, control, treatment, appeal, slots)
+
+
+def shown_by(g: Generator, control: Floats, treatment: Floats, appeal: Floats, slots: int) -> Log:
+    """What the control shows, and which slot is clicked."""
+    rows = len(control)
+    shown = np.argsort(-(control + g.gumbel(size=control.shape)), axis=1)[:, :slots]
+    rate = 0.04 * np.exp(0.5 * np.take_along_axis(appeal, shown, axis=1)) / np.arange(1, slots + 1)
+    slot_click = (g.random(rate.shape) < np.minimum(rate, 0.9)).astype(float)
+    slot_click[np.cumsum(slot_click, axis=1) > 1.0] = 0.0
+    return Log(control, treatment, shown, slot_click.sum(axis=1), slot_click, g.integers(0, rows // 2, rows))
+
+
+def questions(log: Log, *, control: Any = None, treatment: Any = None, unit: str | None = "user") -> list[str]:
+    """The kinds of questions that a check asks."""
+    table = pa.table(
+        {
+            "control": pa.array(list(log.control)), "treatment": pa.array(list(log.treatment)),
+            "ranking": pa.array(list(log.shown)), "click": log.click, "slot_click": pa.array(list(log.slot_click)),
+            "user": log.user,
+        }
+    )  # fmt: skip
+    columns = ft.LogColumns(rewards=["click"], unit=unit, ranking="ranking", slot_rewards={"click": "slot_click"})
+    test = ft.OfflineTest(
+        log=columns,
+        control=control or ft.PlackettLuce("control"),
+        treatment=treatment or ft.PlackettLuce("treatment"),
+    )
+    return list(test.check(table, threads=1).health["questions"])
+
+
+# -- right logs -----------------------------------------------------------------------------------------------------
+
+
+def a_world(name: str) -> Callable[[Generator], list[str]]:
+    def asked(g: Generator) -> list[str]:
+        world = WORLDS[name]
+        change = draw_change(world.changes, {group.name: group.touch_probability for group in world.groups}, g)
+        world = replace(world, change=change, displays_per_user=float(g.choice([1.0, 3.0])))
+        table = pa.Table.from_batches(simulate_log(world, ROWS, int(g.integers(2**31))))
+        test = ft.OfflineTest(
+            log=ft.LogColumns(
+                rewards=["click", "revenue"], unit="user", ranking="ranking", id="display_id", date="day",
+                features=["group"], slot_rewards={"click": "slot_click"},
+            ),
+            control=ft.PlackettLuce("control_scores"), treatment=ft.PlackettLuce("treatment_scores"),
+        )  # fmt: skip
+        return list(test.check(table, threads=1).health["questions"])
+
+    return asked
+
+
+def new_model(g: Generator) -> list[str]:
+    return questions(draw_log(g, ROWS))
+
+
+def greedier(g: Generator) -> list[str]:
+    """The new model served at a temperature of its own, down to nearly always its best items."""
+    temperature = float(np.exp(g.uniform(np.log(0.05), np.log(3.0))))
+    return questions(draw_log(g, ROWS), treatment=ft.PlackettLuce("treatment", temperature))
+
+
+def only_sorts(g: Generator) -> list[str]:
+    """The new model as epsilon-greedy or Mallows, which read the order of scores alone; ranks serve as well."""
+    log = draw_log(g, ROWS)
+    if g.random() < 0.5:
+        log = log._replace(treatment=np.argsort(np.argsort(log.treatment, axis=1), axis=1).astype(float))
+    policy = ft.EpsilonGreedy("treatment", 0.2) if g.random() < 0.5 else ft.Mallows("treatment", 0.5)
+    return questions(log, treatment=policy)
+
+
+def mixed(g: Generator) -> list[str]:
+    parts = [(0.8, ft.PlackettLuce("treatment")), (0.2, ft.PlackettLuce("control"))]
+    return questions(draw_log(g, ROWS), treatment=ft.Mixture(parts))
+
+
+def both_probabilities(g: Generator) -> list[str]:
+    """Both models give probabilities, which are served at a low temperature: the control's, too, sum to 1."""
+    g_log = draw_log(g, ROWS)
+    control, treatment = softmax(g_log.control), softmax(g_log.treatment)
+    log = shown_by(g, control / 0.1, treatment, g_log.control, g_log.shown.shape[1])._replace(control=control)
+    return questions(log, control=ft.PlackettLuce("control", 0.1), treatment=ft.PlackettLuce("treatment", 0.1))
+
+
+def rates_at_their_temperature(g: Generator) -> list[str]:
+    """The new model gives click rates, and its settings the temperature at which they are served."""
+    log = draw_log(g, ROWS)
+    rates = 1.0 / (1.0 + np.exp(3.0 - 0.5 * log.treatment))
+    scale = float(np.median(rates.std(axis=1)) / np.median(log.control.std(axis=1)))
+    return questions(log._replace(treatment=rates), treatment=ft.PlackettLuce("treatment", scale))
+
+
+def softmax(scores: Floats) -> Floats:
+    odds = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+RIGHT_LOGS: dict[str, Callable[[Generator], list[str]]] = {
+    **{f"world `{name}`, a new idea": a_world(name) for name in WORLDS},
+    "a new model of its own, on a scale of its own": new_model,
+    "… at a temperature between 0.05 and 3": greedier,
+    "… as epsilon-greedy or Mallows, from scores or ranks": only_sorts,
+    "… on 80 % of displays (a mixture)": mixed,
+    "both models give probabilities, at temperature 0.1": both_probabilities,
+    "the new model gives click rates, at their own temperature": rates_at_their_temperature,
+}
+
+
+# -- mistakes -------------------------------------------------------------------------------------------------------
+
+
+def with_treatment(change: Callable[[Generator, Floats], Floats]) -> Callable[[Generator, int], list[str]]:
+    def asked(g: Generator, rows: int) -> list[str]:
+        log = draw_log(g, rows)
+        return questions(log._replace(treatment=change(g, log.treatment)))
+
+    return asked
+
+
+def ranks(scores: Floats) -> Floats:
+    return np.asarray(np.argsort(np.argsort(-scores, axis=1), axis=1) + 1.0)
+
+
+def floored(g: Generator, rows: int) -> list[str]:
+    """The control may not show the last item, and has e^-700 for it; the treatment shows it often."""
+    log = draw_log(g, rows)
+    control, treatment = log.control.copy(), log.treatment.copy()
+    control[:, -1], treatment[:, -1] = -700.0, treatment.max(axis=1)
+    return questions(shown_by(g, control, treatment, log.control, log.shown.shape[1]))
+
+
+def totals(g: Generator, rows: int) -> list[str]:
+    log = draw_log(g, rows)
+    total = np.bincount(log.user, log.click, minlength=rows)[log.user]
+    slots = np.zeros_like(log.slot_click)
+    slots[:, 0] = total
+    return questions(log._replace(click=total, slot_click=slots), unit="user")
+
+
+def first_slot(g: Generator, rows: int) -> list[str]:
+    log = draw_log(g, rows)
+    while log.shown.shape[1] < 2:
+        log = draw_log(g, rows)
+    slots = np.zeros_like(log.slot_click)
+    slots[:, 0] = log.click
+    return questions(log._replace(slot_click=slots))
+
+
+def clicked_only(g: Generator, rows: int) -> list[str]:
+    log = draw_log(g, 30 * rows)
+    rows_clicked = np.flatnonzero(log.click > 0)[:rows]
+    return questions(Log(*(np.asarray(column)[rows_clicked] for column in log)))
+
+
+def no_unit(g: Generator, rows: int) -> list[str]:
+    return questions(draw_log(g, rows), unit=None)
+
+
+MISTAKES: dict[str, tuple[str, Callable[[Generator, int], list[str]]]] = {
+    "treatment scores in another item order": (
+        "order of items", with_treatment(lambda g, t: g.permuted(t, axis=1))),
+    "… sorted": ("order of items", with_treatment(lambda g, t: -np.sort(-t, axis=1))),
+    "… of another display": ("order of items", with_treatment(lambda g, t: np.roll(t, 1, axis=0))),
+    "softmax outputs for scores": ("not scores", with_treatment(lambda g, t: softmax(t))),
+    "click rates for scores": ("not scores", with_treatment(lambda g, t: 1.0 / (1.0 + np.exp(3.0 - 0.5 * t)))),
+    "ranks for scores, 1 the best": ("not scores", with_treatment(lambda g, t: ranks(t))),
+    "ranks for scores, M the best": ("not scores", with_treatment(lambda g, t: ranks(-t))),
+    "scores in percent": ("another scale", with_treatment(lambda g, t: 100.0 * t)),
+    "losses for scores": ("reversed scores", with_treatment(lambda g, t: -t)),
+    "the control's scores for the treatment's": (
+        "identical policies", lambda g, rows: questions((log := draw_log(g, rows))._replace(treatment=log.control))),
+    "a control whose zeros are e⁻⁷⁰⁰": ("never shown", floored),
+    "a user's total joined to every display": ("reward constant within units", totals),
+    "rewards of displays written to slot 1": ("one slot earns all", first_slot),
+    "rows without a click dropped": ("reward in every row", clicked_only),
+    "a user column, and no unit": ("unit column", no_unit),
+}  # fmt: skip
+
+
+def generator(*key: int) -> Generator:
+    return np.random.default_rng([SEED, *key])
+
+
+def right_table(count: int) -> list[str]:
+    lines = ["| right log | logs | questioned | by |", "| --- | ---: | ---: | --- |"]
+    total = 0
+    for i, (name, draw) in enumerate(RIGHT_LOGS.items()):
+        kinds: Counter[str] = Counter()
+        logs = 0
+        for seed in range(count):
+            asked = draw(generator(0, i, seed))
+            logs += bool(asked)
+            kinds.update(set(asked))
+        total += logs
+        lines.append(f"| {name} | {count} | {logs} | {', '.join(f'{k} {n}' for k, n in kinds.items()) or 'none'} |")
+    all_logs = count * len(RIGHT_LOGS)
+    share = f"{total} are questioned ({total / all_logs:.1%})"
+    head = f"**Right logs.** Of {all_logs:,} right logs of {ROWS:,} rows {share}."
+    return [head, "", *lines]
+
+
+def wrong_table(count: int) -> list[str]:
+    sizes = " | ".join(f"{rows:,} rows" for rows in WRONG_ROWS)
+    lines = [f"| mistake | question | {sizes} |", f"| --- | --- |{' ---: |' * len(WRONG_ROWS)}"]
+    for i, (name, (kind, draw)) in enumerate(MISTAKES.items()):
+        shares = []
+        for rows in WRONG_ROWS:
+            n = count if rows < 10_000 else max(1, count // 2)
+            caught = sum(kind in draw(generator(1, i, rows, seed), rows) for seed in range(n))
+            shares.append(f"{caught} of {n}")
+        lines.append(f"| {name} | `{kind}` | {' | '.join(shares)} |")
+    return ["**Mistakes.** Logs that are asked the question that names the mistake.", "", *lines]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--right", type=int, default=RIGHT, help="right logs of each kind")
+    parser.add_argument("--wrong", type=int, default=WRONG, help="logs of each mistake")
+    options = parser.parse_args()
+    begin = time.process_time()
+    lines = [*right_table(options.right), "", *wrong_table(options.wrong), ""]
+    lines.append(
+        f"Seeds: from {SEED}, chosen beforehand. foretest {ft.__version__}, Python {platform.python_version()}, NumPy"
+        f" {np.__version__}; {time.process_time() - begin:.0f} s of CPU time."
+    )
+    text = "\n".join(lines)
+    print(text)
+    into_page(DOCS / "audit.md", "questions", text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,151 @@
+"""Is this the treatment that was meant? Scores of another order or display, probabilities, rates or ranks in place of
+scores, another scale, the control itself, and zeros that were floored.
+
+The thresholds are such that of simulated right logs with good new models fewer than one in fifty is questioned:
+docs/audit.md has the table.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.treatment_scores import SCALED_TREATMENT, SPREAD_CONTROL, SPREAD_TREATMENT
+from foretest.diagnostics.treatment_health import (
+    CONSTANT,
+    LOG_NEVER,
+    PROBABILITY,
+    RANK,
+    RATE,
+    TreatmentHealth,
+    scale_ratio,
+    treatment_health,
+)
+from foretest.formatting import format_number, percent
+from foretest.results.questions import Question
+
+IDENTICAL, ORDER, REVERSED = "identical policies", "order of items", "reversed scores"
+LOOKS_LIKE, SCALE, NEVER_SHOWN = "not scores", "another scale", "never shown"
+
+FEWEST_DISPLAYS = 100
+LEAST_CORRELATION = 0.02  # and two standard errors: below, the two lists have nothing to do with each other
+MOST_SCALE = 10.0  # times the control's, or a tenth of it
+MOST_FLAT = 0.5  # times the control's: rates on a scale of their own
+MOST_NEVER_SHOWN = 0.02
+
+_IDENTICAL = (
+    "the two policies are identical: every weight is 1, so the uplift is 0 by construction. If a change was meant,"
+    " check the columns and parameters of [treatment]."
+)
+_CONSTANT = "the treatment's scores are all equal within a display: it shows items at random. Is the column filled?"
+
+
+def treatment_questions(aggregates: Aggregates) -> list[Question]:
+    """What the treatment of a log asks for; nothing where too few displays are known of it."""
+    health = treatment_health(aggregates)
+    if health is None or len(aggregates.sample) < FEWEST_DISPLAYS:
+        return []
+    if health.identical:
+        return [Question(IDENTICAL, _IDENTICAL)]
+    never, shape = _never(health), _not_scores(aggregates, health)
+    questions = [shape, never]
+    if shape is None:
+        order = _order(aggregates, health)
+        # floored items stretch the control's scale, and a treatment that likes them turns its order round
+        blurred = never is not None and (order is None or order.kind == REVERSED)
+        questions += [] if blurred else [_scale(aggregates, health), order]
+    return [question for question in questions if question is not None]
+
+
+def _not_scores(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
+    """Probabilities, rates or ranks where scores are read on a scale; policies that only sort take any of them."""
+    if health.looks_like is None:
+        return None
+    if health.looks_like == CONSTANT:
+        return Question(LOOKS_LIKE, _CONSTANT)
+    if np.isnan(aggregates.sample.columns()[SCALED_TREATMENT]).any():
+        return None
+    entropy = _entropy_words(health)
+    if health.looks_like == PROBABILITY:
+        return Question(
+            LOOKS_LIKE,
+            f"the treatment's scores are between 0 and 1 and sum to 1 in every display, like a softmax's"
+            f" output{entropy}. A policy takes the softmax itself: give the scores before it, or the"
+            " logarithms of these.",
+        )
+    if health.looks_like == RATE and health.scale_ratio is not None and health.scale_ratio < MOST_FLAT:
+        return Question(
+            LOOKS_LIKE,
+            "the treatment's scores are all between 0 and 1, like click rates, and the control's are not: the treatment"
+            f" then hardly prefers any item{entropy}. Give scores on the control's scale (of rates, log(p/(1 − p))), or"
+            " the temperature that the treatment would be served at.",
+        )
+    if health.looks_like == RANK:
+        way = ", and 1 seems to be the best" if (health.rank_correlation or 0.0) < 0.0 else ""
+        return Question(
+            LOOKS_LIKE,
+            f"the treatment's scores are evenly spaced in every display, like ranks{way}{entropy}. Give the scores that"
+            " the ranks come from, higher for better; for a policy of ranks alone use mallows or epsilon-greedy.",
+        )
+    return None
+
+
+def _entropy_words(health: TreatmentHealth) -> str:
+    if health.entropy_treatment is None or health.entropy_control is None:
+        return ""
+    return f" (entropy {health.entropy_treatment:.2f}, the control's {health.entropy_control:.2f})"
+
+
+def _scale(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
+    """Asked only where the scores themselves are on another scale: a temperature of one's own is meant."""
+    ratio = health.scale_ratio
+    raw = scale_ratio(aggregates.sample.columns(), SPREAD_CONTROL, SPREAD_TREATMENT)
+    if ratio is None or raw is None or min(ratio, raw) <= 0.0:
+        return None
+    large, small = min(ratio, raw) > MOST_SCALE, max(ratio, raw) < 1.0 / MOST_SCALE
+    if not large and not small:
+        return None
+    size = format_number(ratio if large else 1.0 / ratio)
+    how = f"{size} times as far apart as" if large else f"{size} times closer together than"
+    follows = "shows nearly always its best items" if large else "hardly prefers any item"
+    return Question(
+        SCALE,
+        f"within a display the treatment's scores are {how} the control's, in units of the temperature: the treatment"
+        f" {follows}{_entropy_words(health)}. Are they on another scale (percent, margins, calibrated rates)? Give"
+        " scores on the control's scale, or the temperature that the treatment would be served at.",
+    )
+
+
+def _order(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
+    """Scores that rank the items of a display no more like the control's than chance, or the other way round."""
+    correlation, error = health.rank_correlation, health.rank_correlation_error
+    if correlation is None or error is None or correlation >= LEAST_CORRELATION + 2.0 * error:
+        return None
+    displays = f"(rank correlation {correlation:.2f} over {len(aggregates.sample):,} displays)"
+    if correlation < -LEAST_CORRELATION - 2.0 * error:
+        return Question(
+            REVERSED,
+            f"the treatment ranks the items of a display the other way round than the control {displays}. Are its"
+            " scores ranks, distances or losses? Higher scores must be better: change their sign.",
+        )
+    in_order = " They are in order of size in every display: were they sorted?" if health.sorted else ""
+    return Question(
+        ORDER,
+        f"the treatment's scores rank the items of a display no more like the control's than chance {displays}. A new"
+        " model usually agrees more: are the scores in the order of the candidates, and of the same display?"
+        f"{in_order}",
+    )
+
+
+def _never(health: TreatmentHealth) -> Question | None:
+    """Mass where the control's probability is 0, or floored at a number that is as good as 0."""
+    mass = health.mass_never_shown
+    if mass is None or mass <= MOST_NEVER_SHOWN:
+        return None
+    return Question(
+        NEVER_SHOWN,
+        f"{percent(mass)} of what the treatment shows has a probability of 0 under the control, or one below"
+        f" e^-{LOG_NEVER:.0f} (as where zeros were floored, or items that may not be shown have a huge negative score)."
+        " No log says anything of it: is, dr and cis count it as worth nothing, the others as worth as much as the"
+        " rest. Check that the treatment's items are eligible, or let the control show them now and then.",
+    )

@@ -1,0 +1,115 @@
+"""The treatment beside the control: correlation, entropies and scale against plain NumPy and enumeration."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.stats import spearmanr
+
+import foretest as ft
+from foretest.diagnostics.treatment_health import mean_by_unit
+from tests.support import SCORES, SmallLog
+
+LOG = SmallLog(rows=400, units=150, seed=4)
+ROLES = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id")
+
+
+def check(**changes: Any) -> ft.Result:
+    return ft.OfflineTest(**{"log": ROLES, **SCORES, **changes}).check(LOG.table(), threads=1)
+
+
+def test_the_numbers_are_those_of_the_displays() -> None:
+    health = check().health["treatment"]
+    correlations = [spearmanr(c, t).statistic for c, t in zip(LOG.control, LOG.treatment, strict=True)]
+    assert health["rank_correlation"] == pytest.approx(np.mean(correlations), abs=1e-6)
+    terms = np.bincount(LOG.unit, np.array(correlations) - np.mean(correlations))
+    units = len(np.unique(LOG.unit))
+    error = np.sqrt(units / (units - 1) * np.square(terms).sum()) / LOG.rows
+    assert health["rank_correlation_error"] == pytest.approx(error, rel=1e-5)
+    spreads = [np.median(scores.std(axis=1)) for scores in (LOG.control, LOG.treatment)]
+    assert health["scale_ratio"] == pytest.approx(spreads[1] / spreads[0], rel=1e-6)
+    assert health["entropy_uniform"] == pytest.approx(np.log(5 * 4))
+    assert health["looks_like"] is None
+    assert health["sorted"] is False
+    assert health["identical"] is False
+    assert health["mass_never_shown"] == 0.0
+
+
+@pytest.mark.parametrize("policy", [ft.PlackettLuce("treatment_scores"), ft.EpsilonGreedy("treatment_scores", 0.3)])
+def test_entropies_are_those_of_all_rankings(policy: Any) -> None:
+    """One ranking in four displays from the treatment, sixteen in all from the control: within three errors."""
+    health = check(treatment=policy).health["treatment"]
+    of_control = -(np.exp(LOG.log_p) * LOG.log_p).sum(axis=1)
+    assert health["entropy_control"] == pytest.approx(of_control.mean(), abs=3.0 * LOG.log_p.std() / np.sqrt(16 * 400))
+    if isinstance(policy, ft.PlackettLuce):
+        log_t = LOG.log_t
+    else:  # the best is shown with probability 1 − ε + ε/M, any other with ε/M, among the M that are left
+        log_t = np.empty_like(LOG.log_t)
+        for column, ranking in enumerate(LOG.rankings):
+            left, total = np.ones(LOG.treatment.shape, bool), np.zeros(LOG.rows)
+            for slot, item in enumerate(ranking):
+                best = np.where(left, LOG.treatment, -np.inf).argmax(axis=1) == item
+                total += np.log(np.where(best, 0.7, 0.0) + 0.3 / (5 - slot))
+                left[:, item] = False
+            log_t[:, column] = total
+    p = np.exp(log_t)
+    of_treatment = -(p * log_t).sum(axis=1)
+    variance = (p * log_t**2).sum(axis=1) - of_treatment**2
+    error = np.sqrt((variance.mean() + of_treatment.var()) * 4.0 / LOG.rows)
+    assert health["entropy_treatment"] == pytest.approx(of_treatment.mean(), abs=3.0 * error)
+
+
+def test_temperatures_are_part_of_the_scale() -> None:
+    plain, sharp = check().health["treatment"], check(treatment=ft.PlackettLuce("treatment_scores", 0.5))
+    assert sharp.health["treatment"]["scale_ratio"] == pytest.approx(2.0 * plain["scale_ratio"], rel=1e-6)
+    sorts = check(treatment=ft.EpsilonGreedy("treatment_scores", 0.3)).health["treatment"]
+    assert sorts["scale_ratio"] is None  # only the order matters
+    assert sorts["rank_correlation"] == plain["rank_correlation"]
+
+
+def test_a_mean_by_unit_leaves_out_what_is_not_known() -> None:
+    values, unit = np.array([1.0, np.nan, 3.0, 5.0]), np.array([1, 1, 2, 2], np.uint64)
+    mean, error = mean_by_unit(values, unit)
+    assert mean == 3.0
+    assert error == pytest.approx(np.sqrt(2.0 * (4.0 + 4.0)) / 3.0)
+    assert mean_by_unit(np.full(4, np.nan), unit) == (None, None)
+
+
+def test_of_logged_policies_only_identity_is_known() -> None:
+    p = np.exp(LOG.log_p[np.arange(LOG.rows), LOG.shown])
+    table = pa.table({"click": LOG.click, "p": p, "t": p})
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t")
+    )
+    result = test.check(table)
+    health = result.health["treatment"]
+    assert health["identical"] is True
+    assert health["rank_correlation"] is None
+    assert health["entropy_treatment"] is None
+    assert health["entropy_control"] == pytest.approx(-np.log(p).mean())
+    assert result.health["questions"] == ["identical policies"]
+
+
+def test_saved_aggregates_of_parts_have_the_numbers_of_the_whole(tmp_path: Path) -> None:
+    test = ft.OfflineTest(log=ROLES, **SCORES, estimators=["ncis"], n_resamples=20)
+    table = LOG.table()
+    whole = test.run(table).health
+    files = []
+    for part, rows in enumerate((slice(0, 130), slice(130, 400))):
+        files.append(str(tmp_path / f"{part}.parquet"))
+        test.save_aggregates(table[rows], files[-1])
+    merged = test.run(files).health
+    assert merged["treatment"].keys() == whole["treatment"].keys()
+    for key, value in whole["treatment"].items():
+        assert merged["treatment"][key] == (pytest.approx(value, rel=1e-9) if isinstance(value, float) else value)
+    assert merged["questions"] == whole["questions"] == []
+
+
+def test_the_line_of_health() -> None:
+    text = str(check())
+    assert "rank correlation" in text
+    assert "of both scores; entropy" in text

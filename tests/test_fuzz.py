@@ -1,0 +1,231 @@
+"""Damaged input in small, and every finding of `make fuzz` so far: each gets one sentence."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
+import fuzz
+import fuzz_bases
+import fuzz_readers
+import fuzz_runs
+
+import foretest as ft
+from foretest.calibration.file import Calibration
+from foretest.history.manifest import read_manifest
+from foretest.settings.file import read_settings
+from foretest.sources import AGGREGATES
+from foretest.storage.saved.files import SavedFile
+from foretest.storage.saved.json_values import digest
+
+DEEP = "[" * 100_000 + "]" * 100_000
+LONG = "9" * 5000  # digits: Python refuses to read such a number
+HUGE = "1" + "0" * 400  # no float
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bases")
+    fuzz_bases.write_bases(folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("shares", "inputs"), [(fuzz_readers.SHARES, 1500), (fuzz_runs.SHARES, 60)], ids=["readers", "runs"]
+)
+def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: Path, tmp_path: Path) -> None:
+    study = fuzz.Study(0, bases, tmp_path / "input")
+    study.run(shares, inputs=inputs, seconds=None)
+    assert study.inputs.total() == inputs
+    assert 0.3 * inputs < study.refused.total() < inputs  # some are damaged, some are still good
+    assert study.troubles == {}, study.report(0.0)
+
+
+def test_an_input_is_the_same_again(bases: Path, tmp_path: Path) -> None:
+    contents = []
+    for _ in range(2):
+        fuzz.one_input("settings", 3, 7, bases, tmp_path / "input")
+        contents.append((tmp_path / "input" / "settings.toml").read_bytes())
+    assert contents[0] == contents[1]
+
+
+def test_a_trouble_is_seen(bases: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(fuzz_readers, "read_settings", broken)
+    study = fuzz.Study(0, bases, tmp_path / "input")
+    study.add("settings", 0)
+    [(signature, (count, first, _))] = study.troubles.items()
+    assert (signature.split(" at ")[0], count, first) == ("ZeroDivisionError", 1, "settings:0")
+
+
+# -- findings ---------------------------------------------------------------------------------------------------------
+
+
+def refused(read: Any, *arguments: Any) -> str:
+    with pytest.raises(ft.BadInput) as caught:
+        read(*arguments)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        (f"cap = {DEEP}", "not valid TOML: lists or tables are nested too deeply."),
+        (f"cap = {LONG}", "not valid TOML: Exceeds the limit"),
+        (f"cap = {HUGE}", f"[analysis] cap = {HUGE}: expected a number above 0."),
+        ("buckets = 1000000000000", "[analysis] buckets = 1000000000000: expected a whole number of at most 16777216."),
+        (
+            "n_resamples = 1000000",
+            "[analysis] n_resamples = 1000000 with buckets = 1024: a resample has a count for each",
+        ),
+        ("draws = 10000000", "[analysis] draws = 10000000: expected a whole number of at most 1000000."),
+        ("seed = 18446744073709551616", "[analysis] seed = 18446744073709551616: expected a whole number of at most"),
+    ],
+    ids=["deep", "long", "huge", "buckets", "resamples", "draws", "seed"],
+)
+def test_settings(line: str, sentence: str, tmp_path: Path) -> None:
+    place = tmp_path / "settings.toml"
+    place.write_text(fuzz_bases.SETTINGS["plain"].partition("[analysis]")[0] + f"[analysis]\n{line}\n")
+    assert refused(read_settings, place).startswith(f"{place}: {sentence}")
+
+
+@pytest.mark.parametrize("key", ["temperature", "share"])
+def test_a_huge_number_of_a_policy(key: str) -> None:
+    huge = int(HUGE)
+    sentence = (
+        refused(ft.PlackettLuce, "s", huge)
+        if key == "temperature"
+        else refused(ft.Mixture, [(huge, ft.PlackettLuce("s"))])
+    )
+    assert sentence == f"{key} = {huge}: expected a number above 0."
+
+
+@pytest.mark.parametrize(
+    "uplift", [HUGE, "NaN", "true", '"0.1"', DEEP, LONG], ids=["huge", "NaN", "bool", "text", "deep", "long"]
+)
+def test_the_truth_of_a_manifest(uplift: str, tmp_path: Path) -> None:
+    (tmp_path / "truth.json").write_text('{"test 1": {"rel_uplift": %s}}' % uplift)  # noqa: UP031
+    (tmp_path / "manifest.toml").write_text(fuzz_bases.MANIFEST)
+    assert refused(read_manifest, tmp_path / "manifest.toml").endswith(
+        'truth = "truth.json": expected JSON such as {"<test>": {"rel_uplift": 0.02}}.'
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (HUGE, "damaged (gamma is no number): write it anew"),
+        (LONG, "no JSON of a calibration: write it anew"),
+        (DEEP, "no JSON of a calibration: write it anew"),
+        (f'1.2, "tests": {HUGE}', "damaged (tests is no count): write it anew"),
+    ],
+    ids=["huge", "long", "deep", "tests"],
+)
+def test_a_calibration(value: str, sentence: str, tmp_path: Path) -> None:
+    place = tmp_path / "calibration.json"
+    text = json.dumps(fuzz_bases.calibration()).replace('"tests": 40, ', "" if "tests" in value else '"tests": 40, ')
+    place.write_text(text.replace('"gamma": 1.2', f'"gamma": {value}'))
+    assert refused(Calibration.read, place).startswith(f"{place}: {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        (("settings", "log"), None, "its header has a wrong settings"),
+        (("settings", "log", "rewards"), 3, "rewards"),
+        (("settings", "analysis", "no_such_key"), 3, "no_such_key"),
+        (("treatments",), [], "its header has a wrong treatments"),
+        (("policies", "treatment"), {}, "its header has a wrong policies"),
+        (("estimators",), [3], "its header has a wrong estimators"),
+        (("cap_choice",), {"a": 1}, "a"),
+        (("kept",), {"x": 3}, "its header has a wrong kept"),
+        (("r_max",), None, "its header has a wrong r_max"),
+        (("settings", "control", "shares"), {"day": "x"}, "its header has wrong shares of loggers"),
+    ],
+    ids=lambda value: "/".join(value) if isinstance(value, tuple) else None,
+)
+def test_the_header_of_saved_sums(path: tuple[str, ...], value: Any, sentence: str, bases: Path) -> None:
+    place = bases / "plain.sums.parquet"
+    schema = pq.read_schema(place)
+    document = json.loads(schema.metadata[AGGREGATES])
+    table = document
+    for key in path[:-1]:
+        table = table[key]
+    table[path[-1]] = value
+    text = json.dumps(document).encode()
+    changed = schema.with_metadata({AGGREGATES: text, b"foretest.checksum": digest(text).encode()})
+
+    def read() -> None:
+        file = SavedFile.of_schema(place, changed)
+        file.plan(file.settings())
+
+    said = refused(read)
+    assert sentence in said
+    assert said.startswith(f"{place}: damaged aggregates (") or "rewards" in sentence
+
+
+def test_an_arrow_file_whose_offsets_point_outside(tmp_path: Path) -> None:
+    """Reading on would crash the process."""
+    place = tmp_path / "log.arrow"
+    with pa.ipc.new_file(place, fuzz_bases.small_log().schema) as writer:
+        writer.write_table(fuzz_bases.small_log())
+    content = place.read_bytes()
+    offsets = np.arange(0, 2 * 51, 2, dtype=np.int32).tobytes()  # of a list column of two items a row
+    at = content.index(offsets)
+    place.write_bytes(content[: at + 80] + np.int32(1 << 30).tobytes() + content[at + 84 :])
+    test = ft.OfflineTest.from_settings(_settings(tmp_path))
+    assert refused(test.run, str(place)).startswith(f"{place}: a damaged Arrow file (")
+
+
+@pytest.mark.parametrize("reward", [1e308, 1e101])
+def test_a_reward_whose_square_is_no_number(reward: float, tmp_path: Path) -> None:
+    table = fuzz_bases.small_log()
+    values = table["revenue"].to_pylist()
+    values[3] = reward
+    table = table.set_column(table.column_names.index("click"), "click", pa.array(values))
+    test = ft.OfflineTest.from_settings(_settings(tmp_path))
+    assert f"row 3 (the first row is 0): the reward is {reward:g}, beyond 1e+100" in refused(test.run, table)
+
+
+def test_weights_beyond_a_float_give_no_warning(tmp_path: Path) -> None:
+    """`is` overflows where scores are a thousand apart: it has no value, and the others have theirs."""
+    table = fuzz_bases.small_log()
+    far = [[2000.0 * (place == shown[0]) for place in range(4)] for shown in table["ranking"].to_pylist()]
+    low = [[-2000.0 * (place == shown[0]) for place in range(4)] for shown in table["ranking"].to_pylist()]
+    for name, scores in (("treatment_scores", far), ("control_scores", low)):
+        table = table.set_column(table.column_names.index(name), name, pa.array(scores))
+    result = ft.OfflineTest.from_settings(_settings(tmp_path)).run(table)
+    document = json.loads(result.to_json(), parse_constant=lambda word: pytest.fail(word))
+    assert document["metrics"]["click"]["estimates"]["is"]["std_error"] is None
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.list_view(pa.float64())], ids=str)
+def test_packing_columns_of_views(kind: pa.DataType, tmp_path: Path) -> None:
+    table = fuzz_bases.small_log()
+    values = table["v"].to_pylist()
+    more = (
+        [[v] for v in values]
+        if pa.types.is_list_view(kind)
+        else [str(v) if kind == "string_view" else b"x" for v in values]
+    )
+    table = table.append_column("more", pa.array(more, kind))
+    ft.OfflineTest.from_settings(_settings(tmp_path)).pack(table, tmp_path / "packed")
+    packed = [pq.read_table(tmp_path / "packed" / name) for name in ("rewarded.parquet", "rest.parquet")]
+    assert sum(map(len, packed)) == len(table)
+
+
+def _settings(folder: Path) -> ft.Settings:
+    place = folder / "settings.toml"
+    place.write_text(fuzz_bases.SETTINGS["plain"])
+    return read_settings(place)
