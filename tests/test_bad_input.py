@@ -157,7 +157,7 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 ANALYSIS_KEYS = (
     "estimators, cap, capping, weight_bound, headline, normaliser, draws, confidence_level, interval, n_resamples,"
-    " buckets, strata, strata_base, value, value_log, folds, seed, gamma, decide_on, r_max,"
+    " buckets, strata, strata_base, value, value_log, folds, seed, gamma, gamma_slots, decide_on, r_max,"
     " ignore_audit, baseline"
 )
 BAD_SETTINGS = {

@@ -71,7 +71,8 @@ def choose_cap(sample: Aggregates) -> CapChoice:
     w̃ = w̄/mean w̄.
     """
     plan, rows = sample.plan, sample.rows
-    level, (_, gamma_upper) = plan.settings.analysis.confidence_level, plan.settings.analysis.gamma
+    level = plan.settings.analysis.confidence_level
+    _, gamma_upper = plan.settings.analysis.gamma_at(by_slot=False)
     columns, total = sample.sample.columns(), float(sample.r[0].sum())
     drawn = "draws_treatment" in columns
     choice = CapChoice(

@@ -122,6 +122,10 @@ class FoldPlan:
         """The weighting of an estimator under these settings."""
         return estimator.weighting(self.settings.analysis)
 
+    def gamma(self, estimator: Estimator) -> tuple[float, float]:
+        """The factors of what unsupported recommendations may earn, at the level of the estimator's weights."""
+        return self.settings.analysis.gamma_at(by_slot=self.weighting(estimator).by_slot)
+
     @property
     def can_draw(self) -> bool:
         """Can rankings be drawn from both policies, and rankings that were not shown be priced?"""

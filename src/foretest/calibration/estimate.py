@@ -20,7 +20,8 @@ from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.by_logger import by_unit
 from foretest.inference.sensitivity import Terms
-from foretest.inference.uplift_estimate import Uplift, no_estimate, uplift_estimate
+from foretest.inference.uplift_estimate import StdErrors, Uplift, no_estimate, uplift_estimate
+from foretest.inference.uplift_range import without_band
 from foretest.inference.verdict import Judgement, decide, judge
 from foretest.results.result import Estimate
 
@@ -89,17 +90,19 @@ def calibrated_estimate(
         moved = apply(fit, plain.rel_effect_size, term.unsupported, term.variance_at(fit.gamma), level)
         absolute = Uplift(moved.value * term.control, Interval(moved.lower * term.control, moved.upper * term.control))
         estimate = uplift_estimate(
-            (1.0 + moved.value) * term.control, moved.error * term.control, absolute,
+            (1.0 + moved.value) * term.control, StdErrors(moved.error * term.control, moved.error), absolute,
             Uplift(moved.value, Interval(moved.lower, moved.upper)),
             verdict=decide(absolute.limits, judgement.enough, term.control), reasons=reasons,
             effective_positives=plain.effective_positives,
         )  # fmt: skip
-    return replace(
+    estimate = replace(
         estimate,
         unsupported_rows=plain.unsupported_rows,
         predicted_effective_positives=plain.predicted_effective_positives,
         calibration=facts,
+        unsupported=finite_or_none(term.unsupported),
     )
+    return without_band(estimate, term.control)
 
 
 def bound_of(plan: FoldPlan, estimator: Estimator) -> float:

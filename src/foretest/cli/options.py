@@ -22,7 +22,7 @@ NO_WINNER = "no-winner"
 _TYPES: dict[str, Any] = {
     "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float, "draws": int,
     "confidence_level": float, "n_resamples": int, "buckets": int, "strata_base": float, "folds": int,
-    "seed": int, "r_max": float, "gamma": list[float], "ignore_audit": bool,
+    "seed": int, "r_max": float, "gamma": list[float], "gamma_slots": list[float], "ignore_audit": bool,
 }  # fmt: skip
 _OVERRIDES = "Settings of the analysis, to use instead of those in the settings file"
 

@@ -10,6 +10,7 @@ from foretest.calibration.estimate import Unsupported
 from foretest.files import json_ready, nan_if_none
 from foretest.history.manifest import Entry
 from foretest.results.result import Estimate
+from foretest.results.uplift_range import Range
 
 
 @dataclass(frozen=True)
@@ -72,12 +73,18 @@ class PastMetric:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> PastMetric:
         return cls(
-            online=Estimate(**document["online"]),
-            offline={label: Estimate(**estimate) for label, estimate in document["offline"].items()},
+            online=_estimate(document["online"]),
+            offline={label: _estimate(estimate) for label, estimate in document["offline"].items()},
             noise={label: Noise.from_dict(noise) for label, noise in document["noise"].items()},
             unsupported={label: UnsupportedPart.from_dict(part) for label, part in document["unsupported"].items()},
             bounds=None if document["bounds"] is None else BoundPath(**document["bounds"]),
         )
+
+
+def _estimate(document: Mapping[str, Any]) -> Estimate:
+    """An estimate from its JSON content."""
+    limits = document["range"]
+    return Estimate(**{**document, "range": None if limits is None else Range(**limits)})
 
 
 @dataclass(frozen=True)

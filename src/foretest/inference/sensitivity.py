@@ -141,14 +141,16 @@ def sensitivity(
     plain: Interval,
     verdict: str,
     control: float,
+    gamma: tuple[float, float],
     betting: float | None = None,
 ) -> Sensitivity:
     """The band around an estimate with the interval `plain`, and what it takes to undo its verdict.
 
-    `betting` is r_max where the limits are to be those of betting, which are valid with few rewards.
+    `gamma` are the factors of what unsupported recommendations may earn. `betting` is r_max where the limits are to
+    be those of betting, which are valid with few rewards.
     """
     a = aggregates.plan.settings.analysis
-    gamma, level, rounding = a.gamma, a.confidence_level, 1e-12 * abs(control)
+    level, rounding = a.confidence_level, 1e-12 * abs(control)
     terms = Terms.of(aggregates, weighting, metric)
     bounds = terms.bounds(gamma)
     sign = {"positive": 1, "negative": -1}.get(verdict)

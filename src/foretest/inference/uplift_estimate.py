@@ -7,6 +7,7 @@ from typing import NamedTuple
 from foretest.files import finite_or_none
 from foretest.inference.buckets import NO_INTERVAL, Interval
 from foretest.results.result import Estimate
+from foretest.results.uplift_range import NOISE, Range
 
 
 class Uplift(NamedTuple):
@@ -19,14 +20,27 @@ class Uplift(NamedTuple):
 NO_UPLIFT = Uplift(float("nan"), NO_INTERVAL)
 
 
+class StdErrors(NamedTuple):
+    """The standard errors of the absolute and of the relative uplift; NaN where there is none."""
+
+    absolute: float
+    relative: float
+
+
+NO_ERRORS = StdErrors(float("nan"), float("nan"))
+
+
 def uplift_estimate(
-    treatment: float, std_error: float, absolute: Uplift, relative: Uplift, *, verdict: str, reasons: list[str],
+    treatment: float, errors: StdErrors, absolute: Uplift, relative: Uplift, *, verdict: str, reasons: list[str],
     effective_positives: float | None,
 ) -> Estimate:  # fmt: skip
-    """The fields that every estimate has; numbers that do not exist are None."""
+    """The fields that every estimate has; numbers that do not exist are None.
+
+    The range is the interval and the word the verdict: an offline estimate is given its own by `uplift_range`.
+    """
     return Estimate(
         treatment=finite_or_none(treatment),
-        std_error=finite_or_none(std_error),
+        std_error=finite_or_none(errors.absolute),
         effect_size=finite_or_none(absolute.value),
         effect_size_ci_lower=finite_or_none(absolute.limits.lower),
         effect_size_ci_upper=finite_or_none(absolute.limits.upper),
@@ -36,12 +50,15 @@ def uplift_estimate(
         verdict=verdict,
         reasons=reasons,
         effective_positives=effective_positives,
+        rel_std_error=finite_or_none(errors.relative),
+        range=Range(NOISE, *(finite_or_none(limit) for limit in (*absolute.limits, *relative.limits))),
+        word=verdict,
     )
 
 
 def no_estimate(reasons: list[str], effective_positives: float | None) -> Estimate:
     """The estimate of a log that has no number to give, with the reasons."""
     return uplift_estimate(
-        float("nan"), float("nan"), NO_UPLIFT, NO_UPLIFT, verdict="insufficient", reasons=reasons,
+        float("nan"), NO_ERRORS, NO_UPLIFT, NO_UPLIFT, verdict="insufficient", reasons=reasons,
         effective_positives=effective_positives,
     )  # fmt: skip

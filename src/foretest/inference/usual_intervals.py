@@ -11,13 +11,13 @@ from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import std_error
 from foretest.inference.limits import limits_of
 from foretest.inference.uplift import Statistic, absolute_uplift_of, mean_reward, relative_uplift_of
-from foretest.inference.uplift_estimate import NO_UPLIFT, Uplift
+from foretest.inference.uplift_estimate import NO_UPLIFT, StdErrors, Uplift
 
 
 class UpliftIntervals(NamedTuple):
     """An estimator's uplift, absolute and relative, each with its limits."""
 
-    std_error: float  # of the absolute uplift
+    errors: StdErrors
     absolute: Uplift
     relative: Uplift  # none where the control earned nothing
 
@@ -28,10 +28,11 @@ def usual_intervals(
     """Percentiles of the resamples `counts`, or delta limits where there are none."""
     total, resampled = sums.total(), None if counts is None else sums.resampled(counts)
     error, absolute = _interval(aggregates, sums, total, resampled, absolute_uplift_of(estimator), relative=False)
-    relative = NO_UPLIFT
+    rel_error, relative = float("nan"), NO_UPLIFT
     if float(mean_reward(total)[0]):
-        _, relative = _interval(aggregates, sums, total, resampled, relative_uplift_of(estimator), relative=True)
-    return UpliftIntervals(error, absolute, relative)
+        statistic = relative_uplift_of(estimator)
+        rel_error, relative = _interval(aggregates, sums, total, resampled, statistic, relative=True)
+    return UpliftIntervals(StdErrors(error, rel_error), absolute, relative)
 
 
 def _interval(

@@ -125,9 +125,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         notes=notes,
         weights=weight_distribution(aggregates),
         audit=outcome,
-        treatments=[
-            Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()
-        ],
+        treatments=[Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()],
     )
 
 

@@ -24,6 +24,7 @@ def audited_estimate(estimate: Estimate, audit: Audit) -> Estimate:
         verdict="insufficient",
         reasons=[reason, *estimate.reasons],
         robustness=None,
+        word="insufficient",
         adjusted=adjusted,
     )
 

@@ -22,16 +22,18 @@ from foretest.inference.betting import betting_interval
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of
-from foretest.inference.sensitivity import no_sensitivity, robustness, sensitivity
+from foretest.inference.sensitivity import Terms, no_sensitivity, robustness, sensitivity
 from foretest.inference.slot_agreement import slot_agreement, with_reason
 from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import absolute_uplift_of, mean_reward, relative_uplift_of, value_of
-from foretest.inference.uplift_estimate import NO_UPLIFT, Uplift, no_estimate, uplift_estimate
+from foretest.inference.uplift_estimate import NO_UPLIFT, StdErrors, Uplift, no_estimate, uplift_estimate
+from foretest.inference.uplift_range import range_of, shifted_ends, with_range, without_band
 from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.offline.audited import audited_estimate
 from foretest.results.audit import Audit
 from foretest.results.result import Estimate, Metric
+from foretest.results.uplift_range import BAND, Range
 from foretest.settings.analysis import BOUNDED
 
 
@@ -89,7 +91,7 @@ def _estimate(
 
 def _estimate_of_no_rows(aggregates: Aggregates, estimator: Estimator, evidence: Evidence) -> Estimate:
     plan = aggregates.plan
-    band = no_sensitivity(plan.settings.analysis.gamma).to_dict() if plan.weighting(estimator).banded else None
+    band = no_sensitivity(plan.gamma(estimator)).to_dict() if plan.weighting(estimator).banded else None
     return dataclasses.replace(no_estimate(judge(evidence).reasons, evidence.effective_positives), sensitivity=band)
 
 
@@ -120,7 +122,7 @@ def _estimate_of_rows(
         lower_bound=value_lower_bound(aggregates, metric, r_max),
     )  # fmt: skip
     if not aggregates.plan.weighting(estimator).banded:
-        return estimate
+        return without_band(estimate, control)
     betting_r_max = None if betting is None else r_max
     return _with_band(estimate, aggregates, estimator, metric, decided_on, judgement, control, betting_r_max)
 
@@ -163,28 +165,48 @@ def _bounded_intervals(
     if control:
         share = float(relative_uplift_of(estimator)(total)[0])
         relative = Uplift(share, Interval(limits.lower / control, limits.upper / control))
-    error = std_error(sums.influence(absolute), aggregates.rows, aggregates.n_units)
-    return UpliftIntervals(error, Uplift(delta, limits), relative)
+    errors = StdErrors(*(
+        std_error(sums.influence(statistic), aggregates.rows, aggregates.n_units)
+        for statistic in (absolute, relative_uplift_of(estimator))
+    ))  # fmt: skip
+    return UpliftIntervals(errors, Uplift(delta, limits), relative)
 
 
 def _with_band(
     estimate: Estimate, aggregates: Aggregates, estimator: Estimator, metric: int, decided_on: Interval,
     judgement: Judgement, control: float, betting_r_max: float | None,
 ) -> Estimate:  # fmt: skip
-    """The estimate with its sensitivity band, and where the settings say so decided on it."""
+    """The estimate with its sensitivity band, its range and its word; where the settings say so decided on the band."""
+    gamma, weighting = aggregates.plan.gamma(estimator), aggregates.plan.weighting(estimator)
     band = sensitivity(
-        aggregates, aggregates.plan.weighting(estimator), metric, plain=decided_on, verdict=estimate.verdict,
-        control=control, betting=betting_r_max,
+        aggregates, weighting, metric, plain=decided_on, verdict=estimate.verdict,
+        control=control, gamma=gamma, betting=betting_r_max,
     )  # fmt: skip
     on_band = decide(Interval(band.ci_lower, band.ci_upper), judgement.enough, control)
     verdict, reasons = estimate.verdict, estimate.reasons
     if aggregates.plan.settings.analysis.decide_on == "band" and on_band != verdict:
         reasons = [*reasons, f"decided on the sensitivity band: the interval alone says {verdict}"]
         verdict = on_band
+    terms = Terms.of(aggregates, weighting, metric)
+    unsupported = terms.mean(terms.t)
+    limits = _band_range(estimate, decided_on, unsupported, gamma, control)
     return dataclasses.replace(
-        estimate,
+        with_range(estimate, limits, decided_on, judgement.enough, control),
         verdict=verdict,
         reasons=reasons,
         sensitivity=band.to_dict(),
         robustness=robustness(estimate.verdict, on_band, band),
+        unsupported=finite_or_none(unsupported / control) if control else None,
     )
+
+
+def _band_range(
+    estimate: Estimate, noise: Interval, unsupported: float, gamma: tuple[float, float], control: float
+) -> Range:
+    """The range of an estimate with a band: both ends of the interval that the verdict was taken on, moved."""
+    absolute = shifted_ends(noise, unsupported, gamma)
+    own = estimate.effect_size_ci_lower, estimate.effect_size_ci_upper
+    if estimate.rel_effect_size_ci_lower is None or estimate.rel_effect_size_ci_upper is None or own != noise:
+        return range_of(BAND, absolute, control)
+    relative = Interval(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    return range_of(BAND, absolute, control, shifted_ends(relative, unsupported / control, gamma))

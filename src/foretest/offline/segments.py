@@ -24,6 +24,7 @@ from foretest.inference.limits import control_of
 from foretest.inference.multiple_testing import holm, two_sided_p
 from foretest.inference.uplift import mean_reward, value_of
 from foretest.inference.uplift_estimate import uplift_estimate
+from foretest.inference.uplift_range import with_adjusted, without_band
 from foretest.inference.usual_intervals import usual_intervals
 from foretest.inference.verdict import Evidence, decide, judge
 from foretest.offline.treatments import adjusted_verdict
@@ -208,16 +209,17 @@ class _Part:
         )
         judgement = judge(evidence)
         sums = dataclasses.replace(bucket_sums(part, estimator, metric), fixed=fixed)
-        error, absolute, relative = usual_intervals(part, estimator, sums, counts)
+        intervals = usual_intervals(part, estimator, sums, counts)
         control = float(mean_reward(sums.total())[0])
         estimate = uplift_estimate(
-            float(value_of(estimator, sums.total())[0]), error, absolute, relative,
-            verdict=decide(absolute.limits, judgement.enough, control), reasons=judgement.reasons,
+            float(value_of(estimator, sums.total())[0]), *intervals,
+            verdict=decide(intervals.absolute.limits, judgement.enough, control), reasons=judgement.reasons,
             effective_positives=evidence.effective_positives,
         )  # fmt: skip
-        return dataclasses.replace(
+        estimate = dataclasses.replace(
             estimate, unsupported_rows=evidence.unsupported, predicted_effective_positives=evidence.predicted
         )
+        return without_band(estimate, control)
 
 
 def _adjusted(counted: list[_Counted], alpha: float) -> list[Segment]:
@@ -246,7 +248,7 @@ def _adjusted_estimates(counted: list[_Counted], metric: str, label: str, alpha:
         for (segment, units), e in zip(counted, estimates, strict=True)
     ]  # fmt: skip
     return [
-        dataclasses.replace(e, adjusted=Adjusted(
+        with_adjusted(e, Adjusted(
             finite_or_none(p), finite_or_none(p_adjusted), adjusted_verdict(e.verdict, p_adjusted, alpha),
             None, None, None, None,
         ))

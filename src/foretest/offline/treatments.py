@@ -18,6 +18,7 @@ from foretest.inference.buckets import NO_INTERVAL, Interval, bucket_sums
 from foretest.inference.delta import std_error
 from foretest.inference.multiple_testing import holm, normal_quantile, resampled_quantile, two_sided_p
 from foretest.inference.uplift import Statistic, absolute_uplift_of, mean_reward, relative_uplift_of
+from foretest.inference.uplift_range import with_adjusted
 from foretest.inference.verdict import decide
 from foretest.results.result import Adjusted, Estimate, Metric
 from foretest.settings.analysis import BOUNDED, Analysis
@@ -59,7 +60,7 @@ def _adjusted_estimates(
         alone = {name: metrics[name][metric].estimates[label] for name in aggregates}
         if label in estimators:  # the error of a calibrated one is not of this log alone
             family = _Family(aggregates, alone, estimators[label], m, counts, r_max)
-            alone = {name: replace(estimate, adjusted=family.adjusted(name)) for name, estimate in alone.items()}
+            alone = {name: with_adjusted(estimate, family.adjusted(name)) for name, estimate in alone.items()}
         for name, estimate in alone.items():
             adjusted[name][label] = estimate
     return adjusted

@@ -12,7 +12,7 @@ from foretest.formatting import plural
 from foretest.inference.bootstrap import percentile_interval
 from foretest.inference.buckets import NO_INTERVAL
 from foretest.inference.delta import FEW_UNITS, delta_interval, std_error
-from foretest.inference.uplift_estimate import Uplift, uplift_estimate
+from foretest.inference.uplift_estimate import StdErrors, Uplift, uplift_estimate
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, Judgement, decide
 from foretest.inference.welch import TwoSampleError, mean_error, two_sample_error, two_sample_interval
 from foretest.online.arms import Arm, Arms
@@ -125,7 +125,8 @@ def _estimate(
         limits = percentile_interval(resampled.absolute, confidence_level)
         rel_limits = percentile_interval(resampled.relative, confidence_level)
     return uplift_estimate(
-        treatment, errors.absolute.std_error, Uplift(delta, limits), Uplift(relative, rel_limits),
+        treatment, StdErrors(errors.absolute.std_error, errors.relative.std_error), Uplift(delta, limits),
+        Uplift(relative, rel_limits),
         verdict=decide(limits, enough, control), reasons=reasons, effective_positives=positives,
     )  # fmt: skip
 

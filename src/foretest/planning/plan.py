@@ -152,7 +152,7 @@ def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[st
             "headline": log.estimator.label,
             "confidence_level": settings.analysis.confidence_level,
             "power": POWER,
-            "gamma": list(settings.analysis.gamma),
+            "gamma": list(settings.analysis.gamma_at(by_slot=log.weighting.by_slot)),
             "split": list(log.split),
             "unit": settings.log.unit,
             "log": {

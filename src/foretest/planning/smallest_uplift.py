@@ -126,7 +126,8 @@ def plan_metric(metric: Metric, m: int, log: LogToPlan) -> MetricPlan:
     control, treatment = metric.control.value, estimate.treatment
     if not control or estimate.std_error is None:
         return MetricPlan(control, treatment, estimate.reasons, SmallestUplift(math.nan, math.nan))
-    scale = _Scale.of(log.aggregates.plan.settings.analysis, control, treatment or 0.0)
+    analysis = log.aggregates.plan.settings.analysis
+    scale = _Scale.of(analysis, log.weighting.by_slot, control, treatment or 0.0)
     half_band = _half_band(estimate.sensitivity, log.aggregates, log.weighting, scale.width * scale.treatment)
     smallest = SmallestUplift(scale.factor * estimate.std_error / control, half_band / control)
     units, uplift = log.aggregates.n_units, smallest.total * control
@@ -150,9 +151,10 @@ class _Scale(NamedTuple):
     treatment: float
 
     @classmethod
-    def of(cls, analysis: Analysis, control: float, treatment: float) -> _Scale:
+    def of(cls, analysis: Analysis, by_slot: bool, control: float, treatment: float) -> _Scale:
         factor = float(ndtri(0.5 + analysis.confidence_level / 2.0) + ndtri(POWER))
-        width = 0.5 * ((analysis.gamma[1] - 1.0) + (1.0 - 1.0 / analysis.gamma[0]))
+        lower, upper = analysis.gamma_at(by_slot=by_slot)
+        width = 0.5 * ((upper - 1.0) + (1.0 - 1.0 / lower))
         return cls(factor, width, control, treatment)
 
 

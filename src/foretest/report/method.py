@@ -12,6 +12,7 @@ from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS
 from foretest.report.blocks import Link
 from foretest.report.words import ESTIMATORS
 from foretest.results.result import Result
+from foretest.settings.analysis import GAMMA
 
 _PAPER = Link(
     "Gilotte, Calauzènes, Nedelec, Abraham, Dollé: Offline A/B testing for Recommender Systems (WSDM 2018)",
@@ -144,11 +145,14 @@ def _interval(analysis: Mapping[str, Any], online: bool) -> str:
 
 
 def _band(analysis: Mapping[str, Any]) -> str:
-    down, up = analysis["gamma"]
+    given = analysis.get("gamma")
+    factors = [given] if given is not None else [GAMMA, analysis["gamma_slots"]]
+    spans = [f"between 1/{down:g} and {up:g}" for down, up in factors]
+    between = spans[0] if len(spans) == 1 else f"{spans[0]} (by slot {spans[1]})"
     decided = " The verdict follows from it." if analysis["decide_on"] == "band" else ""
     return (
-        "For the point estimators: in each display, the part of the treatment that the cap cuts off earns between"
-        f" 1/{down:g} and {up:g} times what the rest earns. Limits after Imbens and Manski, joined with the"
+        "For the point estimators: in each display, the part of the treatment that the cap cuts off earns"
+        f" {between} times what the rest earns. Limits after Imbens and Manski, joined with the"
         f" interval.{decided}"
     )
 

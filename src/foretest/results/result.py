@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     import pandas
 
     from foretest.results.audit import Audit
+    from foretest.results.uplift_range import Range
 
 SCHEMA = 1
-NESTED = ("strata", "betting", "sensitivity", "calibration")  # fields of an estimate that a flat row leaves out
+NESTED = ("strata", "betting", "sensitivity", "calibration", "range")  # fields of an estimate that no flat row has
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class Estimate:
     robustness: str | None = None  # robust or fragile: does the band agree with the interval?
     adjusted: Adjusted | None = None  # of one of several treatments
     calibration: dict[str, Any] | None = None  # of a calibrated estimate: Γ0, its interval, τ², tests, T
+    rel_std_error: float | None = None  # of the relative effect size
+    unsupported: float | None = None  # T over the control's value, where there is a band
+    range: Range | None = None  # noise, and what the log cannot support; None only in files of earlier versions
+    word: str = "insufficient"  # the verdict, softened where noise and range differ
 
     def __repr__(self) -> str:
         return f"<Estimate {estimate_summary(self)}>"
@@ -205,7 +210,7 @@ class Result:
                 for label, estimate in metric.estimates.items():
                     fields = {k: v for k, v in _estimate_dict(estimate).items() if k not in NESTED}
                     first = {**whose, "metric": name, "estimator": label, "control": metric.control.value}
-                    rows.append({**first, **fields})
+                    rows.append({**first, **fields, **_range_fields(estimate)})
         return rows
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -225,6 +230,11 @@ class Result:
         from foretest.report.notebook import result_html
 
         return result_html(self)
+
+
+def _range_fields(estimate: Estimate) -> dict[str, Any]:
+    """The range as fields of a flat row."""
+    return {} if estimate.range is None else {f"range_{name}": value for name, value in asdict(estimate.range).items()}
 
 
 def _estimate_dict(estimate: Estimate) -> dict[str, Any]:

@@ -19,6 +19,7 @@ DECIDE_ON = ("interval", "band")
 VALUE_MODEL = "value-model"
 AUTO = "auto"
 DEFAULT_CAP = 100.0
+GAMMA = (1.15, 1.3)  # of estimators by ranking
 MOST_COUNTS = 10**9  # of all resamples: 8 GB
 #: the least and the most of each setting that is a whole number; more would take days, or more memory than there is
 _WHOLE_NUMBERS = {
@@ -51,9 +52,12 @@ class Analysis:
     value_log: str | None = _doc(None, "a separate log to fit V(x) on")
     folds: int = _doc(2, "folds of the cross-fitted V(x), by unit")
     seed: int = _doc(0, "of draws, resamples and folds")
-    gamma: tuple[float, float] = _doc(
-        (1.15, 1.3), "how many times less and more than supported recommendations unsupported ones may earn"
+    gamma: tuple[float, float] | None = _doc(
+        None,
+        "how many times less and more than supported recommendations unsupported ones may earn, at every level;"
+        " default: 1.15 and 1.3 for estimators by ranking, gamma_slots for those by slot",
     )
+    gamma_slots: tuple[float, float] = _doc((1.3, 2.0), "gamma of estimators by slot, where gamma is not given")
     decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
     r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
     ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
@@ -90,7 +94,8 @@ class Analysis:
         choices = {"capping": CAPPINGS, "normaliser": NORMALISERS, "interval": INTERVALS, "decide_on": DECIDE_ON}
         for name, options in choices.items():
             choose(name, getattr(self, name), options)
-        object.__setattr__(self, "gamma", _gamma(self.gamma))
+        object.__setattr__(self, "gamma", None if self.gamma is None else _gamma("gamma", self.gamma))
+        object.__setattr__(self, "gamma_slots", _gamma("gamma_slots", self.gamma_slots))
         if isinstance(self.value_log, os.PathLike):
             object.__setattr__(self, "value_log", os.fspath(self.value_log))
         for name in ("headline", "value", "value_log", "baseline"):
@@ -116,6 +121,10 @@ class Analysis:
         """The cap; of `auto`, which the number takes the place of before a log is folded, the default."""
         return DEFAULT_CAP if isinstance(self.cap, str) else self.cap
 
+    def gamma_at(self, *, by_slot: bool) -> tuple[float, float]:
+        """The factors (down, up) of what unsupported recommendations may earn, for estimators by slot or by ranking."""
+        return self.gamma or (self.gamma_slots if by_slot else GAMMA)
+
     def replace(self, **changes: Any) -> Analysis:
         """A copy with other values; an unknown name is refused."""
         refuse_unknown("[analysis]", changes, [f.name for f in dataclasses.fields(self)])
@@ -132,11 +141,11 @@ def _check_estimators(items: tuple[Any, ...]) -> None:
             choose("estimator", item, ESTIMATORS)
 
 
-def _gamma(value: Any) -> tuple[float, float]:
+def _gamma(name: str, value: Any) -> tuple[float, float]:
     """One number for both ends of the sensitivity band, or a pair."""
     ends = tuple(value) if isinstance(value, list | tuple) else (value,)
     if len(ends) not in (1, 2):
-        raise BadInput(f"gamma = {value!r}: expected one number, or two as in [1.15, 1.3].")
+        raise BadInput(f"{name} = {value!r}: expected one number, or two as in [1.15, 1.3].")
     for end in ends:
-        check_number("gamma", end, at_least=1.0)
+        check_number(name, end, at_least=1.0)
     return float(ends[0]), float(ends[-1])

@@ -289,11 +289,11 @@ def test_the_settings_must_agree(tmp_path: Path) -> None:
     said = refused(a, test=build_test(["cis"], cap=50.0))
     assert said == (
         f"{a} was made with cap = 2, the settings say 50. Once a log is folded, only confidence_level, interval,"
-        " n_resamples, headline, gamma, decide_on and ignore_audit can change: fold it again with foretest aggregate,"
-        " or leave cap as it was."
+        " n_resamples, headline, gamma, gamma_slots, decide_on and ignore_audit can change: fold it again with foretest"
+        " aggregate, or leave cap as it was."
     )
     assert set(FREE) == {
-        "confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on", "ignore_audit",
+        "confidence_level", "interval", "n_resamples", "headline", "gamma", "gamma_slots", "decide_on", "ignore_audit",
     }  # fmt: skip
     assert 'made with [log] unit = "user", the settings name none' in refused(a, test=build_test(["cis"], unit=None))
 

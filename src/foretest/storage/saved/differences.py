@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from foretest.storage.saved.json_values import EstimatorRecord, Tables
 
 #: What may still change once a log is folded; estimators may be fewer.
-FREE = ("confidence_level", "interval", "n_resamples", "headline", "gamma", "decide_on", "ignore_audit")
+FREE = ("confidence_level", "interval", "n_resamples", "headline", "gamma", "gamma_slots", "decide_on", "ignore_audit")
 
 
 class Difference(NamedTuple):

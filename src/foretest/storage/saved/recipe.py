@@ -17,7 +17,7 @@ from foretest.errors import BadInput
 from foretest.estimators import ESTIMATORS, Estimator
 from foretest.kernels import hashing
 from foretest.policies.base import Policy
-from foretest.settings.analysis import AUTO, Analysis
+from foretest.settings.analysis import AUTO, GAMMA, Analysis
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings, with_cap
 from foretest.storage.saved.differences import (
@@ -121,7 +121,7 @@ class Recipe:
             control=control,
             treatment=treatments[self.treatments[0]],
             treatments=treatments,
-            analysis=Analysis(**tables["analysis"]),
+            analysis=_recorded_analysis(tables["analysis"]),
             metrics=tables.get("metrics", {}),
         )
 
@@ -174,6 +174,14 @@ def refuse_other_layout(name: str, document: Any) -> None:
             f"{name}: aggregates of Foretest {version}, in layout {layout} with hash {hashed}; Foretest"
             f" {__version__} has layout {LAYOUT} with hash {hashing.NAME}. Fold the log again with foretest aggregate."
         )
+
+
+def _recorded_analysis(table: Mapping[str, Any]) -> Analysis:
+    """The analysis settings of a saved file. Files from before `gamma_slots` have the default of then written out, one
+    for all levels: it counts as not given."""
+    if "gamma_slots" not in table and tuple(table.get("gamma") or ()) == GAMMA:
+        table = {**table, "gamma": None}
+    return Analysis(**table)
 
 
 class RecordedPolicy(Policy):
