@@ -578,7 +578,8 @@ def test_aggregates_refuse_in_one_line(foretest_command: Command) -> None:
     before = sorted(Path().rglob("*"))
     for args, sentence in {
         ("run", "a.parquet", "--cap", "50"): "a.parquet was made with cap = 100, the settings say 50. Once a log is"
-        " folded, only confidence_level, interval, n_resamples, headline, gamma, gamma_slots, decide_on and ignore_audit can change:"
+        " folded, only confidence_level, interval, n_resamples, headline, gamma, gamma_slots, decide_on and"
+        " ignore_audit can change:"
         " fold it again with foretest aggregate, or leave cap as it was.",
         ("run", "a.parquet", "up.parquet", "-c", "test.toml"): "a.parquet holds aggregates and up.parquet is a log:"
         " they cannot be mixed. Fold the log first, with foretest aggregate, then give its aggregates.",

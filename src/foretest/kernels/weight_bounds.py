@@ -1,0 +1,131 @@
+"""The adaptive cap at many bounds from one set of rankings, and how the weights at these bounds vary together.
+
+A set is given by α and β of each ranking, which represent π_t and π_p: enumerated, or 2W/(1+W)/S and 2/(1+W)/S of
+two-sided draws. Bounds are ascending.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.enumeration import enumerate_row
+from foretest.kernels.jit import jit, reordered, step
+from foretest.kernels.lists import longest
+from foretest.kernels.normaliser import is_feasible, largest_root, masses_of_draws, max_capped_mass, total_and_reach
+from foretest.kernels.plackett_luce import load_row
+from foretest.kernels.ranking_draws import SLICE
+
+
+@reordered
+def _product(a, b, n):
+    total = 0.0
+    for j in range(n):
+        total += a[j] * b[j]
+    return total
+
+
+@reordered
+def _weights(alpha, beta, n, cap, q, root):
+    """√β·w̃ of every ranking, w̃ = min(α/β, cap)/q; 0 where β = 0, which E_p does not see."""
+    for j in range(n):
+        b = beta[j]
+        root[j] = min(alpha[j], cap * b) / (q * np.sqrt(b)) if b > 0.0 else 0.0
+
+
+@reordered
+def _gain(first, other, beta, n):
+    """E_p[(w̃' − w̃)⁺] of two weights, each times √β."""
+    total = 0.0
+    for j in range(n):
+        total += max(other[j] - first[j], 0.0) * np.sqrt(beta[j])
+    return total
+
+
+@reordered
+def _over(alpha, beta, n, cap):
+    """Σ (α − c·β)⁺."""
+    total = 0.0
+    for j in range(n):
+        total += max(alpha[j] - cap * beta[j], 0.0)
+    return total
+
+
+@step
+def _row(alpha, beta, n, log_most, bounds, roots, caps, q, below, products, gains):
+    """One display: c̃, q there and at a third of it; E_p[w̃_b w̃_b'] and E_p[(w̃_b − w̃_b0)⁺]. No ranking weighs more
+    than exp(log_most): from such a bound on nothing is cut off."""
+    count = len(bounds)
+    total, reach = total_and_reach(alpha, beta, n)
+    c = np.inf
+    for back in range(count):
+        k = count - 1 - back
+        bound = bounds[k]
+        if log_most <= np.log(bound) + 1e-12:
+            caps[k] = bound
+            q[k] = 1.0
+            below[k] = 1.0 - _over(alpha, beta, n, bound / SLICE)
+            _weights(alpha, beta, n, np.exp(log_most + 1.0), 1.0, roots[k])
+        elif not is_feasible(reach, bound):
+            caps[k] = 0.0
+            q[k] = 0.0
+            below[k] = 0.0
+            for j in range(n):
+                roots[k, j] = np.sqrt(beta[j])
+        else:
+            # the root for a larger bound lies to the right of this one
+            c, q[k] = largest_root(alpha, beta, n, bound, min(c, bound * total))
+            caps[k] = c
+            below[k] = max_capped_mass(alpha, beta, n, c / SLICE)
+            _weights(alpha, beta, n, c, q[k], roots[k])
+    for k in range(count):
+        gains[k] = _gain(roots[0], roots[k], beta, n)
+        for other in range(k + 1):
+            products[k, other] = _product(roots[k], roots[other], n)
+            products[other, k] = products[k, other]
+
+
+@jit
+def bounds_of_draws(w, log_most, bounds, caps, q, below, products, gains):
+    """Fill in, row by row, what two-sided draws say at every bound."""
+    rows, count = w.shape
+    alpha = np.empty(count)
+    beta = np.empty(count)
+    roots = np.empty((len(bounds), count))
+    for i in range(rows):
+        masses_of_draws(w[i], alpha, beta)
+        _row(alpha, beta, count, log_most[i], bounds, roots, caps[i], q[i], below[i], products[i], gains[i])
+
+
+@jit
+def bounds_of_rankings(alpha, beta, log_most, bounds, caps, q, below, products, gains):
+    """Fill in what all rankings of one display say at every bound."""
+    roots = np.empty((len(bounds), len(alpha)))
+    _row(alpha, beta, len(alpha), log_most, bounds, roots, caps, q, below, products, gains)
+
+
+@jit
+def bounds_of_all(
+    t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, log_most, bounds,
+    caps, q, below, products, gains,
+):  # fmt: skip
+    """Fill in, row by row, what all rankings (at most `most`) of two Plackett-Luce policies say at every bound."""
+    width = longest(lengths)
+    depth = longest(slots) + 1
+    t = np.empty(width)
+    p = np.empty(width)
+    et = np.empty(width)
+    ep = np.empty(width)
+    taken = np.zeros(width, np.bool_)
+    chosen = np.zeros(depth, np.int64)
+    at = np.zeros(depth, np.int64)
+    pt = np.empty(depth)
+    pp = np.empty(depth)
+    alpha = np.empty(most)
+    beta = np.empty(most)
+    roots = np.empty((len(bounds), most))
+    for i in range(len(lengths)):
+        n = lengths[i]
+        load_row(t_values, t_starts[i], n, t_inverse, t)
+        load_row(p_values, p_starts[i], n, p_inverse, p)
+        count = enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
+        _row(alpha, beta, count, log_most[i], bounds, roots, caps[i], q[i], below[i], products[i], gains[i])
