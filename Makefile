@@ -51,6 +51,7 @@ java:
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/trust_cost.py
+	$(BIN)/python benchmarks/cliffs.py
 	$(BIN)/python benchmarks/history_time.py
 	$(BIN)/python benchmarks/history_agreement.py
 	$(BIN)/python benchmarks/online_coverage.py

@@ -123,12 +123,8 @@ def with_ids(g: Generator, rows: int) -> Case:
     ids = np.argsort(popular, axis=1)[:, :12].astype(np.int32)
     table = put(table, "items", lists(ids, lengths))
     table = put(table, "ranking", lists(np.take_along_axis(ids, shown, axis=1)))
-    table = put(table, "log_p", log_prob(scores_of(simulated_scores(table)), shown).astype(np.float32))
+    table = put(table, "log_p", log_prob(scores_of(table), shown).astype(np.float32))
     return world_case(table, ft.PlackettLuce("control_scores", log_prob="log_p"), "items")
-
-
-def simulated_scores(table: pa.Table) -> pa.Table:
-    return table.select(["control_scores"])
 
 
 # -- plain logs of every policy ---------------------------------------------------------------------------------------
@@ -221,7 +217,7 @@ def plackett_luce(weights: dict[str, float], slots: int, *, users: bool, is_logg
 
 
 def thurstone(g: Generator, rows: int) -> Case:
-    s = scores(g, rows, items=6, **LIGHT, users=False)
+    s = scores(g, rows, items=4, **LIGHT, users=False)
     shown = by_noise(g.normal(size=s.control.shape), s.control, 2)
     return scored(g, s, shown, ft.Thurstone("p"), ft.Thurstone("t"))
 

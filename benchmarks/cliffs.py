@@ -1,13 +1,14 @@
 """Does the time of a run fall off a cliff between neighbours? `python benchmarks/cliffs.py`.
 
-Whole runs of `OfflineTest.run` on one thread, by the processor's clock, kernels warm, over a grid of policies, numbers of items M
-and of slots K, and temperatures. Neighbours are cells that differ by one item, by one slot, by one step of temperature or by the
-kind of policy, on the same number of displays: none should take more than three times as long as the other.
+Whole runs of `OfflineTest.run` on one thread, by the processor's clock, kernels warm, over a grid of policies, numbers
+of items M and of slots K, and temperatures. Neighbours are cells that differ by one item, by one slot, by one step of
+temperature or by the kind of policy, on the same number of displays: none should take more than three times as long as
+the other.
 
-    python benchmarks/cliffs.py [--kinds plackett-luce,own] [--save times.json] [--before times.json]
+    python benchmarks/cliffs.py [--kinds "plackett-luce;own"] [--save times.json] [--before times.json]
 
-prints a Markdown table and writes it into docs/benchmarks.md. `--save` keeps the times, so that those of another version
-(`PYTHONPATH=other/src`) can stand beside them; it writes no page.
+prints a Markdown table and writes it into docs/benchmarks.md. `--save` keeps the times, so that those of another
+version (`PYTHONPATH=other/src`) can stand beside them; it writes no page.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import json
 import platform
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -137,7 +139,7 @@ def log_of(cell: Cell, displays: int) -> pa.Table:
 def seconds(cell: Cell, displays: int, repeats: int) -> float:
     """CPU seconds of a whole run, the least of some; one where it takes long."""
     arms, log = KINDS[cell.kind](cell.sharpness), log_of(cell, displays)
-    columns = ft.LogColumns(rewards=["click"], ranking="ranking", id="id")
+    columns = ft.LogColumns(rewards=("click",), ranking="ranking", id="id")
     least = np.inf
     for _ in range(repeats):
         begin = time.process_time()
@@ -151,8 +153,9 @@ def seconds(cell: Cell, displays: int, repeats: int) -> float:
 def measured(kinds: list[str], displays: int, repeats: int) -> dict[Cell, float]:
     times: dict[Cell, float] = {}
     for kind in kinds:
-        for items, slots in ((3, 2), (8, 4), (13, 4)):  # whatever is compiled is compiled now
-            seconds(Cell(kind, items, slots, 1.0), 100, 1)
+        sharp = 1.0 if kind == THURSTONE else SHARPNESS[-1]
+        for shape in ((3, 2, 1.0), (8, 4, 1.0), (13, 4, 1.0), (24, 3, sharp)):
+            seconds(Cell(kind, *shape), 100, 1)  # whatever is compiled is compiled now
         for cell in cells([kind]):
             times[cell] = seconds(cell, displays, repeats)
             print(
@@ -192,7 +195,7 @@ def pairs_by_slots(times: dict[Cell, float]) -> list[tuple[Cell, Cell]]:
 def pairs_by_sharpness(times: dict[Cell, float]) -> list[tuple[Cell, Cell]]:
     """Each cell with the next lower temperature that was measured for its kind."""
     steps = {kind: sorted({c.sharpness for c in times if c.kind == kind}) for kind in {c.kind for c in times}}
-    lower = {(kind, b): a for kind, line in steps.items() for a, b in zip(line, line[1:], strict=False)}
+    lower = {(kind, b): a for kind, line in steps.items() for a, b in pairwise(line)}
     return [
         (c, n) for c in times if (c.kind, c.sharpness) in lower
         and (n := c._replace(sharpness=lower[c.kind, c.sharpness])) in times
@@ -204,7 +207,8 @@ def pairs_by_kind(times: dict[Cell, float]) -> list[tuple[Cell, Cell]]:
 
 
 NEIGHBOURS = {
-    "M ± 1": pairs_by_items, "K ± 1": pairs_by_slots, "next temperature": pairs_by_sharpness, "another policy": pairs_by_kind,
+    "M ± 1": pairs_by_items, "K ± 1": pairs_by_slots,
+    "next temperature": pairs_by_sharpness, "another policy": pairs_by_kind,
 }  # fmt: skip
 
 
@@ -225,7 +229,10 @@ def table(times: dict[Cell, float], before: dict[Cell, float]) -> str:
         "| policies | neighbours | pairs | worst ratio before | worst ratio now | goal | where, now |",
         "| --- | --- | ---: | ---: | ---: | ---: | --- |",
     ]
-    groups = {"all but thurstone": lambda c: c.kind != THURSTONE, THURSTONE: lambda c: c.kind == THURSTONE}
+    groups: dict[str, Callable[[Cell], bool]] = {
+        "all but thurstone": lambda c: c.kind != THURSTONE,
+        THURSTONE: lambda c: c.kind == THURSTONE,
+    }
     for group, belongs in groups.items():
         now, then = ({c: s for c, s in t.items() if belongs(c)} for t in (times, before))
         for name, pairs_of in NEIGHBOURS.items():
@@ -233,9 +240,8 @@ def table(times: dict[Cell, float], before: dict[Cell, float]) -> str:
             if not found.pairs:
                 continue
             earlier = f"{worst(then, pairs_of(then)).ratio:.1f}" if then else ""
-            lines.append(
-                f"| {group} | {name} | {found.pairs} | {earlier} | **{found.ratio:.1f}** | ≤ {GOAL:g} | {where(found, now)} |"
-            )
+            ratios = f"{earlier} | **{found.ratio:.1f}** | ≤ {GOAL:g}"
+            lines.append(f"| {group} | {name} | {found.pairs} | {ratios} | {where(found, now)} |")
     return "\n".join([*lines, "", *dearest(times, before)])
 
 
@@ -282,8 +288,8 @@ def main() -> None:
     times = measured(options.kinds.split(";"), options.displays, options.repeats)
     text = table(times, from_file(options.before) if options.before else {})
     text += (
-        f"\n\nWhole runs on {options.displays:,} displays, {REWARDED:.0%} of them rewarded, one thread; {len(times)} cells;"
-        f" foretest {ft.__version__}, Python {platform.python_version()}, NumPy {np.__version__};"
+        f"\n\nWhole runs on {options.displays:,} displays, {REWARDED:.0%} of them rewarded, one thread;"
+        f" {len(times)} cells; foretest {ft.__version__}, Python {platform.python_version()}, NumPy {np.__version__};"
         f" {time.process_time() - begin:,.0f} s of CPU time."
     )
     print(text)

@@ -375,6 +375,7 @@ def draw_picture() -> None:
     from rich.console import Console
 
     from foretest.cli import demo
+    from foretest.terminal.parts import RESULT_WIDTH
 
     class TableOnly(Console):
         """Prints the table, not the long lines of advice below it."""
@@ -383,11 +384,11 @@ def draw_picture() -> None:
             if not soft_wrap:
                 super().print(*objects, **options)
 
-    console = TableOnly(record=True, width=80, force_terminal=True, file=io.StringIO(), highlight=False)
+    console = TableOnly(record=True, width=RESULT_WIDTH, force_terminal=True, file=io.StringIO(), highlight=False)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         sys.argv = ["foretest", "demo"]
-        demo.console = lambda: console
+        demo.console = lambda width: console
         with contextlib.suppress(SystemExit):
             cli.main()
     # Rich's own frame, without the fonts it would fetch from another host

@@ -21,10 +21,11 @@ from foretest.estimators import ESTIMATORS
 from foretest.formatting import format_number, percent, span
 from foretest.policies.pooled import Pooled, Shares
 from foretest.results.result import Adjusted, Estimate
+from foretest.results.uplift_range import Range
 from tests.public_objects import CALIBRATION, public_objects, small_agreement
 
 TABLES = {"result", "check", "online result", "ranked", "agreement"}  # as HTML in a notebook
-TEXT_TABLES = TABLES | {"plan"}  # str and repr are tables in 80 columns
+TEXT_TABLES = TABLES | {"plan"}  # str and repr are tables in 100 columns or fewer
 
 #: the most characters of any other object, and what its text says
 SUMMARIES = {
@@ -74,14 +75,15 @@ def test_a_result_is_its_table(name: str, objects: dict[str, Any]) -> None:
     chosen, _, table = text.partition("Foretest ")
     assert table
     assert bool(chosen) == (name == "ranked")  # which treatment to take comes first
-    assert max(len(line) for line in text.splitlines()) <= 80
+    assert max(len(line) for line in text.splitlines()) <= 100
 
 
 def test_a_metric_is_its_headline(objects: dict[str, Any]) -> None:
     metric = objects["metric"]
     lead = metric.estimates[metric.headline]
-    limits = span(lead.rel_effect_size_ci_lower, lead.rel_effect_size_ci_upper)
-    uplift = f"{percent(lead.rel_effect_size, sign=True)} ({limits}), {lead.verdict}"
+    limits = span(lead.range.rel_ci_lower, lead.range.rel_ci_upper)
+    uplift = f"{percent(lead.rel_effect_size, sign=True)} ({limits}), {lead.word}"
+    uplift += "" if lead.word == lead.verdict else f" (verdict: {lead.verdict})"
     assert repr(metric) == f"<Metric point-ncis-adaptive: {uplift}; control 0.4200, 8 estimators>"
     assert repr(lead) == f"<Estimate {uplift}>"
     assert f"click {uplift}" in repr(replace(objects["treatment"], metrics={"click": metric}))
@@ -115,8 +117,10 @@ def test_an_estimate_says_what_the_table_says() -> None:
     absolute = replace(NOTHING, effect_size=0.02, effect_size_ci_lower=-0.01, effect_size_ci_upper=0.05)
     assert repr(absolute) == (f"<Estimate {format_number(0.02)} (-0.01000 to 0.05000) per display, insufficient>")
     up = replace(NOTHING, rel_effect_size=0.03, rel_effect_size_ci_lower=0.01, rel_effect_size_ci_upper=0.05)
-    up = replace(up, verdict="positive", robustness="fragile")
+    up = replace(up, verdict="positive", robustness="fragile", word="positive")
     assert repr(up) == "<Estimate +3.0 % (+1.0 % to +5.0 %), positive, fragile>"
+    leans = replace(up, word="leans positive", range=Range("band", None, None, -0.01, 0.06))
+    assert repr(leans) == "<Estimate +3.0 % (-1.0 % to +6.0 %), leans positive (verdict: positive), fragile>"
     adjusted = Adjusted(0.04, 0.12, "neutral", None, None, None, None)
     assert "positive (adjusted: neutral)" in repr(replace(up, adjusted=adjusted))
     assert "adjusted" not in repr(replace(up, adjusted=replace(adjusted, verdict_adjusted="positive")))
@@ -179,7 +183,7 @@ def test_text_is_written_where_rich_takes_python_for_a_notebook(
 
     monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
     assert "point-ncis-adaptive" in str(objects["result"])
-    show_result(objects["result"], as_json=False)
+    show_result(objects["result"])
     assert "point-ncis-adaptive" in capsys.readouterr().out
 
 

@@ -56,8 +56,20 @@ def json_ready(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
+def user_path(text: str | Path) -> Path:
+    """The path that a user wrote, with ~ expanded; a text that no file can have as its path is refused."""
+    try:
+        impossible = b"\0" in os.fsencode(text)
+    except UnicodeEncodeError:
+        impossible = True
+    if impossible:
+        raise BadInput(f"{str(text)!r}: no file can have this path: it has a null character or a lone surrogate.")
+    return Path(os.path.expanduser(text))  # a ~ of nobody stays as it is
+
+
 def read_text(path: Path, kind: str, remedy: str) -> str:
     """The text of a file that the user named; what cannot be read is refused as that `kind` of file."""
+    user_path(path)
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -114,6 +114,15 @@ def span(lower: float | None, upper: float | None) -> str:
     return f"{percent(lower, sign=True)} to {percent(upper, sign=True)}"
 
 
+def short_span(lower: float | None, upper: float | None) -> str:
+    """An interval of relative uplifts in few characters, for a column of a table.
+
+    >>> short_span(-0.01, 0.035), short_span(None, None)
+    ('-1.0 to +3.5 %', '-')
+    """
+    return "-" if lower is None or upper is None else span(lower, upper).replace(" % to", " to")
+
+
 def p_value_column(p: float | None) -> str:
     """A p-value in three decimals, for a column in which they line up.
 

@@ -20,8 +20,10 @@ import pytest
 
 import foretest
 from foretest import cli
+from foretest.cli.exit_codes import metric_conditions
 from foretest.cli.options import VERDICTS
 from foretest.offline.test import OfflineTest
+from foretest.results.result import Control, Estimate, Metric
 from foretest.settings.analysis import Analysis
 
 FORETEST = str(Path(sys.executable).with_name("foretest"))
@@ -149,7 +151,7 @@ def test_run_shows_a_table(foretest_command: Command) -> None:
     assert "2,000 displays, 2,000 units (user), 500 with click" in ran.out
     assert "positive" in ran.out
     assert "+50.0 %" in ran.out
-    assert all(len(line) <= 80 for line in ran.out.splitlines())
+    assert all(len(line) <= 100 for line in ran.out.splitlines())
     assert {path.name for path in Path().iterdir()} == {"test.toml", "up.parquet", "same.parquet", "down.parquet"}
 
 
@@ -217,6 +219,57 @@ def test_fail_on(name: str, verdict: str, foretest_command: Command) -> None:
     ran = foretest_command("run", f"{name}.parquet", "-c", "test.toml", "--fail-on", "negative, neutral,insufficient")
     assert ran.code == (0 if verdict == "positive" else 3)
     assert foretest_command("run", f"{name}.parquet", "-c", "test.toml").code == 0
+
+
+def test_fail_on_leans_negative(foretest_command: Command) -> None:
+    """Met by the word, `negative` or one that leans to it; of a goal that should decrease, by the other side."""
+    goal = SETTINGS + '[metrics.click]\nrole = "goal"\ndirection = "decrease"\n'
+    Path("less.toml").write_text(goal, encoding="utf-8")
+    for name, plain, less in (("up", 0, 3), ("same", 0, 0), ("down", 3, 0)):
+        for settings, code in (("test.toml", plain), ("less.toml", less)):
+            ran = foretest_command("run", f"{name}.parquet", "-c", settings, "--json", "--fail-on", "leans-negative")
+            assert ran.code == code
+            metric = json.loads(ran.out)["metrics"]["click"]
+            assert metric["estimates"][metric["headline"]]["word"].removeprefix("leans ") == metric["verdict"]
+    ran = foretest_command("online", "up.parquet", "up.parquet", "-c", "test.toml", "--fail-on", "leans-negative")
+    assert ran.code == 2  # online, words are verdicts
+
+
+@pytest.mark.parametrize(
+    ("verdict", "word", "role", "met"),
+    [
+        ("neutral", "leans negative", None, True),  # the range lies below 0, noise does not
+        ("negative", "leans negative", None, True),
+        ("negative", "negative", None, True),
+        ("negative", "neutral", None, True),  # whatever fails on negative fails here too
+        ("neutral", "leans positive", None, False),
+        ("positive", "leans positive", {"role": "goal", "direction": "decrease"}, True),
+        ("negative", "leans negative", {"role": "goal", "direction": "decrease"}, False),
+        ("negative", "negative", {"role": "secondary", "direction": "increase"}, False),
+        ("insufficient", "insufficient", None, False),
+    ],
+)
+def test_what_meets_leans_negative(verdict: str, word: str, role: dict[str, Any] | None, met: bool) -> None:
+    estimate = Estimate(*[None] * 8, verdict, [], None, word=word)  # type: ignore[arg-type]
+    metric = Metric(Control(0.1, None, None, None), {"cis": estimate}, "cis", verdict, role=role)
+    assert ("leans-negative" in metric_conditions(metric)) == met
+
+
+def test_markdown_instead_of_the_table(foretest_command: Command) -> None:
+    ran = foretest_command("run", "up.parquet", "-c", "test.toml", "--markdown", "-o", "out")
+    assert ran.code == 0
+    assert "| uplift | range | word |" in ran.out
+    assert "Written" not in ran.out
+    assert Path("out/result.json").exists()
+    table = pq.read_table("down.parquet")
+    users = pa.array([f"other {k}" for k in range(table.num_rows)])
+    place = table.column_names.index("user")
+    pq.write_table(table.set_column(place, "user", users), "treatment.parquet")
+    ran = foretest_command("online", "up.parquet", "treatment.parquet", "-c", "test.toml", "--markdown")
+    assert "| estimator | treatment | uplift | 90 % interval | verdict |" in ran.out
+    assert "range" not in ran.out
+    ran = foretest_command("run", "up.parquet", "-c", "test.toml", "--markdown", "--json")
+    assert ran == Ran(2, "", "foretest: --json and --markdown are both given: choose one of them.\n")
 
 
 def test_fail_on_is_met_by_any_metric(foretest_command: Command) -> None:
@@ -374,9 +427,9 @@ MISTAKES: dict[tuple[str, ...], str] = {
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
     " See foretest run --help.",
     (*RUN, "--fail-on", "negativ"): "--fail-on negativ: unknown condition. Did you mean 'negative'? Known: negative,"
-    " neutral, insufficient, audit, unverified, guardrail, no-winner.",
+    " neutral, insufficient, leans-negative, audit, unverified, guardrail, no-winner.",
     (*RUN, "--fail-on", "positive"): "--fail-on positive: unknown condition. Known: negative, neutral, insufficient,"
-    " audit, unverified, guardrail, no-winner.",
+    " leans-negative, audit, unverified, guardrail, no-winner.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
     " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive.",

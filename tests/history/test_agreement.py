@@ -9,12 +9,15 @@ import pytest
 
 from foretest.history import agreement
 from foretest.history.agreement import Pairs, figures
+from foretest.history.range_and_word import FULL_WORDS, WITH_LEANS, Seen
+from foretest.results.uplift_range import WORDS
 
 
 def pairs(n: int, **columns: Any) -> Pairs:
     blank: dict[str, Any] = {name: np.zeros(n) for name in Pairs.__dataclass_fields__}
-    blank |= {"offline": np.zeros(n, int), "online": np.zeros(n, int), "truth": np.full(n, np.nan)}
-    return Pairs(**{**blank, **{name: np.asarray(column) for name, column in columns.items()}})
+    blank |= {"offline": np.zeros(n, int), "online": np.zeros(n, int), "truth": np.full(n, np.nan), "seen": None}
+    given = {name: column if name == "seen" else np.asarray(column) for name, column in columns.items()}
+    return Pairs(**{**blank, **given})
 
 
 def decided(counts: dict[tuple[int, int], int]) -> Pairs:
@@ -118,3 +121,41 @@ def test_the_correlation_has_its_box() -> None:
     for level in (10, 25, 50, 75, 90):
         assert row[f"correlation_q{level}"] == pytest.approx(np.quantile(correlations, level / 100), rel=1e-9)
     assert "precision_q25" not in row
+
+
+def seen(n: int, **columns: Any) -> Seen:
+    blank: dict[str, Any] = {name: np.zeros(n) for name in Seen.__dataclass_fields__}
+    return Seen(**{**blank, **{name: np.asarray(column) for name, column in columns.items()}})
+
+
+def test_a_range_holds_an_online_result_allowing_for_its_noise() -> None:
+    """One by one, in plain numbers: each half-width is widened to √(h² + z² se²)."""
+    g = np.random.default_rng(1)
+    n = 200
+    x, y, error = g.normal(size=n), g.normal(size=n), g.uniform(0.1, 1.0, n)
+    lower, upper, z = x - g.uniform(0.0, 1.0, n), x + g.uniform(0.0, 2.0, n), np.full(n, 1.645)
+    held = 0
+    for k in range(n):
+        h = (x[k] - lower[k]) if y[k] < x[k] else (upper[k] - x[k])
+        held += abs(y[k] - x[k]) <= (h * h + z[k] * z[k] * error[k] * error[k]) ** 0.5
+    assert 0 < held < n
+    shown = seen(n, lower=lower, upper=upper, z=z)
+    row = figures(pairs(n, x=x, y=y, y_error=error, truth=y, seen=shown), resamples=50)
+    assert row["range_held"] == pytest.approx(held / n)
+    assert row["range_coverage"] == pytest.approx(np.mean((lower <= y) & (y <= upper)))
+    assert 0.0 <= row["range_held_q10"] <= row["range_held"] <= row["range_held_q90"] <= 1.0  # type: ignore[operator]
+    gone = seen(2, lower=[np.nan, 0.0], upper=[np.nan, 1.0])
+    assert figures(pairs(2, x=[0.5, 0.5], y=[9.0, 0.7], seen=gone))["range_held"] == 1.0  # no range: it does not count
+    assert figures(pairs(3))["range_held"] is None
+
+
+def test_words_are_counted_with_and_without_leans() -> None:
+    words = ["positive", "leans positive", "leans positive", "neutral", "leans negative", "negative", "insufficient"]
+    online = [1, 1, 0, 1, 0, -1, -1]
+    full, leaning = ([table[word] for word in words] for table in (FULL_WORDS, WITH_LEANS))
+    assert full == [1, 0, 0, 0, 0, -1, 0]
+    assert leaning == [1, 1, 1, 0, -1, -1, 0]
+    row = figures(pairs(7, online=online, seen=seen(7, word=full, leaning=leaning)), resamples=10)
+    assert [row[f"{name}_word"] for name in ("precision", "fnr", "fpr")] == [4 / 7, 2 / 7, 1 / 7]
+    assert [row[f"{name}_leans"] for name in ("precision", "fnr", "fpr")] == [3 / 7, 2 / 7, 2 / 7]
+    assert set(FULL_WORDS) == set(WITH_LEANS) == set(WORDS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -259,6 +261,8 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "…" not in shown  # nothing is cut off
     assert max(len(line) for line in shown.splitlines()[:-2]) <= 80
     document = json.loads((out / "agreement.json").read_text())
+    jsonschema.validate(document, json.loads((files("foretest") / "schema" / "agreement-1.json").read_text()))
+    assert "range held" in shown
     assert [test["name"] for test in document["tests"]] == ["t0", "t1"]
     code, shown, _ = run(path, "-o", str(out), "--json")
     assert json.loads(shown) == document

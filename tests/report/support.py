@@ -75,7 +75,8 @@ def simulated_tests(n: int = 9, seed: int = 0, label: str = "cis") -> list[dict[
             lower, upper = value - half, value + half
             sides.append({
                 "rel_effect_size": value, "rel_effect_size_ci_lower": lower, "rel_effect_size_ci_upper": upper,
-                "verdict": words[int(lower > 0) - int(upper < 0)],
+                "verdict": words[int(lower > 0) - int(upper < 0)], "word": words[int(lower > 0) - int(upper < 0)],
+                "range": {"kind": "noise", "rel_ci_lower": lower, "rel_ci_upper": upper},
             })  # fmt: skip
         tests.append({"name": f"test {k}", "online": sides[0], "offline": {label: sides[1]}})
     return tests

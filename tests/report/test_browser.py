@@ -410,10 +410,10 @@ def test_a_bar_is_where_its_interval_is(opened: Callable[[str], Page], made: Pat
     sound = [m for m in metrics if metrics[m]["verdict"] != "insufficient"]
     assert sound
     limits = [(metrics[m]["estimates"]["point-ncis-adaptive"], drawn[m]) for m in sound]
-    pixels = limits[0][1][1] / limits[0][0]["rel_effect_size_ci_upper"]
+    pixels = limits[0][1][1] / limits[0][0]["range"]["rel_ci_upper"]
     for estimate, (left, right) in limits:
-        assert left == pytest.approx(pixels * estimate["rel_effect_size_ci_lower"], abs=1.0)
-        assert right == pytest.approx(pixels * estimate["rel_effect_size_ci_upper"], abs=1.0)
+        assert left == pytest.approx(pixels * estimate["range"]["rel_ci_lower"], abs=1.0)
+        assert right == pytest.approx(pixels * estimate["range"]["rel_ci_upper"], abs=1.0)
 
 
 def test_the_switch_of_metrics_shows_that_metric_alone(opened: Callable[[str], Page]) -> None:
@@ -567,9 +567,11 @@ def test_a_click_shows_the_read_out_of_a_test(opened: Callable[[str], Page], mad
     for row in rows:
         estimate = test["online"] if row[0] == "online" else test["offline"][row[0]]
         assert row[1] == pct(estimate["rel_effect_size"], sign=True)
-        ends = [pct(estimate[f"rel_effect_size_ci_{end}"], sign=True) for end in ("lower", "upper")]
-        assert row[2] == " to ".join(ends)
-        assert row[5].endswith(estimate["verdict"])
+        limits = [pct(estimate["range"][f"rel_ci_{end}"], sign=True) for end in ("lower", "upper")]
+        noise = [pct(estimate[f"rel_effect_size_ci_{end}"], sign=True) for end in ("lower", "upper")]
+        assert (row[2], row[5]) == (" to ".join(limits), " to ".join(noise))
+        assert row[3].endswith(estimate["word"])
+        assert row[6] == estimate["verdict"]
     assert page.all("img") == []
 
 

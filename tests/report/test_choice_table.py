@@ -15,6 +15,7 @@ from foretest.report.choice_table import choice_table
 from foretest.report.notebook import result_html
 from foretest.report.result_page import Hero, _hero, result_page
 from foretest.report.theme import GREEN, RED
+from foretest.results.uplift_range import Range
 from tests.offline.candidates import ROLES, UPLIFTS, candidates_log, candidates_test
 from tests.report.test_many import text_of
 
@@ -38,14 +39,16 @@ def test_a_row_says_whether_a_treatment_passes(result: ft.Result) -> None:
     assert table.rows[0].shortfalls == ["the guardrail bounce fails"]
     assert table.rows[2].shortfalls == []
     bounce = {row.name: row.cells[1] for row in table.rows}
-    assert (bounce["bold"].verdict, bounce["bold"].tone, bounce["bold"].guardrail) == ("positive", "negative", "fail")
-    assert (bounce["harmful"].verdict, bounce["harmful"].tone) == ("negative", "positive")
+    bold, harmful = bounce["bold"], bounce["harmful"]  # cis has no range of its own, so its words lean
+    assert (bold.word, bold.tone, bold.guardrail) == ("leans positive", "leans negative", "fail")
+    assert (harmful.word, harmful.tone) == ("leans negative", "leans positive")
+    assert bold.range != bold.interval  # for the treatment alone, and for all at once
     assert choice_table(candidates_test(["bold"], metrics=ROLES).run(candidates_log())) is None
 
 
 def test_the_page_begins_with_the_treatment_to_take(result: ft.Result) -> None:
     text = page_text(result)
-    begin = text.index("Best that passes every guardrail: balanced. Clicks would rise by 40.0 %")
+    begin = text.index("Best that passes every guardrail: balanced. Leans positive: clicks would change by +40.0 %")
     assert begin < text.index("Ranked higher, and not taken: bold (the guardrail bounce fails).")
     assert "The rest of this page is about the treatment bold" in " ".join(text.split())
     assert "which is not the one to take" in text
@@ -63,7 +66,7 @@ def test_where_none_passes_no_verdict_stands_on_top() -> None:
     assert "no winner None of the 2 treatments passes." in text.replace("◆ ", "").replace("  ", " ")
     assert "None passes, because the guardrail bounce fails" in text
     one = page_text(candidates_test(["bold"], metrics=ROLES).run(candidates_log()))
-    assert "The treatment does not pass, because the guardrail bounce fails. Clicks would rise by 50.0 %" in one
+    assert "The treatment does not pass, because the guardrail bounce fails. Leans positive: clicks would" in one
 
 
 def test_charts_colour_good_and_bad_and_point_up_and_down(result: ft.Result) -> None:
@@ -73,7 +76,7 @@ def test_charts_colour_good_and_bad_and_point_up_and_down(result: ft.Result) -> 
         drawn = [v for layer in spec["layer"] for v in layer["data"]["values"] if "colour" in v]
         assert {value["colour"] for value in drawn} == {colour}
         assert {value["shape"] for value in drawn} == {"triangle-up"}
-    assert 'class="chip negative"><i aria-hidden="true">▲</i>positive: worse' in result_page(result)
+    assert 'class="chip leans negative"><i aria-hidden="true">△</i>leans positive: worse' in result_page(result)
 
 
 @pytest.mark.parametrize(
@@ -82,8 +85,8 @@ def test_charts_colour_good_and_bad_and_point_up_and_down(result: ft.Result) -> 
 )
 def test_a_narrow_interval_has_one_label(result: ft.Result, lower: float, upper: float, room: str) -> None:
     metric = result.treatments[1].metrics["click"]
-    estimate = replace(metric.estimates["cis"], rel_effect_size=0.4, rel_effect_size_ci_lower=lower,
-                       rel_effect_size_ci_upper=upper)  # fmt: skip
+    limits = Range("noise", None, None, lower, upper)
+    estimate = replace(metric.estimates["cis"], rel_effect_size=0.4, range=limits)
     hero = _hero(replace(metric, estimates={"cis": estimate}))
     assert isinstance(hero, Hero)
     assert hero.room == room

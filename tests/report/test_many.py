@@ -63,9 +63,10 @@ def test_tables_and_plots_hold_the_numbers_of_the_result(result: ft.Result) -> N
     assert ranked is not None
     assert [panel.name for panel in ranked.panels] == ["revenue", "click"]
     assert [row[1] for row in ranked.panels[0].table.rows] == [t.name for t in in_order(result)]
-    assert [row[5] for row in ranked.panels[1].table.rows] == [
-        decided(t.metrics["click"]).verdict for t in in_order(result)
-    ]
+    leads = [decided(t.metrics["click"]) for t in in_order(result)]
+    assert ranked.panels[1].table.columns[2:5] == ["uplift", "range", "word"]
+    assert [row[4] for row in ranked.panels[1].table.rows] == [estimate.word for estimate in leads]
+    assert [row[7] for row in ranked.panels[1].table.rows] == [estimate.verdict for estimate in leads]
     segments = segments_section(result, 12)
     assert segments is not None
     assert [panel.name for panel in segments.panels] == ["click by place", "revenue by place"]

@@ -179,6 +179,7 @@ def test_a_long_history_stays_small() -> None:
         "treatment": 1 / 3, "std_error": 1 / 3, "effect_size": 1 / 3, "effect_size_ci_lower": 1 / 7,
         "effect_size_ci_upper": 2 / 3, "rel_effect_size": 1 / 3, "rel_effect_size_ci_lower": 1 / 7,
         "rel_effect_size_ci_upper": 2 / 3, "verdict": "positive", "reasons": ["a reason"], "effective_positives": 1e3,
+        "range": {"rel_ci_lower": 1 / 9, "rel_ci_upper": 3 / 4}, "word": "positive",
     }  # fmt: skip
     labels = ["is", "nis", "dr", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
     noise = {"offline_error": 1 / 3, "online_error": 1 / 3, "covariance": 1 / 3}

@@ -8,10 +8,21 @@ from typing import Any
 import pytest
 
 import foretest as ft
-from foretest.report.words import assumption, evidence, further_sentences, headline_reason, things, verdict_sentence
+from foretest.report.words import (
+    assumption,
+    evidence,
+    further_sentences,
+    guide,
+    headline_reason,
+    range_sentence,
+    things,
+    verdict_sentence,
+)
 from foretest.results.result import Control, Estimate, Metric
+from foretest.results.uplift_range import Range
 
-UP = Estimate(0.0206, 0.1, 0.0006, 0.0002, 0.001, 0.032, 0.011, 0.054, "positive", [], 99.0)
+UP = Estimate(0.0206, 0.1, 0.0006, 0.0002, 0.001, 0.032, 0.011, 0.054, "positive", [], 99.0,
+              range=Range("band", 0.0001, 0.0013, 0.005, 0.065), word="positive")  # fmt: skip
 CONTROL = Control(0.02, 0.001, 0.019, 0.021)
 
 
@@ -22,25 +33,32 @@ def words_of(estimate: Estimate, name: str = "click", **options: Any) -> str:
 
 def limits(verdict: str, *values: float | None, **rest: Any) -> Estimate:
     names = ("rel_effect_size", "rel_effect_size_ci_lower", "rel_effect_size_ci_upper")
-    return replace(UP, verdict=verdict, **dict(zip(names, values, strict=True)), **rest)
+    relative = dict(zip(names, values, strict=True))
+    limits = Range("band", 0.0002, 0.001, values[1], values[2])
+    return replace(UP, **{"verdict": verdict, "word": verdict, "range": limits, **relative, **rest})
 
 
 @pytest.mark.parametrize(
     ("estimate", "options", "words"),
     [
-        (UP, {}, "Clicks would rise by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
-        (UP, {"online": True}, "Clicks rose by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
-        (UP, {"name": "gmv"}, "gmv would rise by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
+        (UP, {}, "Clicks would rise by 3.2 %, between 0.50 % and 6.5 %."),
+        (limits("positive", 0.032, 0.011, 0.054), {"online": True},
+         "Clicks rose by 3.2 % (90 % interval 1.1 % to 5.4 %)."),
+        (UP, {"name": "gmv"}, "gmv would rise by 3.2 %, between 0.50 % and 6.5 %."),
+        (limits("positive", 0.05, -0.01, 0.1, word="leans positive"), {},
+         "Leans positive: clicks would change by +5.0 %, between −1.0 % and +10.0 %."),
+        (replace(UP, range=None, word="leans positive"), {"name": "gmv"},
+         "Leans positive: gmv would change by +3.2 %, between +1.1 % and +5.4 % by noise alone."),
         # decided on the absolute interval, while the relative one contains 0
-        (limits("positive", 0.05, -0.001, 0.1), {}, "Clicks would rise by 5.0 % (90 % interval −0.10 % to +10.0 %)."),
-        (limits("negative", -0.02, -0.03, -0.01), {}, "Clicks would fall by 2.0 % (90 % interval −3.0 % to −1.0 %)."),
+        (limits("positive", 0.05, -0.001, 0.1), {}, "Clicks would rise by 5.0 %, between −0.10 % and +10.0 %."),
+        (limits("negative", -0.02, -0.03, -0.01), {}, "Clicks would fall by 2.0 %, between −3.0 % and −1.0 %."),
         (limits("negative", -0.02, -0.03, -0.01), {"online": True},
          "Clicks fell by 2.0 % (90 % interval −3.0 % to −1.0 %)."),
         (limits("neutral", 0.01, -0.01, 0.03), {},
-         "No clear change in clicks: +1.0 % (90 % interval −1.0 % to +3.0 %)."),
-        (limits("neutral", 0.0, 0.0, 0.0), {}, "Clicks would not change (90 % interval +0.0 % to +0.0 %)."),
+         "No clear change in clicks: +1.0 %, between −1.0 % and +3.0 %."),
+        (limits("neutral", 0.0, 0.0, 0.0), {}, "Clicks would not change, between +0.0 % and +0.0 %."),
         (limits("positive", None, None, None), {},
-         "Clicks would rise by 0.0006000 (90 % interval 0.0002000 to 0.001000)."),
+         "Clicks would rise by 0.0006000, between 0.0002000 and 0.001000."),
         (limits("insufficient", 1.0, 0.0, 2.0, effective_positives=12.2, reasons=["only 12.2 effective positives: …"]),
          {},
          "This log cannot answer: only 12 effective clicks, at least 30 are needed."),
@@ -63,17 +81,17 @@ def result(metrics: dict[str, Metric], **changes: Any) -> ft.Result:
 
 
 def metrics(*verdicts: str) -> dict[str, Metric]:
-    return {f"m{k}": Metric(CONTROL, {"cis": replace(UP, verdict=v)}, "cis", v) for k, v in enumerate(verdicts)}
+    return {f"m{k}": Metric(CONTROL, {"cis": replace(UP, verdict=v, word=v)}, "cis", v) for k, v in enumerate(verdicts)}
 
 
 def test_further_metrics_have_a_sentence_each_or_are_counted() -> None:
     few = further_sentences(result(metrics("positive", "positive", "insufficient")), online=False)
     assert [text.replace("\N{NO-BREAK SPACE}", " ") for text in few] == [
-        "m1 would rise by 3.2 % (90 % interval 1.1 % to 5.4 %).",
+        "m1 would rise by 3.2 %, between 0.50 % and 6.5 %.",
         "m2: this log cannot answer: there is no interval.",
     ]
     many = further_sentences(result(metrics("positive", *["positive"] * 4, *["negative"] * 3, "neutral")), online=False)
-    assert many == ["Of the 8 further metrics, by verdict: 4 positive, 3 negative, 1 neutral."]
+    assert many == ["Of the 8 further metrics: 4 positive, 1 neutral, 3 negative."]
 
 
 def test_what_the_answer_rests_on_and_leaves_out() -> None:
@@ -103,3 +121,22 @@ def test_why_the_headline_is_the_headline() -> None:
 
 def test_common_rewards_have_plain_words() -> None:
     assert [things(name) for name in ("click", "revenue", "order", "p42")] == ["clicks", "revenue", "orders", "p42"]
+
+
+def test_the_range_says_what_it_allows_for() -> None:
+    def words(estimate: Estimate) -> str | None:
+        metric = Metric(CONTROL, {"cis": estimate}, "cis", "positive")
+        text = range_sentence(result({"m": metric}), metric)
+        return None if text is None else text.replace("\N{NO-BREAK SPACE}", " ")
+
+    banded = replace(UP, sensitivity={"gamma_lower": 1.3, "gamma_upper": 2.0})
+    assert words(banded) == (
+        "The range allows for noise, and for what the log cannot support: unsupported recommendations may earn from"
+        " 1/1.3 to 2 times what supported ones earn. Noise alone goes from +1.1 % to +5.4 % (90 % interval)."
+    )
+    past = "The range allows for noise, and for what unsupported recommendations earned in past tests."
+    assert words(replace(UP, range=Range("calibrated", 0.0, 0.1, 0.0, 0.1))) == past
+    assert words(replace(UP, range=None)) == "The range allows for noise alone."
+    assert words(replace(UP, range=Range("noise", None, None, None, None))) is None
+    assert {"range", "word"} <= dict(guide(online=False)).keys()
+    assert not {"range", "word"} & dict(guide(online=True)).keys()

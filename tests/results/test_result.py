@@ -88,9 +88,9 @@ def test_finite() -> None:
     }  # fmt: skip
 
 
-def test_table_reads_in_80_columns(result: ft.Result) -> None:
+def test_table_reads_in_100_columns(result: ft.Result) -> None:
     text = str(result)
-    assert max(len(line) for line in text.splitlines()) <= 80
+    assert max(len(line) for line in text.splitlines()) <= 100
     for word in ("effective sample size", "treatment mass kept", "click", "revenue", "point-ncis-adaptive", "verdict"):
         assert word in text
     assert text == repr(result)

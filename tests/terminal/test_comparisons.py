@@ -20,7 +20,7 @@ def result() -> ft.Result:
 
 def test_which_treatment_to_take_comes_first(result: ft.Result) -> None:
     text = str(result)
-    assert max(len(line) for line in text.splitlines()) <= 80
+    assert max(len(line) for line in text.splitlines()) <= 100
     assert text.splitlines()[0] == "Best that passes every guardrail: balanced, +40.0 % in click."
     assert text.index("Ranked higher, and not taken: bold") < text.index("Foretest 4,000 displays")
     alone = candidates_test(["bold"], metrics=ROLES).run(candidates_log())
@@ -49,3 +49,13 @@ def test_colours_say_good_and_bad(result: ft.Result) -> None:
     assert "\x1b[1;31mpositive" in bold  # more bounces: red
     [harmful] = [line for line in bounce.splitlines()[:8] if " harmful " in line]
     assert "\x1b[1;32mnegative" in harmful
+
+
+def test_treatments_and_segments_show_range_and_word(result: ft.Result) -> None:
+    text = str(result)
+    [head] = [line for line in text.splitlines() if "all at once" in line and "guardrail" not in line]
+    assert head.split()[:4] == ["treatment", "uplift", "range", "word"]
+    markdown = result.to_markdown()
+    assert "| treatment | uplift | range | word | 90 % | all at once" not in markdown  # the name of the column is whole
+    assert "| treatment | uplift | range | word | 90 %, all at once | p (Holm) | verdict |" in markdown
+    assert markdown.startswith("**Best that passes every guardrail: balanced, +40.0 % in click.**")

@@ -29,9 +29,10 @@ def test_figures_have_their_quantiles_below() -> None:
 
 
 def test_noise_and_truth_are_below_the_table_where_they_are_known() -> None:
-    known = figures(0.5, noise_ceiling=0.9, deconvolved_correlation=0.56, bias=-0.012, rmse=0.034, coverage=0.875)
+    known = figures(0.5, noise_ceiling=0.9, deconvolved_correlation=0.56, bias=-0.012, rmse=0.034, coverage=0.875,
+                    range_coverage=0.91)  # fmt: skip
     lines = lines_of(known)
     ceiling = lines.index("correlation of a perfect estimator, and ours with the noise removed:")
     assert lines[ceiling + 1] == "  estimator-0: .90, .56"
-    truth = lines.index("against the truth: bias, root mean square error, coverage of the intervals")
-    assert lines[truth + 1] == "  estimator-0: -1.2 %, 3.4 %, 87.5 %"
+    truth = lines.index("against the truth: bias, root mean square error, held by interval, by range")
+    assert lines[truth + 1] == "  estimator-0: -1.2 %, 3.4 %, 87.5 %, 91.0 %"

@@ -1,13 +1,16 @@
-"""A result as text: tables in 80 columns, and what stands below them."""
+"""A result as text: tables in 100 columns or fewer, and what stands below them."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import foretest as ft
+from foretest.results.uplift_range import Range
+from foretest.terminal.parts import verdict_text
 from foretest.terminal.result import render
 from tests.results.support import UP, with_estimate
 from tests.support import SmallLog, build_test
@@ -35,10 +38,10 @@ def test_a_weight_beyond_a_float_is_a_power_of_ten(result: ft.Result) -> None:
     assert line.split()[2] == "10^412"
 
 
-def test_the_terminal_marks_a_fragile_verdict_in_80_columns(result: ft.Result) -> None:
+def test_the_terminal_marks_a_fragile_verdict_in_100_columns(result: ft.Result) -> None:
     def table(*estimates: Any, **others: Any) -> str:
         text = render(with_estimate(result, *estimates, **others))
-        assert all(len(line) <= 80 for line in text.splitlines())
+        assert all(len(line) <= 100 for line in text.splitlines())
         return " ".join(text.split())
 
     fragile = table(UP)
@@ -50,7 +53,7 @@ def test_the_terminal_marks_a_fragile_verdict_in_80_columns(result: ft.Result) -
     )
     assert "~" not in table(replace(UP, robustness="robust"))
     neutral = table(replace(UP, verdict="neutral", robustness="robust"))
-    assert "robust" not in neutral
+    assert "robust at" not in neutral
 
 
 def test_an_estimated_number_of_units_is_rounded(result: ft.Result) -> None:
@@ -58,3 +61,51 @@ def test_an_estimated_number_of_units_is_rounded(result: ft.Result) -> None:
     text = render(replace(result, log={**log, "units_approximate": True}))
     assert "900,000 displays, about 200,000 units (user)" in text
     assert "900,000 displays, 200,134 units (user)" in render(replace(result, log=log))
+
+
+def test_uplift_range_and_word_come_first_and_the_rest_where_there_is_room(result: ft.Result) -> None:
+    shown = with_estimate(result, UP, other=replace(UP, range=None, word="neutral"))
+
+    def lines(width: int) -> list[list[str]]:
+        text = render(shown, width)
+        [begin] = [k for k, line in enumerate(text.splitlines()) if line.startswith("  estimator")]
+        assert all(len(line) <= width for line in text.splitlines()[begin : begin + 3])
+        return [re.split(r" {2,}| (?=leans|neutral)", line.strip()) for line in text.splitlines()[begin : begin + 3]]
+
+    head, other, lead = lines(120)
+    assert head == ["estimator", "uplift", "range", "word", "noise, 90 %", "verdict", "treatment"]
+    assert lead[0].startswith("> point-ncis-adaptive")
+    assert lead[1:] == ["+3.0 %", "-0.50 to +6.0 %", "leans positive", "+1.0 to +5.0 %", "positive ~", "0.02060"]
+    assert other[2] == other[4] == "+1.0 to +5.0 %"  # without a range of its own it has that of noise
+    assert lines(100)[0] == head[:6]
+    assert "noise, 90 %" in " ".join(lines(80)[0])
+    assert lines(62)[0] == head[:4]
+
+
+def test_what_range_and_word_mean_is_said_once(result: ft.Result) -> None:
+    text = " ".join(render(with_estimate(result, UP)).split())
+    assert text.count("range: allows for noise, and for what the log cannot support: unsupported recommendations") == 1
+    assert "may earn from 1/1.15 to 1.3 times what supported ones earn" in text
+    assert text.count("word: positive or negative if noise and range both say so; it leans if only one") == 1
+    past = replace(UP, range=Range("calibrated", 0.0, 0.1, 0.0, 0.1))
+    text = " ".join(render(with_estimate(result, past)).split())
+    assert "range: allows for noise, and for what unsupported recommendations earned in past tests" in text
+    check = " ".join(render(replace(result, metrics={})).split())
+    assert "range:" not in check
+
+
+def test_what_leans_is_dim_in_the_same_colour() -> None:
+    assert verdict_text("leans positive").style == verdict_text("leans negative", "decrease").style == "dim green"
+    assert verdict_text("leans negative").style == verdict_text("leans positive", "decrease").style == "dim red"
+
+
+def test_markdown_has_all_columns(result: ft.Result) -> None:
+    text = with_estimate(result, UP, **{"a|b": replace(UP, reasons=["few *rewards*"])}).to_markdown()
+    assert "| estimator | uplift | range | word | noise, 90 % | verdict | treatment |" in text
+    cells = ["+3.0 %", "-0.50 to +6.0 %", "leans positive", "+1.0 to +5.0 %", "positive \\~", "0.02060"]
+    assert f"| **point-ncis-adaptive** | {' | '.join(cells)} |" in text.splitlines()
+    assert "| a\\|b |" in text
+    assert "a\\|b: few \\*rewards\\*" in text
+    assert "- range: allows for noise" in text
+    assert text.startswith("200 displays, 75 units (user), 75 with click. Propensity audit not verified")
+    assert replace(result, metrics={}).to_markdown().startswith("200 displays")

@@ -13,7 +13,7 @@ from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.days import coded_days, is_day
 from foretest.displays.keys import hash_keys
-from foretest.displays.ragged import Ragged, is_text, plain, split_lists
+from foretest.displays.ragged import Ragged, is_text, plain, split_lists, takeable
 from foretest.log.column_types import is_text_key
 from foretest.log.column_values import features_of
 from foretest.settings.log_columns import LogColumns
@@ -41,10 +41,10 @@ def sampled_context(
 ) -> tuple[Columns, Displays]:
     """The features of sampled rows of a batch as plain arrays, and their displays with the ids of candidates."""
     features = [name for name in log.contexts if name in context.schema.names]
-    sampled = {name: _takeable(context[name]).take(pa.array(rows)) for name in features}
+    sampled = {name: takeable(context[name]).take(pa.array(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
     if log.date in context.schema.names and is_day(context.schema.field(log.date).type):
-        days = plain(_takeable(context[log.date]).take(pa.array(rows)))
+        days = plain(takeable(context[log.date]).take(pa.array(rows)))
         columns[DAY] = _packed(coded_days(days).cast(pa.string()))
     if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
@@ -57,17 +57,12 @@ def ids_column(name: str) -> str:
     return f"foretest: {name}"
 
 
-def _takeable(array: pa.Array) -> pa.Array:
-    """The array as one whose rows Arrow can take, which it cannot of string views."""
-    return array.cast(pa.large_string()) if pa.types.is_string_view(array.type) else array
-
-
 def _item_ids(name: str, array: pa.Array, rows: npt.NDArray[np.int64]) -> tuple[str, Ragged]:
     """The ids of the candidates of some rows, and whether they are ITEMS or HASHED_ITEMS."""
     values, starts, lengths = split_lists(array)
     wanted = Ragged.packed(np.empty(0), lengths[rows])  # their lists one after the other
     places = np.repeat(starts[rows] - wanted.starts, wanted.lengths) + np.arange(int(wanted.lengths.sum()))
-    values = _takeable(values).take(pa.array(places))
+    values = takeable(values).take(pa.array(places))
     if is_text_key(values.type):
         return HASHED_ITEMS, Ragged(hash_keys(name, values).view(np.int64), wanted.starts, wanted.lengths)
     ids = plain(values).to_numpy(zero_copy_only=False)

@@ -37,7 +37,8 @@ def path_columns(plan: FoldPlan, normaliser: Normaliser, log_w: Floats, displays
         return {}
     along_caps, along_bounds = normaliser.path(displays, log_w, caps, bounds)
     columns = {ALONG_CAP: along_caps, ALONG_BOUND: along_bounds}
-    return {name: column.astype(np.float32) for name, column in columns.items() if column.shape[1]}
+    with np.errstate(over="ignore"):  # a log h beyond 1e38 becomes infinite: its h is 0 or infinite anyway
+        return {name: column.astype(np.float32) for name, column in columns.items() if column.shape[1]}
 
 
 def _with_own(grid: Floats, own: float) -> Floats:

@@ -32,6 +32,7 @@ def demo(
     with compiling_in_background():
         from foretest.formatting import percent
         from foretest.offline.test import OfflineTest
+        from foretest.terminal.parts import RESULT_WIDTH
         from foretest.terminal.result import result_table
 
         truth = write_simulated_log("paper", rows, seed, out, quiet=quiet)
@@ -39,7 +40,7 @@ def demo(
         with progress_bar(quiet=quiet) as progress:
             result = with_command(test.run(str(out / "log.parquet"), progress=progress))
     write_result(result, out, truth)
-    terminal = console()
+    terminal = console(RESULT_WIDTH)
     terminal.print(result_table(result, truth))
     click = result.metrics["click"]
     headline = click.estimates[click.headline or ""]

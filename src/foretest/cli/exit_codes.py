@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foretest.cli.options import AUDIT, GUARDRAIL, NO_WINNER, UNVERIFIED
+from foretest.cli.options import AUDIT, GUARDRAIL, LEANS_NEGATIVE, NO_WINNER, UNVERIFIED
 from foretest.settings.metric_roles import toward_good
 
 if TYPE_CHECKING:
@@ -26,13 +26,15 @@ def metric_conditions(metric: Metric) -> set[str]:
     """The conditions of --fail-on that a metric meets.
 
     Without roles, the verdict of any metric counts. With roles, only a goal's verdict counts, and negative means worse:
-    for a goal that should decrease, that it rises. A guardrail counts if it fails.
+    for a goal that should decrease, that it rises. A guardrail counts if it fails. `leans-negative` is met by that word
+    of the headline and by `negative`.
     """
-    if metric.role is None:
-        return set(metric.verdicts)
-    if metric.role["role"] != "goal":
+    if metric.role is not None and metric.role["role"] != "goal":
         return {GUARDRAIL} if metric.role.get("guardrail") == "fail" else set()
-    return {toward_good(verdict, metric.direction) for verdict in metric.verdicts}
+    conditions = {toward_good(verdict, metric.direction) for verdict in metric.verdicts}
+    headline = metric.estimates.get(metric.headline or "")
+    words = conditions if headline is None else {toward_good(headline.word, metric.direction), *conditions}
+    return conditions | ({LEANS_NEGATIVE} if words & {"negative", "leans negative"} else set())
 
 
 def audit_fails(result: Result, fail_on: list[str]) -> bool:

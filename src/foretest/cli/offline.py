@@ -13,10 +13,12 @@ from foretest.cli.exit_codes import exit_code
 from foretest.cli.options import (
     AUDIT,
     GUARDRAIL,
+    LEANS_NEGATIVE,
     NO_WINNER,
     UNVERIFIED,
     VERDICTS,
     AsJson,
+    AsMarkdown,
     CalibrationFile,
     Engine,
     FailOnAll,
@@ -33,7 +35,7 @@ from foretest.cli.options import (
     fail_conditions,
     log_source,
 )
-from foretest.cli.output import check_figures_folder, check_output_folder, deliver, print_json, show_result
+from foretest.cli.output import check_figures_folder, check_output_folder, deliver, output_form, print_json, show_result
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings.analysis import Analysis
@@ -49,6 +51,7 @@ def run(
     engine: Engine = "local",
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
+    markdown: AsMarkdown = False,
     figures: Figures = False,
     fail_on: FailOnAll = "",
     calibration: CalibrationFile = None,
@@ -61,7 +64,8 @@ def run(
     LOG may also be files that foretest aggregate wrote; they contain their settings.
     Example: foretest run logs/*.parquet -c test.toml -o out --fail-on negative
     """
-    conditions = fail_conditions(fail_on, (*VERDICTS, AUDIT, UNVERIFIED, GUARDRAIL, NO_WINNER))
+    conditions = fail_conditions(fail_on, (*VERDICTS, LEANS_NEGATIVE, AUDIT, UNVERIFIED, GUARDRAIL, NO_WINNER))
+    form = output_form(json, markdown)
     source = log_source("run", log, sql, engine)
     check_threads(threads)
     check_output_folder(out)
@@ -69,7 +73,7 @@ def run(
     test = configured_test("run", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         result = test.run(source, threads=threads, progress=progress, calibration=calibration)
-    return deliver(result, out, json, conditions, figures)
+    return deliver(result, out, form, conditions, figures)
 
 
 @app.command
@@ -101,7 +105,7 @@ def check(
         document = result.to_dict()
         print_json({key: value for key, value in document.items() if key not in ("metrics", "provenance")})
     else:
-        show_result(result, False)
+        show_result(result)
         print("\nEvery row is readable, and the columns fit the settings.")
     return exit_code(result, conditions)
 

@@ -12,6 +12,7 @@ from foretest.cli.options import (
     GUARDRAIL,
     VERDICTS,
     AsJson,
+    AsMarkdown,
     FailOn,
     OnlineOptions,
     OnlineOverrides,
@@ -21,7 +22,7 @@ from foretest.cli.options import (
     check_threads,
     fail_conditions,
 )
-from foretest.cli.output import check_output_folder, deliver
+from foretest.cli.output import check_output_folder, deliver, output_form
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 
@@ -35,6 +36,7 @@ def online(
     config: SettingsFile,
     out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
+    markdown: AsMarkdown = False,
     fail_on: FailOn = "",
     threads: Threads = None,
     quiet: Quiet = False,
@@ -49,6 +51,7 @@ def online(
     from foretest.online.test import OnlineTest
 
     conditions = fail_conditions(fail_on, (*VERDICTS, GUARDRAIL))
+    form = output_form(json, markdown)
     check_threads(threads)
     check_output_folder(out)
     test = OnlineTest.from_toml(config)
@@ -59,4 +62,4 @@ def online(
         raise BadInput(f"on the command line: {error}") from None
     with progress_bar(quiet=quiet) as progress:
         result = test.run(str(control), str(treatment), threads=threads, progress=progress)
-    return deliver(result, out, json, conditions)
+    return deliver(result, out, form, conditions)

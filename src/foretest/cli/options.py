@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from foretest.errors import BadInput, choose, nearest
-from foretest.files import read_text
+from foretest.files import read_text, user_path
 from foretest.settings.analysis import Analysis
 
 ENGINES = ("local", "spark")
@@ -18,6 +18,7 @@ AUDIT = "audit"
 UNVERIFIED = "unverified"
 GUARDRAIL = "guardrail"
 NO_WINNER = "no-winner"
+LEANS_NEGATIVE = "leans-negative"
 
 _TYPES: dict[str, Any] = {
     "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float, "draws": int,
@@ -67,6 +68,10 @@ _VERDICT_CONDITIONS = (
     "Exit with code 3 if any of these conditions is met, comma-separated: negative, neutral, insufficient (the verdict"
     " of any metric; if metrics have roles, of any goal)"
 )
+_LEANS_CONDITION = (
+    "leans-negative (the word of any such metric is negative or leans negative: noise, or the range, lies below 0; of a"
+    " goal that should decrease, above 0)"
+)
 FailOn = Annotated[str, Parameter(help=f"{_VERDICT_CONDITIONS}, guardrail (a guardrail fails).")]
 _AUDIT_CONDITIONS = "audit (the propensity audit fails), unverified (too little of it could be run)"
 FailOnAudit = Annotated[str, Parameter(help=f"Exit with code 3 if any of these is met: {_AUDIT_CONDITIONS}.")]
@@ -75,13 +80,19 @@ _WINNER_CONDITION = (
 )
 FailOnAll = Annotated[
     str,
-    Parameter(help=f"{_VERDICT_CONDITIONS}, {_AUDIT_CONDITIONS}, guardrail (a guardrail fails), {_WINNER_CONDITION}."),
+    Parameter(
+        help=f"{_VERDICT_CONDITIONS}, {_LEANS_CONDITION}, {_AUDIT_CONDITIONS}, guardrail (a guardrail fails),"
+        f" {_WINNER_CONDITION}."
+    ),
 ]
 CalibrationFile = Annotated[
     Path | None,
     Parameter(help="A calibration.json written by foretest history: adds calibrated estimates beside the plain ones."),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
+AsMarkdown = Annotated[
+    bool, Parameter(name="--markdown", negative=(), help="Print the tables as Markdown, as for a pull request.")
+]
 Figures = Annotated[
     bool,
     Parameter(name="--figures", negative=(), help="Also write each figure to OUT/figures, as .vl.json, .svg and .png."),
@@ -133,7 +144,7 @@ def query_text(sql: str) -> str:
         return sql
     if sql == "@":
         raise BadInput("--sql @: expected the name of a file after the @, as in --sql @query.sql.")
-    path = Path(sql[1:]).expanduser()
+    path = user_path(sql[1:])
     text = read_text(path, "SQL file", "expected a query in UTF-8, as in SELECT * FROM 'log.parquet'.")
     return text.removeprefix("\ufeff")  # a byte order mark, as some editors write
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from foretest.results.result import Result
 
 PAGE = "report.html"
+TABLE, JSON, MARKDOWN = "table", "json", "markdown"  # forms of a printed result
 
 
 def check_output_folder(out: Path | None) -> None:
@@ -42,15 +43,22 @@ def check_figures_folder(figures: bool, out: Path | None) -> None:
         raise BadInput("--figures needs a folder for the pictures: add -o OUT.")
 
 
-def deliver(result: Result, out: Path | None, as_json: bool, fail_on: list[str], figures: bool = False) -> int:
+def output_form(as_json: bool, as_markdown: bool) -> str:
+    """How a result is printed: as a table, as json or as markdown; both at once are refused."""
+    if as_json and as_markdown:
+        raise BadInput("--json and --markdown are both given: choose one of them.")
+    return JSON if as_json else MARKDOWN if as_markdown else TABLE
+
+
+def deliver(result: Result, out: Path | None, form: str, fail_on: list[str], figures: bool = False) -> int:
     """Write and show a result; the exit code follows from the conditions of --fail-on."""
     result = with_command(result)
     if out is not None:
         write_result(result, out)
         if figures:
             write_figures(result, out)
-    show_result(result, as_json)
-    if out is not None and not as_json:
+    show_result(result, form)
+    if out is not None and form == TABLE:
         print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{figures_place(out) if figures else ''}")
     return exit_code(result, fail_on)
 
@@ -85,8 +93,8 @@ def figures_place(out: Path) -> str:
     return f", {out / 'figures'}"
 
 
-def console() -> Any:
-    """A console for stdout: as wide as the terminal, or 80 columns in a file or pipe."""
+def console(width: int = 80) -> Any:
+    """A console for stdout: as wide as the terminal, or so many columns in a file or pipe."""
     from rich.console import Console
 
     class Terminal(Console):
@@ -95,17 +103,20 @@ def console() -> Any:
 
     # force_jupyter: text on stdout also for a command that is called in a notebook
     terminal = Terminal(highlight=False, force_jupyter=False)
-    return terminal if terminal.is_terminal else Terminal(highlight=False, force_jupyter=False, width=80)
+    return terminal if terminal.is_terminal else Terminal(highlight=False, force_jupyter=False, width=width)
 
 
-def show_result(result: Result, as_json: bool) -> None:
-    """Print a result as tables or as JSON."""
+def show_result(result: Result, form: str = TABLE) -> None:
+    """Print a result as tables, as JSON or as Markdown."""
+    from foretest.terminal.parts import RESULT_WIDTH
     from foretest.terminal.result import result_table
 
-    if as_json:
+    if form == JSON:
         print_json(result.to_dict())
+    elif form == MARKDOWN:
+        print(result.to_markdown(), end="")
     else:
-        console().print(result_table(result))
+        console(RESULT_WIDTH).print(result_table(result))
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -117,6 +117,32 @@ def plain(array: pa.Array) -> pa.Array:
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
+def without_views(kind: pa.DataType) -> pa.DataType:
+    """The type, or the one that has the same values without views of text or bytes, whose rows Arrow cannot take.
+
+    >>> str(without_views(pa.list_(pa.string_view())))
+    'list<item: large_string>'
+    """
+    if pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_binary_view(kind):
+        return pa.large_binary()
+    if not is_list(kind) or without_views(kind.value_type) == kind.value_type:
+        return kind
+    items = kind.value_field.with_type(without_views(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(items, kind.list_size)
+    if pa.types.is_list(kind):
+        return pa.list_(items)
+    return pa.large_list(items) if pa.types.is_large_list(kind) else kind  # rows of list views can be taken
+
+
+def takeable(array: pa.Array) -> pa.Array:
+    """The array as one whose rows Arrow can take."""
+    kind = without_views(array.type)
+    return array if kind == array.type else array.cast(kind)
+
+
 def numbers(array: pa.Array) -> npt.NDArray[Any]:
     """A numeric array without nulls as NumPy: float32 and float64 as they are, all else converted to float64."""
     array = plain(array)

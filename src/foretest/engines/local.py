@@ -15,12 +15,14 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.display_sample import priced
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.background import THREAD_NAMES, in_background
+from foretest.displays.ragged import takeable
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
@@ -212,10 +214,11 @@ def find_fault(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None) -
 def _faults_of(chunk: Chunk, reader: Reader, plan: FoldPlan | None) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:
     """Every fault of a chunk, with its rows: rows with one fault are left out to find the next."""
     left = np.arange(chunk.batch.num_rows)
+    batch = pa.RecordBatch.from_arrays([takeable(column) for column in chunk.batch.columns], chunk.batch.schema.names)
     known: set[tuple[str, str]] = set()
     while len(left):
         try:
-            rows = reader.read(chunk._replace(batch=chunk.batch.take(left)))
+            rows = reader.read(chunk._replace(batch=batch.take(left)))
             if plan is not None:
                 all_log_weights(plan.settings.treatments, plan.settings.control, rows.displays)
             return

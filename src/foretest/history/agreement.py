@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Floats
 from foretest.files import finite_or_none
+from foretest.history.range_and_word import SEEN_FIGURES, SEEN_TRUTH_FIGURES, Seen
 
 # insufficient evidence decides nothing: it counts as neutral
 DECISIONS = {"negative": -1, "neutral": 0, "insufficient": 0, "positive": 1}
@@ -22,7 +23,7 @@ class Pairs:
     """One entry per test: offline x and online y (relative uplifts), their errors, limits and decisions.
 
     `covariance` is the covariance of the noise in x and in y, which share the control's log. `cis_width` is the width
-    of the interval of CIS, `truth` the true relative uplift. NaN where there is none.
+    of the interval of CIS, `truth` the true relative uplift, `seen` the ranges and words. NaN where there is none.
     """
 
     x: Floats
@@ -36,10 +37,12 @@ class Pairs:
     online: npt.NDArray[np.int64]
     cis_width: Floats
     truth: Floats
+    seen: Seen | None = None
 
     def take(self, tests: npt.NDArray[np.int64]) -> Pairs:
         """The entries of some tests."""
-        return Pairs(**{name: column[tests] for name, column in vars(self).items()})
+        columns = {name: column[tests] for name, column in vars(self).items() if name != "seen"}
+        return Pairs(**columns, seen=None if self.seen is None else self.seen.take(tests))
 
 
 def correlation(p: Pairs) -> float:
@@ -109,8 +112,10 @@ def coverage(p: Pairs) -> float:
 FIGURES: dict[str, Callable[[Pairs], float]] = {
     f.__name__: f
     for f in (correlation, precision, fnr, fpr, ppv, miss_rate, ci_size, noise_ceiling, deconvolved_correlation)
-}
-TRUTH_FIGURES: dict[str, Callable[[Pairs], float]] = {f.__name__: f for f in (bias, rmse, coverage)}
+} | SEEN_FIGURES
+TRUTH_FIGURES: dict[str, Callable[[Pairs], float]] = {
+    f.__name__: f for f in (bias, rmse, coverage)
+} | SEEN_TRUTH_FIGURES
 
 
 def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, float | None]:

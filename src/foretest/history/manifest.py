@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foretest.errors import BadInput, is_finite_number
+from foretest.files import user_path
 from foretest.settings.file import read_tables
 from foretest.settings.unknown_keys import refuse_unknown
 
@@ -95,6 +96,7 @@ def _text(where: str, value: Any) -> str:
 
 def _truth(name: str, folder: Path) -> dict[str, float]:
     path = folder / name
+    user_path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         truth = {test: values["rel_uplift"] for test, values in content.items()}

@@ -52,11 +52,12 @@ def run_history(
         first = failures[0]
         raise BadInput(f"{manifest}: no test could be read. The first: test '{first['name']}': {first['error']}")
     entries = [outcome.entry for outcome in outcomes]
+    levels = {outcome.entry.name: outcome.settings.analysis.confidence_level for outcome in outcomes}
     calibrated = calibrate([outcome.test for outcome in outcomes], [outcome.settings for outcome in outcomes])
     return Agreement(
         tests=[test.to_dict() for test in calibrated.tests],
         failures=failures,
-        tables=agreement_tables(calibrated.tests, listed.truth),
+        tables=agreement_tables(calibrated.tests, listed.truth, levels),
         reused=sum(outcome.reused for outcome in outcomes),
         confidence_level=_common_level(listed.tests),
         settings=_settings_by_file(entries),

@@ -6,18 +6,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import ndtri
 
 from foretest.displays.batch import Floats
 from foretest.files import nan_if_none
 from foretest.history.agreement import DECISIONS, Pairs, figures
+from foretest.history.range_and_word import FULL_WORDS, WITH_LEANS, Seen
 from foretest.history.records import Noise, PastTest
+from foretest.results.range_text import range_of
 from foretest.results.result import Estimate
 
 Table = dict[str, dict[str, float | None]]  # estimator, figure
 
 
-def agreement_tables(tests: Sequence[PastTest], truth: Mapping[str, float]) -> dict[str, Table]:
-    """The figures of each metric and estimator; `truth` is the first metric's, by the name of the test."""
+def agreement_tables(
+    tests: Sequence[PastTest], truth: Mapping[str, float], levels: Mapping[str, float]
+) -> dict[str, Table]:
+    """The figures of each metric and estimator; `truth`, the first metric's, and confidence `levels` are by test."""
     tables: dict[str, Table] = {}
     metrics = list(dict.fromkeys(metric for test in tests for metric in test.metrics))
     for metric in metrics:
@@ -27,7 +32,7 @@ def agreement_tables(tests: Sequence[PastTest], truth: Mapping[str, float]) -> d
         )
         tables[metric] = {}
         for label in labels:
-            pairs = pairs_of(tests, metric, label, known)
+            pairs = pairs_of(tests, metric, label, known, levels)
             tables[metric][label] = {"tests": len(pairs.x), **figures(pairs)}
     return tables
 
@@ -40,16 +45,22 @@ class _Pair(NamedTuple):
     noise: Noise
     cis: Estimate | None
     truth: float | None
+    confidence_level: float
 
 
-def pairs_of(tests: Sequence[PastTest], metric: str, label: str, truth: Mapping[str, float]) -> Pairs:
+def pairs_of(
+    tests: Sequence[PastTest], metric: str, label: str, truth: Mapping[str, float], levels: Mapping[str, float]
+) -> Pairs:
     """The tests in which both the estimator and the online test have an uplift, as columns."""
     pairs = []
     for test in tests:
         if metric not in test.metrics or label not in test.metrics[metric].offline:
             continue
         past = test.metrics[metric]
-        pair = _Pair(past.offline[label], past.online, past.noise[label], past.offline.get("cis"), truth.get(test.name))
+        pair = _Pair(
+            past.offline[label], past.online, past.noise[label], past.offline.get("cis"), truth.get(test.name),
+            levels[test.name],
+        )  # fmt: skip
         if pair.offline.rel_effect_size is not None and pair.online.rel_effect_size is not None:
             pairs.append(pair)
     return Pairs(
@@ -64,6 +75,18 @@ def pairs_of(tests: Sequence[PastTest], metric: str, label: str, truth: Mapping[
         online=np.array([DECISIONS[pair.online.verdict] for pair in pairs], np.int64),
         cis_width=_column(_width(pair.cis) for pair in pairs),
         truth=_column(pair.truth for pair in pairs),
+        seen=_seen(pairs),
+    )
+
+
+def _seen(pairs: Sequence[_Pair]) -> Seen:
+    ranges = [range_of(pair.offline) for pair in pairs]
+    return Seen(
+        lower=_column(limits.rel_ci_lower for limits in ranges),
+        upper=_column(limits.rel_ci_upper for limits in ranges),
+        z=ndtri(0.5 + 0.5 * _column(pair.confidence_level for pair in pairs)),
+        word=np.array([FULL_WORDS[pair.offline.word] for pair in pairs], np.int64),
+        leaning=np.array([WITH_LEANS[pair.offline.word] for pair in pairs], np.int64),
     )
 
 

@@ -131,9 +131,9 @@ def strata_groups(aggregates: Aggregates, table: str) -> tuple[list[list[int]], 
         rows = aggregates.strata_n[table].reshape(-1, len(aggregates.n)).sum(axis=1)
         groups = merged_bins(labels, rows)
         return groups, [bin_label(group, labels, a.strata_base) for group in groups]
-    order = sorted(
-        range(len(labels)), key=lambda code: (labels[code] is None, str(type(labels[code])), labels[code] or 0)
-    )
+    codes = [code for code, label in enumerate(labels) if label is not None]
+    order = sorted(codes, key=lambda code: (str(type(labels[code])), labels[code]))
+    order += [code for code, label in enumerate(labels) if label is None]
     return [[code] for code in order], ["null" if labels[code] is None else str(labels[code]) for code in order]
 
 

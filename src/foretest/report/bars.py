@@ -1,4 +1,7 @@
-"""Intervals as bars in the rows of a table: where each bar begins and ends, in percent of the cell's width."""
+"""Ranges as bars in the rows of a table: where each bar begins and ends, in percent of the cell's width.
+
+The bar inside a bar is noise alone.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,17 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """An estimate and its limits; None for a number that does not exist."""
+    """An estimate and the limits of its range; None for a number that does not exist."""
 
     lower: float | None
     middle: float | None
     upper: float | None
     sound: bool = True  # may it set the scale? an estimate without enough evidence may not
+    noise: tuple[float, float] | None = None  # limits of noise alone, where the span is wider than that
 
 
 class Bar(NamedTuple):
-    """A drawn interval, in percent from the left; `cut_left` and `cut_right` say where it goes beyond the scale."""
+    """A drawn range, in percent from the left; `cut_left` and `cut_right` say where it goes beyond the scale."""
 
     zero: float
     begin: float
@@ -25,12 +29,14 @@ class Bar(NamedTuple):
     point: float | None
     cut_left: bool
     cut_right: bool
+    inner: tuple[float, float] | None = None  # begin and width of the bar inside it, which is noise alone
 
     @property
     def style(self) -> str:
         """The bar as CSS variables."""
         point = "" if self.point is None else f";--point:{self.point:.2f}%"
-        return f"--zero:{self.zero:.2f}%;--begin:{self.begin:.2f}%;--width:{self.width:.2f}%{point}"
+        inner = "" if self.inner is None else f";--inner:{self.inner[0]:.2f}%;--inner-width:{self.inner[1]:.2f}%"
+        return f"--zero:{self.zero:.2f}%;--begin:{self.begin:.2f}%;--width:{self.width:.2f}%{point}{inner}"
 
 
 def bars(spans: Sequence[Span]) -> list[Bar | None]:
@@ -64,4 +70,8 @@ def _bar(span: Span, lowest: float, highest: float) -> Bar | None:
     begin, end = place(span.lower), place(span.upper)
     inside = span.middle is not None and lowest <= span.middle <= highest
     point = place(span.middle) if inside and span.middle is not None else None
-    return Bar(place(0.0), begin, end - begin, point, span.lower < lowest, span.upper > highest)
+    inner = None
+    if span.noise is not None:
+        inner_begin, inner_end = (place(limit) for limit in span.noise)
+        inner = inner_begin, inner_end - inner_begin
+    return Bar(place(0.0), begin, end - begin, point, span.lower < lowest, span.upper > highest, inner)

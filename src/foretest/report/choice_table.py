@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from foretest.offline.winner import shortfalls_of
 from foretest.report.digits import interval_text, pct
 from foretest.report.many import decided, in_order, role_words
+from foretest.results.range_text import range_of
 from foretest.results.result import Metric, Result, Treatment
 from foretest.settings.metric_roles import SECONDARY, toward_good
 
@@ -20,9 +21,10 @@ class ChoiceCell:
 
     metric: str
     uplift: str
-    interval: str
-    verdict: str
-    tone: str  # the verdict whose colour says good or bad
+    range: str
+    interval: str  # of all treatments at once
+    word: str
+    tone: str  # the word whose colour says good or bad
     guardrail: str | None  # pass, fail or unclear
 
 
@@ -75,13 +77,15 @@ def _row(treatment: Treatment, names: list[str], winner: str | None) -> ChoiceRo
     for name in names:
         metric = treatment.metrics[name]
         estimate = decided(metric)
+        limits = range_of(estimate)
         cells.append(
             ChoiceCell(
                 name,
                 pct(estimate.rel_effect_size, sign=True),
+                interval_text(limits.rel_ci_lower, limits.rel_ci_upper),
                 interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper),
-                estimate.verdict,
-                toward_good(estimate.verdict, metric.direction),
+                estimate.word,
+                toward_good(estimate.word, metric.direction),
                 None if metric.role is None else metric.role.get("guardrail"),
             )
         )

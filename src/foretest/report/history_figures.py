@@ -54,16 +54,35 @@ AGREEMENT = {
     "miss_rate": Column("positives missed", "of the tests that online calls positive, the share that offline does not"),
     "ci_size": Column("interval size", "mean width of the interval, relative to that of cis"),
 }
+_LEANS = "; a word that leans counts as"
+RANGE_AND_WORD = {
+    "range_held": Column("range held", "share of ranges that held the online result, allowing for its noise"),
+    "precision_word": Column("right", f"share of tests whose word decided as online did{_LEANS} neutral"),
+    "fnr_word": Column("false negatives", f"share of tests whose word is lower than online{_LEANS} neutral"),
+    "fpr_word": Column("false positives", f"share of tests whose word is higher than online{_LEANS} neutral"),
+    "precision_leans": Column("right, with leans", f"share of tests whose word decided as online did{_LEANS} its side"),
+    "fnr_leans": Column(
+        "false negatives, with leans", f"share of tests whose word is lower than online{_LEANS} its side"
+    ),
+    "fpr_leans": Column(
+        "false positives, with leans", f"share of tests whose word is higher than online{_LEANS} its side"
+    ),
+}
 NOISE_AND_TRUTH = {
     "noise_ceiling": Column("noise ceiling", "the correlation that a perfect estimator would show with this noise"),
     "deconvolved_correlation": Column("noise removed", "the correlation with the noise of both axes removed"),
     "bias": Column("bias", "mean of estimate minus truth"),
     "rmse": Column("error", "root mean square of estimate minus truth"),
-    "coverage": Column("coverage", "share of intervals that contain the truth"),
+    "coverage": Column("interval holds truth", "share of noise intervals that contain the truth"),
+    "range_coverage": Column("range holds truth", "share of ranges that contain the truth"),
 }
-_PERCENT = ("precision", "fnr", "fpr", "ppv", "miss_rate", "bias", "rmse", "coverage")
+_PERCENT = (
+    "precision", "fnr", "fpr", "ppv", "miss_rate", "bias", "rmse", "coverage", "range_coverage", *RANGE_AND_WORD,
+)  # fmt: skip
 
 _TILES = {
+    "range_held": Column("range held online", "The share of tests whose range, from the control's log alone, held what"
+                         " the online test then said, allowing for the online test's noise."),
     "precision": Column("right decisions", "The share of tests in which offline decided (positive, neutral, negative)"
                         " as online did."),
     "fnr": Column("false negatives", "The share of tests in which offline decided lower than online: improvements that"
@@ -101,8 +120,9 @@ def history_facts(tests: list[dict[str, Any]], figures: Figures) -> list[Fact]:
     state = "watch" if len(tests) < 10 else "fine"
     facts = [Fact("tests", f"{len(tests):,}", meaning, state, f"{positive} positive online")]
     for name, (title, meaning) in _TILES.items():
-        state = "watch" if name == "fnr" and (figures[name] or 0.0) > 0.25 else "fine"
-        facts.append(Fact(title, _text(name, figures[name]), meaning, state, _span(name, figures)))
+        value = figures.get(name)
+        state = "watch" if name == "fnr" and (value or 0.0) > 0.25 else "fine"
+        facts.append(Fact(title, _text(name, value), meaning, state, _span(name, figures)))
     return facts
 
 

@@ -13,8 +13,15 @@ from foretest.report.blocks import Chart, Fact, Words, chart_of
 from foretest.report.calibration_part import CalibrationPart, calibration_part
 from foretest.report.charts.correlation import correlation_chart
 from foretest.report.charts.decisions import decisions_chart
-from foretest.report.digits import level, pct
-from foretest.report.history_figures import AGREEMENT, NOISE_AND_TRUTH, FigureTable, figure_table, history_facts
+from foretest.report.digits import NONE, interval_text, level, pct
+from foretest.report.history_figures import (
+    AGREEMENT,
+    NOISE_AND_TRUTH,
+    RANGE_AND_WORD,
+    FigureTable,
+    figure_table,
+    history_facts,
+)
 from foretest.report.history_words import (
     CALLS,
     GUIDE,
@@ -30,6 +37,7 @@ from foretest.report.method import settings_text
 from foretest.report.origin import Origin, origin
 from foretest.report.page import Download, bounded, fill
 from foretest.report.words import SIGNS, VERDICTS
+from foretest.results.uplift_range import WORDS
 
 if TYPE_CHECKING:
     from foretest.history.agreement_result import Agreement
@@ -47,10 +55,11 @@ class TestLine:
     online: str  # a verdict
     online_uplift: str
     online_value: float | None
-    offline: str | None  # a verdict
+    offline: str | None  # a word
     offline_uplift: str
     offline_value: float | None
-    call: str
+    offline_range: str
+    call: str  # by verdict
 
 
 @dataclass(frozen=True)
@@ -133,6 +142,9 @@ def _metric_part(name: str, metric: dict[str, Any], confidence_level: float | No
         facts=history_facts(tests, figures[headline]),
         tables=[
             figure_table(f"{caption}: how offline agreed with online.", figures, headline, AGREEMENT),
+            figure_table(
+                f"{caption}: by range and word, which people look at first.", figures, headline, RANGE_AND_WORD
+            ),
             figure_table(f"{caption}: the limits that noise sets, and the truth.", figures, headline, NOISE_AND_TRUTH),
         ],
         charts={label: chart_of(decisions_chart(drawn, label, confidence_level)) for label in labels},
@@ -155,9 +167,10 @@ def _test_line(test: dict[str, Any], label: str) -> TestLine:
         online=online["verdict"],
         online_uplift=pct(online["rel_effect_size"], sign=True),
         online_value=online["rel_effect_size"],
-        offline=None if offline is None else offline["verdict"],
+        offline=None if offline is None else offline["word"],
         offline_uplift=pct(value, sign=True),
         offline_value=value,
+        offline_range=NONE if offline is None else interval_text(*_range(offline)),
         call=call(offline, online),
     )
 
@@ -168,10 +181,12 @@ def _script_data(tests: list[dict[str, Any]], labels: list[str], confidence_leve
     return {
         "estimators": labels,
         "verdicts": list(VERDICTS),
+        "words": list(WORDS),
         "signs": SIGNS,
         "decisions": DECISIONS,
         "calls": CALLS,
-        "caption": f"Relative uplifts{intervals}: online from both logs, offline from the control's log alone.",
+        "caption": f"Relative uplifts, ranges, and noise only{intervals}: online from both logs, offline from the"
+        " control's log alone.",
         "tests": [
             {
                 "name": test["name"],
@@ -190,4 +205,11 @@ def _numbers(estimate: dict[str, Any] | None) -> list[Any] | None:
     names = ("rel_effect_size", "rel_effect_size_ci_lower", "rel_effect_size_ci_upper")
     values = [None if estimate[name] is None else float(f"{estimate[name]:.9g}") for name in names]
     positives = estimate["effective_positives"]
-    return [*values, VERDICTS.index(estimate["verdict"]), None if positives is None else round(positives)]
+    limits = [None if limit is None else float(f"{limit:.9g}") for limit in _range(estimate)]
+    verdict, word = VERDICTS.index(estimate["verdict"]), WORDS.index(estimate["word"])
+    return [*values, verdict, None if positives is None else round(positives), *limits, word]
+
+
+def _range(estimate: dict[str, Any]) -> tuple[float | None, float | None]:
+    """The relative limits of an estimate's range."""
+    return estimate["range"]["rel_ci_lower"], estimate["range"]["rel_ci_upper"]

@@ -8,6 +8,7 @@ from typing import Any
 from foretest.formatting import minus_signs, plural
 from foretest.history.agreement import DECISIONS
 from foretest.report.blocks import Remark
+from foretest.results.range_text import WORD_MEANING
 
 #: how offline decided: a CSS class, and the word for it
 CALLS = {"right-call": "right", "too-low": "false negative", "too-high": "false positive"}
@@ -20,8 +21,16 @@ GUIDE = [
     ("online", "What the A/B test said, from the logs of both arms."),
     (
         "decision",
-        "Positive, neutral or negative, by the interval of the uplift. Insufficient evidence counts as neutral.",
+        "Positive, neutral or negative, by the interval of the uplift, which is about noise. Insufficient evidence"
+        " counts as neutral.",
     ),
+    (
+        "range",
+        "The interval to look at first: it allows for noise, and for what the log cannot support, if unsupported"
+        " recommendations earn between 1/Γ and Γ times what supported ones earn; of a calibrated estimate, what they"
+        " earned in the other tests. It held an online result that lies in it, with the online noise allowed for.",
+    ),
+    ("word", f"{WORD_MEANING[0].upper()}{WORD_MEANING[1:]}."),
     ("right", "Offline decided as online did."),
     ("false negative", "Offline decided lower than online, negative < neutral < positive: an improvement missed."),
     ("false positive", "Offline decided higher than online: a test run in vain."),

@@ -10,6 +10,7 @@ from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.digits import interval_text, level, p_text, pct
 from foretest.report.words import things
+from foretest.results.range_text import range_of
 from foretest.results.result import Estimate, Metric, Result, Segment, Treatment
 from foretest.settings.metric_roles import DECREASE
 
@@ -96,7 +97,8 @@ def treatments_section(result: Result, most: int) -> TreatmentsSection | None:
     names = [ranked_by, *(name for name in result.metrics if name != ranked_by)][:most]
     lead = (
         f"{len(order)} treatments were tested together, and are ranked by their uplift in {things(ranked_by)}. With"
-        f" {level(confidence)} probability, all of the intervals here contain what they estimate. Verdicts are Holm's:"
+        f" {level(confidence)} probability, all intervals of the column “all at once” contain what they estimate;"
+        " ranges, and noise in the chart, are for each treatment alone. Verdicts are Holm's:"
         f" the probability that any of them is positive or negative by chance alone is at most {pct(1.0 - confidence)}."
     )
     panels = [_treatments_panel(name, order, confidence) for name in names]
@@ -108,13 +110,25 @@ def _treatments_panel(name: str, order: list[Treatment], confidence: float) -> P
     metrics = [treatment.metrics[name] for treatment in order]
     estimates = [decided(metric) for metric in metrics]
     rows = [
-        Row(treatment.name, estimate, direction=metrics[0].direction)
-        for treatment, estimate in zip(order[:TREATMENTS_DRAWN], estimates, strict=False)
+        Row(treatment.name, metric.estimates[metric.headline or ""], direction=metric.direction)
+        for treatment, metric in zip(order[:TREATMENTS_DRAWN], metrics, strict=False)
     ]
     chart = forest_chart(f"Uplift in {things(name)}, by treatment", rows, confidence)
-    columns = ["rank", "treatment", "uplift", f"{level(confidence)} interval, all at once", "p (Holm)", "verdict"]
+    columns = [
+        "rank", "treatment", "uplift", "range", "word", f"{level(confidence)} interval, all at once", "p (Holm)",
+        "verdict",
+    ]  # fmt: skip
     cells = [
-        [str(t.rank), t.name, pct(e.rel_effect_size, sign=True), _interval(e), _adjusted_p(e), _verdict(m, e)]
+        [
+            str(t.rank),
+            t.name,
+            pct(e.rel_effect_size, sign=True),
+            _range(e),
+            e.word,
+            _interval(e),
+            _adjusted_p(e),
+            _verdict(m, e),
+        ]
         for t, m, e in zip(order, metrics, estimates, strict=True)
     ]
     more = _columns_if_needed(metrics)
@@ -161,8 +175,9 @@ def segments_section(result: Result, most: int) -> SegmentsSection | None:
     ]
     of_treatment = f" of the treatment {result.treatments[0].name}" if result.treatments else ""
     lead = (
-        f"The uplifts{of_treatment} by value of a column. Each interval is for its segment alone; verdicts are adjusted"
-        " for the number of segments (Holm), because among twenty segments one or two look decided by chance."
+        f"The uplifts{of_treatment} by value of a column. Each range is for its segment alone and covers noise only, so"
+        " that its word leans at most; verdicts are adjusted for the number of segments (Holm), because among twenty"
+        " segments one or two look decided by chance."
     )
     return SegmentsSection(lead, panels, max(0, len(pairs) - most))
 
@@ -175,9 +190,9 @@ def _segments_panel(name: str, column: str, segments: list[Segment], confidence:
     chart = forest_chart(f"Uplift in {things(name)}, by {column}", rows, confidence)
     table = Table(
         f"Segments of {column} ({name}).",
-        [column, "displays", "uplift", f"{level(confidence)} interval", "verdict", "why"],
+        [column, "displays", "uplift", f"range ({level(confidence)} noise)", "word", "verdict", "why"],
         [
-            [label, f"{s.rows:,}", pct(e.rel_effect_size, sign=True), _interval(e), _verdict(s.metrics[name], e),
+            [label, f"{s.rows:,}", pct(e.rel_effect_size, sign=True), _range(e), e.word, _verdict(s.metrics[name], e),
              "; ".join(e.reasons)]
             for label, s, e in zip(labels, segments, estimates, strict=True)
         ],
@@ -197,6 +212,11 @@ def role_words(metric: Metric) -> str:
         return ""
     words = metric.role["role"] + (f": {metric.role['guardrail']}" if "guardrail" in metric.role else "")
     return f"{words}, lower is better" if metric.role["direction"] == "decrease" else str(words)
+
+
+def _range(estimate: Estimate) -> str:
+    limits = range_of(estimate)
+    return interval_text(limits.rel_ci_lower, limits.rel_ci_upper)
 
 
 def _interval(estimate: Estimate) -> str:

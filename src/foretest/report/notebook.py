@@ -11,12 +11,16 @@ from foretest.report.history_page import metric_parts
 from foretest.report.page import environment
 from foretest.report.rows import estimator_rows, metric_rows
 from foretest.report.words import verdict_sentence
+from foretest.results.range_text import legend
 
 if TYPE_CHECKING:
     from foretest.history.agreement_result import Agreement
     from foretest.results.result import Result
 
-COLOURS = {"positive": "#16896c", "negative": "#cc3d4a", "neutral": "#74808e", "insufficient": "#8a66c4"}
+COLOURS = {
+    "positive": "#16896c", "leans positive": "#5aa893", "neutral": "#74808e", "leans negative": "#d97f88",
+    "negative": "#cc3d4a", "insufficient": "#8a66c4",
+}  # fmt: skip
 ROWS = 50  # metrics shown
 
 
@@ -30,6 +34,7 @@ def result_html(result: Result) -> str:
     confidence = result.settings["analysis"]["confidence_level"]
     name, metric = next(iter(result.metrics.items()))
     shown = list(result.metrics.items())[:ROWS]
+    headline = metric.estimates.get(metric.headline or "")
     details = {} if online else {name: estimator_rows(result, metric) for name, metric in shown}
     choice = choice_of(result)
     sentence = verdict_sentence(name, metric, confidence, online=online)
@@ -38,8 +43,13 @@ def result_html(result: Result) -> str:
     return environment().get_template("notebook.html").render(
         choice=None if choice is None else typeset(choice.reason), sentence=sentence, level=level(confidence),
         rows=metric_rows(result)[:ROWS], details=details, left_out=len(result.metrics) - len(shown), colours=COLOURS,
-        notes=result.notes, tables=None, page="result",
+        notes=result.notes, tables=None, page="result", online=online,
+        legend=None if online else typeset(". ".join(_sentence(text) for text in legend(headline)) + "."),
     )  # fmt: skip
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def agreement_html(agreement: Agreement) -> str:
@@ -49,5 +59,5 @@ def agreement_html(agreement: Agreement) -> str:
     return environment().get_template("notebook.html").render(
         choice=None, sentence=parts[0].sentence, tables=[table for part in parts for table in part.tables if table],
         notes=[f"{failure['name']} failed: {failure['error']}" for failure in document["failures"]],
-        page="agreement",
+        page="agreement", legend=None,
     )  # fmt: skip

@@ -28,9 +28,11 @@ from foretest.report.words import (
     further_sentences,
     guide,
     headline_reason,
+    range_sentence,
     things,
     trust,
     verdict_sentence,
+    word_of,
 )
 from foretest.results.result import Metric, Result
 from foretest.settings.metric_roles import toward_good
@@ -44,7 +46,7 @@ ROOM_ON_A_SCREEN, ROOM_ON_A_PHONE = 9.0, 26.0  # percent of the bar's width that
 
 @dataclass(frozen=True)
 class Hero:
-    """The headline's interval, drawn large on top of the page."""
+    """The headline's range, drawn large on top of the page, with noise alone inside it."""
 
     bar: Bar
     lower: str
@@ -64,8 +66,8 @@ class FurtherMetric:
     """The answer for a metric that is not the first."""
 
     sentence: str
-    verdict: str
-    tone: str  # the verdict whose colour says good or bad
+    word: str
+    tone: str  # the word whose colour says good or bad
 
 
 @dataclass(frozen=True)
@@ -161,10 +163,10 @@ def _choice_remarks(choice: Choice | None) -> list[Remark]:
 
 
 def _chip(metric: Metric, choice: Choice | None, *, several: bool) -> dict[str, str | None]:
-    """The chip above the sentence: the verdict, and whether it is good; that nothing passes where that is not in it."""
-    tone = toward_good(metric.verdict, metric.direction)
-    if choice is None or choice.winner is not None or (not several and tone != "positive"):
-        return {"verdict": metric.verdict, "tone": tone, "word": None}
+    """The chip above the sentence: the word, and whether it is good; that nothing passes where that is not in it."""
+    tone = toward_good(word_of(metric), metric.direction)
+    if choice is None or choice.winner is not None or (not several and "positive" not in tone):
+        return {"verdict": word_of(metric), "tone": tone, "word": None}
     state = "insufficient" if tone == "insufficient" else "neutral"
     return {"verdict": state, "tone": state, "word": "no winner" if several else "does not pass"}
 
@@ -189,7 +191,7 @@ def _places(context: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _hero(metric: Metric) -> Hero | None:
-    """The headline's interval; None where it has none."""
+    """The headline's range; None where it has none."""
     estimate = metric.estimates[metric.headline or ""]
     form, span = (num, absolute(estimate)) if estimate.rel_effect_size is None else (pct, relative(estimate))
     [bar] = bars([span._replace(sound=True)])
@@ -206,7 +208,9 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
         remarks.append(Remark(f"This log is simulated, so the truth is known: {', '.join(known)}.", "truth"))
     remarks.append(Remark(evidence(result), ""))
     if not online:
-        remarks += [Remark(text) for text in (assumption(result), trust(result)) if text]
+        first = next(iter(result.metrics.values()))
+        texts = (assumption(result), range_sentence(result, first), trust(result))
+        remarks += [Remark(text) for text in texts if text]
     name, metric = next(iter(result.metrics.items()))
     estimate = metric.estimates[metric.headline or ""]
     if estimate.verdict == "insufficient":
@@ -246,7 +250,7 @@ def _further_metrics(result: Result, *, online: bool) -> list[FurtherMetric]:
     if len(sentences) != len(rest):
         return [FurtherMetric(text, "neutral", "neutral") for text in sentences]
     return [
-        FurtherMetric(text, metric.verdict, toward_good(metric.verdict, metric.direction))
+        FurtherMetric(text, word_of(metric), toward_good(word_of(metric), metric.direction))
         for text, metric in zip(sentences, rest, strict=True)
     ]
 

@@ -10,6 +10,7 @@ from foretest.report.bars import Bar, Span, bars
 from foretest.report.digits import count, interval_text, num, p_text, pct
 from foretest.report.many import role_words
 from foretest.report.words import ESTIMATORS
+from foretest.results.range_text import is_wider_than_noise, range_of
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import is_fragile
 from foretest.settings.metric_roles import toward_good
@@ -19,12 +20,18 @@ DAYS_SHOWN = 60
 
 @dataclass(frozen=True)
 class UpliftCells:
-    """An uplift with its interval, relative or absolute: as text, as a number to sort by, and as a bar."""
+    """An uplift with its range, relative or absolute: as text, as a number to sort by, and as a bar."""
 
     text: str
     value: float | None
-    interval: str
+    range: str
+    noise: str  # limits of noise alone, where they differ from the range; else empty
     bar: Bar | None = None
+
+    @property
+    def words(self) -> str:
+        """The bar in words, for those who cannot see it."""
+        return f"{self.text}, range {self.range}" + (f", noise only {self.noise}" if self.noise else "")
 
 
 @dataclass(frozen=True)
@@ -42,9 +49,20 @@ class EstimateRow:
         return self.estimate.verdict
 
     @property
+    def word(self) -> str:
+        return self.estimate.word
+
+    @property
     def tone(self) -> str:
-        """The verdict whose colour says good or bad."""
-        return toward_good(self.verdict, self.direction)
+        """The word whose colour says good or bad."""
+        return toward_good(self.word, self.direction)
+
+    @property
+    def by_noise(self) -> str:
+        """The verdict, which is by noise alone, and what robustness says of it, where the word does not say both."""
+        if self.word == self.verdict:
+            return "fragile" if self.fragile else ""
+        return f"by noise alone {self.verdict}" + (", fragile" if self.fragile else "")
 
     @property
     def fragile(self) -> bool:
@@ -73,27 +91,29 @@ class EstimatorRow(EstimateRow):
 
 
 def relative(estimate: Estimate) -> Span:
-    """The relative uplift and its limits."""
-    return Span(
-        estimate.rel_effect_size_ci_lower,
-        estimate.rel_effect_size,
-        estimate.rel_effect_size_ci_upper,
-        estimate.verdict != "insufficient",
-    )
+    """The relative uplift and the limits of its range."""
+    limits = range_of(estimate)
+    noise = _noise(estimate, estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    sound = estimate.verdict != "insufficient"
+    return Span(limits.rel_ci_lower, estimate.rel_effect_size, limits.rel_ci_upper, sound, noise)
 
 
 def absolute(estimate: Estimate) -> Span:
-    """The absolute uplift and its limits."""
-    return Span(
-        estimate.effect_size_ci_lower,
-        estimate.effect_size,
-        estimate.effect_size_ci_upper,
-        estimate.verdict != "insufficient",
-    )
+    """The absolute uplift and the limits of its range."""
+    limits = range_of(estimate)
+    noise = _noise(estimate, estimate.effect_size_ci_lower, estimate.effect_size_ci_upper)
+    return Span(limits.ci_lower, estimate.effect_size, limits.ci_upper, estimate.verdict != "insufficient", noise)
+
+
+def _noise(estimate: Estimate, lower: float | None, upper: float | None) -> tuple[float, float] | None:
+    """The limits of noise alone, where the range is wider."""
+    return None if lower is None or upper is None or not is_wider_than_noise(estimate) else (lower, upper)
 
 
 def _cells(span: Span, form: Callable[..., str], bar: Bar | None = None) -> UpliftCells:
-    return UpliftCells(form(span.middle, sign=True), span.middle, interval_text(span.lower, span.upper, form), bar)
+    limits = interval_text(span.lower, span.upper, form)
+    noise = "" if span.noise is None else interval_text(*span.noise, form)
+    return UpliftCells(form(span.middle, sign=True), span.middle, limits, noise, bar)
 
 
 def metric_rows(result: Result) -> list[MetricRow]:

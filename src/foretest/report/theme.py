@@ -39,6 +39,8 @@ VERDICTS = {
     "negative": Sign(RED, [1, 0], "triangle-down"),
     "insufficient": Sign(PURPLE, [1, 3], "diamond"),
 }
+#: words have the sign of their verdict; what leans is drawn paler, with a hollow point
+WORDS = VERDICTS | {f"leans {verdict}": VERDICTS[verdict] for verdict in ("positive", "negative")}
 
 
 def _config(background: str, text: str, quiet: str, line: str, grid: str) -> dict[str, Any]:

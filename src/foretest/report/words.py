@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from foretest.formatting import units_text
 from foretest.inference.verdict import EFFECTIVE, FEWEST_POSITIVES
-from foretest.report.digits import count, level, num, pct
+from foretest.report.digits import count, interval_text, level, num, pct
 from foretest.results.audit import AUDIT_FAILED
+from foretest.results.range_text import WORD_MEANING, is_wider_than_noise, range_meaning, range_of
 from foretest.results.result import Estimate, Metric, Result
-from foretest.results.robustness_text import band_factors, breakdown_text, factor, refuted_text
+from foretest.results.robustness_text import breakdown_text, factor, refuted_text
+from foretest.results.uplift_range import NOISE, WORDS
 
 VERDICTS = ("positive", "negative", "neutral", "insufficient")
-SIGNS = {"positive": "▲", "negative": "▼", "neutral": "◆", "insufficient": "?"}
+SIGNS = {
+    "positive": "▲", "leans positive": "△", "negative": "▼", "leans negative": "▽", "neutral": "◆", "insufficient": "?",
+}  # fmt: skip
 
 # rewards with an ordinary plural; any other is called by the name of its column
 _PLURALS = {
@@ -33,31 +38,43 @@ def things(metric: str) -> str:
 
 
 def verdict_sentence(name: str, metric: Metric, confidence: float, *, online: bool = False) -> str:
-    """The verdict on one metric.
+    """The answer for one metric: offline by its word and its range, online by its verdict and its interval.
 
-    >>> e = Estimate(.0206, .1, .0006, .0002, .001, .032, .011, .054, "positive", [], 99.0)
+    >>> e = Estimate(.0206, .1, .0006, .0002, .001, .032, .011, .054, "positive", [], 99.0, word="leans positive",
+    ...              range=Range("band", -.0001, .0014, -.005, .07))
     >>> verdict_sentence("click", Metric(None, {"ncis": e}, "ncis", "positive"), 0.9).replace("\\xa0", " ")
-    'Clicks would rise by 3.2 % (90 % interval 1.1 % to 5.4 %).'
+    'Leans positive: clicks would change by +3.2 %, between −0.50 % and +7.0 %.'
     """
     estimate = metric.estimates[metric.headline or ""]
-    what = things(name)
-    if estimate.verdict == "insufficient":
+    word = estimate.verdict if online else estimate.word
+    if "insufficient" in (word, estimate.verdict):
         return f"This {'test' if online else 'log'} cannot answer: {_lack(name, estimate)}."
-    relative = estimate.rel_effect_size is not None
-    middle = estimate.rel_effect_size if relative else estimate.effect_size
-    lower = estimate.rel_effect_size_ci_lower if relative else estimate.effect_size_ci_lower
-    upper = estimate.rel_effect_size_ci_upper if relative else estimate.effect_size_ci_upper
-    form = pct if relative else num
-    assert middle is not None
-    signs = estimate.verdict != "positive" or lower is None or lower < 0.0
-    span = f"({level(confidence)}\N{NO-BREAK SPACE}interval {form(lower, sign=signs)} to {form(upper, sign=signs)})"
+    form, middle, lower, upper = _limits(estimate)
+    signs = word != "positive" or lower is None or lower < 0.0
+    ends = f"{form(lower, sign=signs)}", f"{form(upper, sign=signs)}"
+    if online:
+        span = f" ({level(confidence)}\N{NO-BREAK SPACE}interval {ends[0]} to {ends[1]})"
+    else:
+        span = f", between {ends[0]} and {ends[1]}" + (" by noise alone" if range_of(estimate).kind == NOISE else "")
+    what = things(name)
     start = what[:1].upper() + what[1:] if name in _PLURALS else what
-    if estimate.verdict == "neutral":
+    if word == "neutral":
         if max(abs(lower or 0.0), abs(upper or 0.0)) < 1e-9:
-            return f"{start} {'did' if online else 'would'} not change {span}."
-        return f"No clear change in {what}: {form(middle, sign=True)} {span}."
-    would, did = {"positive": ("rise", "rose"), "negative": ("fall", "fell")}[estimate.verdict]
-    return f"{start} {did if online else f'would {would}'} by {form(abs(middle))} {span}."
+            return f"{start} {'did' if online else 'would'} not change{span}."
+        return f"No clear change in {what}: {form(middle, sign=True)}{span}."
+    if word.startswith("leans"):
+        return f"{word.capitalize()}: {what} would change by {form(middle, sign=True)}{span}."
+    would, did = {"positive": ("rise", "rose"), "negative": ("fall", "fell")}[word]
+    return f"{start} {did if online else f'would {would}'} by {form(abs(middle))}{span}."
+
+
+def _limits(estimate: Estimate) -> tuple[Callable[..., str], float, float | None, float | None]:
+    """How to write the uplift, the uplift, and the limits of its range: relative ones where there are."""
+    limits = range_of(estimate)
+    if estimate.rel_effect_size is not None:
+        return pct, estimate.rel_effect_size, limits.rel_ci_lower, limits.rel_ci_upper
+    assert estimate.effect_size is not None
+    return num, estimate.effect_size, limits.ci_lower, limits.ci_upper
 
 
 def _lack(name: str, estimate: Estimate) -> str:
@@ -73,14 +90,20 @@ def _lack(name: str, estimate: Estimate) -> str:
 
 
 def further_sentences(result: Result, *, online: bool) -> list[str]:
-    """One sentence for each further metric; for more than six, one with the number of each verdict."""
+    """One sentence for each further metric; for more than six, one with the number of each word."""
     rest = list(result.metrics.items())[1:]
     confidence = result.settings["analysis"]["confidence_level"]
     if len(rest) <= 6:
         return [_named(name, verdict_sentence(name, metric, confidence, online=online)) for name, metric in rest]
-    counts = {verdict: sum(metric.verdict == verdict for _, metric in rest) for verdict in VERDICTS}
-    by_verdict = ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
-    return [f"Of the {len(rest)} further metrics, by verdict: {by_verdict}."]
+    words = [word_of(metric) for _, metric in rest]
+    counts = ", ".join(f"{words.count(word)} {word}" for word in WORDS if word in words)
+    return [f"Of the {len(rest)} further metrics: {counts}."]
+
+
+def word_of(metric: Metric) -> str:
+    """The word of a metric: that of its headline."""
+    headline = metric.estimates.get(metric.headline or "")
+    return metric.verdict if headline is None else headline.word
 
 
 def _named(name: str, text: str) -> str:
@@ -108,23 +131,36 @@ def evidence(result: Result) -> str:
 
 
 def assumption(result: Result) -> str | None:
-    """What the interval leaves out, and how much of the treatment that concerns."""
+    """What the log cannot support, and how much of the treatment that concerns."""
     support, mean, cap = result.health.get("support"), result.health["treatment_mass_kept"], result.cap
-    covered = "The interval covers the noise of the log, not this assumption."
     if support is not None:
         cut = max(0.0, 1.0 - support["mean_q"])
         if cut < 0.005:
             return f"At cap {cap:g} the log supports nearly all of what the treatment would show."
         return (
-            f"At cap {cap:g} the log does not support {pct(cut)} of what the treatment would show; that part is assumed"
-            f" to earn as much as the rest. {covered}"
+            f"At cap {cap:g} the log does not support {pct(cut)} of what the treatment would show; the estimate assumes"
+            " that this part earns as much as the rest."
         )
     if mean is None:
         return None
     return (
         f"Judging by its weights at cap {cap:g}, the log supports about {pct(mean)} of what the treatment would show"
-        f" (chance moves this number a little); the rest is assumed to earn as much. {covered}"
+        " (chance moves this number a little); the estimate assumes that the rest earns as much."
     )
+
+
+def range_sentence(result: Result, metric: Metric) -> str | None:
+    """What the range allows for, and how far noise alone goes; None where there is no range."""
+    estimate = metric.estimates[metric.headline or ""]
+    limits = range_of(estimate)
+    if limits.rel_ci_lower is None and limits.ci_lower is None:
+        return None
+    sentence = f"The range allows for {range_meaning(estimate)}."
+    if not is_wider_than_noise(estimate) or estimate.rel_effect_size_ci_lower is None:
+        return sentence
+    noise = interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    confidence = level(result.settings["analysis"]["confidence_level"])
+    return f"{sentence} Noise alone goes from {noise} ({confidence} interval)."
 
 
 def trust(result: Result) -> str | None:
@@ -135,14 +171,6 @@ def trust(result: Result) -> str | None:
     if band is None or estimate.robustness is None:
         return None
     sentences = [] if breakdown is None else [f"{estimate.robustness.capitalize()}: the verdict {breakdown}."]
-    lower, upper, control = band["ci_lower"], band["ci_upper"], metric.control.value
-    if lower is not None and upper is not None and control:
-        least, most = band_factors(estimate)
-        span = f"{pct(lower / control, sign=True)} to {pct(upper / control, sign=True)}"
-        who = "unsupported recommendations" if breakdown is None else "they"
-        sentences.append(
-            f"If {who} earn between {least} and {most} times as much as supported ones, the interval is {span}."
-        )
     gamma, least_gamma, most_gamma = (band[f"slice_gamma{end}"] for end in ("", "_ci_lower", "_ci_upper"))
     if gamma is not None and least_gamma is not None and most_gamma is not None:
         sentences.append(
@@ -150,7 +178,7 @@ def trust(result: Result) -> str | None:
             f" ({factor(least_gamma)} to {factor(most_gamma)})."
             + ("" if refuted_text(estimate) is None else " That is beyond those factors, so the verdict is not robust.")
         )
-    return " ".join(sentences)
+    return " ".join(sentences) or None
 
 
 #: key: a name for readers, and what the estimator does
@@ -217,14 +245,22 @@ def headline_reason(result: Result, metric: Metric) -> str:
     return f"The headline is {label}: {_WHY.get(label, 'it is the first that the settings list')}{unchecked}."
 
 
+RANGE_GUIDE = (
+    "The interval to look at first: it allows for noise, and for what the log cannot support, if unsupported"
+    " recommendations earn between 1/Γ and Γ times what supported ones earn. With a calibration it allows for what they"
+    " earned in past tests instead. The pale bar is the range; the bar inside it is noise alone."
+)
 _GUIDE = {
     "display": "One list of recommendations shown to somebody: a row of the log.",
     "control": "The policy that produced the log, usually the one in production.",
     "treatment": "The policy you would like to try.",
     "uplift": "By how much the treatment's reward per display exceeds the control's, in percent of the control's"
     " (relative) or in the metric's own unit (absolute).",
-    "interval": "The range that the data is compatible with. At 90\N{NO-BREAK SPACE}%, nine in ten such ranges contain"
-    " what the estimator aims at.",
+    "range": RANGE_GUIDE,
+    "word": f"{WORD_MEANING[0].upper()}{WORD_MEANING[1:]}. Neutral: neither does. Insufficient: there is too little"
+    " evidence for an interval.",
+    "interval": "How far noise alone goes. At 90\N{NO-BREAK SPACE}%, nine in ten such intervals contain what the"
+    " estimator aims at.",
     "verdict": "Positive: the whole interval is above 0. Negative: it is below 0. Neutral: it contains 0. Insufficient:"
     " there is too little evidence for an interval.",
     "weight": "How much more likely the treatment was than the control to show what was shown. Weighting turns the"
@@ -234,8 +270,7 @@ _GUIDE = {
     "unit": "What counts as independent, such as a user. Intervals are computed over units.",
     "robust, fragile": "The log says next to nothing about recommendations that the control hardly ever shows. A"
     " verdict is robust if it stays the same when these earn somewhat less or more than the others, and the log does"
-    " not show that they earn more or less than that; else fragile. It does not cover wrong probabilities. The"
-    " pale band around an interval is the interval with this allowed for.",
+    " not show that they earn more or less than that; else fragile. It does not cover wrong probabilities.",
 }
 _GUIDE_OF_SEVERAL = {
     "control": "The policy that the treatment is compared with: one of those that served the log.",
@@ -249,6 +284,6 @@ _GUIDE_OF_SEVERAL = {
 
 def guide(*, online: bool, several: bool = False) -> list[tuple[str, str]]:
     """The words of the page and their meanings; `several` is for a log of several loggers."""
-    only_offline = ("weight", "cap", "robust, fragile")
+    only_offline = ("range", "word", "weight", "cap", "robust, fragile")
     words = _GUIDE | _GUIDE_OF_SEVERAL if several else _GUIDE
     return [(word, meaning) for word, meaning in words.items() if not (online and word in only_offline)]

@@ -1,4 +1,4 @@
-"""The result of a test: one object, as a table, as JSON, as rows and as a page."""
+"""The result of a test: one object, as a table, as Markdown, as JSON, as rows and as a page."""
 
 from __future__ import annotations
 
@@ -194,6 +194,12 @@ class Result:
         from foretest.report.result_page import result_page
 
         return html_text(result_page(self), path)
+
+    def to_markdown(self) -> str:
+        """The tables that the terminal shows, as Markdown."""
+        from foretest.terminal.markdown import result_markdown
+
+        return result_markdown(self)
 
     def figures(self) -> dict[str, dict[str, Any]]:
         """Vega-Lite specifications by name: `weights`, and for each metric `cap-…`, `cap-estimates-…`, `bound-…`."""

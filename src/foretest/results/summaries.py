@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from foretest.formatting import format_number, percent, plural, span
+from foretest.results.range_text import range_of
 from foretest.results.robustness_text import is_fragile
 
 if TYPE_CHECKING:
@@ -15,22 +16,23 @@ MOST_METRICS = 3  # in the line of a treatment or a segment
 
 
 def uplift_text(estimate: Estimate) -> str:
-    """The relative uplift with its interval; the absolute one where the control's value is 0."""
+    """The relative uplift with its range; the absolute one where the control's value is 0."""
+    limits = range_of(estimate)
     if estimate.rel_effect_size is not None:
-        limits = span(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
-        return f"{percent(estimate.rel_effect_size, sign=True)} ({limits})"
+        return f"{percent(estimate.rel_effect_size, sign=True)} ({span(limits.rel_ci_lower, limits.rel_ci_upper)})"
     if estimate.effect_size is not None:
-        lower, upper = estimate.effect_size_ci_lower, estimate.effect_size_ci_upper
+        lower, upper = limits.ci_lower, limits.ci_upper
         numbers = f"{format_number(estimate.effect_size)} ({format_number(lower)} to {format_number(upper)})"
         return f"{numbers} per display"
     return "no uplift"
 
 
 def estimate_summary(estimate: Estimate) -> str:
-    """Uplift, interval and verdict; the verdict adjusted for several treatments or segments where it differs."""
+    """Uplift, range and word; the verdict, by noise alone, and the one adjusted for several, where they differ."""
     adjusted = None if estimate.adjusted is None else estimate.adjusted.verdict_adjusted
     return (
-        f"{uplift_text(estimate)}, {estimate.verdict}"
+        f"{uplift_text(estimate)}, {estimate.word}"
+        + ("" if estimate.word == estimate.verdict else f" (verdict: {estimate.verdict})")
         + ("" if adjusted in (None, estimate.verdict) else f" (adjusted: {adjusted})")
         + (", fragile" if is_fragile(estimate) else "")
     )

@@ -13,7 +13,10 @@ from foretest.settings.unknown_keys import refuse_unknown
 
 GOAL, SECONDARY, GUARDRAIL = ROLES = ("goal", "secondary", "guardrail")
 INCREASE, DECREASE = DIRECTIONS = ("increase", "decrease")
-_MIRRORED = {"positive": "negative", "negative": "positive"}
+_MIRRORED = {
+    "positive": "negative", "negative": "positive",
+    "leans positive": "leans negative", "leans negative": "leans positive",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -87,7 +90,8 @@ def role_of(roles: Mapping[str, MetricRole], name: str) -> MetricRole:
 
 
 def toward_good(verdict: str, direction: str) -> str:
-    """A verdict as it would be if higher were better: positive is good and negative is bad, whatever the direction.
+    """A verdict or a word as it would be if higher were better: positive is good and negative is bad, whatever the
+    direction.
 
     >>> toward_good("positive", "decrease"), toward_good("positive", "increase"), toward_good("neutral", "decrease")
     ('negative', 'positive', 'neutral')

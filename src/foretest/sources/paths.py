@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from foretest.errors import BadInput, nearest_file
+from foretest.files import user_path
 from foretest.sources.lake_tables import refuse_lake_tables
 
 PARQUET, ARROW, CSV, JSON = "Parquet", "Arrow", "CSV", "JSON lines"
@@ -68,7 +69,7 @@ def find_files(items: Iterable[str | Path]) -> tuple[str, list[Path]]:
 def _expand(item: str | Path) -> list[Path]:
     if "://" in str(item):
         raise BadInput(f"{item}: only local files are read. Copy it here, or give an Arrow stream of it from Python.")
-    path = Path(item).expanduser()
+    path = user_path(item)
     if path.is_dir():
         return _files_in(path)
     if os.path.lexists(path):

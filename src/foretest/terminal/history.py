@@ -23,6 +23,18 @@ _FIGURES = {
     "ci_size": "CI size",
 }
 
+_SEEN = {
+    "range_held": "range held",
+    "precision_word": "right",
+    "fnr_word": "FNR",
+    "fpr_word": "FPR",
+    "precision_leans": "right*",
+    "fnr_leans": "FNR*",
+    "fpr_leans": "FPR*",
+}
+
+_LEANS = "* a word that leans counts as its side, not as neutral"
+
 Figures = dict[str, float | None]  # of one estimator, by name
 
 
@@ -31,6 +43,7 @@ def agreement_table(agreement: Agreement) -> Group:
     parts: list[RenderableType] = [Text(f"Foretest history: {plural(len(agreement.tests), 'test')}", style="bold")]
     for metric, figures in agreement.tables.items():
         parts += [Text(), _figures_table(metric, figures)]
+        parts += [Text(), _seen_table(figures), Text(_LEANS, style="dim"), Text()]
         parts += [Text(line, style="dim") for line in _lines_below(figures)]
         parts += [Text(line) for line in _calibration_lines(agreement, metric)]
     parts += [Text(f"propensity audit FAILED: {name}", style="bold red") for name in agreement.failed_audits]
@@ -44,15 +57,26 @@ def render_agreement(agreement: Agreement, width: int = WIDTH) -> str:
 
 
 def _figures_table(metric: str, figures: dict[str, Figures]) -> Table:
-    table = Table(
-        box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", title=metric, title_justify="left"
-    )
-    table.add_column("estimator", no_wrap=True)
-    add_number_columns(table, *_FIGURES.values())
+    table = _table(metric, _FIGURES)
     for label, row in figures.items():
         table.add_row(label, *(_figure(row[name]) for name in _FIGURES))
         quantiles = [f"{_figure(row[f'{name}_q10'])}:{_figure(row[f'{name}_q90'])}" for name in _FIGURES]
         table.add_row("", *(Text(pair, style="dim") for pair in quantiles))
+    return table
+
+
+def _seen_table(figures: dict[str, Figures]) -> Table:
+    """What people look at first: how often the range held the online result, and decisions by word."""
+    table = _table("by range and word", _SEEN)
+    for label, row in figures.items():
+        table.add_row(label, *(_figure(row.get(name)) for name in _SEEN))
+    return table
+
+
+def _table(title: str, columns: dict[str, str]) -> Table:
+    table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="dim", title=title, title_justify="left")
+    table.add_column("estimator", no_wrap=True)
+    add_number_columns(table, *columns.values())
     return table
 
 
@@ -64,9 +88,10 @@ def _lines_below(figures: dict[str, Figures]) -> list[str]:
         for label, row in figures.items():
             lines.append(f"  {label}: {_figure(row['noise_ceiling'])}, {_figure(row['deconvolved_correlation'])}")
     if any("rmse" in row for row in figures.values()):
-        lines.append("against the truth: bias, root mean square error, coverage of the intervals")
+        lines.append("against the truth: bias, root mean square error, held by interval, by range")
         for label, row in figures.items():
-            errors = percent(row["bias"], sign=True), percent(row["rmse"]), percent(row["coverage"])
+            shares = percent(row["coverage"]), percent(row.get("range_coverage"))
+            errors = percent(row["bias"], sign=True), percent(row["rmse"]), *shares
             lines.append(f"  {label}: {', '.join(errors)}")
     return lines
 

@@ -12,18 +12,22 @@ from rich.text import Text
 
 from foretest.settings.metric_roles import INCREASE, toward_good
 
-WIDTH = 80
-VERDICT_STYLES = {"positive": "bold green", "negative": "bold red", "neutral": "yellow", "insufficient": "magenta"}
+WIDTH = 80  # of text, and of everything in a narrow terminal
+RESULT_WIDTH = 100  # of a result where there is no terminal: its tables have many columns
+VERDICT_STYLES = {
+    "positive": "bold green", "leans positive": "dim green", "neutral": "yellow", "leans negative": "dim red",
+    "negative": "bold red", "insufficient": "magenta",
+}  # fmt: skip
 GUARDRAIL_STYLES = {"pass": "green", "fail": "bold red", "unclear": "yellow"}
 
 
 def plain_text(content: RenderableType, width: int = WIDTH) -> str:
-    """What the terminal would show, without colours."""
+    """What the terminal would show, without colours and without spaces at the ends of lines."""
     out = StringIO()
     # in a notebook rich would show the content below the cell, and write nothing
     console = Console(file=out, width=width, color_system=None, legacy_windows=False, force_jupyter=False)
     console.print(content)
-    return out.getvalue().rstrip("\n")
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip("\n")
 
 
 def list_table() -> Table:
@@ -43,7 +47,7 @@ def add_number_columns(table: Table, *titles: str) -> None:
 
 
 def verdict_text(verdict: str, direction: str = INCREASE, mark: str = "") -> Text:
-    """A verdict in its colour: green is good and red is bad, whichever way is better."""
+    """A verdict or a word in its colour: green is good and red is bad, whichever way is better; what leans is dim."""
     return Text(verdict + mark, style=VERDICT_STYLES[toward_good(verdict, direction)])
 
 

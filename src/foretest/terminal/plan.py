@@ -28,8 +28,8 @@ def plan_table(document: dict[str, Any]) -> Group:
 
 
 def render_plan(document: dict[str, Any], width: int = WIDTH) -> str:
-    """A plan's tables as plain text, without spaces at the ends of lines."""
-    return "\n".join(line.rstrip() for line in plain_text(plan_table(document), width).splitlines())
+    """A plan's tables as plain text."""
+    return plain_text(plan_table(document), width)
 
 
 def _metric_table(name: str, metric: dict[str, Any], document: dict[str, Any]) -> list[RenderableType]:

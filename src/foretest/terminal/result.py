@@ -8,21 +8,21 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from foretest.formatting import format_number, percent, round_percent, span
+from foretest.formatting import format_number, percent
+from foretest.results.range_text import legend
 from foretest.results.robustness_text import is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row, findings_table
 from foretest.terminal.comparisons import choice_lines, segments_tables, treatments_tables
+from foretest.terminal.estimates import estimate_columns
+from foretest.terminal.fitting import FittedTable
 from foretest.terminal.log import log_text, loggers_text
 from foretest.terminal.online import arms_table, detectable_effect
 from foretest.terminal.parts import (
-    WIDTH,
-    add_number_columns,
+    RESULT_WIDTH,
     guardrail_text,
-    headed_table,
     list_table,
     note_lines,
     plain_text,
-    verdict_text,
     wrapped_lines,
 )
 
@@ -39,12 +39,13 @@ def result_table(result: Result, truth: dict[str, float] | None = None) -> Group
         parts += [Text(), *treatments_tables(result)]
     for name, metric in result.metrics.items():
         parts += [Text(), *_metric_table(name, metric, result, (truth or {}).get(name))]
+    parts += [] if online else _legend(result)
     for column in dict.fromkeys(segment.column for segment in result.segments):
         parts += [Text(), *segments_tables(column, result)]
     return Group(*parts, *note_lines(result.notes))
 
 
-def render(result: Result, width: int = WIDTH) -> str:
+def render(result: Result, width: int = RESULT_WIDTH) -> str:
     """A result's tables as plain text."""
     return plain_text(result_table(result), width)
 
@@ -110,37 +111,29 @@ def _largest_weight(health: dict[str, Any]) -> str:
 
 def _metric_table(name: str, metric: Metric, result: Result, truth: float | None) -> list[RenderableType]:
     """The control's value, one line per estimator, and what follows from the headline's."""
-    control, analysis = metric.control, result.settings["analysis"]
-    whose = f"control ({analysis['baseline']})" if result.log.get("loggers") else "control"
-    interval = f"[{format_number(control.ci_lower)}, {format_number(control.ci_upper)}]"
-    title = Text.assemble(
-        (name, "bold"),
-        "" if metric.role is None else f" ({metric.role['role']})",
-        f": {whose} {format_number(control.value)} {interval} per display",
-    )
-    table = headed_table()
-    table.add_column("", width=1)
-    table.add_column("estimator", no_wrap=True)
-    add_number_columns(table, "treatment", "uplift", f"{round_percent(analysis['confidence_level'])} interval")
-    table.add_column("verdict", no_wrap=True)
-    for label, estimate in metric.estimates.items():
-        _add_estimate(table, label, estimate, metric.direction, leads=label == metric.headline)
-    if truth is not None:
-        uplift = percent(truth, sign=True)
-        table.add_row("", Text("the truth", style="cyan"), "", uplift, "", Text("simulated", style="cyan"))
+    title = Text.assemble((name, "bold"), metric_title(metric, result))
+    level, online = result.settings["analysis"]["confidence_level"], "sample_ratio" in result.health
+    table = FittedTable(estimate_columns(metric, level, truth, online=online))
     below = [*_role(metric), *detectable_effect(name, result), *_robustness(metric), *_reasons(metric.estimates)]
     return [title, table, *below]
 
 
-def _add_estimate(table: Table, label: str, estimate: Estimate, direction: str, *, leads: bool) -> None:
-    table.add_row(
-        ">" if leads else "",
-        Text(label, style="bold" if leads else ""),
-        format_number(estimate.treatment),
-        percent(estimate.rel_effect_size, sign=True),
-        span(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper),
-        verdict_text(estimate.verdict, direction, " ~" if is_fragile(estimate) else ""),
-    )
+def metric_title(metric: Metric, result: Result) -> str:
+    """What follows the name of a metric: its role, and the control's value with its interval."""
+    control = metric.control
+    loggers, baseline = result.log.get("loggers"), result.settings["analysis"].get("baseline")
+    whose = f"control ({baseline})" if loggers else "control"
+    interval = f"[{format_number(control.ci_lower)}, {format_number(control.ci_upper)}]"
+    role = "" if metric.role is None else f" ({metric.role['role']})"
+    return f"{role}: {whose} {format_number(control.value)} {interval} per display"
+
+
+def _legend(result: Result) -> list[RenderableType]:
+    """What range and word mean, once below the metrics; nothing for a check."""
+    if not result.metrics:
+        return []
+    metric = next(iter(result.metrics.values()))
+    return [*wrapped_lines(legend(metric.estimates.get(metric.headline or "")))]
 
 
 def _role(metric: Metric) -> list[Text]:

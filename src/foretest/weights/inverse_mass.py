@@ -18,7 +18,8 @@ from foretest.kernels.random import uniforms
 from foretest.weights.policy_pair import ACCEPT, FIRST, SETS, TRIALS, PolicyPair
 
 MOST_TRIALS = 100_000
-MOST_DEAR_TRIALS = 1024  # where a trial is priced through `log_prob`, and costs ten times as much or more
+# where a trial is priced through `log_prob`, and costs ten times as much or more: to the first acceptance, to the m-th
+MOST_DEAR_TRIALS, MOST_DEAR_COUNTED = 512, 768
 LONG_WAIT = 1024  # trials after which a display's few likely rankings are gone through
 MOST_BEGINNINGS = 4000  # of rankings, that this may take: no more time than some thousand trials
 ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
@@ -101,7 +102,7 @@ def count_trials(pair: PolicyPair, displays: Displays, cap: float, zero: bool) -
     trials = np.zeros(n)
     accepted = np.zeros(n, np.int64)
     waiting = np.arange(n)
-    most = MOST_TRIALS if pair.is_fused else min(MOST_TRIALS, MOST_DEAR_TRIALS)
+    most = MOST_TRIALS if pair.is_fused else min(MOST_TRIALS, MOST_DEAR_COUNTED)
     done = 0
     while len(waiting) and done < most:
         block = min(most - done, max(128, (1 << 15) // len(waiting)))

@@ -12,15 +12,17 @@ import vl_convert
 from foretest.report.charts.forest import Row, forest_chart, ticks
 from foretest.report.charts.strata import MOST, strata_chart
 from foretest.results.result import Estimate
+from foretest.results.uplift_range import Range
 
 EVIL = "'] || alert(1) || ['"
-UP = Estimate(0.0206, 0.1, 0.0006, 0.0002, 0.001, 0.05, 0.02, 0.08, "positive", [], 99.0)
+UP = Estimate(0.0206, 0.1, 0.0006, 0.0002, 0.001, 0.05, 0.02, 0.08, "positive", [], 99.0, word="positive")
 
 
 def at(value: float, lower: float | None, upper: float | None, verdict: str = "neutral") -> Estimate:
     return replace(
-        UP, rel_effect_size=value, rel_effect_size_ci_lower=lower, rel_effect_size_ci_upper=upper, verdict=verdict
-    )
+        UP, rel_effect_size=value, rel_effect_size_ci_lower=lower, rel_effect_size_ci_upper=upper, verdict=verdict,
+        word=verdict,
+    )  # fmt: skip
 
 
 ROWS = [
@@ -115,19 +117,25 @@ def test_strata_beyond_thirty_are_left_to_the_table() -> None:
     assert json.dumps(spec)
 
 
-def test_the_sensitivity_band_is_drawn_around_its_interval() -> None:
-    """In per cent of the control, treatment − effect = 0.02; the axis reaches to the headline's ends."""
-    limits = {"ci_lower": -0.001, "ci_upper": 0.004}
-    banded = replace(UP, sensitivity=limits)
-    far = replace(UP, sensitivity={"ci_lower": -1.0, "ci_upper": 1.0})
-    spec = forest_chart("title", [*ROWS[1:3], Row("far", far), Row("banded", banded, leads=True)], 0.9)
-    bands, lines = (layer for layer in layers(spec, "rule") if "x2" in layer["encoding"])
-    assert lines["mark"]["strokeWidth"] < bands["mark"]["strokeWidth"]
+def test_the_range_is_drawn_around_noise() -> None:
+    """The axis reaches to the headline's ends; what has no range of its own has one line."""
+    ranged = replace(UP, range=Range("band", -0.001, 0.004, -0.05, 0.2), word="leans positive")
+    far = replace(UP, range=Range("band", -0.02, 0.02, -1.0, 1.0))
+    spec = forest_chart("title", [*ROWS[1:3], Row("far", far), Row("ranged", ranged, leads=True)], 0.9)
+    ranges, lines = (layer for layer in layers(spec, "rule") if "x2" in layer["encoding"])
+    assert lines["mark"]["strokeWidth"] < ranges["mark"]["strokeWidth"]
     lowest, highest = lines["encoding"]["x"]["scale"]["domain"]
     assert (lowest, highest) == (pytest.approx(-0.15 - 0.06 * 0.35), pytest.approx(0.20 + 0.06 * 0.35))
-    drawn = {row["label"]: (row["band_from"], row["band_to"]) for row in bands["data"]["values"]}
-    assert drawn["banded"] == (pytest.approx(-0.05), pytest.approx(0.2))
+    drawn = {row["label"]: (row["range_from"], row["range_to"]) for row in ranges["data"]["values"]}
+    assert drawn["ranged"] == (-0.05, 0.2)
     assert drawn["far"] == (lowest, highest)
-    assert set(drawn) == {"far", "banded"}
-    assert "positive, sensitivity band −5.0\N{NO-BREAK SPACE}% to +20.0\N{NO-BREAK SPACE}%." in spec["description"]
+    assert set(drawn) == {"far", "ranged"}
+    by_label = {row["label"]: row for row in ranges["data"]["values"]}
+    assert by_label["ranged"]["colour"] == by_label["far"]["colour"]  # leans: the same colour, paler and hollow
+    assert by_label["ranged"]["pale"] < by_label["far"]["pale"]
+    assert by_label["ranged"]["solid"] < by_label["far"]["solid"] == 1.0
+    words = spec["description"].replace("\N{NO-BREAK SPACE}", " ")
+    assert "ranged: +5.0 % (−5.0 % to +20.0 %), leans positive, noise only +2.0 % to +8.0 %." in words
+    assert "Broad and pale: the range." in " ".join(spec["title"]["subtitle"])
     assert "<svg" in vl_convert.vegalite_to_svg(spec)
+    assert "subtitle" not in forest_chart("title", ROWS, 0.9)["title"]  # nothing to tell apart

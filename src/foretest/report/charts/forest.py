@@ -1,4 +1,4 @@
-"""Uplifts side by side: one row per estimate, its interval a line, its verdict a colour and a shape."""
+"""Uplifts side by side: one row per estimate, its range a pale line, noise a thin one, its word colour and shape."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from typing import Any, NamedTuple
 from foretest.formatting import round_percent
 from foretest.report.charts.parts import Spec, frame, percent_axis, tooltip
 from foretest.report.digits import interval_text, num, pct
-from foretest.report.theme import VERDICTS, WIDTH
+from foretest.report.theme import WIDTH, WORDS
+from foretest.results.range_text import is_wider_than_noise, range_of
 from foretest.results.result import Estimate
 from foretest.settings.metric_roles import INCREASE, toward_good
 
 _STEP = 46  # pixels of a row
 _WIDE = 6.0  # times the usual width: an interval beyond it is cut at the frame
 _COLOUR = {"color": {"field": "colour", "type": "nominal", "scale": None}}
+_POINT = dict.fromkeys(("fill", "stroke"), _COLOUR["color"])
 _HOVER = tooltip({
-    "label": "estimate of", "uplift": "uplift", "interval": "interval", "treatment": "treatment",
-    "positives": "effective positives", "verdict": "verdict", "band": "sensitivity band",
+    "label": "estimate of", "uplift": "uplift", "range": "range", "word": "word", "interval": "noise only",
+    "verdict": "verdict by noise", "treatment": "treatment", "positives": "effective positives",
 })  # fmt: skip
 
 
@@ -34,7 +36,7 @@ class Row(NamedTuple):
 
 
 def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth: float | None = None) -> Spec:
-    """Relative uplifts with their intervals, and for point estimators with the sensitivity band around them.
+    """Relative uplifts with their ranges, outside, and their intervals for noise alone, inside.
 
     An interval much wider than the rest goes beyond the frame, with an arrow. Labels come from users: they are values
     in the data, never part of an expression.
@@ -44,14 +46,17 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
     values = [_values(row, confidence_level, axes) for row in drawn]
     numbers = [
         f"{row.label}: {pct(row.estimate.rel_effect_size, sign=True)}"
-        f" ({_interval(row.estimate)}), {row.estimate.verdict}{_aside(row.estimate)}."
+        f" ({_range(row.estimate)}), {row.estimate.word}{_aside(row.estimate)}."
         for row in drawn
     ]
     known = [] if truth is None else [f"The true uplift is {pct(truth, sign=True)}."]
-    intervals = f"Relative uplifts with {round_percent(confidence_level)} intervals."
+    level = round_percent(confidence_level)
+    has_ranges = any(is_wider_than_noise(row.estimate) for row in drawn)
+    intervals = f"Relative uplifts with {'their ranges' if has_ranges else f'{level} intervals'}."
+    key = [f"Broad and pale: the range. Thin: noise only ({level} interval)."] if has_ranges else []
     return frame(
         title,
-        [],
+        key,
         " ".join([intervals, *numbers, *known]),
         width=WIDTH,
         height=_STEP * max(1, len(drawn)),
@@ -59,7 +64,7 @@ def forest_chart(title: str, rows: Sequence[Row], confidence_level: float, truth
             *_lead(drawn, axes),
             _zero(axes),
             *_truth(truth, axes),
-            *_bands(values, axes),
+            *_ranges(values, axes),
             _intervals(values, axes),
             *_arrows(values, axes),
             _points(values, axes),
@@ -94,11 +99,11 @@ class _Axes:
 
 
 def _domain(rows: Sequence[Row], truth: float | None) -> tuple[float, float]:
-    """The ends of the axis: around 0, the truth, the headline's band, and all intervals that are not very wide."""
+    """The ends of the axis: around 0, the truth, the headline's range, and all intervals that are not very wide."""
     spans = [(row, *_limits(row.estimate)) for row in rows]
     usual = median([upper - lower for _, lower, upper in spans]) if spans else 0.0
     chosen = [(lo, up) for row, lo, up in spans if row.leads or up - lo <= _WIDE * usual] or [(-0.1, 0.1)]
-    leading = [band for row in rows if row.leads and (band := _band(row.estimate)) is not None]
+    leading = [limits for row in rows if row.leads and (limits := _outer(row.estimate)) is not None]
     ends = [0.0, *(v for pair in [*chosen, *leading] for v in pair), *([] if truth is None else [truth])]
     lowest, highest = min(ends), max(ends)
     margin = 0.06 * (highest - lowest) or 0.01
@@ -122,39 +127,44 @@ def _limits(estimate: Estimate) -> tuple[float, float]:
     return middle if lower is None else lower, middle if upper is None else upper
 
 
-def _band(estimate: Estimate) -> tuple[float, float] | None:
-    """The sensitivity band with its noise, relative to the control; None where there is none."""
-    band, treatment, effect = estimate.sensitivity, estimate.treatment, estimate.effect_size
-    if band is None or band["ci_lower"] is None or band["ci_upper"] is None or treatment is None or effect is None:
+def _outer(estimate: Estimate) -> tuple[float, float] | None:
+    """The relative limits of the range, where it is wider than noise alone."""
+    limits = range_of(estimate)
+    if not is_wider_than_noise(estimate) or limits.rel_ci_lower is None or limits.rel_ci_upper is None:
         return None
-    control = treatment - effect
-    return (band["ci_lower"] / control, band["ci_upper"] / control) if control else None
+    return limits.rel_ci_lower, limits.rel_ci_upper
+
+
+def _range(estimate: Estimate) -> str:
+    limits = range_of(estimate)
+    return interval_text(limits.rel_ci_lower, limits.rel_ci_upper)
 
 
 def _aside(estimate: Estimate) -> str:
-    """The band in words, for those who cannot see it."""
-    band = _band(estimate)
-    return "" if band is None else f", sensitivity band {' to '.join(pct(end, sign=True) for end in band)}"
+    """Noise alone in words, where the range is wider."""
+    return "" if _outer(estimate) is None else f", noise only {_interval(estimate)}"
 
 
 def _values(row: Row, confidence_level: float, axes: _Axes) -> dict[str, Any]:
     """A row's numbers and words, as data of the chart."""
     e, (lower, upper) = row.estimate, _limits(row.estimate)
-    good_or_bad, up_or_down = VERDICTS[toward_good(e.verdict, row.direction)], VERDICTS[e.verdict]
+    good_or_bad, up_or_down = WORDS[toward_good(e.word, row.direction)], WORDS[e.word]
+    leans = e.word.startswith("leans")
     has = e.rel_effect_size_ci_lower is not None
     middle = e.rel_effect_size or 0.0
-    band = _band(e)
+    outer = _outer(e)
     return {
         "label": row.label, "value": middle, "at": axes.cut(middle),
         "from": max(lower, axes.lowest) if has and lower < axes.highest else None,
         "to": min(upper, axes.highest) if has and upper > axes.lowest else None,
         "beyond": ("left" if lower < axes.lowest else "") + ("right" if upper > axes.highest else ""),
         "colour": good_or_bad.colour, "shape": up_or_down.shape,
+        "solid": 0.25 if leans else 1.0, "pale": 0.14 if leans else 0.26,
         "uplift": pct(middle, sign=True), "interval": f"{round_percent(confidence_level)}: {_interval(e)}",
         "treatment": num(e.treatment), "positives": num(e.effective_positives), "verdict": e.verdict,
-        "band": "none" if band is None else " to ".join(pct(end, sign=True) for end in band),
-        "band_from": None if band is None else axes.cut(band[0]),
-        "band_to": None if band is None else axes.cut(band[1]),
+        "range": _range(e), "word": e.word,
+        "range_from": None if outer is None else axes.cut(outer[0]),
+        "range_to": None if outer is None else axes.cut(outer[1]),
     }  # fmt: skip
 
 
@@ -191,13 +201,14 @@ def _truth(truth: float | None, axes: _Axes) -> list[Spec]:
     ]
 
 
-def _bands(values: list[dict[str, Any]], axes: _Axes) -> list[Spec]:
-    """The sensitivity bands: broad, pale lines around the intervals."""
-    some = [value for value in values if value["band_from"] is not None]
+def _ranges(values: list[dict[str, Any]], axes: _Axes) -> list[Spec]:
+    """The ranges: broad, pale lines around the intervals; paler where the word leans."""
+    some = [value for value in values if value["range_from"] is not None]
     if not some:
         return []
-    mark = {"type": "rule", "strokeWidth": 11, "opacity": 0.22, "aria": False}
-    encoding = {"x": axes.x("band_from"), "x2": {"field": "band_to"}, "y": axes.y, **_COLOUR}
+    mark = {"type": "rule", "strokeWidth": 11, "aria": False}
+    pale = {"field": "pale", "type": "quantitative", "scale": None}
+    encoding = {"x": axes.x("range_from"), "x2": {"field": "range_to"}, "y": axes.y, **_COLOUR, "opacity": pale}
     return [{"data": {"values": some}, "mark": mark, "encoding": encoding}]
 
 
@@ -211,12 +222,13 @@ def _intervals(values: list[dict[str, Any]], axes: _Axes) -> Spec:
 
 
 def _points(values: list[dict[str, Any]], axes: _Axes) -> Spec:
-    """The uplifts as points, those that the axis has."""
+    """The uplifts as points, those that the axis has; hollow where the word leans."""
     shape = {"field": "shape", "type": "nominal", "scale": None}
+    fill = {"fillOpacity": {"field": "solid", "type": "quantitative", "scale": None}}
     return {
         "data": {"values": [value for value in values if axes.lowest <= value["value"] <= axes.highest]},
         "mark": {"type": "point", "filled": True, "size": 140, "opacity": 1},
-        "encoding": {"x": axes.x("value"), "y": axes.y, **_COLOUR, "shape": shape, "tooltip": _HOVER},
+        "encoding": {"x": axes.x("value"), "y": axes.y, **_POINT, **fill, "shape": shape, "tooltip": _HOVER},
     }
 
 

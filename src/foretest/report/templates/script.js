@@ -160,13 +160,13 @@
     const shown = size.toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits });
     return `${value < 0 ? "−" : "+"}${shown}\u00a0%`;
   };
-  const span = (estimate) => estimate.lower === null ? "no interval" : `${pct(estimate.lower)} to ${pct(estimate.upper)}`;
+  const span = (lower, upper) => lower === null ? "no interval" : `${pct(lower)} to ${pct(upper)}`;
   const chip = (verdict, sign) => make("span", { class: `chip ${verdict}` }, make("i", { "aria-hidden": "true" }, sign), verdict);
 
   /* The tests of a history: search, filter, choice of estimator, results of one test. */
   for (const list of all(".test-list")) {
     const data = json(list.dataset.tests);
-    const estimate = (numbers) => numbers && { value: numbers[0], lower: numbers[1], upper: numbers[2], verdict: data.verdicts[numbers[3]], positives: numbers[4] };
+    const estimate = (numbers) => numbers && { value: numbers[0], lower: numbers[1], upper: numbers[2], verdict: data.verdicts[numbers[3]], positives: numbers[4], from: numbers[5], to: numbers[6], word: data.words[numbers[7]] };
     const rank = (e) => data.decisions[e.verdict];
     const callOf = (offline, online) => !offline ? "" : ["too-low", "right-call", "too-high"][1 + Math.sign(rank(offline) - rank(online))];
     const callChip = (call) => call === "" ? "–" : make("span", { class: `chip ${call}` }, data.calls[call]);
@@ -193,10 +193,11 @@
         const offline = estimate(test.offline[Number(estimator.value)]);
         const call = callOf(offline, estimate(test.online));
         row.dataset.call = call;
-        const [, , uplift, verdict, , outcome] = row.cells;
+        const [, , uplift, range, word, , outcome] = row.cells;
         uplift.textContent = offline ? pct(offline.value) : "–";
         uplift.dataset.value = offline && offline.value !== null ? offline.value : "";
-        verdict.replaceChildren(offline ? chip(offline.verdict, data.signs[offline.verdict]) : "–");
+        range.textContent = offline ? span(offline.from, offline.to) : "–";
+        word.replaceChildren(offline ? chip(offline.word, data.signs[offline.word]) : "–");
         outcome.replaceChildren(callChip(call));
       }
       filter();
@@ -209,22 +210,26 @@
       const test = data.tests[Number(row.dataset.test)];
       const online = estimate(test.online);
       const lines = [["online", online, true], ...data.estimators.map((label, k) => [label, estimate(test.offline[k]), false])].filter(([, e]) => e);
-      const ends = lines.filter(([, e]) => e.lower !== null && e.verdict !== "insufficient").flatMap(([, e]) => [e.lower, e.upper]);
+      const ends = lines.filter(([, e]) => e.from !== null && e.verdict !== "insufficient").flatMap(([, e]) => [e.from, e.to]);
       const low = Math.min(0, ...ends), high = Math.max(0, ...ends), margin = 0.05 * (high - low) || 0.01;
       const at = (value) => `${(100 * (Math.min(Math.max(value, low - margin), high + margin) - low + margin)) / (high - low + 2 * margin)}%`;
       const bar = (e) => {
-        if (e.lower === null) return "no interval";
-        const drawn = make("div", { class: `bar ${e.verdict}`, "aria-hidden": "true" }, make("b"), make("i"));
-        const width = `calc(${at(e.upper)} - ${at(e.lower)})`;
-        for (const [name, value] of [["zero", at(0)], ["begin", at(e.lower)], ["width", width], ["point", at(e.value)]]) drawn.style.setProperty(`--${name}`, value);
+        if (e.from === null) return "no interval";
+        const wider = e.lower !== null && (e.from !== e.lower || e.to !== e.upper);
+        const drawn = make("div", { class: `bar ${e.word}`, "aria-hidden": "true" }, make("b"), ...(wider ? [make("b", { class: "inner" })] : []), make("i"));
+        const width = (from, to) => `calc(${at(to)} - ${at(from)})`;
+        const places = [["zero", at(0)], ["begin", at(e.from)], ["width", width(e.from, e.to)], ["point", at(e.value)]];
+        if (wider) places.push(["inner", at(e.lower)], ["inner-width", width(e.lower, e.upper)]);
+        for (const [name, value] of places) drawn.style.setProperty(`--${name}`, value);
         return drawn;
       };
-      const head = ["", "uplift", "interval", "", "effective positives", "verdict", "against online"];
+      const head = ["", "uplift", "range", "word", "", "noise only", "verdict", "effective positives", "against online"];
       const body = lines.map(([label, e, first]) => make("tr", first ? { class: "strong" } : {},
         make("th", { scope: "row", class: "name" }, label), make("td", { class: "right" }, pct(e.value)),
-        make("td", { class: "right" }, span(e)), make("td", { class: "interval" }, bar(e)),
+        make("td", { class: "right" }, span(e.from, e.to)), make("td", {}, chip(e.word, data.signs[e.word])),
+        make("td", { class: "interval" }, bar(e)), make("td", { class: "right" }, span(e.lower, e.upper)), make("td", {}, e.verdict),
         make("td", { class: "right" }, e.positives === null ? "–" : Math.round(e.positives).toLocaleString("en")),
-        make("td", {}, chip(e.verdict, data.signs[e.verdict])), make("td", {}, first ? "" : callChip(callOf(e, online)))));
+        make("td", {}, first ? "" : callChip(callOf(e, online)))));
       for (const other of rows) other.classList.toggle("chosen", other === row);
       const title = make("h3", { tabindex: "-1" }, test.name);
       readout.replaceChildren(title,

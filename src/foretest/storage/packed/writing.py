@@ -23,7 +23,7 @@ from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
-from foretest.displays.ragged import is_list
+from foretest.displays.ragged import is_list, without_views
 from foretest.engines import local
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
@@ -138,16 +138,9 @@ def _common_schema(source: Source) -> pa.Schema:
                     f"{name}: column '{column.name}' is {column.type}, but {common.type} in {first}: it must be of one"
                     " type in all files. Convert one of them."
                 ) from None
-            fields[column.name] = unified.remove_metadata().with_type(_without_views(unified.type))
+            fields[column.name] = unified.remove_metadata().with_type(without_views(unified.type))
     fields.pop(ROW_NUMBER, None)
     return pa.schema([*fields.values(), pa.field(ROW_NUMBER, pa.int64())])
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """The type, or the one that has the same values without views, whose rows Arrow cannot take."""
-    if pa.types.is_string_view(kind):
-        return pa.large_string()
-    return pa.large_binary() if pa.types.is_binary_view(kind) else kind
 
 
 def _chunks(source: Source, schema: pa.Schema) -> Iterator[Chunk]:

@@ -1,0 +1,103 @@
+"""How well what people look at first agreed with online: the range of each test, and its word."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays.batch import Floats
+
+if TYPE_CHECKING:
+    from foretest.history.agreement import Pairs
+
+Decisions = npt.NDArray[np.int64]  # −1, 0, 1
+
+_DECIDED = {"negative": -1, "neutral": 0, "insufficient": 0, "positive": 1}
+FULL_WORDS = _DECIDED | {"leans positive": 0, "leans negative": 0}  # a word that leans decides nothing
+WITH_LEANS = _DECIDED | {"leans positive": 1, "leans negative": -1}  # it decides for the side it leans to
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One entry per test: the relative limits of its range, and what its word decides, with and without leans.
+
+    `z` is the normal quantile of its confidence level. NaN where there is no number.
+    """
+
+    lower: Floats
+    upper: Floats
+    z: Floats
+    word: Decisions
+    leaning: Decisions
+
+    def take(self, tests: npt.NDArray[np.int64]) -> Seen:
+        """The entries of some tests."""
+        return Seen(**{name: column[tests] for name, column in vars(self).items()})
+
+
+def range_held(p: Pairs, seen: Seen) -> float:
+    """The share of ranges that held the online result, allowing for its noise.
+
+    y is held if it lies within the range with each half-width h, from the estimate to that end, widened to
+    √(h² + z²·se_y²). Tests without a range or a standard error do not count.
+    """
+    down, up = np.maximum(p.x - seen.lower, 0.0), np.maximum(seen.upper - p.x, 0.0)
+    noise = np.square(seen.z * p.y_error)
+    held = (p.y >= p.x - np.sqrt(np.square(down) + noise)) & (p.y <= p.x + np.sqrt(np.square(up) + noise))
+    return _share(held[np.isfinite(down + up + noise)])
+
+
+def range_coverage(p: Pairs, seen: Seen) -> float:
+    """The share of ranges that contain the truth. Tests without a range do not count."""
+    held = (seen.lower <= p.truth) & (p.truth <= seen.upper)
+    return _share(held[np.isfinite(seen.lower + seen.upper)])
+
+
+def precision_word(p: Pairs, seen: Seen) -> float:
+    """The share of tests whose word decided as online did; a word that leans counts as neutral."""
+    return _share(seen.word == p.online)
+
+
+def fnr_word(p: Pairs, seen: Seen) -> float:
+    """The share of tests whose word is lower than online; a word that leans counts as neutral."""
+    return _share(seen.word < p.online)
+
+
+def fpr_word(p: Pairs, seen: Seen) -> float:
+    """The share of tests whose word is higher than online; a word that leans counts as neutral."""
+    return _share(seen.word > p.online)
+
+
+def precision_leans(p: Pairs, seen: Seen) -> float:
+    """The share of tests whose word decided as online did; a word that leans counts as its side."""
+    return _share(seen.leaning == p.online)
+
+
+def fnr_leans(p: Pairs, seen: Seen) -> float:
+    """The share of tests whose word is lower than online; a word that leans counts as its side."""
+    return _share(seen.leaning < p.online)
+
+
+def fpr_leans(p: Pairs, seen: Seen) -> float:
+    """The share of tests whose word is higher than online; a word that leans counts as its side."""
+    return _share(seen.leaning > p.online)
+
+
+def _share(mask: npt.NDArray[np.bool_]) -> float:
+    return float(mask.mean()) if len(mask) else float("nan")
+
+
+def _of_pairs(figure: Callable[[Pairs, Seen], float]) -> Callable[[Pairs], float]:
+    """A figure as one of pairs; NaN where they have no ranges and words."""
+    return lambda pairs: float("nan") if pairs.seen is None else figure(pairs, pairs.seen)
+
+
+SEEN_FIGURES = {
+    f.__name__: _of_pairs(f)
+    for f in (range_held, precision_word, fnr_word, fpr_word, precision_leans, fnr_leans, fpr_leans)
+}
+SEEN_TRUTH_FIGURES = {range_coverage.__name__: _of_pairs(range_coverage)}

@@ -1,0 +1,51 @@
+"""The range of an uplift and its word, in plain words: for the terminal, for the page and for Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from foretest.results.robustness_text import band_factors
+from foretest.results.uplift_range import BAND, CALIBRATED, NOISE, Range
+
+if TYPE_CHECKING:
+    from foretest.results.result import Estimate
+
+WORD_MEANING = (
+    "positive or negative if noise and range both say so; it leans if only one of them does, or if the range is noise"
+    " alone"
+)
+
+
+def range_of(estimate: Estimate) -> Range:
+    """The range of an estimate; its interval where a file of an earlier version has none."""
+    if estimate.range is not None:
+        return estimate.range
+    return Range(
+        NOISE, estimate.effect_size_ci_lower, estimate.effect_size_ci_upper, estimate.rel_effect_size_ci_lower,
+        estimate.rel_effect_size_ci_upper,
+    )  # fmt: skip
+
+
+def is_wider_than_noise(estimate: Estimate) -> bool:
+    """Does the range say more than the interval does? Only then are both worth showing."""
+    return range_of(estimate).kind == BAND
+
+
+def range_meaning(estimate: Estimate) -> str:
+    """What the range of an estimate allows for, to follow "the range allows for"."""
+    kind = range_of(estimate).kind
+    if kind == BAND:
+        least, most = band_factors(estimate)
+        return (
+            "noise, and for what the log cannot support: unsupported recommendations may earn from"
+            f" {least} to {most} times what supported ones earn"
+        )
+    if kind == CALIBRATED:
+        return "noise, and for what unsupported recommendations earned in past tests"
+    return "noise alone"
+
+
+def legend(headline: Estimate | None) -> list[str]:
+    """Two sentences below a table: what the range of the headline is, and what the words mean."""
+    meaning = "noise" if headline is None else range_meaning(headline)
+    return [f"range: allows for {meaning}", f"word: {WORD_MEANING}"]
