@@ -15,11 +15,12 @@ from foretest.estimators import Estimator
 from foretest.kernels.random import derived_bucket
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER
-from foretest.settings.analysis import VALUE_MODEL
+from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.settings import Settings
 from foretest.weights.normaliser import Normaliser
-from foretest.weights.slot_weights import SlotWeighting
-from foretest.weights.weightings import Capped, PointWeighting, Uncapped, Weighting
+from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
+from foretest.weights.weight_bounds import GRID
+from foretest.weights.weightings import Adaptive, Capped, PointWeighting, Uncapped, Weighting
 
 if TYPE_CHECKING:
     from foretest.aggregation.cap_choice import CapChoice
@@ -100,7 +101,23 @@ class FoldPlan:
     def point_weightings(self) -> list[PointWeighting]:
         """The pointwise weightings, which are computed for rewarded rows only."""
         own = [self.weighting(e) for e in self.estimators]
-        return list(dict.fromkeys(w for w in own if isinstance(w, PointWeighting)))
+        # those of further bounds last: files from before these were folded have the others in these places
+        further = [w for e in self.estimators for w in self.bound_weightings(e)]
+        return list(dict.fromkeys(w for w in (*own, *further) if isinstance(w, PointWeighting)))
+
+    def bound_weightings(self, estimator: Estimator) -> tuple[Adaptive | SlotAdaptive, ...]:
+        """The weightings of an estimator at all bounds that the log chooses among, ascending; none where the bound is
+        a number."""
+        own = self.weighting(estimator)
+        automatic = self.settings.analysis.weight_bound == AUTO and getattr(estimator, "weight_bound", 0.0) is None
+        if not automatic or not isinstance(own, Adaptive | SlotAdaptive):
+            return ()
+        return tuple(replace(own, bound=bound) for bound in GRID)
+
+    def chooses_bound(self, *, by_slot: bool) -> bool:
+        """Is a bound to be chosen for estimators by slot, or by ranking?"""
+        chosen = (w for e in self.estimators for w in self.bound_weightings(e))
+        return any(w.by_slot == by_slot for w in chosen)
 
     @cached_property
     def slot_bounds(self) -> tuple[float, ...] | None:

@@ -27,7 +27,7 @@ def caps_of(plan: FoldPlan) -> Floats:
 def bounds_of(plan: FoldPlan) -> Floats:
     """The bounds of the path, the run's own among them; none where `point-ncis-adaptive` does not run."""
     runs = any(type(e) is AdaptivePointNCIS for e in plan.estimators)
-    return _with_own(BOUNDS, plan.settings.analysis.weight_bound) if runs else np.empty(0)
+    return _with_own(BOUNDS, plan.settings.analysis.bound_number) if runs else np.empty(0)
 
 
 def path_columns(plan: FoldPlan, normaliser: Normaliser, log_w: Floats, displays: Displays) -> Columns:

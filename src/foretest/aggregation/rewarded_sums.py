@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from foretest.aggregation.bound_sums import add_bound_sums
 from foretest.aggregation.fold_state import FoldState
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.point_path import path_columns
 from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.displays.batch import Floats
 from foretest.policies.pooled import LOGGER
-from foretest.weights.normaliser import Normaliser
-from foretest.weights.slot_weights import SlotWeighting, slot_prices
-from foretest.weights.weightings import PointWeights, Weighting, of_metric
+from foretest.weights.normaliser import Masses, Normaliser
+from foretest.weights.slot_weights import SlotAdaptive, SlotPrices, SlotWeighting, slot_prices
+from foretest.weights.weight_bounds import GRID, BoundMasses
+from foretest.weights.weightings import Adaptive, PointWeights, Weighting, of_metric
 
 PointsByWeighting = dict[Weighting, PointWeights]
 
@@ -27,13 +29,15 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
     for weighting in plan.weightings:
         _add_weighted_rewards(state, weighting, weighting.log_h(rewarded.log_w), rewarded)
     normaliser = plan.normaliser.for_batch(rewarded.rows.displays)
-    points = _point_weights(state, rewarded, normaliser)
+    prices = _prices(state, rewarded, normaliser)
+    points = _point_weights(state, rewarded, normaliser, prices)
     for weighting, point in points.items():
         state.unsupported[weighting] += int(point.unsupported.sum())
         state.approximate[weighting] += int(point.approximate.sum())
         _add_weighted_rewards(state, weighting, point.log_h, rewarded)
         if weighting.banded:
             _add_band_terms(state, weighting, point, rewarded)
+    _add_bound_sums(state, rewarded, prices)
     _keep_rows(state, rewarded, points, normaliser)
     return points
 
@@ -49,16 +53,39 @@ def _add_rewards(state: FoldState, rewarded: RewardedRows) -> None:
     state.bins.add_rewarded(rewarded.log_w, rewarded.cell, rows.rewards)
 
 
-def _point_weights(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) -> PointsByWeighting:
+class _Prices(NamedTuple):
+    """What several weightings share: the slots' weights and caps, and the masses of rankings at all bounds."""
+
+    slots: SlotPrices | None
+    bounds: BoundMasses | None
+
+
+def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) -> _Prices:
+    plan, displays = state.plan, rewarded.rows.displays
+    slots = bounds = None
+    if plan.slot_bounds is not None:
+        by_slot = plan.chooses_bound(by_slot=True)
+        slots = slot_prices(displays, rewarded.log_w, normaliser, plan.slot_bounds, together=GRID if by_slot else ())
+    if plan.chooses_bound(by_slot=False):
+        bounds = normaliser.at_bounds(displays, GRID)
+    return _Prices(slots, bounds)
+
+
+def _point_weights(
+    state: FoldState, rewarded: RewardedRows, normaliser: Normaliser, prices: _Prices
+) -> PointsByWeighting:  # fmt: skip
     """h of the rows by each pointwise weighting, those by slot included."""
     plan, rows, log_w = state.plan, rewarded.rows, rewarded.log_w
-    displays, bounds = rows.displays, plan.slot_bounds
-    prices = None if bounds is None else slot_prices(displays, log_w, normaliser, bounds)
+    displays = rows.displays
     points: PointsByWeighting = {}
     for weighting in plan.point_weightings:
         if isinstance(weighting, SlotWeighting):
             points[weighting] = weighting.of_slots(
-                log_w, displays, normaliser, prices, rows.slots, len(plan.metrics)
+                log_w, displays, normaliser, prices.slots, rows.slots, len(plan.metrics)
+            )  # fmt: skip
+        elif prices.bounds is not None and isinstance(weighting, Adaptive) and weighting.bound in GRID:
+            points[weighting] = weighting.of_masses(
+                log_w, Masses.at_bound(prices.bounds, GRID.index(weighting.bound))
             )  # fmt: skip
         else:
             points[weighting] = weighting.of_rewarded(log_w, displays, normaliser)
@@ -102,6 +129,17 @@ def _add_band_terms(state: FoldState, weighting: Weighting, point: PointWeights,
             sums.add(name, np.bincount(rewarded.cell[some], weights=term, minlength=state.plan.cells))
 
 
+def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -> None:
+    """Add what the choice of a bound needs, by ranking and by slot, to the sums of the least bound."""
+    plan, rows = state.plan, rewarded.rows
+    for m in range(len(plan.metrics)):
+        if prices.bounds is not None:
+            add_bound_sums(state.hr[Adaptive(GRID[0]), m], prices.bounds, rows.rewards[:, m])
+        if prices.slots is not None and prices.slots.bounds is not None and m in rows.slots:
+            earned = rows.slots[m].flat().astype(np.float64)
+            add_bound_sums(state.hr[SlotAdaptive(GRID[0]), m], prices.slots.bounds, earned)
+
+
 def _keep_rows(
     state: FoldState, rewarded: RewardedRows, points: PointsByWeighting, normaliser: Normaliser
 ) -> None:  # fmt: skip
@@ -109,8 +147,7 @@ def _keep_rows(
     plan, displays, unit = state.plan, rewarded.rows.displays, rewarded.rows.unit
     columns = _row_columns(state, rewarded)
     for i, point in enumerate(points.values()):
-        columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"q:{i}": point.q}
-        columns |= {f"unsupported:{i}": point.unsupported, f"second:{i}": point.second}
+        columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"second:{i}": point.second}
         if plan.point_weightings[i].by_slot:
             columns[f"log_capped:{i}"] = point.log_capped
     rows = state.rewarded.below(unit)

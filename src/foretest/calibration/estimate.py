@@ -106,9 +106,10 @@ def calibrated_estimate(
 
 
 def bound_of(plan: FoldPlan, estimator: Estimator) -> float:
-    """The bound on the weights of an estimator that can be calibrated: its own, or that of the settings."""
+    """The bound on the weights of an estimator that can be calibrated: its own, or that of the settings (of "auto" the
+    least: each test has the unsupported part of its own bound)."""
     own = getattr(estimator, "weight_bound", None)
-    return float(own if own is not None else plan.settings.analysis.weight_bound)
+    return float(own if own is not None else plan.settings.analysis.bound_number)
 
 
 def refuse_unfit(calibration: Calibration, plan: FoldPlan) -> None:

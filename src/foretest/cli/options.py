@@ -21,7 +21,7 @@ NO_WINNER = "no-winner"
 LEANS_NEGATIVE = "leans-negative"
 
 _TYPES: dict[str, Any] = {
-    "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float, "draws": int,
+    "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float | Literal["auto"], "draws": int,
     "confidence_level": float, "n_resamples": int, "buckets": int, "strata_base": float, "folds": int,
     "seed": int, "r_max": float, "gamma": list[float], "gamma_slots": list[float], "ignore_audit": bool,
 }  # fmt: skip

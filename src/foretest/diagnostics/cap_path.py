@@ -17,6 +17,7 @@ from foretest.diagnostics.weight_distribution import TreatmentMass, treatment_ma
 from foretest.displays.batch import Floats
 from foretest.estimators import CIS, NCIS, AdaptivePointNCIS, Estimator, PointNCIS
 from foretest.files import finite_or_none
+from foretest.inference.bound_choice import choose_bound
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval
 from foretest.results.cap_path import Band, CapPath, PathCriteria
@@ -50,7 +51,7 @@ def cap_path(
         confidence_level=a.confidence_level,
         sought=SOUGHT,
         cap=a.cap_number,
-        weight_bound=a.weight_bound,
+        weight_bound=_bound(aggregates, metric, estimators),
         r_max=r_max,
         control=finite_or_none(control),
         source=mass.source,
@@ -67,6 +68,13 @@ def cap_path(
         criteria=_criteria(capped.cis, mass, _expected_noise(aggregates, metric, mass, control), control, r_max),
         notes=_notes(aggregates, r_max),
     )
+
+
+def _bound(aggregates: Aggregates, metric: int, estimators: Sequence[Estimator]) -> float:
+    """The bound of `point-ncis-adaptive`, chosen by the log where the settings say so."""
+    own = next((e for e in estimators if type(e) is AdaptivePointNCIS), None)
+    choice = None if own is None else choose_bound(aggregates, own, metric)
+    return aggregates.plan.settings.analysis.bound_number if choice is None else choice.bound
 
 
 class _CappedEstimates(NamedTuple):

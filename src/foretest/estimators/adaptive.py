@@ -28,7 +28,7 @@ class AdaptivePointNCIS(Estimator):
             check_number("weight_bound", self.weight_bound, at_least=1.0)
 
     def weighting(self, analysis: CapSettings) -> Weighting:
-        return Adaptive(self.weight_bound or analysis.weight_bound)
+        return Adaptive(self.weight_bound or analysis.bound_number)
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
         return sums.unit * ratio(sums.hr, sums.n)

@@ -59,4 +59,4 @@ class AdaptiveSlotNCIS(IIPS):
             check_number("weight_bound", self.weight_bound, at_least=1.0)
 
     def weighting(self, analysis: CapSettings) -> Weighting:
-        return SlotAdaptive(self.weight_bound or analysis.weight_bound)
+        return SlotAdaptive(self.weight_bound or analysis.bound_number)

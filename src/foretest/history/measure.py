@@ -17,6 +17,7 @@ from foretest.estimators import Estimator
 from foretest.estimators.base import ratio
 from foretest.history.manifest import Entry
 from foretest.history.records import BoundPath, Measurement, Noise, PastMetric, UnsupportedPart
+from foretest.inference.bound_choice import settled
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import relative_uplift_of
 from foretest.offline.test import OfflineTest
@@ -61,7 +62,7 @@ def _noise(aggregates: Aggregates, metric: int, counts: Floats, online_uplifts: 
     uplift of every resample of `counts`."""
     noise = {}
     for estimator in aggregates.plan.estimators:
-        resampled = bucket_sums(aggregates, estimator, metric).resampled(counts)
+        resampled = bucket_sums(aggregates, settled(aggregates, estimator, metric), metric).resampled(counts)
         offline_uplifts = np.where(resampled.r > 0, relative_uplift_of(estimator)(resampled), np.nan)
         both = np.isfinite(offline_uplifts) & np.isfinite(online_uplifts)
         spread = np.cov(offline_uplifts[both], online_uplifts[both]) if both.sum() > 1 else np.full((2, 2), np.nan)
@@ -87,15 +88,16 @@ def _unsupported_parts(
 def _unsupported_part(
     aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats, online_uplifts: Floats
 ) -> UnsupportedPart:
-    term = Unsupported.of(aggregates, estimator, metric)
-    reward = aggregates.hr[aggregates.plan.weighting(estimator), metric]
+    chosen = settled(aggregates, estimator, metric)
+    term = Unsupported.of(aggregates, chosen, metric)
+    reward = aggregates.hr[aggregates.plan.weighting(chosen), metric]
     t = reward.get("t", len(aggregates.n)) * np.exp(reward.log_unit)
     # resampled with the control's log, which the online uplift shares
     rewards = counts @ aggregates.r[metric]
     shares = np.where(rewards > 0.0, ratio(counts @ t, rewards), np.nan)
     both = np.isfinite(shares) & np.isfinite(online_uplifts)
     covariance = float(np.cov(shares[both], online_uplifts[both])[0, 1]) if both.sum() > 1 else float("nan")
-    judgement = judge_log(aggregates, estimator, metric)
+    judgement = judge_log(aggregates, chosen, metric)
     return UnsupportedPart(
         **asdict(term),
         online_covariance=covariance,

@@ -19,16 +19,20 @@ from foretest.results.result import Adjusted, Estimate
 from foretest.results.uplift_range import CALIBRATED, NOISE, Range, leaning
 
 _NAN = float("nan")
+_NOWHERE = Interval(0.0, 0.0)
 
 
-def shifted_ends(noise: Interval, unsupported: float, gamma: tuple[float, float]) -> Interval:
-    """The noise interval with each end moved by what the unsupported part may earn.
+def shifted_ends(
+    noise: Interval, unsupported: float, gamma: tuple[float, float], moved: Interval = _NOWHERE
+) -> Interval:
+    """The noise interval with each end moved by what the unsupported part may earn, and no less than by `moved`.
 
     >>> limits = shifted_ends(Interval(0.02, 0.08), 0.1, (1.25, 2.0))
     >>> round(limits.lower, 6), round(limits.upper, 6)
     (0.0, 0.18)
     """
-    return Interval(noise.lower + (1.0 / gamma[0] - 1.0) * unsupported, noise.upper + (gamma[1] - 1.0) * unsupported)
+    down, up = (1.0 / gamma[0] - 1.0) * unsupported, (gamma[1] - 1.0) * unsupported
+    return Interval(noise.lower + min(down, moved.lower), noise.upper + max(up, moved.upper))
 
 
 def range_of(kind: str, absolute: Interval, control: float, relative: Interval | None = None) -> Range:

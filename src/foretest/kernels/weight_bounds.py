@@ -29,7 +29,7 @@ def _weights(alpha, beta, n, cap, q, root):
     """√β·w̃ of every ranking, w̃ = min(α/β, cap)/q; 0 where β = 0, which E_p does not see."""
     for j in range(n):
         b = beta[j]
-        root[j] = min(alpha[j], cap * b) / (q * np.sqrt(b)) if b > 0.0 else 0.0
+        root[j] = min(alpha[j] / b, cap) / q * np.sqrt(b) if b > 0.0 else 0.0
 
 
 @reordered
@@ -65,18 +65,20 @@ def _row(alpha, beta, n, log_most, bounds, roots, caps, q, below, products, gain
             q[k] = 1.0
             below[k] = 1.0 - _over(alpha, beta, n, bound / SLICE)
             _weights(alpha, beta, n, np.exp(log_most + 1.0), 1.0, roots[k])
-        elif not is_feasible(reach, bound):
-            caps[k] = 0.0
-            q[k] = 0.0
-            below[k] = 0.0
-            for j in range(n):
-                roots[k, j] = np.sqrt(beta[j])
-        else:
+            continue
+        q[k] = 0.0
+        if is_feasible(reach, bound):
             # the root for a larger bound lies to the right of this one
             c, q[k] = largest_root(alpha, beta, n, bound, min(c, bound * total))
+        if q[k] > 0.0:
             caps[k] = c
             below[k] = max_capped_mass(alpha, beta, n, c / SLICE)
             _weights(alpha, beta, n, c, q[k], roots[k])
+        else:
+            caps[k] = 0.0
+            below[k] = 0.0
+            for j in range(n):
+                roots[k, j] = np.sqrt(beta[j])
     for k in range(count):
         gains[k] = _gain(roots[0], roots[k], beta, n)
         for other in range(k + 1):
@@ -129,3 +131,20 @@ def bounds_of_all(
         load_row(p_values, p_starts[i], n, p_inverse, p)
         count = enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
         _row(alpha, beta, count, log_most[i], bounds, roots, caps[i], q[i], below[i], products[i], gains[i])
+
+
+@jit
+def bounds_of_slots(t, t_starts, p, p_starts, lengths, slots, bounds, caps, q, below, products, gains):
+    """Fill in, for every shown slot, what P(item in slot) of all items says at every bound."""
+    width = longest(lengths)
+    alpha, beta = np.empty(width), np.empty(width)
+    roots = np.empty((len(bounds), width))
+    at = 0
+    for row in range(len(lengths)):
+        n = lengths[row]
+        for k in range(slots[row]):
+            for i in range(n):  # copies: for read-only slices all that follows would be compiled again
+                alpha[i] = t[t_starts[row] + k * n + i]
+                beta[i] = p[p_starts[row] + k * n + i]
+            _row(alpha, beta, n, np.inf, bounds, roots, caps[at], q[at], below[at], products[at], gains[at])
+            at += 1

@@ -19,6 +19,7 @@ from foretest.estimators.bounded import is_bounded
 from foretest.files import finite_or_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
+from foretest.inference.bound_choice import at_choice, choose_bound
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of
@@ -32,6 +33,7 @@ from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.offline.audited import audited_estimate
 from foretest.results.audit import Audit
+from foretest.results.bound_choice import BoundChoice
 from foretest.results.result import Estimate, Metric
 from foretest.results.uplift_range import BAND, Range
 from foretest.settings.analysis import BOUNDED
@@ -55,10 +57,12 @@ def estimate_metrics(
     """Every metric's estimates for one treatment, as far as the audit lets their verdicts stand."""
     plan, metrics, notes = aggregates.plan, {}, []
     for m, name in enumerate(plan.metrics):
-        chosen = [e for e in estimators if plan.weighs(e, m)]
-        estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name)) for e in chosen}
+        able = [e for e in estimators if plan.weighs(e, m)]
+        choices = {e.label: choose_bound(aggregates, e, m) for e in able}
+        chosen = [at_choice(e, choices[e.label]) for e in able]
+        estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name), choices[e.label]) for e in chosen}
         if calibration is not None:
-            estimates, calibration_notes = with_calibrated(estimates, aggregates, estimators, m, calibration)
+            estimates, calibration_notes = with_calibrated(estimates, aggregates, chosen, m, calibration)
             notes += calibration_notes
         agreement = slot_agreement(aggregates, chosen, m, estimates)  # by the evidence, whatever the audit says
         estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
@@ -72,9 +76,10 @@ def estimate_metrics(
 
 
 def _estimate(
-    aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None, r_max: float | None
-) -> Estimate:
-    """One estimator's value, paired uplift, intervals and verdict."""
+    aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None, r_max: float | None,
+    choice: BoundChoice | None,
+) -> Estimate:  # fmt: skip
+    """One estimator's value, paired uplift, intervals and verdict; `choice` says how its bound was chosen."""
     strata = strata_table(aggregates, estimator, metric) if estimator.stratified and aggregates.rows else []
     evidence = dataclasses.replace(
         log_evidence(aggregates, estimator, metric),
@@ -84,9 +89,10 @@ def _estimate(
     if aggregates.rows == 0:
         estimate = _estimate_of_no_rows(aggregates, estimator, evidence)
     else:
-        estimate = _estimate_of_rows(aggregates, estimator, metric, counts, r_max, evidence)
+        estimate = _estimate_of_rows(aggregates, estimator, metric, counts, r_max, evidence, choice)
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
-    return dataclasses.replace(estimate, unsupported_rows=evidence.unsupported, strata=table)
+    bound_choice = None if choice is None else choice.to_dict()
+    return dataclasses.replace(estimate, unsupported_rows=evidence.unsupported, strata=table, bound_choice=bound_choice)
 
 
 def _estimate_of_no_rows(aggregates: Aggregates, estimator: Estimator, evidence: Evidence) -> Estimate:
@@ -97,7 +103,7 @@ def _estimate_of_no_rows(aggregates: Aggregates, estimator: Estimator, evidence:
 
 def _estimate_of_rows(
     aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None, r_max: float | None,
-    evidence: Evidence,
+    evidence: Evidence, choice: BoundChoice | None,
 ) -> Estimate:  # fmt: skip
     sums = bucket_sums(aggregates, estimator, metric)
     total = sums.total()
@@ -124,7 +130,7 @@ def _estimate_of_rows(
     if not aggregates.plan.weighting(estimator).banded:
         return without_band(estimate, control)
     betting_r_max = None if betting is None else r_max
-    return _with_band(estimate, aggregates, estimator, metric, decided_on, judgement, control, betting_r_max)
+    return _with_band(estimate, aggregates, estimator, metric, decided_on, judgement, control, betting_r_max, choice)
 
 
 def _betting_interval(
@@ -174,7 +180,7 @@ def _bounded_intervals(
 
 def _with_band(
     estimate: Estimate, aggregates: Aggregates, estimator: Estimator, metric: int, decided_on: Interval,
-    judgement: Judgement, control: float, betting_r_max: float | None,
+    judgement: Judgement, control: float, betting_r_max: float | None, choice: BoundChoice | None,
 ) -> Estimate:  # fmt: skip
     """The estimate with its sensitivity band, its range and its word; where the settings say so decided on the band."""
     gamma, weighting = aggregates.plan.gamma(estimator), aggregates.plan.weighting(estimator)
@@ -189,7 +195,7 @@ def _with_band(
         verdict = on_band
     terms = Terms.of(aggregates, weighting, metric)
     unsupported = terms.mean(terms.t)
-    limits = _band_range(estimate, decided_on, unsupported, gamma, control)
+    limits = _band_range(estimate, decided_on, unsupported, gamma, control, choice)
     return dataclasses.replace(
         with_range(estimate, limits, decided_on, judgement.enough, control),
         verdict=verdict,
@@ -201,12 +207,20 @@ def _with_band(
 
 
 def _band_range(
-    estimate: Estimate, noise: Interval, unsupported: float, gamma: tuple[float, float], control: float
-) -> Range:
-    """The range of an estimate with a band: both ends of the interval that the verdict was taken on, moved."""
-    absolute = shifted_ends(noise, unsupported, gamma)
+    estimate: Estimate, noise: Interval, unsupported: float, gamma: tuple[float, float], control: float,
+    choice: BoundChoice | None,
+) -> Range:  # fmt: skip
+    """The range of an estimate with a band: both ends of the interval that the verdict was taken on, moved by what the
+    unsupported part may earn or, where that is more, as far as larger bounds that the log can carry move the value."""
+    moved = Interval(0.0, 0.0) if choice is None else Interval(choice.lower, choice.upper)
+    absolute = shifted_ends(noise, unsupported, gamma, moved)
     own = estimate.effect_size_ci_lower, estimate.effect_size_ci_upper
     if estimate.rel_effect_size_ci_lower is None or estimate.rel_effect_size_ci_upper is None or own != noise:
         return range_of(BAND, absolute, control)
     relative = Interval(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
-    return range_of(BAND, absolute, control, shifted_ends(relative, unsupported / control, gamma))
+    return range_of(
+        BAND,
+        absolute,
+        control,
+        shifted_ends(relative, unsupported / control, gamma, Interval(moved.lower / control, moved.upper / control)),
+    )

@@ -18,6 +18,7 @@ from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.files import finite_or_none, nan_if_none
+from foretest.inference.bound_choice import settled
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.limits import control_of
@@ -141,7 +142,7 @@ class _Part:
     """Some values of a column, as a log of their own."""
 
     def __init__(self, whole: Aggregates, blank: Aggregates, sums: SegmentSums, codes: Sequence[int]) -> None:
-        self.sums, self.codes, self.folded = sums, codes, whole.plan
+        self.sums, self.codes, self.whole, self.folded = sums, codes, whole, whole.plan
         n = self._sum("n")
         self.fixed = fixed_in_part(float(n.sum()), float(whole.n.sum()))
         metrics = range(len(blank.plan.metrics))
@@ -179,7 +180,7 @@ class _Part:
 
     def metric(self, metric: int, able: Sequence[Estimator], counts: Floats | None) -> Metric:
         """The estimates of one metric."""
-        chosen = [e for e in able if self.folded.weighs(e, metric)]
+        chosen = [settled(self.whole, e, metric) for e in able if self.folded.weighs(e, metric)]
         estimates = {e.label: self._estimate(e, metric, counts) for e in chosen}
         asked = self.folded.settings.analysis.headline
         headline = headline_of(asked if asked in estimates else None, chosen)

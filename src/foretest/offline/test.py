@@ -21,7 +21,7 @@ from foretest.policies import Policy
 from foretest.progress import Progress
 from foretest.provenance import files_read
 from foretest.results.result import Result
-from foretest.settings.analysis import DEFAULT_CAP, VALUE_MODEL, Analysis
+from foretest.settings.analysis import AUTO, DEFAULT_CAP, VALUE_MODEL, Analysis
 from foretest.settings.changed_fields import Fields, call_text, changed_fields
 from foretest.settings.file import read_settings
 from foretest.settings.log_columns import LogColumns
@@ -71,7 +71,7 @@ class OfflineTest:
         estimators: Sequence[str | Estimator] | None = None,
         cap: float | str = DEFAULT_CAP,
         capping: str = "max",
-        weight_bound: float = 20.0,
+        weight_bound: float | str = AUTO,
         headline: str | None = None,
         normaliser: str = "auto",
         draws: int = 256,

@@ -14,6 +14,7 @@ from foretest.estimators import Estimator
 from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
+from foretest.inference.bound_choice import settled
 from foretest.inference.buckets import NO_INTERVAL, Interval, bucket_sums
 from foretest.inference.delta import std_error
 from foretest.inference.multiple_testing import holm, normal_quantile, resampled_quantile, two_sided_p
@@ -59,7 +60,8 @@ def _adjusted_estimates(
     for label in next(iter(metrics.values()))[metric].estimates:
         alone = {name: metrics[name][metric].estimates[label] for name in aggregates}
         if label in estimators:  # the error of a calibrated one is not of this log alone
-            family = _Family(aggregates, alone, estimators[label], m, counts, r_max)
+            by_treatment = {name: settled(sums, estimators[label], m) for name, sums in aggregates.items()}
+            family = _Family(aggregates, alone, by_treatment, m, counts, r_max)
             alone = {name: with_adjusted(estimate, family.adjusted(name)) for name, estimate in alone.items()}
         for name, estimate in alone.items():
             adjusted[name][label] = estimate
@@ -72,7 +74,7 @@ class _Family:
 
     aggregates: Mapping[str, Aggregates]
     alone: Mapping[str, Estimate]  # each treatment's estimate by itself
-    estimator: Estimator
+    estimators: Mapping[str, Estimator]  # one, with the bound that suits each treatment
     metric: int
     counts: Floats | None
     r_max: float | None
@@ -80,6 +82,11 @@ class _Family:
     @property
     def first(self) -> Aggregates:
         return next(iter(self.aggregates.values()))
+
+    @property
+    def estimator(self) -> Estimator:
+        """Any of them: their values are one function of the sums."""
+        return next(iter(self.estimators.values()))
 
     @property
     def settings(self) -> Analysis:
@@ -146,7 +153,7 @@ class _Family:
         """An interval that holds with any number of rewards, at the level that Bonferroni's bound asks for."""
         level = 1.0 - (1.0 - self.settings.confidence_level) / len(self.alone)
         delta = self.alone[name].effect_size
-        return method(self.aggregates[name], self.estimator, self.metric, delta, level, self.r_max)
+        return method(self.aggregates[name], self.estimators[name], self.metric, delta, level, self.r_max)
 
 
 def _keep_if_confirmed(verdict: str, strict: str, otherwise: str) -> str:
@@ -168,7 +175,7 @@ def adjusted_verdict(verdict: str, p_adjusted: float, alpha: float) -> str:
 def _simultaneous(family: _Family, statistic: Statistic, *, relative: bool) -> list[Interval]:
     """Δ_j ± q·se_j, one q for all: with probability `confidence_level` all hold at once."""
     first, a, units = family.first, family.settings, family.first.n_units
-    sums = [bucket_sums(part, family.estimator, family.metric) for part in family.aggregates.values()]
+    sums = [bucket_sums(part, family.estimators[name], family.metric) for name, part in family.aggregates.items()]
     centre = np.array([float(statistic(s.total())[0]) for s in sums])
     influences = np.column_stack([s.influence(statistic) for s in sums])
     errors = np.array([std_error(column, first.rows, units) for column in influences.T])

@@ -45,7 +45,7 @@ def normaliser_cost(test: OfflineTest, log: Any) -> dict[str, Any]:
     ncis_cost = 1e6 * reading / len(displays) + weights.any_row
     normalisers = {
         "point-ncis": cost(lambda part: normaliser.at_cap(part, a.cap_number, zero=False)),
-        "point-ncis-adaptive": cost(lambda part: normaliser.at_adaptive_cap(part, a.weight_bound)),
+        "point-ncis-adaptive": cost(lambda part: normaliser.at_adaptive_cap(part, a.bound_number)),
     }
     rows = {}
     for key, (rewarded_row, any_row) in normalisers.items():

@@ -36,6 +36,7 @@ from scipy.special import ndtri
 from foretest.aggregation.aggregates import Aggregates
 from foretest.estimators import Estimator
 from foretest.files import finite_or_none
+from foretest.inference.bound_choice import settled
 from foretest.online.comparison import POWER
 from foretest.planning.exploration import SHARES, moments
 from foretest.results.result import Metric
@@ -123,6 +124,7 @@ class LogToPlan(NamedTuple):
 def plan_metric(metric: Metric, m: int, log: LogToPlan) -> MetricPlan:
     """What the log could show of the m-th metric, whose result is `metric`."""
     [estimate] = metric.estimates.values()
+    log = log._replace(estimator=settled(log.aggregates, log.estimator, m))
     control, treatment = metric.control.value, estimate.treatment
     if not control or estimate.std_error is None:
         return MetricPlan(control, treatment, estimate.reasons, SmallestUplift(math.nan, math.nan))

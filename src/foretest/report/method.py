@@ -12,7 +12,7 @@ from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS
 from foretest.report.blocks import Link
 from foretest.report.words import ESTIMATORS
 from foretest.results.result import Result
-from foretest.settings.analysis import GAMMA
+from foretest.settings.analysis import AUTO, GAMMA
 
 _PAPER = Link(
     "Gilotte, Calauzènes, Nedelec, Abraham, Dollé: Offline A/B testing for Recommender Systems (WSDM 2018)",
@@ -92,6 +92,11 @@ def _estimator_step(label: str, key: str, analysis: Mapping[str, Any]) -> Step:
     return Step(f"{label}: {ESTIMATORS[key][0].lower()}", formula, _line(key, analysis))
 
 
+def _bound(analysis: Mapping[str, Any]) -> str:
+    bound = analysis["weight_bound"]
+    return "b, which the log chooses" if bound == AUTO else f"b = {bound:g}"
+
+
 def _line(key: str, analysis: Mapping[str, Any]) -> str:
     cap = f"c = {analysis['cap']:g}, {analysis['capping']} capping."
     if key in ("cis", "ncis"):
@@ -103,11 +108,10 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
     if key == "point-ncis":
         return f"q(x) is the share of the treatment that the cap leaves in display x ({_draws(analysis)}). {cap}"
     if key == "point-ncis-adaptive":
-        bound = f"b = {analysis['weight_bound']:g}"
-        return f"Each display has the largest cap that keeps the weight at or below {bound} ({_draws(analysis)})."
+        cap = "Each display has the largest cap that keeps the weight at or below"
+        return f"{cap} {_bound(analysis)} ({_draws(analysis)})."
     if key == "slot-ncis-adaptive":
-        bound = f"b = {analysis['weight_bound']:g}"
-        return f"Each slot of each display has the largest cap that keeps its weight at or below {bound}."
+        return f"Each slot of each display has the largest cap that keeps its weight at or below {_bound(analysis)}."
     if key == "iips":
         return "P(a in k) is the probability that the item is in slot k, whatever the other slots show. No cap."
     if key == "rips":

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from foretest.results.uplift_range import Range
 
 SCHEMA = 1
-NESTED = ("strata", "betting", "sensitivity", "calibration", "range")  # fields of an estimate that no flat row has
+#: fields of an estimate that no flat row has
+NESTED = ("strata", "betting", "sensitivity", "calibration", "bound_choice", "range")
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class Estimate:
     calibration: dict[str, Any] | None = None  # of a calibrated estimate: Γ0, its interval, τ², tests, T
     rel_std_error: float | None = None  # of the relative effect size
     unsupported: float | None = None  # T over the control's value, where there is a band
+    bound_choice: dict[str, Any] | None = None  # how the bound on weights was chosen, where it was
     range: Range | None = None  # noise, and what the log cannot support; None only in files of earlier versions
     word: str = "insufficient"  # the verdict, softened where noise and range differ
 
@@ -246,7 +248,7 @@ def _range_fields(estimate: Estimate) -> dict[str, Any]:
 def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
     fields = asdict(estimate)
     adjusted = fields.pop("adjusted")
-    for name in ("strata", "betting", "calibration"):
+    for name in ("strata", "betting", "calibration", "bound_choice"):
         if fields[name] is None:
             del fields[name]
     return {**fields, **(adjusted or {})}

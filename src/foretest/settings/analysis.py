@@ -19,6 +19,7 @@ DECIDE_ON = ("interval", "band")
 VALUE_MODEL = "value-model"
 AUTO = "auto"
 DEFAULT_CAP = 100.0
+DEFAULT_BOUND = 20.0
 GAMMA = (1.15, 1.3)  # of estimators by ranking
 MOST_COUNTS = 10**9  # of all resamples: 8 GB
 #: the least and the most of each setting that is a whole number; more would take days, or more memory than there is
@@ -38,7 +39,9 @@ class Analysis:
     estimators: tuple[Any, ...] | None = _doc(None, "estimators to run; default: all that columns and policies allow")
     cap: float | str = _doc(DEFAULT_CAP, "the cap c on importance weights; auto: chosen from weights alone")
     capping: str = _doc("max", "max: min(w, c); zero: w if w < c else 0")
-    weight_bound: float = _doc(20.0, "the adaptive cap's bound on every normalised weight")
+    weight_bound: float | str = _doc(
+        AUTO, "the adaptive cap's bound on every normalised weight; auto: chosen for each metric by the log"
+    )
     headline: str | None = _doc(None, "the estimator whose verdict is the metric's")
     normaliser: str = _doc("auto", "auto | exact | midzuno-sen | lahiri | two-sided")
     draws: int = _doc(256, "rankings drawn for each display's normaliser")
@@ -79,7 +82,10 @@ class Analysis:
             check_number("cap", self.cap, above=0.0)
         elif self.capping == "zero":
             raise BadInput('cap = "auto" needs capping = "max": its rule is for min(w, c). Give cap a number.')
-        check_number("weight_bound", self.weight_bound, at_least=1.0)
+        if isinstance(self.weight_bound, str) and self.weight_bound != AUTO:
+            raise BadInput(f'weight_bound = {self.weight_bound!r}: expected a number of at least 1, or "{AUTO}".')
+        if self.weight_bound != AUTO:
+            check_number("weight_bound", self.weight_bound, at_least=1.0)
         check_number("strata_base", self.strata_base, above=1.0)
         check_number("confidence_level", self.confidence_level, above=0.0, below=1.0)
         for name, (least, most) in _WHOLE_NUMBERS.items():
@@ -120,6 +126,11 @@ class Analysis:
     def cap_number(self) -> float:
         """The cap; of `auto`, which the number takes the place of before a log is folded, the default."""
         return DEFAULT_CAP if isinstance(self.cap, str) else self.cap
+
+    @property
+    def bound_number(self) -> float:
+        """The bound on normalised weights; of `auto` the least of those that are chosen from."""
+        return DEFAULT_BOUND if isinstance(self.weight_bound, str) else self.weight_bound
 
     def gamma_at(self, *, by_slot: bool) -> tuple[float, float]:
         """The factors (down, up) of what unsupported recommendations may earn, for estimators by slot or by ranking."""

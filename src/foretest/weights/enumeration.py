@@ -17,8 +17,10 @@ from foretest.errors import BadInput
 from foretest.kernels import enumeration as all_rankings
 from foretest.kernels import normaliser as kernel
 from foretest.kernels import point_path as path_kernel
+from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE
 from foretest.weights.policy_pair import PRICED, PolicyPair
+from foretest.weights.weight_bounds import BoundMasses
 
 MOST_RANKINGS = 5_000_000
 
@@ -57,11 +59,7 @@ def exact_masses(
 
     `priced` has π_t and π_p of all rankings of each display, where they are known.
     """
-    most = _most_rankings(displays)
-    if most > MOST_RANKINGS and not pair.is_deterministic:
-        raise BadInput(
-            f'normaliser = "exact": a display has {most:,} rankings, more than {MOST_RANKINGS:,}. Use "auto".'
-        )
+    most = _refuse_too_many(pair, displays)
     if pair.is_fused:
         return ExactMasses(*all_rankings.enumerate_all(*pair.score_lists(displays), most, cap, zero, bound))
     masses = np.empty((4, len(displays)))
@@ -83,6 +81,29 @@ def exact_path(
     for i, alpha, beta in all_priced(pair, displays) if priced is None else priced:
         of_caps[i], of_bounds[i] = path_kernel.path_of_rankings(alpha, beta, log_w[i], caps, bounds)
     return of_caps, of_bounds
+
+
+def exact_bounds(
+    pair: PolicyPair, displays: Displays, most: Floats, bounds: Floats, *, priced: Iterable[Priced] | None = None
+) -> BoundMasses:
+    """The masses at the adaptive caps of ascending bounds, over all rankings; no log w is above `most`."""
+    masses, rankings = BoundMasses.empty(len(displays), len(bounds)), _refuse_too_many(pair, displays)
+    if pair.is_fused:
+        bounds_kernel.bounds_of_all(*pair.score_lists(displays), rankings, most, bounds, *masses)
+        return masses
+    for i, alpha, beta in all_priced(pair, displays) if priced is None else priced:
+        bounds_kernel.bounds_of_rankings(alpha, beta, most[i], bounds, *(part[i] for part in masses))
+    return masses
+
+
+def _refuse_too_many(pair: PolicyPair, displays: Displays) -> int:
+    """The most rankings that a display has, refused where that would take too long to go through."""
+    most = _most_rankings(displays)
+    if most > MOST_RANKINGS and not pair.is_deterministic:
+        raise BadInput(
+            f'normaliser = "exact": a display has {most:,} rankings, more than {MOST_RANKINGS:,}. Use "auto".'
+        )
+    return most
 
 
 def _most_rankings(displays: Displays) -> int:

@@ -6,7 +6,7 @@ treatment), else from drawn rankings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -17,13 +17,15 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.kernels import normaliser as kernel
 from foretest.kernels import point_path as path_kernel
+from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE, W, Z
 from foretest.weights import enumeration_cost
 from foretest.weights.batch_draws import BatchDraws
-from foretest.weights.enumeration import Priced, all_priced, exact_masses, exact_path, is_cheap
+from foretest.weights.enumeration import Priced, all_priced, exact_bounds, exact_masses, exact_path, is_cheap
 from foretest.weights.enumeration_cost import Purpose, most_enumerated
 from foretest.weights.inverse_mass import InverseMass, count_trials, lahiri, midzuno_sen
 from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair, weights_of, z_of
+from foretest.weights.weight_bounds import BoundMasses
 
 FEW_DRAWS = 32  # for means over many displays
 
@@ -40,6 +42,13 @@ class Masses(NamedTuple):
     q_below: Floats
     squares: Floats  # E_p[w̄²]
     stuck: Mask  # past the bound on trials
+
+    @classmethod
+    def at_bound(cls, masses: BoundMasses, at: int) -> Masses:
+        """The masses at one of several bounds."""
+        q = masses.q[:, at]
+        squares = masses.products[:, at, at] * q * q
+        return cls(masses.cap[:, at], _reciprocal(q), q, masses.q_below[:, at], squares, np.zeros(len(q), np.bool_))
 
     @classmethod
     def uncut(cls, n: int, cap: float) -> Masses:
@@ -93,6 +102,25 @@ class Normaliser:
             masses.cap[rows], masses.q[rows], masses.q_below[rows] = kernel.adaptive_caps_of_draws(w, bound)
             masses.squares[rows] = kernel.squares_of_draws(w, masses.cap[rows], False)
             masses.inverse[rows] = _reciprocal(masses.q[rows])
+        return masses
+
+    def at_bounds(self, displays: Displays, bounds: Sequence[float]) -> BoundMasses:
+        """The masses at the adaptive caps of several ascending bounds, from one set of rankings."""
+        masses, grid = BoundMasses.empty(len(displays), len(bounds)), np.asarray(bounds)
+        most, rows = np.full(len(displays), np.inf), np.arange(len(displays))
+        if self.method != "two-sided":
+            most = self._log_most(displays) if self.pair.is_fused else most
+            few = np.full(len(displays), self.method == "exact")
+            if self.method != "exact":
+                few = self._is_cheap(displays, Purpose.REWARDED, self.draws)
+            exact, rows = np.flatnonzero(few), np.flatnonzero(~few)
+            if len(exact):
+                part, priced = displays.take(exact), self._priced(displays, exact)
+                masses.put(exact, exact_bounds(self.pair, part, most[exact], grid, priced=priced))
+        if len(rows):
+            drawn = BoundMasses.empty(len(rows), len(bounds))
+            bounds_kernel.bounds_of_draws(self._weights_of(displays, rows), most[rows], grid, *drawn)
+            masses.put(rows, drawn)
         return masses
 
     def path(self, displays: Displays, log_w: Floats, caps: Floats, bounds: Floats) -> tuple[Floats, Floats]:

@@ -16,9 +16,11 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels import slot_marginals as kernel
+from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.slot_marginals import slot_marginals
+from foretest.weights.weight_bounds import BoundMasses
 from foretest.weights.weightings import PointWeighting, PointWeights
 
 _CELLS = 1 << 20  # marginals in memory at a time
@@ -30,6 +32,7 @@ class SlotPrices(NamedTuple):
 
     log_w: Floats  # log P_t(a_k in slot k)/P_p(a_k in slot k)
     caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
+    bounds: BoundMasses | None = None  # at all bounds that one is chosen from, with a row per slot
 
 
 class SlotTerms(NamedTuple):
@@ -49,12 +52,19 @@ class SlotTerms(NamedTuple):
         return cls(log_w, log_w, log_w, nothing, nothing + 1.0, np.zeros(len(log_w), np.bool_))
 
 
-def slot_prices(displays: Displays, log_w: Floats, normaliser: Normaliser, bounds: Sequence[float]) -> SlotPrices:
-    """Weights of the shown slots, and the adaptive caps for some bounds; `log_w` is that of the shown rankings."""
+def slot_prices(
+    displays: Displays, log_w: Floats, normaliser: Normaliser, bounds: Sequence[float], *,
+    together: Sequence[float] = (),
+) -> SlotPrices:  # fmt: skip
+    """Weights of the shown slots, and the adaptive caps for some bounds; `log_w` is that of the shown rankings.
+
+    Of the ascending bounds in `together` it is also told how the weights vary together.
+    """
     slots = displays.slots
     shown, first = int(slots.sum()), np.cumsum(slots) - slots
     slot_log_w = np.empty(shown)
-    caps = {bound: np.empty((3, shown)) for bound in bounds}
+    caps = {bound: np.empty((3, shown)) for bound in bounds if bound not in together}
+    masses, grid = BoundMasses.empty(shown, len(together)), np.asarray(together)
     cells = np.cumsum(displays.eligible * slots)
     for rows in np.split(np.arange(len(displays)), np.flatnonzero(np.diff(cells // _CELLS)) + 1):
         if not len(rows):
@@ -70,11 +80,16 @@ def slot_prices(displays: Displays, log_w: Floats, normaliser: Normaliser, bound
             )
         with np.errstate(divide="ignore"):
             slot_log_w[here] = np.log(both[0]) - np.log(np.maximum(both[1], _LEAST))
-        for bound in bounds:
-            kernel.slot_caps(
-                t.values, t.starts, p.values, p.starts, part.eligible, part.slots, bound, caps[bound][:, here]
-            )
-    return SlotPrices(slot_log_w, caps)
+        lists = (t.values, t.starts, p.values, p.starts, part.eligible, part.slots)
+        for bound, of_bound in caps.items():
+            kernel.slot_caps(*lists, bound, of_bound[:, here])
+        if len(together):
+            bounds_kernel.bounds_of_slots(*lists, grid, *(array[here] for array in masses))
+    if not len(together):
+        return SlotPrices(slot_log_w, caps)
+    for at, bound in enumerate(together):
+        caps[bound] = np.stack([masses.cap[:, at], masses.q[:, at], masses.q_below[:, at]])
+    return SlotPrices(slot_log_w, caps, masses)
 
 
 @dataclass(frozen=True)

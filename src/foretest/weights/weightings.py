@@ -141,7 +141,10 @@ class Adaptive(PointWeighting):
     bound: float
 
     def of_rewarded(self, log_w: Floats, displays: Displays, normaliser: Normaliser) -> PointWeights:
-        masses = normaliser.at_adaptive_cap(displays, self.bound)
+        return self.of_masses(log_w, normaliser.at_adaptive_cap(displays, self.bound))
+
+    def of_masses(self, log_w: Floats, masses: Masses) -> PointWeights:
+        """The weights of rows whose masses at the adaptive cap are known."""
         unsupported = masses.q <= 0.0
         mass = np.where(unsupported, 1.0, masses.q)
         with np.errstate(divide="ignore"):

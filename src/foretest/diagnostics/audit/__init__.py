@@ -154,7 +154,7 @@ def _balance(sample: Columns, plan: FoldPlan) -> Finding:
     names = [kind + name for name in plan.settings.log.features for kind in (NUMBER, TEXT)]
     features = features_that_vary({name: sample[name][first] for name in names if name in sample})
     drawn = sample["draws_control"][first], sample["draws_treatment"][first]
-    return moments.balance(features, sample["log_w"][first], *drawn, min(a.cap_number, a.weight_bound))
+    return moments.balance(features, sample["log_w"][first], *drawn, min(a.cap_number, a.bound_number))
 
 
 def _repeats(sample: Columns, plan: FoldPlan) -> Finding:

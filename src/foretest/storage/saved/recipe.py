@@ -17,7 +17,7 @@ from foretest.errors import BadInput
 from foretest.estimators import ESTIMATORS, Estimator
 from foretest.kernels import hashing
 from foretest.policies.base import Policy
-from foretest.settings.analysis import AUTO, GAMMA, Analysis
+from foretest.settings.analysis import AUTO, DEFAULT_BOUND, GAMMA, Analysis
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings, with_cap
 from foretest.storage.saved.differences import (
@@ -98,7 +98,8 @@ class Recipe:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Recipe:
         """Read it back, from a header of this layout."""
-        return cls(**{f.name: document[f.name] for f in dataclasses.fields(cls)})
+        recipe = cls(**{f.name: document[f.name] for f in dataclasses.fields(cls)})
+        return dataclasses.replace(recipe, settings=_with_defaults_of_now(recipe.settings))
 
     def recorded(self, name: str) -> Settings:
         """The settings as they were, for an analysis: policies have their tables and columns, no code is imported."""
@@ -121,7 +122,7 @@ class Recipe:
             control=control,
             treatment=treatments[self.treatments[0]],
             treatments=treatments,
-            analysis=_recorded_analysis(tables["analysis"]),
+            analysis=Analysis(**tables["analysis"]),
             metrics=tables.get("metrics", {}),
         )
 
@@ -176,12 +177,18 @@ def refuse_other_layout(name: str, document: Any) -> None:
         )
 
 
-def _recorded_analysis(table: Mapping[str, Any]) -> Analysis:
-    """The analysis settings of a saved file. Files from before `gamma_slots` have the default of then written out, one
-    for all levels: it counts as not given."""
-    if "gamma_slots" not in table and tuple(table.get("gamma") or ()) == GAMMA:
-        table = {**table, "gamma": None}
-    return Analysis(**table)
+def _with_defaults_of_now(tables: Tables) -> Tables:
+    """The settings of a saved file. Files from before `gamma_slots` have defaults of then written out, which have moved
+    since: these count as not given."""
+    analysis = tables["analysis"]
+    if "gamma_slots" in analysis:
+        return tables
+    analysis = {**analysis, "gamma_slots": list(Analysis().gamma_slots)}
+    if tuple(analysis.get("gamma") or ()) == GAMMA:
+        analysis["gamma"] = None
+    if analysis.get("weight_bound") == DEFAULT_BOUND:
+        analysis["weight_bound"] = AUTO
+    return {**tables, "analysis": analysis}
 
 
 class RecordedPolicy(Policy):

@@ -1,0 +1,121 @@
+"""The bound on normalised weights that a log can carry: `weight_bound = "auto"`.
+
+A small bound suits rare rewards; where rewards are dense and the treatment is far, it throws away what the log could
+well tell. Sample variances cannot choose: heavy rows that were not drawn make large bounds look safe. Predicted ones
+can, over all that the control could have shown in a display. With V_b the value at bound b,
+
+    S_b  = Σ r² E_p[w̃_b²|x]/n²                       its predicted variance
+    s²_D = Σ r² E_p[(w̃_b' − w̃_b)²|x]/n²              that of V_b' − V_b
+    n_D  = (Σ r E_p[(w̃_b − w̃_b0)⁺|x])²/Σ r² E_p[(w̃_b − w̃_b0)²|x]   rewards that carry V_b − V_b0
+
+A bound is admissible if n_D ≥ 10 and its predicted effective positives (Σr)²/Σr² E_p[w̃_b²|x] are at least 30; the least
+always is. Chosen is the admissible bound of least S_b + max over admissible b' > b of max(0, (V_b' − V_b)² − s²_D).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.bound_sums import BoundSums, bound_sums
+from foretest.displays.batch import Floats
+from foretest.estimators import AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
+from foretest.inference.verdict import FEWEST_POSITIVES
+from foretest.results.bound_choice import BoundChoice, BoundRow
+from foretest.weights.weight_bounds import GRID
+
+FEWEST_EVENTS = 10.0  # rewards that carry the difference to the least bound
+_ROUNDING = 1e-12  # of second moments: below it two bounds weigh alike
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Values and predicted moments at every bound of the grid, for one metric."""
+
+    bounds: tuple[float, ...]
+    value: Floats
+    moments: BoundSums
+    rows: int
+    rewards: float  # Σ r
+
+    def difference(self, b: int, other: int) -> float:
+        """Σ r² E_p[(w̃_b' − w̃_b)²|x], 0 where that is rounding."""
+        m = self.moments.products
+        square = float(m[b, b] + m[other, other] - 2.0 * m[b, other])
+        return square if square > _ROUNDING * float(m[b, b]) else 0.0
+
+    def events(self, b: int) -> float:
+        """n_D of a bound and the least one; infinite where the two weigh alike."""
+        square = self.difference(0, b)
+        return float(self.moments.gains[b]) ** 2 / square if square > 0.0 else float("inf")
+
+    def effective(self, b: int) -> float:
+        """Predicted effective positives."""
+        square = float(self.moments.products[b, b])
+        return self.rewards**2 / square if square > 0.0 else 0.0
+
+    def variance(self, b: int) -> float:
+        """S_b."""
+        return float(self.moments.products[b, b]) / self.rows**2
+
+    def squared_bias(self, b: int, admissible: Sequence[int]) -> float:
+        """What larger admissible bounds say is missing at b, squared, beyond noise."""
+        above = (
+            (self.value[k] - self.value[b]) ** 2 - self.difference(b, k) / self.rows**2 for k in admissible if k > b
+        )
+        return float(max(0.0, max(above, default=0.0)))
+
+
+def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> BoundChoice | None:
+    """The bound of an estimator for one metric; None where it has a number, or the log no reward or no such sums."""
+    weightings = aggregates.plan.bound_weightings(estimator)
+    if not weightings or not aggregates.rows or (weightings[0], metric) not in aggregates.hr:
+        return None
+    moments = bound_sums(aggregates.hr[weightings[0], metric])
+    if moments is None or any((w, metric) not in aggregates.hr for w in weightings):
+        return None
+    value = []
+    for weighting in weightings:
+        sums = aggregates.hr[weighting, metric]
+        value.append(float(sums.get("hr").sum()) * float(np.exp(sums.log_unit)) / aggregates.rows)
+    rewards = float(aggregates.r[metric].sum())
+    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.rows, rewards))
+
+
+def _choose(c: _Candidates) -> BoundChoice:
+    places = range(len(c.bounds))
+    admissible = [
+        b for b in places if b == 0 or (c.events(b) >= FEWEST_EVENTS and c.effective(b) >= FEWEST_POSITIVES)
+    ]  # fmt: skip
+    risk = {b: c.variance(b) + c.squared_bias(b, admissible) for b in admissible}
+    best = min(admissible, key=lambda b: (risk[b], b))
+    rows = [
+        BoundRow(
+            bound=c.bounds[b], value=float(c.value[b]), predicted_std_error=float(np.sqrt(c.variance(b))),
+            effective_positives=c.effective(b), events=c.events(b) if np.isfinite(c.events(b)) else None,
+            admissible=b in admissible,
+        )
+        for b in places
+    ]  # fmt: skip
+    above = [
+        float(c.value[b] - c.value[best])
+        for b in admissible
+        if b > best and (c.value[b] - c.value[best]) ** 2 > c.difference(best, b) / c.rows**2
+    ]
+    return BoundChoice(c.bounds[best], tuple(rows), lower=min([0.0, *above]), upper=max([0.0, *above]))
+
+
+def at_choice(estimator: Estimator, choice: BoundChoice | None) -> Estimator:
+    """The estimator with the bound that was chosen, under the label that it has; as it is where none was."""
+    if choice is None:
+        return estimator
+    assert isinstance(estimator, AdaptivePointNCIS | AdaptiveSlotNCIS)
+    return replace(estimator, weight_bound=choice.bound)
+
+
+def settled(aggregates: Aggregates, estimator: Estimator, metric: int) -> Estimator:
+    """The estimator with the bound that the log chooses for a metric."""
+    return at_choice(estimator, choose_bound(aggregates, estimator, metric))
