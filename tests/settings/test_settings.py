@@ -20,7 +20,7 @@ DEFAULTS = {
     "estimators": None,
     "cap": 100.0,
     "capping": "max",
-    "weight_bound": 20.0,
+    "weight_bound": "auto",
     "headline": None,
     "normaliser": "auto",
     "draws": 256,

@@ -146,8 +146,11 @@ def _keep_rows(
     """Keep the rows of the smallest unit hashes, for what is no function of sums, with the path of their weights."""
     plan, displays, unit = state.plan, rewarded.rows.displays, rewarded.rows.unit
     columns = _row_columns(state, rewarded)
+    further = [w for e in plan.estimators for w in plan.bound_weightings(e)[1:]]  # of these no more than intervals need
     for i, point in enumerate(points.values()):
         columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"second:{i}": point.second}
+        if plan.point_weightings[i] not in further:
+            columns |= {f"q:{i}": point.q, f"unsupported:{i}": point.unsupported}
         if plan.point_weightings[i].by_slot:
             columns[f"log_capped:{i}"] = point.log_capped
     rows = state.rewarded.below(unit)

@@ -1,0 +1,175 @@
+"""The bound that a log chooses: against the rule in plain NumPy, and where it is known what to choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import foretest as ft
+from foretest.inference.bound_choice import choose_bound
+from foretest.weights.weight_bounds import GRID
+from tests.support import SCORES, SmallLog
+
+POINT, SLOT = "point-ncis-adaptive", "slot-ncis-adaptive"
+
+
+def test_of(keys: list[str], **analysis: Any) -> ft.OfflineTest:
+    slots = {"click": "slot_click", "revenue": "slot_revenue"}
+    log = ft.LogColumns(rewards=["click", "revenue"], unit="user", ranking="ranking", id="id", slot_rewards=slots)
+    return ft.OfflineTest(log=log, **SCORES, estimators=keys, n_resamples=100, **analysis)
+
+
+test_of.__test__ = False  # type: ignore[attr-defined]  # a helper, whatever its name
+
+
+class Rule:
+    """The rule of `bound_choice`, display by display, from weights w̃_b of every ranking (or item of a slot)."""
+
+    def __init__(self, p: np.ndarray, weights: list[np.ndarray], shown: np.ndarray, r: np.ndarray, rows: int) -> None:
+        at = np.arange(len(p))
+        self.products = np.array([[(r**2 * (p * a * b).sum(axis=1)).sum() for b in weights] for a in weights])
+        gains = np.array([(r * (p * np.maximum(a - weights[0], 0.0)).sum(axis=1)).sum() for a in weights])
+        self.value = np.array([(r * w[at, shown]).sum() / rows for w in weights])
+        squares = [self.apart(0, b) for b in range(len(GRID))]
+        self.events = np.array([g**2 / s if s > 0.0 else np.inf for g, s in zip(gains, squares, strict=True)])
+        self.effective = r.sum() ** 2 / np.diag(self.products)
+        self.rows = rows
+
+    def apart(self, a: int, b: int) -> float:
+        m = self.products
+        square = m[a, a] + m[b, b] - 2 * m[a, b]
+        return float(square) if square > 1e-12 * m[a, a] else 0.0
+
+    def choice(self) -> tuple[float, list[bool]]:
+        admissible = [b == 0 or (self.events[b] >= 10 and self.effective[b] >= 30) for b in range(len(GRID))]
+        risks = {}
+        for b in np.flatnonzero(admissible):
+            bias = [
+                (self.value[k] - self.value[b]) ** 2 - self.apart(b, k) / self.rows**2
+                for k in np.flatnonzero(admissible)
+                if k > b
+            ]
+            risks[b] = self.products[b, b] / self.rows**2 + max([0.0, *bias])
+        return GRID[min(risks, key=lambda b: (risks[b], b))], admissible
+
+
+def weights_at(t: np.ndarray, p: np.ndarray, bound: float) -> np.ndarray:
+    """w̃ of every outcome, by bisection on log c̃; every outcome can be shown by both policies."""
+    low, high = np.full(len(t), -80.0), np.full(len(t), np.log(bound) + 1e-12)
+    for _ in range(200):
+        c = np.exp((low + high) / 2)
+        fits = c <= bound * np.minimum(t, c[:, None] * p).sum(axis=1)
+        low, high = np.where(fits, np.log(c), low), np.where(fits, high, np.log(c))
+    c = np.exp(low)[:, None]
+    return np.asarray(np.minimum(t / p, c) / np.minimum(t, c * p).sum(axis=1, keepdims=True))
+
+
+def compare(estimate: ft.Estimate, rule: Rule) -> None:
+    found = estimate.bound_choice
+    assert found is not None
+    bound, admissible = rule.choice()
+    assert found["bound"] == bound
+    rows = found["bounds"]
+    assert [row["admissible"] for row in rows] == admissible
+    assert [row["value"] for row in rows] == pytest.approx(rule.value, rel=1e-9)
+    assert [row["effective_positives"] for row in rows] == pytest.approx(rule.effective, rel=1e-8)
+    errors = np.sqrt(np.diag(rule.products)) / rule.rows
+    assert [row["predicted_std_error"] for row in rows] == pytest.approx(errors, rel=1e-8)
+    events = [np.inf if row["events"] is None else row["events"] for row in rows]
+    assert events == pytest.approx(rule.events, rel=1e-6)
+    assert estimate.treatment == pytest.approx(rule.value[GRID.index(bound)], rel=1e-9)
+
+
+@pytest.mark.parametrize("spread", [1.5, 4.0])
+def test_by_ranking_and_by_slot_against_the_rule(spread: float) -> None:
+    log = SmallLog(rows=3000, units=3000, spread=spread, seed=8)
+    result = test_of([POINT, SLOT]).run(log.table())
+    t, p = np.exp(log.log_t), np.exp(log.log_p)
+    by_ranking = [weights_at(t, p, bound) for bound in GRID]
+    mt, mp = log.marginals(log.log_t), log.marginals(log.log_p)
+    for name, r in (("click", log.click), ("revenue", log.revenue)):
+        estimates = result.metrics[name].estimates
+        compare(estimates[POINT], Rule(p, by_ranking, log.shown, r, log.rows))
+        earned = (log.shares[name] * r[:, None]).ravel()
+        flat_t, flat_p = mt.reshape(-1, log.m), mp.reshape(-1, log.m)
+        by_slot = [weights_at(flat_t, flat_p, bound) for bound in GRID]
+        compare(estimates[SLOT], Rule(flat_p, by_slot, log.rankings[log.shown].ravel(), earned, log.rows))
+
+
+def bandit(rows: int, rate: tuple[float, float], shown: float, seed: int) -> pa.Table:
+    """Two actions: the control shows the second with probability `shown`, the treatment with .9."""
+    g = np.random.default_rng(seed)
+    action = (g.random(rows) < shown).astype(int)
+    click = g.random(rows) < np.asarray(rate)[action]
+    return pa.table(
+        {
+            "ranking": [[a] for a in action], "click": click, "id": np.arange(rows),
+            "p": [[np.log(1 - shown), np.log(shown)]] * rows, "t": [[np.log(0.1), np.log(0.9)]] * rows,
+        }
+    )  # fmt: skip
+
+
+def run_bandit(table: pa.Table, **analysis: Any) -> ft.Estimate:
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="ranking", id="id"), control=ft.PlackettLuce("p"),
+        treatment=ft.PlackettLuce("t"), estimators=[POINT], n_resamples=100, **analysis,
+    )  # fmt: skip
+    return test.run(table, threads=1).metrics["click"].estimates[POINT]
+
+
+def test_dense_rewards_and_a_far_treatment_raise_it() -> None:
+    """At 20 the treatment's action, which weighs 90, is cut off and its worth of .8 not seen: truth .74."""
+    table = bandit(40_000, (0.2, 0.8), 0.01, 1)
+    chosen, fixed = run_bandit(table), run_bandit(table, weight_bound=20.0)
+    assert chosen.bound_choice is not None
+    assert chosen.bound_choice["bound"] >= 100.0
+    assert chosen.treatment == pytest.approx(0.74, abs=0.1)
+    assert fixed.bound_choice is None
+    assert fixed.treatment is not None
+    assert fixed.treatment < 0.4
+    assert "best balance" in chosen.bound_choice["reason"]
+
+
+def test_rare_rewards_leave_it() -> None:
+    estimate = run_bandit(bandit(10_000, (0.002, 0.004), 0.01, 2))
+    assert estimate.bound_choice is not None
+    assert estimate.bound_choice["bound"] == 20.0
+    assert "too few rewards carry the difference" in estimate.bound_choice["reason"]
+
+
+def test_a_number_is_what_it_is() -> None:
+    table = SmallLog(rows=500, spread=4.0).table()
+    fixed = test_of([POINT], weight_bound=50.0).run(table).metrics["click"].estimates[POINT]
+    own = test_of([ft.AdaptivePointNCIS(weight_bound=50.0)]).run(table).metrics["click"].estimates[POINT]
+    assert fixed.bound_choice is own.bound_choice is None
+    assert fixed.effect_size == own.effect_size
+    with pytest.raises(ft.BadInput, match='expected a number of at least 1, or "auto"'):
+        test_of([POINT], weight_bound="large")
+
+
+def test_days_add_up(tmp_path: Any) -> None:
+    """The choice is made from sums: of saved days it is that of the whole log."""
+    log, test = SmallLog(rows=2000, spread=3.0, seed=3), test_of([POINT, SLOT])
+    days = []
+    for day in range(3):
+        days.append(str(tmp_path / f"{day}.parquet"))
+        test.save_aggregates(log.table(np.flatnonzero(np.arange(2000) % 3 == day)), days[-1])
+    whole, added = test.run(log.table()), test.run(days)
+    for metric in ("click", "revenue"):
+        for key in (POINT, SLOT):
+            a, b = (result.metrics[metric].estimates[key] for result in (whole, added))
+            assert a.bound_choice is not None
+            assert b.bound_choice is not None
+            assert a.bound_choice["bound"] == b.bound_choice["bound"]
+            for one, other in zip(a.bound_choice["bounds"], b.bound_choice["bounds"], strict=True):
+                assert one["predicted_std_error"] == pytest.approx(other["predicted_std_error"], rel=1e-12)
+
+
+def test_nothing_to_choose_without_rewards() -> None:
+    table = SmallLog(rows=50).table(click=np.zeros(50), slot_click=pa.array([[0.0, 0.0]] * 50))
+    test = test_of([POINT])
+    assert choose_bound(test.aggregate(table).aggregates, ft.AdaptivePointNCIS(), 0) is None
+    assert test.run(table).metrics["click"].estimates[POINT].verdict == "insufficient"
