@@ -20,6 +20,7 @@ from foretest.files import finite_or_none
 from foretest.inference.bound_choice import choose_bound
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval
+from foretest.results.bound_choice import BoundChoice
 from foretest.results.cap_path import Band, CapPath, PathCriteria
 from foretest.settings.analysis import BOUNDED
 
@@ -44,6 +45,7 @@ def cap_path(
     control = float(aggregates.r[metric].sum()) / rows if rows else float("nan")
     mass = treatment_mass(aggregates) if rows else _NO_MASS
     runs = {type(estimator) for estimator in estimators}
+    choice = _choice(aggregates, metric, estimators)
     return CapPath(
         metric=plan.metrics[metric],
         capping="max",
@@ -51,7 +53,7 @@ def cap_path(
         confidence_level=a.confidence_level,
         sought=SOUGHT,
         cap=a.cap_number,
-        weight_bound=_bound(aggregates, metric, estimators),
+        weight_bound=a.bound_number if choice is None else choice.bound,
         r_max=r_max,
         control=finite_or_none(control),
         source=mass.source,
@@ -67,14 +69,14 @@ def cap_path(
         share_above_cap=listed(mass.above[FIRST:]),
         criteria=_criteria(capped.cis, mass, _expected_noise(aggregates, metric, mass, control), control, r_max),
         notes=_notes(aggregates, r_max),
+        bound_choice=None if choice is None else choice.to_dict(),
     )
 
 
-def _bound(aggregates: Aggregates, metric: int, estimators: Sequence[Estimator]) -> float:
-    """The bound of `point-ncis-adaptive`, chosen by the log where the settings say so."""
+def _choice(aggregates: Aggregates, metric: int, estimators: Sequence[Estimator]) -> BoundChoice | None:
+    """How the bound of `point-ncis-adaptive` was chosen, where it was."""
     own = next((e for e in estimators if type(e) is AdaptivePointNCIS), None)
-    choice = None if own is None else choose_bound(aggregates, own, metric)
-    return aggregates.plan.settings.analysis.bound_number if choice is None else choice.bound
+    return None if own is None else choose_bound(aggregates, own, metric)
 
 
 class _CappedEstimates(NamedTuple):

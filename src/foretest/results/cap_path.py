@@ -91,6 +91,7 @@ class CapPath:
     share_above_cap: Column
     criteria: PathCriteria
     notes: list[str]
+    bound_choice: dict[str, Any] | None = None  # how the bound was chosen, where it was
 
     def to_dict(self) -> dict[str, Any]:
         """The path as result.json has it: the criteria beside the other columns, estimators by their keys."""

@@ -109,14 +109,22 @@ def _tooltips(cap_path: dict[str, Any], caps: list[float]) -> dict[str, list[str
 def bound_chart(cap_path: dict[str, Any]) -> Spec:
     """From a metric's `cap_path`: relative uplift of the adaptive PointNCIS against the bound on its weights."""
     path = cap_path["point-ncis-adaptive"]
-    rows = _bound_rows(path)
+    rows = _bound_rows(path, _admissible(cap_path))
     x = quantitative(
         "bound",
         scale={"type": "log", "nice": False},
         axis={"title": "bound on the weights", "values": [2, 5, 10, 20, 50, 100, 200, 500, 1000], "grid": False},
     )
     interval = f"{level_text(cap_path)} interval"
-    hover = tooltip({"words": "bound", "uplift": "uplift", "interval": interval, "effective": "effective positives"})
+    hover = tooltip(
+        {
+            "words": "bound",
+            "uplift": "uplift",
+            "interval": interval,
+            "effective": "effective positives",
+            "carried": "the log can carry it",
+        }
+    )
     spread = {
         "name": "intervals",
         "data": {"values": [row for row in rows if row["lower"] is not None]},
@@ -126,8 +134,19 @@ def bound_chart(cap_path: dict[str, Any]) -> Spec:
     line = {
         "name": "estimates",
         "data": {"values": rows},
-        "mark": {"type": "line", "strokeWidth": 2.5, "color": BLUE, "point": {"color": BLUE, "size": 60}},
-        "encoding": {"x": x, "y": quantitative("value", **_UPLIFT), "tooltip": hover},
+        "mark": {"type": "line", "strokeWidth": 2.5, "color": BLUE},
+        "encoding": {"x": x, "y": quantitative("value", **_UPLIFT)},
+    }
+    points = {
+        "name": "points",
+        "data": {"values": rows},
+        "mark": {"type": "point", "color": BLUE, "size": 60, "filled": True, "stroke": BLUE},
+        "encoding": {
+            "x": x,
+            "y": quantitative("value", **_UPLIFT),
+            "fillOpacity": {"field": "fill", "type": "quantitative", "scale": None},
+            "tooltip": hover,
+        },
     }
     bound, numbers = cap_path["weight_bound"], bound_sentences(cap_path)
     lowest, highest = power(path["bounds"][0]), power(path["bounds"][-1])
@@ -144,18 +163,27 @@ def bound_chart(cap_path: dict[str, Any]) -> Spec:
             spread,
             _zero(),
             line,
+            points,
             *marker("bound", bound, f"bound {power(bound)}", x),
             corner(cap_path["metric"]),
         ],
     )
 
 
-def _bound_rows(path: dict[str, Any]) -> list[dict[str, Any]]:
+def _admissible(cap_path: dict[str, Any]) -> set[float] | None:
+    """The bounds that the log can carry; None where a number was given and none was looked at."""
+    choice = cap_path.get("bound_choice")
+    return None if choice is None else {row["bound"] for row in choice["bounds"] if row["admissible"]}
+
+
+def _bound_rows(path: dict[str, Any], admissible: set[float] | None) -> list[dict[str, Any]]:
     """The points along the bound that exist, as data of the chart."""
     columns = [path[f"rel_effect_size{part}"] for part in LIMITS]
     return [
         {"bound": bound, "value": value, "lower": lower, "upper": upper, "words": power(bound),
-         "uplift": percent(value, sign=True), "interval": span(lower, upper), "effective": format_number(effective)}
+         "uplift": percent(value, sign=True), "interval": span(lower, upper), "effective": format_number(effective),
+         "carried": "not looked at" if admissible is None else "yes" if bound in admissible else "no",
+         "fill": 1.0 if admissible is None or bound in admissible else 0.0}
         for bound, effective, value, lower, upper in zip(
             path["bounds"], path["effective_positives"], *columns, strict=True
         )

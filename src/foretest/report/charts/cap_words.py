@@ -84,8 +84,10 @@ def bound_sentences(cap_path: dict[str, Any]) -> list[str]:
     k = path["bounds"].index(min(path["bounds"], key=lambda bound: abs(log10(bound / cap_path["weight_bound"]))))
     value, lower, upper = (path[f"rel_effect_size{part}"][k] for part in LIMITS)
     at = f"At a bound of {power(path['bounds'][k])}: {percent(value, sign=True)} ({span(lower, upper)};"
+    choice = cap_path.get("bound_choice")
     return [
         f"{at} {level_text(cap_path)} interval).",
+        *([] if choice is None else [f"{choice['reason']} Filled points are bounds that the log can carry."]),
         *_ends(path, "The estimate", "bounds", "a bound"),
         *_remarks(path),
     ]
