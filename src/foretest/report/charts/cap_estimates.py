@@ -171,9 +171,14 @@ def bound_chart(cap_path: dict[str, Any]) -> Spec:
 
 
 def _admissible(cap_path: dict[str, Any]) -> set[float] | None:
-    """The bounds that the log can carry; None where a number was given and none was looked at."""
-    choice = cap_path.get("bound_choice")
-    return None if choice is None else {row["bound"] for row in choice["bounds"] if row["admissible"]}
+    """The bounds that the log can carry, those below all that are chosen from included; None where a number was given
+    and none was looked at."""
+    choice, bounds = cap_path.get("bound_choice"), cap_path["point-ncis-adaptive"]["bounds"]
+    if choice is None:
+        return None
+    least = min(row["bound"] for row in choice["bounds"])
+    carried = {row["bound"] for row in choice["bounds"] if row["admissible"]}
+    return carried | {bound for bound in bounds if bound < least}
 
 
 def _bound_rows(path: dict[str, Any], admissible: set[float] | None) -> list[dict[str, Any]]:
