@@ -85,7 +85,7 @@ class Aggregates:
             r=_sum([part.r for part in parts]),
             r2=_sum([part.r2 for part in parts]),
             positives=_sum([part.positives for part in parts]),
-            h={w: ScaledSums.total([part.h[w] for part in parts]) for w in first.h},
+            h={w: ScaledSums.total([p.h[w] for p in parts]) for w in first.h if all(w in p.h for p in parts)},
             # a file from before further bounds were folded lacks theirs
             hr={k: ScaledSums.total([p.hr[k] for p in parts]) for k in first.hr if all(k in p.hr for p in parts)},
             v={key: _padded_sum([part.v[key] for part in parts]) for key in first.v},

@@ -1,7 +1,8 @@
 """What the choice of a bound needs of a metric: how the weights at all bounds vary together, over its rewards.
 
-Σ r² E_p[w̃_b w̃_b' | x] by pair of bounds and Σ r E_p[(w̃_b − w̃_b0)⁺ | x] by bound: sums alone, so that the choice is made
-in the analysis and daily files add up.
+Σ r² E_p[w̃_b w̃_b' | x] by pair of bounds and Σ r E_p[(w̃_b − w̃_b0)⁺ | x] by bound; where all rows are weighed also the
+first with r and with 1 in place of r², which give it for r − β at any β. Sums alone, so that the choice is made in the
+analysis and daily files add up.
 """
 
 from __future__ import annotations
@@ -14,34 +15,49 @@ from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Floats
 from foretest.weights.weight_bounds import BoundMasses
 
-PRODUCTS, GAINS = "bound_products", "bound_gains"  # names of sums; the first is of squares
+# names of sums; of products, the power of r
+PRODUCTS = {2: "bound_products", 1: "bound_products_r", 0: "bound_products_1"}
+GAINS, COUNT = "bound_gains", "bound_count"
 
 
 class BoundSums(NamedTuple):
-    """The two sums: a matrix by bound and bound, and a vector by bound."""
+    """The sums over the rewards of a metric: matrices by bound and bound, by power of r, and a vector by bound."""
 
-    products: Floats
+    products: dict[int, Floats]
     gains: Floats
+    weighed: float  # rows, or by slot shown slots, where all are weighed; else 0
+
+    def about(self, beta: float) -> Floats:
+        """Σ (r − β)² E_p[w̃_b w̃_b' | x]; β is 0 where only rewarded rows are weighed."""
+        if not self.weighed:
+            return self.products[2]
+        return self.products[2] - 2.0 * beta * self.products[1] + beta * beta * self.products[0]
 
 
-def add_bound_sums(sums: ScaledSums, masses: BoundMasses, r: Floats) -> None:
-    """Add rewards r with the masses of their displays, or of their slots."""
-    some = np.flatnonzero(r)
+def add_bound_sums(sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: bool) -> None:
+    """Add rewards r with the masses of their displays, or of their slots; `dense` where those without are weighed."""
+    some = np.arange(len(r)) if dense else np.flatnonzero(r)
     if not len(some) or sums.exponent is None:
         return
     unit = np.exp(-sums.log_unit)
-    scaled = r[some] * unit
-    bounds = masses.gains.shape[1]
-    products = masses.products[some].reshape(len(some), -1)
-    sums.add(PRODUCTS, np.square(scaled) @ products)
+    scaled, products = r[some] * unit, masses.products[some].reshape(len(some), -1)
+    sums.add(PRODUCTS[2], np.square(scaled) @ products)
     sums.add(GAINS, scaled @ masses.gains[some])
-    assert sums.arrays[PRODUCTS].shape == (bounds * bounds,)
+    if dense:
+        sums.add(PRODUCTS[1], unit * (scaled @ products))
+        sums.add(PRODUCTS[0], unit * unit * products.sum(axis=0))
+        sums.add(COUNT, unit * len(some))
 
 
 def bound_sums(sums: ScaledSums) -> BoundSums | None:
     """The sums that were added; None where there are none, as in files from before they were."""
-    if PRODUCTS not in sums.arrays:
+    if PRODUCTS[2] not in sums.arrays:
         return None
-    gains = sums.arrays[GAINS]
-    unit = np.exp(sums.log_unit)
-    return BoundSums(sums.arrays[PRODUCTS].reshape(len(gains), -1) * unit * unit, gains * unit)
+    gains, unit = sums.arrays[GAINS], np.exp(sums.log_unit)
+    square = (len(gains), len(gains))
+    products = {
+        power: sums.arrays[name].reshape(square) * unit * unit
+        for power, name in PRODUCTS.items()
+        if name in sums.arrays
+    }
+    return BoundSums(products, gains * unit, float(sums.get(COUNT)[0]) * float(unit))

@@ -62,11 +62,12 @@ class Fold:
         codes = self._strata(rows, values)
         self._add_weights(log_w, cell, codes)
         self._add_models(rows, log_w, cell, values)
-        rewarded = RewardedRows.of(rows, log_w, cell, codes)
+        weighed = np.arange(len(rows)) if plan.dense else rows.rewarded
+        rewarded = RewardedRows.of(rows, log_w, cell, codes, weighed)
         if state.segments:  # the codes of their values are known while a batch is at hand
             points = self._add_rewarded(rewarded) if len(rewarded) else {}
             for column, sums in state.segments.items():
-                sums.add(plan, rows.segments[column], rows, cell, log_w, points)
+                sums.add(plan, rows.segments[column], rows, cell, log_w, points, weighed)
         elif len(rewarded):
             self._queue(rewarded)
         self._add_sample(rows, log_w)

@@ -37,6 +37,7 @@ class FoldPlan:
     estimators: tuple[Estimator, ...] = ()
     value_model: ValueModel | None = None
     cap_choice: CapChoice | None = None  # how `cap = "auto"` was settled; the settings then have the number
+    dense: bool = False  # are rewards so dense that all rows are weighed, not the rewarded alone?
 
     @cached_property
     def further(self) -> dict[str, FoldPlan]:
@@ -118,6 +119,12 @@ class FoldPlan:
         """Is a bound to be chosen for estimators by slot, or by ranking?"""
         chosen = (w for e in self.estimators for w in self.bound_weightings(e))
         return any(w.by_slot == by_slot for w in chosen)
+
+    @cached_property
+    def normalised_weightings(self) -> list[Adaptive | SlotAdaptive]:
+        """The weightings whose estimators divide by their mean weight, of all rows: where rewards are dense and the
+        bound is chosen by the log."""
+        return list(dict.fromkeys(w for e in self.estimators for w in self.bound_weightings(e))) if self.dense else []
 
     @cached_property
     def slot_bounds(self) -> tuple[float, ...] | None:

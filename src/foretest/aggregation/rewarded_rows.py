@@ -31,9 +31,9 @@ class RewardedRows:
     codes: dict[str, Ints]  # of strata, by name of their table
 
     @classmethod
-    def of(cls, rows: Rows, log_w: Floats, cell: Ints, codes: dict[str, Ints]) -> RewardedRows:
-        """The rewarded rows of one batch."""
-        rewarded = cls(rows, log_w, cell, codes).take(rows.rewarded)
+    def of(cls, rows: Rows, log_w: Floats, cell: Ints, codes: dict[str, Ints], at: Ints) -> RewardedRows:
+        """The rows of one batch at some places: those with a reward, or all."""
+        rewarded = cls(rows, log_w, cell, codes).take(at)
         return replace(rewarded, rows=replace(rewarded.rows, displays=rewarded.rows.displays.with_key()))
 
     def __len__(self) -> int:

@@ -37,6 +37,9 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
         _add_weighted_rewards(state, weighting, point.log_h, rewarded)
         if weighting.banded:
             _add_band_terms(state, weighting, point, rewarded)
+        if weighting in plan.normalised_weightings:
+            sums = state.h[weighting]
+            sums.add("h", np.bincount(rewarded.cell, weights=sums.scaled(point.log_mean), minlength=plan.cells))
     _add_bound_sums(state, rewarded, prices)
     _keep_rows(state, rewarded, points, normaliser)
     return points
@@ -134,10 +137,10 @@ def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -
     plan, rows = state.plan, rewarded.rows
     for m in range(len(plan.metrics)):
         if prices.bounds is not None:
-            add_bound_sums(state.hr[Adaptive(GRID[0]), m], prices.bounds, rows.rewards[:, m])
+            add_bound_sums(state.hr[Adaptive(GRID[0]), m], prices.bounds, rows.rewards[:, m], dense=plan.dense)
         if prices.slots is not None and prices.slots.bounds is not None and m in rows.slots:
             earned = rows.slots[m].flat().astype(np.float64)
-            add_bound_sums(state.hr[SlotAdaptive(GRID[0]), m], prices.slots.bounds, earned)
+            add_bound_sums(state.hr[SlotAdaptive(GRID[0]), m], prices.slots.bounds, earned, dense=plan.dense)
 
 
 def _keep_rows(

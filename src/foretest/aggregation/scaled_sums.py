@@ -13,7 +13,7 @@ from foretest.displays.batch import Floats
 from foretest.kernels.exponential import exponentials
 
 _STEP = 64  # exponents move in steps, so that rescaling is exact and rare
-SQUARES = ("h2", "hr2", "bound_products")
+SQUARES = ("h2", "hr2", "bound_products", "bound_products_r", "bound_products_1")
 _LN2 = float(np.log(2.0))
 
 

@@ -51,10 +51,10 @@ class SegmentSums:
 
     def add(
         self, plan: FoldPlan, column: pa.Array, rows: Rows, bucket: Ints, log_w: Floats,
-        points: Mapping[Weighting, PointWeights],
+        points: Mapping[Weighting, PointWeights], rewarded: Ints,
     ) -> None:  # fmt: skip
-        """Add the rows of one batch; `points` are the weights of its rewarded rows."""
-        code, rewarded = self._codes(column), rows.rewarded
+        """Add the rows of one batch; `points` are the weights of its rewarded rows, at the places `rewarded`."""
+        code = self._codes(column)
         self._add_units(code, rows.unit)
         self._add(self.sums, "n", code, bucket, 1.0)
         for weighting in plan.weightings:
@@ -64,13 +64,15 @@ class SegmentSums:
                 weighting, log_h[rewarded], code[rewarded], bucket[rewarded], rows.rewards[rewarded]
             )  # fmt: skip
         if len(rewarded):
-            self._add_rewarded(rows, code[rewarded], bucket[rewarded], points)
+            self._add_rewarded(rows, rewarded, code[rewarded], bucket[rewarded], points)
+            for weighting in plan.normalised_weightings:
+                self._add_weights(weighting, points[weighting].log_mean, code[rewarded], bucket[rewarded])
 
     def _add_rewarded(
-        self, rows: Rows, code: Ints, bucket: Ints, points: Mapping[Weighting, PointWeights]
+        self, rows: Rows, at: Ints, code: Ints, bucket: Ints, points: Mapping[Weighting, PointWeights]
     ) -> None:  # fmt: skip
-        """Add the rewards of the rewarded rows, whose codes and buckets are given, and their pointwise weights."""
-        rewards, control_rewards = rows.rewards[rows.rewarded], rows.control_rewards[rows.rewarded]
+        """Add the rewards of the rewarded rows, with their places, codes and buckets, and their pointwise weights."""
+        rewards, control_rewards = rows.rewards[at], rows.control_rewards[at]
         metrics = range(rewards.shape[1])
         self._add(self.sums, "rewarded", code, bucket, 1.0)
         for m in metrics:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.dense import is_dense_ratio
 from foretest.diagnostics.health import effective_positives, predicted_effective_positives
 from foretest.diagnostics.mass_kept import mass_kept
 from foretest.estimators import Estimator
-from foretest.inference.verdict import Evidence
+from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES, Evidence
 
 
 def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> Evidence:
@@ -21,4 +22,5 @@ def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> E
         rewarded=aggregates.rewarded.seen,
         predicted=predicted_effective_positives(aggregates, weighting, metric),
         mass_kept=mass_kept(aggregates, weighting),
+        fewest=DENSE_POSITIVES if is_dense_ratio(aggregates, weighting, metric) else FEWEST_POSITIVES,
     )

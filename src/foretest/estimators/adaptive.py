@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from foretest.errors import check_number
-from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.estimators.base import CapSettings, Estimator, Sums, mean_or_ratio
 from foretest.weights.weightings import Adaptive, Weighting
 
 
@@ -18,6 +18,9 @@ class AdaptivePointNCIS(Estimator):
 
     c̃(x) is the largest cap with c̃/q_c̃ ≤ weight_bound. It exists iff P_p(W > 0 | x) ≥ 1/weight_bound; where it does
     not, w̃ = 1 and the row counts as unsupported. Max capping only.
+
+    Where rewards are dense and the log chooses the bound, Σ w̃_i r_i / Σ w̃_i: as E_p[w̃ | x] = 1 the two have one
+    limit, and the ratio does not vary with the sum of the weights.
     """
 
     key: ClassVar[str] = "point-ncis-adaptive"
@@ -31,4 +34,4 @@ class AdaptivePointNCIS(Estimator):
         return Adaptive(self.weight_bound or analysis.bound_number)
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
-        return sums.unit * ratio(sums.hr, sums.n)
+        return mean_or_ratio(sums)

@@ -72,6 +72,11 @@ class Estimator:
         raise NotImplementedError(f"{type(self).__name__} has no value")
 
 
+def mean_or_ratio(sums: Sums) -> npt.NDArray[Any]:
+    """Σ h·r/Σ h where all rows were weighed, else Σ h·r/n."""
+    return ratio(sums.hr, sums.h) if np.any(sums.h) else sums.unit * ratio(sums.hr, sums.n)
+
+
 def ratio(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """numerator/denominator, 0 where the denominator is 0."""
     out = np.zeros(np.broadcast_shapes(numerator.shape, denominator.shape), np.result_type(numerator, denominator))

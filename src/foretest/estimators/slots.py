@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from foretest.errors import check_number
-from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.estimators.base import CapSettings, Estimator, Sums, mean_or_ratio, ratio
 from foretest.weights.slot_weights import Prefixes, SlotAdaptive, SlotUncapped
 from foretest.weights.weightings import Weighting
 
@@ -60,3 +60,6 @@ class AdaptiveSlotNCIS(IIPS):
 
     def weighting(self, analysis: CapSettings) -> Weighting:
         return SlotAdaptive(self.weight_bound or analysis.bound_number)
+
+    def value(self, sums: Sums) -> npt.NDArray[Any]:
+        return mean_or_ratio(sums)

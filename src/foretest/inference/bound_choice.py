@@ -9,7 +9,9 @@ can, over all that the control could have shown in a display. With V_b the value
     n_D  = (Σ r E_p[(w̃_b − w̃_b0)⁺|x])²/Σ r² E_p[(w̃_b − w̃_b0)²|x]   rewards that carry V_b − V_b0
 
 A bound is admissible if n_D ≥ 10 and its predicted effective positives (Σr)²/Σr² E_p[w̃_b²|x] are at least 30; the least
-always is. Chosen is the admissible bound of least S_b + max over admissible b' > b of max(0, (V_b' − V_b)² − s²_D).
+always is. Where rewards are dense and V_b is a ratio of sums, r − β takes the place of r in S_b and s²_D, β = V_b, and
+half as many rewards suffice. Chosen is the admissible bound of least
+S_b + max over admissible b' > b of max(0, (V_b' − V_b)² − s²_D).
 """
 
 from __future__ import annotations
@@ -21,13 +23,17 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.bound_sums import BoundSums, bound_sums
+from foretest.aggregation.dense import is_dense_ratio
 from foretest.displays.batch import Floats
 from foretest.estimators import AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
-from foretest.inference.verdict import FEWEST_POSITIVES
+from foretest.inference.buckets import bucket_sums, mean_weights
+from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES
 from foretest.results.bound_choice import BoundChoice, BoundRow
 from foretest.weights.weight_bounds import GRID
 
 FEWEST_EVENTS = 10.0  # rewards that carry the difference to the least bound
+#: of a ratio, whose noise is in r − V and not in r, half as many do
+DENSE_EVENTS = FEWEST_EVENTS / 2.0
 _ROUNDING = 1e-12  # of second moments: below it two bounds weigh alike
 
 
@@ -40,26 +46,41 @@ class _Candidates:
     moments: BoundSums
     rows: int
     rewards: float  # Σ r
+    dense: bool  # a ratio, of rewards that are dense
+
+    @property
+    def is_ratio(self) -> bool:
+        """Are values Σhr/Σh, with all rows weighed?"""
+        return self.moments.weighed > 0.0
+
+    def products(self, b: int) -> Floats:
+        """Σ (r − β)² E_p[w̃ w̃'|x], β what a reward is worth at bound b, or 0 where values are means."""
+        return self.moments.about(self.value[b] * self.rows / self.moments.weighed if self.is_ratio else 0.0)
 
     def difference(self, b: int, other: int) -> float:
-        """Σ r² E_p[(w̃_b' − w̃_b)²|x], 0 where that is rounding."""
-        m = self.moments.products
-        square = float(m[b, b] + m[other, other] - 2.0 * m[b, other])
-        return square if square > _ROUNDING * float(m[b, b]) else 0.0
+        """Σ (r − β)² E_p[(w̃_b' − w̃_b)²|x], 0 where that is rounding."""
+        return _difference(self.products(b), b, other)
 
     def events(self, b: int) -> float:
         """n_D of a bound and the least one; infinite where the two weigh alike."""
-        square = self.difference(0, b)
+        square = _difference(self.moments.products[2], 0, b)
         return float(self.moments.gains[b]) ** 2 / square if square > 0.0 else float("inf")
 
     def effective(self, b: int) -> float:
         """Predicted effective positives."""
-        square = float(self.moments.products[b, b])
+        square = float(self.moments.products[2][b, b])
         return self.rewards**2 / square if square > 0.0 else 0.0
+
+    def is_admissible(self, b: int) -> bool:
+        """Can the log carry the bound?"""
+        events, positives = (
+            (DENSE_EVENTS, DENSE_POSITIVES) if self.dense else (FEWEST_EVENTS, FEWEST_POSITIVES)
+        )  # fmt: skip
+        return b == 0 or (self.events(b) >= events and self.effective(b) >= positives)
 
     def variance(self, b: int) -> float:
         """S_b."""
-        return float(self.moments.products[b, b]) / self.rows**2
+        return max(0.0, float(self.products(b)[b, b])) / self.rows**2
 
     def squared_bias(self, b: int, admissible: Sequence[int]) -> float:
         """What larger admissible bounds say is missing at b, squared, beyond noise."""
@@ -67,6 +88,12 @@ class _Candidates:
             (self.value[k] - self.value[b]) ** 2 - self.difference(b, k) / self.rows**2 for k in admissible if k > b
         )
         return float(max(0.0, max(above, default=0.0)))
+
+
+def _difference(m: Floats, b: int, other: int) -> float:
+    """The second moment of a difference of two weights from those of both, 0 where that is rounding."""
+    square = float(m[b, b] + m[other, other] - 2.0 * m[b, other])
+    return square if square > _ROUNDING * abs(float(m[b, b])) else 0.0
 
 
 def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> BoundChoice | None:
@@ -77,19 +104,20 @@ def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> B
     moments = bound_sums(aggregates.hr[weightings[0], metric])
     if moments is None or any((w, metric) not in aggregates.hr for w in weightings):
         return None
-    value = []
-    for weighting in weightings:
-        sums = aggregates.hr[weighting, metric]
-        value.append(float(sums.get("hr").sum()) * float(np.exp(sums.log_unit)) / aggregates.rows)
+    if mean_weights(aggregates, weightings[0]) is None:  # bounds on means
+        moments = moments._replace(weighed=0.0)
+    value = [
+        float(estimator.value(bucket_sums(aggregates, at_bound(estimator, w.bound), metric).total())[0])
+        for w in weightings
+    ]  # fmt: skip
     rewards = float(aggregates.r[metric].sum())
-    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.rows, rewards))
+    dense = moments.weighed > 0.0 and is_dense_ratio(aggregates, weightings[0], metric)
+    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.rows, rewards, dense))
 
 
 def _choose(c: _Candidates) -> BoundChoice:
     places = range(len(c.bounds))
-    admissible = [
-        b for b in places if b == 0 or (c.events(b) >= FEWEST_EVENTS and c.effective(b) >= FEWEST_POSITIVES)
-    ]  # fmt: skip
+    admissible = [b for b in places if c.is_admissible(b)]
     risk = {b: c.variance(b) + c.squared_bias(b, admissible) for b in admissible}
     best = min(admissible, key=lambda b: (risk[b], b))
     rows = [
@@ -108,12 +136,17 @@ def _choose(c: _Candidates) -> BoundChoice:
     return BoundChoice(c.bounds[best], tuple(rows), lower=min([0.0, *above]), upper=max([0.0, *above]))
 
 
+def at_bound(estimator: Estimator, bound: float) -> Estimator:
+    """The estimator at a bound, under the label that it has."""
+    assert isinstance(estimator, AdaptivePointNCIS | AdaptiveSlotNCIS)
+    return replace(estimator, weight_bound=bound)
+
+
 def at_choice(estimator: Estimator, choice: BoundChoice | None) -> Estimator:
     """The estimator with the bound that was chosen, under the label that it has; as it is where none was."""
     if choice is None:
         return estimator
-    assert isinstance(estimator, AdaptivePointNCIS | AdaptiveSlotNCIS)
-    return replace(estimator, weight_bound=choice.bound)
+    return at_bound(estimator, choice.bound)
 
 
 def settled(aggregates: Aggregates, estimator: Estimator, metric: int) -> Estimator:

@@ -15,7 +15,8 @@ from foretest.aggregation.strata import bin_label, merged_bins
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
 from foretest.inference.by_logger import by_unit
-from foretest.settings.analysis import VALUE_MODEL
+from foretest.settings.analysis import BOUNDED, VALUE_MODEL
+from foretest.weights.weightings import Weighting
 
 # the step of the complex derivative: far below any rounding, far above underflow
 _STEP = 1e-30
@@ -95,7 +96,7 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
     """The sums that `estimator.value` works on."""
     plan, cells = aggregates.plan, len(aggregates.n)
     weighting = plan.weighting(estimator)
-    rewards, weights = aggregates.hr[weighting, metric], aggregates.h.get(weighting)
+    rewards, weights = aggregates.hr[weighting, metric], mean_weights(aggregates, weighting)
     log_unit = _common_log_unit(rewards, weights)
     zero, reward_factor = np.zeros(cells), np.exp(rewards.log_unit - log_unit)
     arrays = {"rows": aggregates.n, "r": aggregates.r[metric], "n": aggregates.n, "h": zero, "hv": zero, "v": zero}
@@ -114,6 +115,12 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
         arrays["hr"] = _grouped(rewards.get(f"hr:{table}", 0) * reward_factor, groups, cells)
     with np.errstate(over="ignore"):
         return BucketSums(arrays, float(np.exp(log_unit)), plan.loggers)
+
+
+def mean_weights(aggregates: Aggregates, weighting: Weighting) -> ScaledSums | None:
+    """Σ h of all rows; None where only the rewarded were weighed, and for intervals of means, not of ratios."""
+    bounded = weighting.pointwise and aggregates.plan.settings.analysis.interval in BOUNDED
+    return None if bounded else aggregates.h.get(weighting)
 
 
 def _common_log_unit(rewards: ScaledSums, weights: ScaledSums | None) -> float:

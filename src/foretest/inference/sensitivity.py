@@ -25,7 +25,7 @@ from scipy.special import ndtr, stdtr
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.inference.betting import betting_limits
-from foretest.inference.buckets import Interval
+from foretest.inference.buckets import Interval, mean_weights
 from foretest.inference.by_logger import by_unit
 from foretest.inference.delta import FEW_UNITS, quantile, std_error
 from foretest.inference.row_terms import unsupported_terms, uplift_range, uplift_terms, weight_bound
@@ -73,6 +73,11 @@ class Terms:
             unit = np.exp(sums.log_unit)
             names = ("hr", "t", "slice", "slice_expected")
             hr, t, sliced, expected = (sums.get(name, buckets) * unit for name in names)
+        weights = mean_weights(aggregates, weighting) if weighting.pointwise else None
+        if weights is not None and float(weights.get("h").sum()):
+            h = weights.get("h", buckets) * np.exp(weights.log_unit)
+            # the terms of Σhr/Σh: those of the mean of h·(r − V) + V, V the ratio itself
+            hr = hr - float(hr.sum() / h.sum()) * (h - aggregates.n)
         d = hr - aggregates.r[metric]
         return cls(aggregates.n, d, t, sliced, expected, aggregates.n_units, aggregates.plan.loggers)
 

@@ -10,6 +10,7 @@ from foretest.formatting import percent, plural
 from foretest.inference.buckets import Interval, Stratum
 
 FEWEST_POSITIVES = 30.0
+DENSE_POSITIVES = 15.0  # of a ratio of sums with dense rewards, whose noise is in r − V and not in r
 EFFECTIVE = "effective positives"  # what a reason names where there are too few; the page looks for it
 FEWEST_UNITS = 5
 MOST_UNSUPPORTED = 0.10  # of the rewarded rows
@@ -37,13 +38,14 @@ class Evidence:
     betting: str | None = None  # the verdict of the betting interval, where it was asked for
     remedy: str = ""  # what else would help where there are few
     deterministic: bool = False  # did the control ever show but one ranking?
+    fewest: float = FEWEST_POSITIVES  # effective positives that the usual intervals need
     mass_kept: float | None = None  # of the treatment, by the estimator's own cap or bound; None where it is not known
 
     @property
     def is_thin(self) -> bool:
         """Are there fewer effective positives (those predicted, where there are any) than the usual intervals need?"""
         count = self.effective_positives if self.predicted is None else self.predicted
-        return count is None or count < FEWEST_POSITIVES
+        return count is None or count < self.fewest
 
 
 class Judgement(NamedTuple):
@@ -56,8 +58,8 @@ class Judgement(NamedTuple):
 def judge(evidence: Evidence) -> Judgement:
     """Judge the evidence.
 
-    Below 30 effective positives the usual intervals miss one-sidedly: the upper limit is too low. Then only what the
-    betting interval says (`betting`, its verdict) stands, if it says positive or negative.
+    Below 30 effective positives (15 of dense rewards) the usual intervals miss one-sidedly: the upper limit is too
+    low. Then only what the betting interval says (`betting`, its verdict) stands, if it says positive or negative.
     """
     if evidence.rows == 0:
         return Judgement(False, ["the log is empty"])
@@ -95,7 +97,7 @@ def _effective(evidence: Evidence) -> Judgement:
     if evidence.betting == "neutral":
         reason = "and the betting interval, which holds with any number, does not exclude 0"
         return Judgement(False, [f"{count}, {reason}"])
-    return Judgement(False, [f"{count}: at least {FEWEST_POSITIVES:.0f} are needed{evidence.remedy}"])
+    return Judgement(False, [f"{count}: at least {evidence.fewest:.0f} are needed{evidence.remedy}"])
 
 
 def _support(evidence: Evidence) -> Judgement:

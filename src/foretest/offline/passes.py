@@ -22,6 +22,7 @@ from foretest.errors import BadInput
 from foretest.log.column_types import is_text_key
 from foretest.log.reader import Reader
 from foretest.log.unit_columns import unit_column_notes
+from foretest.offline.dense_rewards import peek
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED, VALUE_MODEL
@@ -75,6 +76,8 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
     notes += unit_column_notes(settings.log, source)
     r_max = reader.r_max(source)
     require_r_max(plan, r_max)
+    source, dense = peek(source, plan)
+    plan = dataclasses.replace(plan, dense=dense)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         packed, packed_notes = fold_packed(source, reader, plan, *work)

@@ -28,6 +28,11 @@ class SparkFrame:
 
         return [("the Spark DataFrame", to_arrow_schema(self.frame.schema))]
 
+    def first_rows(self, columns: Sequence[str], rows: int) -> pa.Table:
+        """Some columns of as many rows, the first that Spark finds."""
+        table: pa.Table = self.frame.select(*columns).limit(rows).toArrow()
+        return table
+
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         raise BadInput(
             "a Spark DataFrame is folded where its rows are: give it to OfflineTest.run, check or aggregate."

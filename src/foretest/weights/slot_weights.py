@@ -135,8 +135,9 @@ class SlotWeighting(PointWeighting):
         unsupported = np.bincount(row, weights=terms.infeasible & (paid > 0.0), minlength=rows) > 0
         q = np.divide(mass, count, out=np.zeros(rows), where=count > 0)
         nothing = np.full(rows, np.nan)  # a row has no cap of its own, nor E_p[h²|x]
+        log_mean = _mean_by_row(terms.log_h, np.ones(len(row)), row, rows)
         return PointWeights(
-            log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices
+            log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices, log_mean
         )
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:

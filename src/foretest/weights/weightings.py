@@ -51,6 +51,7 @@ class PointWeights(NamedTuple):
     log_capped: Floats  # log w̄; −∞ where the treatment has no support
     log_below: Floats  # log w̄ at a third of the cap
     slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
+    log_mean: Floats  # log h of the row; by slot, of the mean over all slots
 
     @classmethod
     def concatenate(cls, parts: Sequence[PointWeights]) -> PointWeights:
@@ -128,7 +129,7 @@ class Pointwise(PointWeighting):
             second = inverse * (inverse * masses.squares)  # 1/q² of 1e200 would overflow sooner
         log_cap = np.full(len(log_w), np.log(self.cap))
         slices = _slices(log_w, log_cap, masses, unsupported, self.capping)
-        return PointWeights(log_h, log_cap, q, unsupported, masses.stuck, second, *slices)
+        return PointWeights(log_h, log_cap, q, unsupported, masses.stuck, second, *slices, log_mean=log_h)
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Adaptive(PointWeighting):
         second = np.where(unsupported, 1.0, masses.squares / mass / mass)  # q² of 1e-200 would vanish
         second = np.where(second > 0.0, second, self.bound)  # as w̄² may: no more than w̃ itself, whose mean is 1
         slices = _slices(log_w, log_cap, masses, unsupported, "max")
-        return PointWeights(log_h, log_cap, masses.q, unsupported, masses.stuck, second, *slices)
+        return PointWeights(log_h, log_cap, masses.q, unsupported, masses.stuck, second, *slices, log_mean=log_h)
 
 
 def _slices(

@@ -59,6 +59,14 @@ class PackedLog:
         except OtherLayout:
             return cls(folder, None)
 
+    @property
+    def share_rewarded(self) -> float | None:
+        """The share of rows with a reward; None where another version packed them."""
+        if self.base is None:
+            return None
+        rewarded, n = self.base.document["packed"]["rewarded"], self.base.document.get("rows")
+        return None if not n else rewarded / n
+
     def read(
         self, reader: Reader, plan: FoldPlan, threads: int | None, batch_rows: int, progress: local.Progress | None
     ) -> Aggregates:
@@ -142,6 +150,8 @@ def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
     full = [e.label for e in plan.estimators if type(e) not in _LINEAR]
     if full:
         return f"{', '.join(full)} need{'s' if len(full) == 1 else ''} them"
+    if plan.dense:
+        return "rewards are dense, and rows without one are weighed too"
     if plan.segments:
         return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:
