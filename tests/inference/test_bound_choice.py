@@ -26,33 +26,42 @@ test_of.__test__ = False  # type: ignore[attr-defined]  # a helper, whatever its
 
 
 class Rule:
-    """The rule of `bound_choice`, display by display, from weights w̃_b of every ranking (or item of a slot)."""
+    """The rule of `bound_choice`, outcome by outcome, from weights w̃_b of every ranking (or item of a slot)."""
 
-    def __init__(self, p: np.ndarray, weights: list[np.ndarray], shown: np.ndarray, r: np.ndarray, rows: int) -> None:
+    def __init__(
+        self, p: np.ndarray, weights: list[np.ndarray], shown: np.ndarray, r: np.ndarray, rows: int, *, dense: bool
+    ) -> None:
         at = np.arange(len(p))
-        self.products = np.array([[(r**2 * (p * a * b).sum(axis=1)).sum() for b in weights] for a in weights])
+        self.joint = np.array([[(p * a * b).sum(axis=1) for b in weights] for a in weights])
         gains = np.array([(r * (p * np.maximum(a - weights[0], 0.0)).sum(axis=1)).sum() for a in weights])
-        self.value = np.array([(r * w[at, shown]).sum() / rows for w in weights])
-        squares = [self.apart(0, b) for b in range(len(GRID))]
+        h = np.array([w[at, shown] for w in weights])
+        self.r, self.rows, self.dense = r, rows, dense
+        self.beta = (h * r).sum(axis=1) / h.sum(axis=1) if dense else np.zeros(len(GRID))
+        self.value = self.beta * len(p) / rows if dense else (h * r).sum(axis=1) / rows
+        squares = [self.apart(0, b, 0.0) for b in range(len(GRID))]
         self.events = np.array([g**2 / s if s > 0.0 else np.inf for g, s in zip(gains, squares, strict=True)])
-        self.effective = r.sum() ** 2 / np.diag(self.products)
-        self.rows = rows
+        self.effective = r.sum() ** 2 / np.array([self.second(b, 0.0) for b in range(len(GRID))])
+        self.variance = np.array([self.second(b, self.beta[b]) for b in range(len(GRID))]) / rows**2
 
-    def apart(self, a: int, b: int) -> float:
-        m = self.products
-        square = m[a, a] + m[b, b] - 2 * m[a, b]
-        return float(square) if square > 1e-12 * m[a, a] else 0.0
+    def second(self, b: int, beta: float) -> float:
+        return float(((self.r - beta) ** 2 * self.joint[b, b]).sum())
+
+    def apart(self, a: int, b: int, beta: float) -> float:
+        m = self.joint
+        square = ((self.r - beta) ** 2 * (m[a, a] + m[b, b] - 2 * m[a, b])).sum()
+        return float(square) if square > 1e-12 * self.second(a, beta) else 0.0
 
     def choice(self) -> tuple[float, list[bool]]:
-        admissible = [b == 0 or (self.events[b] >= 10 and self.effective[b] >= 30) for b in range(len(GRID))]
+        events, positives = (5, 15) if self.dense else (10, 30)
+        admissible = [b == 0 or (self.events[b] >= events and self.effective[b] >= positives) for b in range(len(GRID))]
         risks = {}
         for b in np.flatnonzero(admissible):
             bias = [
-                (self.value[k] - self.value[b]) ** 2 - self.apart(b, k) / self.rows**2
+                (self.value[k] - self.value[b]) ** 2 - self.apart(b, k, self.beta[b]) / self.rows**2
                 for k in np.flatnonzero(admissible)
                 if k > b
             ]
-            risks[b] = self.products[b, b] / self.rows**2 + max([0.0, *bias])
+            risks[b] = self.variance[b] + max([0.0, *bias])
         return GRID[min(risks, key=lambda b: (risks[b], b))], admissible
 
 
@@ -76,27 +85,31 @@ def compare(estimate: ft.Estimate, rule: Rule) -> None:
     assert [row["admissible"] for row in rows] == admissible
     assert [row["value"] for row in rows] == pytest.approx(rule.value, rel=1e-9)
     assert [row["effective_positives"] for row in rows] == pytest.approx(rule.effective, rel=1e-8)
-    errors = np.sqrt(np.diag(rule.products)) / rule.rows
-    assert [row["predicted_std_error"] for row in rows] == pytest.approx(errors, rel=1e-8)
+    assert [row["predicted_std_error"] for row in rows] == pytest.approx(np.sqrt(rule.variance), rel=1e-7)
     events = [np.inf if row["events"] is None else row["events"] for row in rows]
     assert events == pytest.approx(rule.events, rel=1e-6)
     assert estimate.treatment == pytest.approx(rule.value[GRID.index(bound)], rel=1e-9)
 
 
+@pytest.mark.parametrize("dense", [False, True], ids=["rare", "dense"])
 @pytest.mark.parametrize("spread", [1.5, 4.0])
-def test_by_ranking_and_by_slot_against_the_rule(spread: float) -> None:
+def test_by_ranking_and_by_slot_against_the_rule(spread: float, dense: bool) -> None:
     log = SmallLog(rows=3000, units=3000, spread=spread, seed=8)
+    if not dense:
+        rare = np.arange(log.rows) % 8 == 0
+        log.click, log.revenue = log.click * rare, log.revenue * rare
+    assert (log.click.mean() > 0.1) == dense
     result = test_of([POINT, SLOT]).run(log.table())
     t, p = np.exp(log.log_t), np.exp(log.log_p)
     by_ranking = [weights_at(t, p, bound) for bound in GRID]
-    mt, mp = log.marginals(log.log_t), log.marginals(log.log_p)
+    flat_t, flat_p = (log.marginals(log_prob).reshape(-1, log.m) for log_prob in (log.log_t, log.log_p))
+    by_slot = [weights_at(flat_t, flat_p, bound) for bound in GRID]
     for name, r in (("click", log.click), ("revenue", log.revenue)):
         estimates = result.metrics[name].estimates
-        compare(estimates[POINT], Rule(p, by_ranking, log.shown, r, log.rows))
+        compare(estimates[POINT], Rule(p, by_ranking, log.shown, r, log.rows, dense=dense))
         earned = (log.shares[name] * r[:, None]).ravel()
-        flat_t, flat_p = mt.reshape(-1, log.m), mp.reshape(-1, log.m)
-        by_slot = [weights_at(flat_t, flat_p, bound) for bound in GRID]
-        compare(estimates[SLOT], Rule(flat_p, by_slot, log.rankings[log.shown].ravel(), earned, log.rows))
+        items = log.rankings[log.shown].ravel()
+        compare(estimates[SLOT], Rule(flat_p, by_slot, items, earned, log.rows, dense=dense))
 
 
 def bandit(rows: int, rate: tuple[float, float], shown: float, seed: int) -> pa.Table:
