@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import shutil
 import sys
+import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +24,11 @@ import fuzz_runs
 
 import foretest as ft
 from foretest.calibration.file import Calibration
+from foretest.displays.batch import Displays
+from foretest.displays.ragged import Ragged
 from foretest.history.manifest import read_manifest
 from foretest.settings.file import read_settings
-from foretest.sources import AGGREGATES
+from foretest.sources import AGGREGATES, open_source
 from foretest.storage.saved.files import SavedFile
 from foretest.storage.saved.json_values import digest
 
@@ -223,6 +229,90 @@ def test_packing_columns_of_views(kind: pa.DataType, tmp_path: Path) -> None:
     ft.OfflineTest.from_settings(_settings(tmp_path)).pack(table, tmp_path / "packed")
     packed = [pq.read_table(tmp_path / "packed" / name) for name in ("rewarded.parquet", "rest.parquet")]
     assert sum(map(len, packed)) == len(table)
+
+
+def test_an_empty_text_among_the_strata(tmp_path: Path) -> None:
+    table = fuzz_bases.small_log()
+    countries = ["" if row < 20 else None if row < 30 else "fr" for row in range(len(table))]
+    table = table.set_column(table.column_names.index("country"), "country", pa.array(countries))
+    settings = _settings(tmp_path)
+    settings = dataclasses.replace(
+        settings, analysis=settings.analysis.replace(estimators=("piece-ncis",), strata="country")
+    )
+    [estimate] = ft.OfflineTest.from_settings(settings).run(table).metrics["click"].estimates.values()
+    assert [(stratum["label"], round(stratum["share"] * len(table))) for stratum in estimate.strata] == [
+        ("", 20), ("fr", len(table) - 30), ("null", 10)
+    ]  # fmt: skip
+
+
+def test_the_path_of_weights_beyond_single_precision(tmp_path: Path) -> None:
+    """Scores of 1e300 have logarithms of weights that single precision lacks: 0 or infinite, without a warning."""
+    table = fuzz_bases.small_log()
+    scores = [[1e300 * (place == shown[1]) for place in range(4)] for shown in table["ranking"].to_pylist()]
+    at = table.column_names.index("treatment_scores")
+    table = table.set_column(at, "treatment_scores", pa.array(scores))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ft.OfflineTest.from_settings(_settings(tmp_path)).run(table, threads=1).to_json()
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.list_(pa.string_view())], ids=str)
+def test_a_fault_in_a_log_with_views(kind: pa.DataType, tmp_path: Path) -> None:
+    """To find all rows of a fault, rows are taken out of a batch."""
+    table = fuzz_bases.small_log()
+    settings = _settings(tmp_path)
+    if kind == pa.string_view():
+        table = table.set_column(table.column_names.index("user"), "user", table["user"].cast(kind))
+    else:
+        for name in ("shown", "items"):
+            texts = pa.array([[str(item) for item in items] for items in table[name].to_pylist()], kind)
+            table = table.set_column(table.column_names.index(name), name, texts)
+        settings = dataclasses.replace(
+            settings, log=dataclasses.replace(settings.log, ranking="shown", candidates="items")
+        )
+    clicks = [None if row in (3, 7) else click for row, click in enumerate(table["click"].to_pylist())]
+    table = table.set_column(table.column_names.index("click"), "click", pa.array(clicks))
+    sentence = refused(ft.OfflineTest.from_settings(settings).run, table)
+    assert "row 3 (the first row is 0)" in sentence
+    assert "2 rows have this fault" in sentence
+
+
+def test_thurstone_with_scores_hundreds_of_sigma_apart() -> None:
+    """A grid over the whole line took a tenth of a second for each ranking; those of a check are thousands."""
+    rankings = np.array([(first, second) for first in range(4) for second in range(4) if first != second], np.int32)
+    shown = Ragged.of(list(np.tile(rankings, (25, 1))))
+    scores = Ragged.of([np.array([0.5, 700.0, 0.1, -0.9])] * len(shown))
+    displays = Displays({"s": scores}, shown, scores.lengths, np.arange(len(shown), dtype=np.uint64))
+    policy = ft.Thurstone("s", 1.2)
+    policy.log_prob(displays.take(np.arange(1)), shown.take(np.arange(1)))  # compiled
+    begin = time.process_time()
+    log_p = policy.log_prob(displays, shown)
+    assert time.process_time() - begin < 5.0  # 0.9 s; over the whole line 15 s
+    assert np.exp(log_p[:12]).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("key", ["settings", "control", "treatment", "truth"])
+@pytest.mark.parametrize("path", ["a\\u0000b", "a\\u0000b/log.parquet", "a\\u0000b/*.parquet"])
+def test_a_null_character_in_a_path_of_a_manifest(path: str, key: str, bases: Path, tmp_path: Path) -> None:
+    for name in ("log.parquet", "treatment.parquet", "settings.toml", "truth.json"):
+        shutil.copy(bases / name, tmp_path / name)
+    lines = [f'{key} = "{path}"' if line.startswith(f"{key} =") else line for line in fuzz_bases.MANIFEST.splitlines()]
+    place = tmp_path / "manifest.toml"
+    place.write_text("\n".join(lines))
+    outcome = fuzz_runs.run_command(fuzz_runs.Command(["history", str(place), "-o", str(tmp_path / "out")]), tmp_path)
+    assert outcome == (True, None)
+    sentence = refused(ft.run_history, place)
+    assert sentence.endswith(": no file can have this path: it has a null character or a lone surrogate.")
+
+
+@pytest.mark.parametrize("read", [read_settings, Calibration.read, open_source], ids=["settings", "calibration", "log"])
+@pytest.mark.parametrize("path", ["a\0b", "a\0b/*", "\ud800"], ids=["null", "folder", "surrogate"])
+def test_a_path_that_no_file_can_have(path: str, read: Any) -> None:
+    assert refused(read, path).startswith(f"{path!r}: no file can have this path")
+
+
+def test_the_home_of_nobody() -> None:
+    assert refused(open_source, "~no-such-user/log.parquet").startswith("~no-such-user/log.parquet: no such file")
 
 
 def _settings(folder: Path) -> ft.Settings:

@@ -174,7 +174,8 @@ def plackett_luce(values, starts, lengths, slots, inverse_temperature, out, out_
 def thurstone(values, starts, lengths, slots, sigma, out, out_starts):
     """out <- for each row the marginals of all its items, slot by slot, where scores have Gaussian noise.
 
-    Time runs down from the highest score, with the trapezoid rule on the noisy score.
+    Time runs down from the highest score, with the trapezoid rule on the noisy score; it jumps over stretches without
+    a score. NaN: a score is not finite.
     """
     most, widest = longest(lengths), longest(slots)
     arrived, waiting, density = np.empty(most), np.empty(most), np.empty(most)
@@ -182,18 +183,29 @@ def thurstone(values, starts, lengths, slots, sigma, out, out_starts):
     step = 0.35 / math.sqrt(widest + 1.0)
     for row in range(len(starts)):
         n, k = lengths[row], slots[row]
-        low, high = np.inf, -np.inf
+        high, check = -np.inf, 0.0
         for i in range(n):
             score = np.float64(values[starts[row] + i]) / sigma
-            low, high = min(low, score), max(high, score)
+            high = max(high, score)
+            check += score * 0.0
         table = out[out_starts[row] : out_starts[row] + k * n].reshape(k, n)
         for slot in range(k):
             for i in range(n):
                 table[slot, i] = 0.0
-        y = high + 9.0
-        while y > low - 9.0:
+        if check != 0.0:
+            table[:, :] = np.nan
+            continue
+        # where scores are huge, time is counted from one of them: their own digits do not resolve a step
+        origin = high if abs(high) > 1e6 else 0.0
+        y = high - origin + 9.0
+        while True:
+            is_near, below = _scores_near(values, starts[row], n, sigma, origin, y)
+            if not is_near:
+                if below == -np.inf:
+                    break
+                origin, y = below, 9.0
             for i in range(n):
-                z = y - np.float64(values[starts[row] + i]) / sigma
+                z = y - (np.float64(values[starts[row] + i]) / sigma - origin)
                 arrived[i] = 0.5 * math.erfc(z * 0.7071067811865476)
                 waiting[i] = 0.5 * math.erfc(-z * 0.7071067811865476)
                 density[i] = math.exp(-0.5 * z * z)
@@ -202,6 +214,18 @@ def thurstone(values, starts, lengths, slots, sigma, out, out_starts):
                 break
             y -= step
         _normalise(table, k, n)
+
+
+@step
+def _scores_near(values, start, n, sigma, origin, y):
+    """Is there a score near enough to arrive about y, or soon below? And the highest score below y."""
+    is_near, below = False, -np.inf
+    for i in range(n):
+        score = np.float64(values[start + i]) / sigma
+        is_near |= -60.0 < score - origin - y < 9.0
+        if score - origin < y:
+            below = max(below, score)
+    return is_near, below
 
 
 @jit
