@@ -27,6 +27,7 @@ import foretest as ft
 
 LONG = (20_000,)
 POSSIBLE_WEIGHTS = ("possible weights: fail", "possible weights: warn")
+OR_ORDER = (*POSSIBLE_WEIGHTS, "asked: order of rows")
 OR_UNVERIFIED = (*POSSIBLE_WEIGHTS, "unverified")  # where the weights may be as those of right probabilities
 
 
@@ -228,8 +229,8 @@ NO_SUPPORT, NEVER_SHOWN = ("insufficient: the log supports only a part",), ("ask
 
 MISTAKES = [
     Mistake("logged: arms swapped", probabilities(arms_swapped), POSSIBLE_WEIGHTS),
-    Mistake("logged: the treatment's column off by one row", probabilities(treatment_off_by_one), POSSIBLE_WEIGHTS),
-    Mistake("logged: the control's column off by one row", probabilities(control_off_by_one), POSSIBLE_WEIGHTS),
+    Mistake("logged: the treatment's column off by one row", probabilities(treatment_off_by_one), OR_ORDER),
+    Mistake("logged: the control's column off by one row", probabilities(control_off_by_one), OR_ORDER),
     Mistake("logged: slot 1 for the ranking, treatment", probabilities(treatment_of_slot_one), POSSIBLE_WEIGHTS),
     Mistake("logged: slot 1 for the ranking, control", probabilities(control_of_slot_one), OR_UNVERIFIED),
     Mistake("logged: log10 for ln", probabilities(base_ten), POSSIBLE_WEIGHTS, (20_000, 100_000, 200_000)),

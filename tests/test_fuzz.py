@@ -23,6 +23,7 @@ import fuzz_readers
 import fuzz_runs
 
 import foretest as ft
+from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.calibration.file import Calibration
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
@@ -240,7 +241,7 @@ def test_an_empty_text_among_the_strata(tmp_path: Path) -> None:
         settings, analysis=settings.analysis.replace(estimators=("piece-ncis",), strata="country")
     )
     [estimate] = ft.OfflineTest.from_settings(settings).run(table).metrics["click"].estimates.values()
-    assert [(stratum["label"], round(stratum["share"] * len(table))) for stratum in estimate.strata] == [
+    assert [(stratum["label"], round(stratum["share"] * len(table))) for stratum in estimate.strata or []] == [
         ("", 20), ("fr", len(table) - 30), ("null", 10)
     ]  # fmt: skip
 
@@ -278,7 +279,7 @@ def test_a_fault_in_a_log_with_views(kind: pa.DataType, tmp_path: Path) -> None:
 
 
 def test_thurstone_with_scores_hundreds_of_sigma_apart() -> None:
-    """A grid over the whole line took a tenth of a second for each ranking; those of a check are thousands."""
+    """A grid over the whole line took 30 ms for each ranking; those of a check are thousands."""
     rankings = np.array([(first, second) for first in range(4) for second in range(4) if first != second], np.int32)
     shown = Ragged.of(list(np.tile(rankings, (25, 1))))
     scores = Ragged.of([np.array([0.5, 700.0, 0.1, -0.9])] * len(shown))
@@ -287,8 +288,26 @@ def test_thurstone_with_scores_hundreds_of_sigma_apart() -> None:
     policy.log_prob(displays.take(np.arange(1)), shown.take(np.arange(1)))  # compiled
     begin = time.process_time()
     log_p = policy.log_prob(displays, shown)
-    assert time.process_time() - begin < 5.0  # 0.9 s; over the whole line 15 s
+    assert time.process_time() - begin < 5.0  # 0.24 s; over the whole line 8.9 s
     assert np.exp(log_p[:12]).sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_slot_marginals_of_scores_beyond_any_step() -> None:
+    """The race of noisy scores jumps from 1e308 to 0, where it would never arrive by steps."""
+    shown = Ragged.of([np.arange(3, dtype=np.int32)])
+    scores = Ragged.of([np.array([0.0, 1e308, 0.0])])
+    displays = Displays({"s": scores}, shown, scores.lengths, np.zeros(1, np.uint64))
+    marginals = ft.Thurstone("s").slot_marginals(displays).flat().reshape(3, 3)
+    assert marginals == pytest.approx(np.array([[0.0, 1.0, 0.0], [0.5, 0.0, 0.5], [0.5, 0.0, 0.5]]), abs=1e-12)
+
+
+def test_sums_whose_units_are_beyond_any_integer_of_the_machine() -> None:
+    """Weights of scores of 1e300 in one batch, plain weights in the next."""
+    sums = ScaledSums()
+    sums.add("h", sums.scaled(np.array([-1e300])).sum())
+    sums.add("h", sums.scaled(np.array([0.0])).sum())
+    total = ScaledSums.total([sums, ScaledSums({"h": np.ones(1)}, -(10**299))])
+    assert total.get("h") * np.exp(total.log_unit) == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("key", ["settings", "control", "treatment", "truth"])

@@ -139,6 +139,18 @@ def test_logged_probabilities_that_cannot_be(mistake: Any, named: str) -> None:
     assert named in " ".join(str(result).split())
 
 
+def test_a_join_off_by_one_row_is_questioned_where_weights_are_possible() -> None:
+    """A treatment far from the control has small weights on the wrong rows too."""
+    log = draw()
+    far = log._replace(t=2.5 * (0.7 * (log.t - log.p) + log.rng.normal(size=log.t.shape)))
+    log_p, log_t = log_prob(far.p, far.shown), log_prob(far.t, far.shown)
+    right, wrong = logged(log_p, log_t, log.click), logged(log_p, np.roll(log_t, 1), log.click)
+    assert right.health["questions"] == []
+    assert wrong.health["questions"] == ["order of rows"]
+    asked = note(wrong, "what the control finds likely and what the treatment finds likely")
+    assert asked.endswith("is a column of probabilities off by a row, sorted otherwise, or of another display?")
+
+
 def test_logarithms_to_base_ten_are_questioned() -> None:
     log = draw(20_000)
     result = logged(*(log_prob(s, log.shown) / np.log(10.0) for s in (log.p, log.t)), log.click)

@@ -18,6 +18,7 @@ from foretest.weights.weight_bounds import BoundMasses
 # names of sums; of products, the power of r
 PRODUCTS = {2: "bound_products", 1: "bound_products_r", 0: "bound_products_1"}
 GAINS, COUNT = "bound_gains", "bound_count"
+_FARTHEST_UNIT = 340.0  # its logarithm; beyond, where all weights are below 1e-148, its square is no float
 
 
 class BoundSums(NamedTuple):
@@ -37,7 +38,7 @@ class BoundSums(NamedTuple):
 def add_bound_sums(sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: bool) -> None:
     """Add rewards r with the masses of their displays, or of their slots; `dense` where those without are weighed."""
     some = np.arange(len(r)) if dense else np.flatnonzero(r)
-    if not len(some) or sums.exponent is None:
+    if not len(some) or sums.exponent is None or abs(sums.log_unit) > _FARTHEST_UNIT:
         return
     unit = np.exp(-sums.log_unit)
     scaled, products = r[some] * unit, masses.products[some].reshape(len(some), -1)
@@ -51,7 +52,7 @@ def add_bound_sums(sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: b
 
 def bound_sums(sums: ScaledSums) -> BoundSums | None:
     """The sums that were added; None where there are none, as in files from before they were."""
-    if PRODUCTS[2] not in sums.arrays:
+    if PRODUCTS[2] not in sums.arrays or abs(sums.log_unit) > _FARTHEST_UNIT:
         return None
     gains, unit = sums.arrays[GAINS], np.exp(sums.log_unit)
     square = (len(gains), len(gains))

@@ -39,7 +39,7 @@ class ScaledSums:
             self.exponent = exponent
         elif exponent > self.exponent:
             for name, array in self.arrays.items():
-                np.ldexp(array, (self.exponent - exponent) * (2 if name in SQUARES else 1), out=array)
+                array[:] = _shifted(array, (self.exponent - exponent) * (2 if name in SQUARES else 1))
             self.exponent = exponent
 
     def add(self, name: str, amounts: Any) -> None:
@@ -67,8 +67,13 @@ class ScaledSums:
         for part in parts:
             shift = 0 if part.exponent is None or total.exponent is None else part.exponent - total.exponent
             for name, array in part.arrays.items():
-                total.add(name, np.ldexp(array, shift * (2 if name in SQUARES else 1)) if shift else array)
+                total.add(name, _shifted(array, shift * (2 if name in SQUARES else 1)) if shift else array)
         return total
+
+
+def _shifted(array: Floats, shift: int) -> Floats:
+    """The array times 2^shift, shift below 0; scores of 1e300 make a shift that no machine's integer holds."""
+    return np.asarray(np.ldexp(array, max(shift, -10_000)))
 
 
 def add_padded(left: npt.NDArray[Any] | None, right: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.diagnostics.probability_questions import probability_questions
 from foretest.diagnostics.reward_questions import reward_questions
 from foretest.diagnostics.treatment_questions import treatment_questions
 from foretest.log.unit_columns import NO_UNIT
@@ -24,12 +25,16 @@ def question_notes(aggregates: Aggregates) -> list[str]:
     notes = [question.text for question in reward_questions(aggregates)]
     for name, sums in zip(names, (aggregates, *further.values()), strict=True):
         whose = f"{name}: " if name else ""
-        notes += [f"{whose}{question.text}" for question in treatment_questions(sums)]
+        notes += [f"{whose}{question.text}" for question in _of_treatment(sums)]
     return notes
 
 
 def question_kinds(aggregates: Aggregates, notes: Sequence[str]) -> list[str]:
     """The kinds of the questions about one treatment and its log; `notes` are those of reading the log."""
-    asked: list[Question] = [*treatment_questions(aggregates), *reward_questions(aggregates)]
+    asked = [*_of_treatment(aggregates), *reward_questions(aggregates)]
     of_schema = [UNIT_COLUMN] if any(NO_UNIT in note for note in notes) else []
     return [*(question.kind for question in asked), *of_schema]
+
+
+def _of_treatment(aggregates: Aggregates) -> list[Question]:
+    return [*treatment_questions(aggregates), *probability_questions(aggregates)]

@@ -74,8 +74,8 @@ class Terms:
             names = ("hr", "t", "slice", "slice_expected")
             hr, t, sliced, expected = (sums.get(name, buckets) * unit for name in names)
         weights = mean_weights(aggregates, weighting) if weighting.pointwise else None
-        if weights is not None and float(weights.get("h").sum()):
-            h = weights.get("h", buckets) * np.exp(weights.log_unit)
+        h = np.zeros(buckets) if weights is None else weights.get("h", buckets) * np.exp(weights.log_unit)
+        if h.any():
             # the terms of Σhr/Σh: those of the mean of h·(r − V) + V, V the ratio itself
             hr = hr - float(hr.sum() / h.sum()) * (h - aggregates.n)
         d = hr - aggregates.r[metric]

@@ -40,6 +40,7 @@ def things(metric: str) -> str:
 def verdict_sentence(name: str, metric: Metric, confidence: float, *, online: bool = False) -> str:
     """The answer for one metric: offline by its word and its range, online by its verdict and its interval.
 
+    >>> from foretest.results.uplift_range import Range
     >>> e = Estimate(.0206, .1, .0006, .0002, .001, .032, .011, .054, "positive", [], 99.0, word="leans positive",
     ...              range=Range("band", -.0001, .0014, -.005, .07))
     >>> verdict_sentence("click", Metric(None, {"ncis": e}, "ncis", "positive"), 0.9).replace("\\xa0", " ")
