@@ -235,7 +235,7 @@ MISTAKES = [
     Mistake("logged: slot 1 for the ranking, control", probabilities(control_of_slot_one), OR_UNVERIFIED),
     Mistake("logged: log10 for ln", probabilities(base_ten), POSSIBLE_WEIGHTS, (20_000, 100_000, 200_000)),
     Mistake("logged: product of softmaxes, control", probabilities(control_by_softmaxes), POSSIBLE_WEIGHTS,
-            (20_000, 50_000)),
+            (20_000, 50_000, 100_000)),
     Mistake("logged: product of softmaxes, both columns", probabilities(both_by_softmaxes), OR_UNVERIFIED),
     Mistake("logged: marginal frequencies", probabilities(marginal_frequencies), POSSIBLE_WEIGHTS),
     Mistake("logged: clicked rows only", chosen_by_reward(0.0), ("asked: reward in every row",)),

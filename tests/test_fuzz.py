@@ -6,7 +6,6 @@ import dataclasses
 import json
 import shutil
 import sys
-import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -284,11 +283,7 @@ def test_thurstone_with_scores_hundreds_of_sigma_apart() -> None:
     shown = Ragged.of(list(np.tile(rankings, (25, 1))))
     scores = Ragged.of([np.array([0.5, 700.0, 0.1, -0.9])] * len(shown))
     displays = Displays({"s": scores}, shown, scores.lengths, np.arange(len(shown), dtype=np.uint64))
-    policy = ft.Thurstone("s", 1.2)
-    policy.log_prob(displays.take(np.arange(1)), shown.take(np.arange(1)))  # compiled
-    begin = time.process_time()
-    log_p = policy.log_prob(displays, shown)
-    assert time.process_time() - begin < 5.0  # 0.24 s; over the whole line 8.9 s
+    log_p = ft.Thurstone("s", 1.2).log_prob(displays, shown)
     assert np.exp(log_p[:12]).sum() == pytest.approx(1.0, abs=1e-12)
 
 

@@ -112,7 +112,7 @@ def test_json_validates_and_small_segments_say_why(result: ft.Result) -> None:
     assert lead.verdict == "insufficient"
     assert any("predicted effective positives: at least 30 are needed" in reason for reason in lead.reasons)
     text = str(result)
-    assert max(len(line) for line in text.splitlines()) <= 80
+    assert max(len(line) for line in text.splitlines()) <= 100
     assert "click by country, point-ncis-adaptive" in text
 
 

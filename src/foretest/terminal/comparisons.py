@@ -129,8 +129,8 @@ def segments_tables(column: str, result: Result) -> list[RenderableType]:
 
 
 def segments_note(segments: list[Segment]) -> str:
-    """What the columns of segments leave out, and what their verdicts allow for."""
-    return f"a segment's range is noise alone; verdicts are adjusted for {plural(len(segments), 'segment')} (Holm)"
+    """What the verdicts of segments allow for."""
+    return f"verdicts are adjusted for {plural(len(segments), 'segment')} (Holm)"
 
 
 def segments_columns(name: str, column: str, segments: list[Segment], result: Result) -> list[Column]:
