@@ -68,11 +68,11 @@ def lengths_of(table: pa.Table) -> Ints:
     return np.asarray(pa.compute.list_value_length(table["control_scores"]).to_numpy(), np.int64)
 
 
-def scores_of(table: pa.Table) -> Floats:
-    """The control's scores, −inf beyond a row's candidates."""
+def scores_of(table: pa.Table, column: str = "control_scores") -> Floats:
+    """A policy's scores, −inf beyond a row's candidates."""
     lengths = lengths_of(table)
     out = np.full((table.num_rows, int(lengths.max())), -np.inf)
-    flat = table["control_scores"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    flat = table[column].combine_chunks().flatten().to_numpy(zero_copy_only=False)
     out[np.arange(out.shape[1]) < lengths[:, None]] = flat
     return out
 
@@ -125,6 +125,18 @@ def with_ids(g: Generator, rows: int) -> Case:
     table = put(table, "ranking", lists(np.take_along_axis(ids, shown, axis=1)))
     table = put(table, "log_p", log_prob(scores_of(table), shown).astype(np.float32))
     return world_case(table, ft.PlackettLuce("control_scores", log_prob="log_p"), "items")
+
+
+def logged_world(world: World) -> Maker:
+    """A world of which only the probabilities of what was shown are known."""
+
+    def make(g: Generator, rows: int) -> Case:
+        table = simulated(world, rows, g)
+        for name, column in (("p", "control_scores"), ("t", "treatment_scores")):
+            table = put(table, name, log_prob(scores_of(table, column), shown_of(table)))
+        return Case(table, WORLD_COLUMNS, ft.Logged(log_prob="p"), ft.Logged(log_prob="t"))
+
+    return make
 
 
 # -- plain logs of every policy ---------------------------------------------------------------------------------------
@@ -188,9 +200,7 @@ def scored(g: Generator, s: Scores, shown: Ints, control: Any, treatment: Any) -
         "p": lists(s.control), "t": lists(s.treatment), "ranking": lists(shown), "click": clicks(g, s.appeal, shown),
         "user": s.user, "id": np.arange(rows), "group": s.group, "day": np.arange(rows) * 7 // rows + 1,
     })  # fmt: skip
-    columns = ft.LogColumns(
-        rewards=["click"], unit="user", ranking="ranking", id="id", features=["group"], date="day",
-    )  # fmt: skip
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", features=["group"], date="day")
     return Case(table, columns, control, treatment)
 
 
@@ -283,4 +293,8 @@ RIGHT_LOGS: dict[str, Maker] = {
     "logged, 1 slot, light weights, 4 displays a user": plackett_luce(LIGHT, 1, users=True, is_logged=True),
     "logged, 1 slot, epsilon-greedy, heavy weights": logged_bandit,
     "logged control, treatment with scores, 4 displays a user": logged_control,
+    "logged, world `no-overlap`": logged_world(small("no-overlap")),
+    "logged, world `no-overlap`, 4 displays a user, all alike": logged_world(
+        small("no-overlap", displays_per_user=4.0, sticky=True)
+    ),
 }
