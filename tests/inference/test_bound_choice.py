@@ -52,12 +52,12 @@ class Rule:
         return float(square) if square > 1e-12 * self.second(a, beta) else 0.0
 
     def choice(self) -> tuple[float, list[bool]]:
-        events, positives = (5, 15) if self.dense else (10, 30)
+        events, positives, clear = (5, 15, 1) if self.dense else (20, 30, 3)
         admissible = [b == 0 or (self.events[b] >= events and self.effective[b] >= positives) for b in range(len(GRID))]
         risks = {}
         for b in np.flatnonzero(admissible):
             bias = [
-                (self.value[k] - self.value[b]) ** 2 - self.apart(b, k, self.beta[b]) / self.rows**2
+                (self.value[k] - self.value[b]) ** 2 - clear**2 * self.apart(b, k, self.beta[b]) / self.rows**2
                 for k in np.flatnonzero(admissible)
                 if k > b
             ]

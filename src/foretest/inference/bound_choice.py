@@ -8,16 +8,21 @@ can, over all that the control could have shown in a display. With V_b the value
     s²_D = Σ r² E_p[(w̃_b' − w̃_b)²|x]/n²              that of V_b' − V_b
     n_D  = (Σ r E_p[(w̃_b − w̃_b0)⁺|x])²/Σ r² E_p[(w̃_b − w̃_b0)²|x]   rewards that carry V_b − V_b0
 
-A bound is admissible if n_D ≥ 10 and its predicted effective positives (Σr)²/Σr² E_p[w̃_b²|x] are at least 30; the least
-always is. Where rewards are dense and V_b is a ratio of sums, r − β takes the place of r in S_b and s²_D, β = V_b, and
-half as many rewards suffice. Chosen is the admissible bound of least
-S_b + max over admissible b' > b of max(0, (V_b' − V_b)² − s²_D).
+A bound is admissible if n_D ≥ 20 and its predicted effective positives (Σr)²/Σr² E_p[w̃_b²|x] are at least 30; the least
+always is. Chosen is the admissible bound of least
+
+    S_b + max over admissible b' > b of max(0, (V_b' − V_b)² − 9·s²_D)
+
+Of several differences one exceeds its standard error by chance every second time, and a bound raised for that has more
+noise for nothing: only beyond three it counts as bias. Where rewards are dense and V_b is a ratio of sums, r − β takes
+the place of r in S_b and s²_D, β = V_b; then n_D ≥ 5, 15 positives and one standard error do.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,9 +36,18 @@ from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES
 from foretest.results.bound_choice import BoundChoice, BoundRow
 from foretest.weights.weight_bounds import GRID
 
-FEWEST_EVENTS = 10.0  # rewards that carry the difference to the least bound
-#: of a ratio, whose noise is in r − V and not in r, half as many do
-DENSE_EVENTS = FEWEST_EVENTS / 2.0
+
+class Needs(NamedTuple):
+    """What a larger bound must show."""
+
+    events: float  # rewards that carry its difference to the least one
+    positives: float  # predicted effective positives
+    clear: float  # standard errors beyond which a difference is bias, and not chance
+
+
+RARE = Needs(20.0, FEWEST_POSITIVES, 3.0)
+#: a ratio's noise is in r − V and not in r, so that half as many rewards do, and differences are far beyond chance
+DENSE = Needs(5.0, DENSE_POSITIVES, 1.0)
 _ROUNDING = 1e-12  # of second moments: below it two bounds weigh alike
 
 
@@ -46,7 +60,7 @@ class _Candidates:
     moments: BoundSums
     rows: int
     rewards: float  # Σ r
-    dense: bool  # a ratio, of rewards that are dense
+    needs: Needs
 
     @property
     def is_ratio(self) -> bool:
@@ -73,10 +87,7 @@ class _Candidates:
 
     def is_admissible(self, b: int) -> bool:
         """Can the log carry the bound?"""
-        events, positives = (
-            (DENSE_EVENTS, DENSE_POSITIVES) if self.dense else (FEWEST_EVENTS, FEWEST_POSITIVES)
-        )  # fmt: skip
-        return b == 0 or (self.events(b) >= events and self.effective(b) >= positives)
+        return b == 0 or (self.events(b) >= self.needs.events and self.effective(b) >= self.needs.positives)
 
     def variance(self, b: int) -> float:
         """S_b."""
@@ -85,7 +96,9 @@ class _Candidates:
     def squared_bias(self, b: int, admissible: Sequence[int]) -> float:
         """What larger admissible bounds say is missing at b, squared, beyond noise."""
         above = (
-            (self.value[k] - self.value[b]) ** 2 - self.difference(b, k) / self.rows**2 for k in admissible if k > b
+            (self.value[k] - self.value[b]) ** 2 - self.needs.clear**2 * self.difference(b, k) / self.rows**2
+            for k in admissible
+            if k > b
         )
         return float(max(0.0, max(above, default=0.0)))
 
@@ -112,7 +125,7 @@ def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> B
     ]  # fmt: skip
     rewards = float(aggregates.r[metric].sum())
     dense = moments.weighed > 0.0 and is_dense_ratio(aggregates, weightings[0], metric)
-    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.rows, rewards, dense))
+    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.rows, rewards, DENSE if dense else RARE))
 
 
 def _choose(c: _Candidates) -> BoundChoice:
