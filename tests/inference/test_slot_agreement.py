@@ -146,8 +146,9 @@ def test_an_insufficient_estimate_by_ranking_is_no_judge() -> None:
     columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
     policies = {"top": ft.EpsilonGreedy(scores="top", epsilon=0.0), "soft": ft.PlackettLuce(scores="soft")}
     test = ft.OfflineTest(
-        log=columns, control=ft.PlackettLuce(scores="control"), treatment=policies, estimators=BOTH, n_resamples=200
-    )
+        log=columns, control=ft.PlackettLuce(scores="control"), treatment=policies, estimators=BOTH, n_resamples=200,
+        weight_bound=20.0,
+    )  # fmt: skip
     result = test.run(log)
     top, soft = (treatment.metrics["click"] for treatment in result.treatments)
     assert top.slots is not None

@@ -145,3 +145,19 @@ def test_days_of_dense_and_of_rare_rewards_add_up_to_means(tmp_path: Path) -> No
     both = np.where(np.arange(LOG.rows) < half, LOG.click, rare)
     assert e.bound_choice is not None
     assert e.treatment == pytest.approx((LOG.adaptive(e.bound_choice["bound"]) * both).mean(), rel=1e-9)
+
+
+def test_rows_without_a_reward_count_in_whatever_batch_they_are() -> None:
+    """Sorted by reward, the first batches have none: what is predicted is the same."""
+    order = np.argsort(LOG.click, kind="stable")
+    test = build()
+    expected = test.run(LOG.table()).metrics["click"].estimates
+    for rows in (100, 5000):
+        batches = LOG.table(order).to_batches(max_chunksize=rows)
+        result = test.run(pa.RecordBatchReader.from_batches(batches[0].schema, batches))
+        for key, e in expected.items():
+            found = result.metrics["click"].estimates[key].bound_choice
+            assert found is not None
+            assert e.bound_choice is not None
+            for one, other in zip(found["bounds"], e.bound_choice["bounds"], strict=True):
+                assert one["predicted_std_error"] == pytest.approx(other["predicted_std_error"], rel=1e-9)

@@ -38,7 +38,11 @@ class BoundSums(NamedTuple):
 def add_bound_sums(sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: bool) -> None:
     """Add rewards r with the masses of their displays, or of their slots; `dense` where those without are weighed."""
     some = np.arange(len(r)) if dense else np.flatnonzero(r)
-    if not len(some) or sums.exponent is None or abs(sums.log_unit) > _FARTHEST_UNIT:
+    if not len(some):
+        return
+    if sums.exponent is None:  # no reward so far
+        sums.raise_to(0)
+    if abs(sums.log_unit) > _FARTHEST_UNIT:
         return
     unit = np.exp(-sums.log_unit)
     scaled, products = r[some] * unit, masses.products[some].reshape(len(some), -1)

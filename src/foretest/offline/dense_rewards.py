@@ -6,6 +6,7 @@ weights of all rows, which take as long to find as those of the rewarded ones, r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -14,18 +15,17 @@ import pyarrow as pa
 
 from foretest.aggregation.dense import LEAST_SHARE
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.displays.batch import Floats
 from foretest.displays.ragged import numbers
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
 from foretest.sources.tables import ArrowStream
-from foretest.storage.packed.reading import packed_logs
+from foretest.storage.packed.reading import PackedLog, packed_logs
 
 FIRST_ROWS = 10_000
 
 
 class Peeked(NamedTuple):
-    """A log, and whether some metric has a reward in a tenth of its first rows or more."""
+    """A log, and whether a tenth of its rows or more have a reward."""
 
     source: Source
     dense: bool
@@ -35,12 +35,23 @@ def peek(source: Source, plan: FoldPlan) -> Peeked:
     """Look at the first rows of a log, where its density matters: the bound is to be chosen, by one control's log."""
     if plan.loggers > 1 or not any(plan.bound_weightings(e) for e in plan.estimators):
         return Peeked(source, False)
-    packed = packed_logs(source) if not isinstance(source, SparkFrame) else []
-    if packed:  # whose rewarded rows come first
-        shares = [log.share_rewarded for log in packed]
-        return Peeked(source, any(share is not None and share >= LEAST_SHARE for share in shares))
-    source, table = _first_rows(source, list(plan.metrics))
-    return Peeked(source, _is_dense(table))
+    metrics = list(plan.metrics)
+    packed = [] if isinstance(source, SparkFrame) else packed_logs(source)
+    if packed:
+        return Peeked(source, _share_of_packed(packed, metrics) >= LEAST_SHARE)
+    source, table = _first_rows(source, metrics)
+    return Peeked(source, _share(table) >= LEAST_SHARE)
+
+
+def _share_of_packed(logs: Sequence[PackedLog], metrics: list[str]) -> float:
+    """The share of packed logs, whose rewarded rows come first: by the first rows of each of their files."""
+    rows = rewarded = 0.0
+    for log in logs:
+        for source, known in ((log.rewarded_rows, 1.0), (log.other_rows, 0.0)):
+            share = known if log.rewards == metrics else _share(_first_rows(source, metrics)[1])
+            rows += source.rows
+            rewarded += share * source.rows
+    return rewarded / rows if rows else 0.0
 
 
 def _first_rows(source: Source, columns: list[str]) -> tuple[Source, pa.Table]:
@@ -55,31 +66,32 @@ def _first_rows(source: Source, columns: list[str]) -> tuple[Source, pa.Table]:
             if rows >= FIRST_ROWS:
                 break
         again = pa.RecordBatchReader.from_batches(source.reader.schema, chain(batches, source.reader))
-        return ArrowStream(again), _table(source.reader.schema, batches, columns)
+        return ArrowStream(again), _table(batches, columns)
     for part in source.parts(columns, FIRST_ROWS):
         for chunk in part():
             batches.append(chunk.batch)
             rows += chunk.batch.num_rows
             if rows >= FIRST_ROWS:
-                return source, _table(batches[0].schema, batches, columns)
-    return source, _table(batches[0].schema if batches else pa.schema([]), batches, columns)
+                return source, _table(batches, columns)
+    return source, _table(batches, columns)
 
 
-def _table(schema: pa.Schema, batches: list[pa.RecordBatch], columns: list[str]) -> pa.Table:
-    table = pa.Table.from_batches(batches, schema)
-    return table.select([name for name in columns if name in table.schema.names]).slice(0, FIRST_ROWS)
+def _table(batches: list[pa.RecordBatch], columns: list[str]) -> pa.Table:
+    """Some columns of batches; none where there are no batches."""
+    if not batches:
+        return pa.table({})
+    return pa.Table.from_batches(batches).select(columns).slice(0, FIRST_ROWS)
 
 
-def _is_dense(table: pa.Table) -> bool:
-    return any(_share(column) >= LEAST_SHARE for column in table.columns)
-
-
-def _share(column: pa.ChunkedArray) -> float:
-    """The share of rows with a reward; what is no number is refused later, with its row."""
-    if not len(column):
+def _share(table: pa.Table) -> float:
+    """The share of rows with a reward in any column; what is no number is refused later, with its row."""
+    if not table.num_rows:
         return 0.0
-    try:
-        values: Floats = np.concatenate([numbers(part.drop_null()).astype(np.float64) for part in column.chunks])
-    except (pa.ArrowException, TypeError, ValueError):
-        return 0.0
-    return float(np.count_nonzero(values)) / len(column)
+    some = np.zeros(table.num_rows, np.bool_)
+    for column in table.columns:
+        try:
+            values = np.concatenate([numbers(part.fill_null(0)).astype(np.float64) for part in column.chunks])
+        except (pa.ArrowException, TypeError, ValueError):
+            return 0.0
+        some |= values != 0.0
+    return float(some.mean())

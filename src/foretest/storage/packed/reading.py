@@ -60,12 +60,19 @@ class PackedLog:
             return cls(folder, None)
 
     @property
-    def share_rewarded(self) -> float | None:
-        """The share of rows with a reward; None where another version packed them."""
-        if self.base is None:
-            return None
-        rewarded, n = self.base.document["packed"]["rewarded"], self.base.document.get("rows")
-        return None if not n else rewarded / n
+    def rewards(self) -> list[str]:
+        """The rewards by which rows were told apart; none where another version packed them."""
+        return [] if self.base is None else list(self.base.recipe.settings["log"]["rewards"])
+
+    @property
+    def rewarded_rows(self) -> ParquetFiles:
+        """The rows with a reward."""
+        return ParquetFiles([self.folder / REWARDED])
+
+    @property
+    def other_rows(self) -> ParquetFiles:
+        """The rows without."""
+        return ParquetFiles([self.folder / REST])
 
     def read(
         self, reader: Reader, plan: FoldPlan, threads: int | None, batch_rows: int, progress: local.Progress | None
