@@ -112,7 +112,7 @@ def _difference(m: Floats, b: int, other: int) -> float:
 def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> BoundChoice | None:
     """The bound of an estimator for one metric; None where it has a number, or the log no reward or no such sums."""
     weightings = aggregates.plan.bound_weightings(estimator)
-    if not weightings or not aggregates.rows or (weightings[0], metric) not in aggregates.hr:
+    if not weightings or not aggregates.positives[metric] or (weightings[0], metric) not in aggregates.hr:
         return None
     moments = bound_sums(aggregates.hr[weightings[0], metric])
     if moments is None or any((w, metric) not in aggregates.hr for w in weightings):
