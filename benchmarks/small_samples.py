@@ -54,7 +54,7 @@ POSITIVES = (3, 10, 30, 100, 300)
 RATES = (0.002, 0.02, 0.30)
 GAMMAS = (0.9, 1.0, 1.2)  # beyond the cap; the band's defaults hold them all
 ESTIMATOR = ft.AdaptivePointNCIS(weight_bound=BOUND)
-BAND = Analysis().gamma
+BAND = Analysis().gamma_at(by_slot=False)
 
 
 # both were fixed, with their seeds, before any coverage in them was computed

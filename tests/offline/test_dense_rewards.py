@@ -161,3 +161,11 @@ def test_rows_without_a_reward_count_in_whatever_batch_they_are() -> None:
             assert e.bound_choice is not None
             for one, other in zip(found["bounds"], e.bound_choice["bounds"], strict=True):
                 assert one["predicted_std_error"] == pytest.approx(other["predicted_std_error"], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float32(), pa.float64(), pa.decimal128(5, 2)])
+def test_rewards_of_every_type_are_seen(kind: pa.DataType) -> None:
+    click = pa.array(LOG.click).cast(pa.int8()).cast(kind)
+    e = build((POINT,)).run(LOG.table(click=click)).metrics["click"].estimates[POINT]
+    assert e.bound_choice is not None
+    assert e.treatment == pytest.approx(ratio_of(LOG, POINT, e.bound_choice["bound"]), rel=1e-9)

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from foretest.aggregation.dense import LEAST_SHARE
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.displays.batch import Floats
 from foretest.displays.ragged import numbers
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
@@ -90,8 +91,15 @@ def _share(table: pa.Table) -> float:
     some = np.zeros(table.num_rows, np.bool_)
     for column in table.columns:
         try:
-            values = np.concatenate([numbers(part.fill_null(0)).astype(np.float64) for part in column.chunks])
+            values = np.concatenate([_values(part) for part in column.chunks])
         except (pa.ArrowException, TypeError, ValueError):
             return 0.0
         some |= values != 0.0
     return float(some.mean())
+
+
+def _values(array: pa.Array) -> Floats:
+    """Numbers, 0 for nulls."""
+    values = np.zeros(len(array))
+    values[np.asarray(array.is_valid())] = numbers(array.drop_null())
+    return values
