@@ -54,6 +54,7 @@ def one_test(seed: int, number: int, rows: int, truth: dict[str, Any] | None) ->
         control=ft.PlackettLuce(scores="control_scores"),
         treatment=ft.PlackettLuce(scores="treatment_scores"),
         estimators=[ESTIMATOR],
+        weight_bound=20.0,
     )
     aggregates, notes, r_max = test.aggregate(log, threads=1)
     metric = test.analyse(aggregates, notes, r_max).metrics["click"]
@@ -67,6 +68,7 @@ def one_test(seed: int, number: int, rows: int, truth: dict[str, Any] | None) ->
         band = sensitivity(
             replace(aggregates, plan=plan), plan.point_weightings[0], 0,
             plain=interval, verdict=e.verdict, control=metric.control.value or 0.0,
+            gamma=plan.gamma(plan.estimators[0]),
         ).to_dict()  # fmt: skip
         assert gamma != DEFAULT or band == e.sensitivity  # as the whole road has it
         bands.append(band)

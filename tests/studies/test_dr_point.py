@@ -25,6 +25,7 @@ def test_without_the_model_it_is_the_estimate_of_a_run() -> None:
     result = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="display_id"),
         control=study.CONTROL, treatment=study.TREATMENT, estimators=["point-ncis-adaptive"],
+        weight_bound=20.0,
     ).run(table)  # fmt: skip
     assert point == pytest.approx(result.metrics["click"].estimates["point-ncis-adaptive"].rel_effect_size, abs=1e-9)
     assert dr != point
