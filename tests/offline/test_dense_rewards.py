@@ -169,3 +169,12 @@ def test_rewards_of_every_type_are_seen(kind: pa.DataType) -> None:
     e = build((POINT,)).run(LOG.table(click=click)).metrics["click"].estimates[POINT]
     assert e.bound_choice is not None
     assert e.treatment == pytest.approx(ratio_of(LOG, POINT, e.bound_choice["bound"]), rel=1e-9)
+
+
+def test_files_may_differ_in_the_type_of_a_reward(tmp_path: Path) -> None:
+    place, half = LOG.table().column_names.index("click"), LOG.rows // 2
+    for name, kind, rows in (("a", pa.bool_(), slice(0, half)), ("b", pa.int64(), slice(half, None))):
+        click = pa.array(LOG.click[rows]).cast(pa.int8()).cast(kind)
+        part = LOG.table().slice(rows.start, len(click)).set_column(place, "click", click)
+        pq.write_table(part, tmp_path / f"{name}.parquet")
+    assert digits(build().run(str(tmp_path))) == pytest.approx(digits(build().run(LOG.table())), rel=1e-12)

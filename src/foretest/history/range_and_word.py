@@ -47,14 +47,14 @@ def range_held(p: Pairs, seen: Seen) -> float:
     """
     down, up = np.maximum(p.x - seen.lower, 0.0), np.maximum(seen.upper - p.x, 0.0)
     noise = np.square(seen.z * p.y_error)
-    held = (p.y >= p.x - np.sqrt(np.square(down) + noise)) & (p.y <= p.x + np.sqrt(np.square(up) + noise))
-    return _share(held[np.isfinite(down + up + noise)])
+    inside = (p.y >= p.x - np.sqrt(np.square(down) + noise)) & (p.y <= p.x + np.sqrt(np.square(up) + noise))
+    return _share(inside[np.isfinite(down + up + noise)])
 
 
 def range_coverage(p: Pairs, seen: Seen) -> float:
     """The share of ranges that contain the truth. Tests without a range do not count."""
-    held = (seen.lower <= p.truth) & (p.truth <= seen.upper)
-    return _share(held[np.isfinite(seen.lower + seen.upper)])
+    inside = (seen.lower <= p.truth) & (p.truth <= seen.upper)
+    return _share(inside[np.isfinite(seen.lower + seen.upper)])
 
 
 def precision_word(p: Pairs, seen: Seen) -> float:

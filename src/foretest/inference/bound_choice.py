@@ -32,6 +32,7 @@ from foretest.aggregation.dense import is_dense_ratio
 from foretest.displays.batch import Floats
 from foretest.estimators import AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.inference.buckets import bucket_sums, mean_weights
+from foretest.inference.uplift import value_of
 from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES
 from foretest.results.bound_choice import BoundChoice, BoundRow
 from foretest.weights.weight_bounds import GRID
@@ -120,7 +121,7 @@ def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> B
     if mean_weights(aggregates, weightings[0]) is None:  # bounds on means
         moments = moments._replace(weighed=0.0)
     value = [
-        float(estimator.value(bucket_sums(aggregates, at_bound(estimator, w.bound), metric).total())[0])
+        float(value_of(estimator, bucket_sums(aggregates, at_bound(estimator, w.bound), metric).total())[0])
         for w in weightings
     ]  # fmt: skip
     rewards = float(aggregates.r[metric].sum())

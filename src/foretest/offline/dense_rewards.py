@@ -6,16 +6,17 @@ weights of all rows, which take as long to find as those of the rewarded ones, r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.aggregation.dense import LEAST_SHARE
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.displays.batch import Floats
 from foretest.displays.ragged import numbers
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
@@ -40,8 +41,8 @@ def peek(source: Source, plan: FoldPlan) -> Peeked:
     packed = [] if isinstance(source, SparkFrame) else packed_logs(source)
     if packed:
         return Peeked(source, _share_of_packed(packed, metrics) >= LEAST_SHARE)
-    source, table = _first_rows(source, metrics)
-    return Peeked(source, _share(table) >= LEAST_SHARE)
+    source, first = _first_rows(source, metrics)
+    return Peeked(source, _share(first) >= LEAST_SHARE)
 
 
 def _share_of_packed(logs: Sequence[PackedLog], metrics: list[str]) -> float:
@@ -55,51 +56,39 @@ def _share_of_packed(logs: Sequence[PackedLog], metrics: list[str]) -> float:
     return rewarded / rows if rows else 0.0
 
 
-def _first_rows(source: Source, columns: list[str]) -> tuple[Source, pa.Table]:
+def _first_rows(source: Source, columns: list[str]) -> tuple[Source, list[pa.RecordBatch]]:
     """Some columns of the first rows; of a stream, which can be read once, with another that begins with them."""
     if isinstance(source, SparkFrame):
-        return source, source.first_rows(columns, FIRST_ROWS)
-    batches, rows = [], 0
+        return source, source.first_rows(columns, FIRST_ROWS).to_batches()
     if isinstance(source, ArrowStream):
-        for batch in source.reader:
-            batches.append(batch)
-            rows += batch.num_rows
-            if rows >= FIRST_ROWS:
-                break
-        again = pa.RecordBatchReader.from_batches(source.reader.schema, chain(batches, source.reader))
-        return ArrowStream(again), _table(batches, columns)
-    for part in source.parts(columns, FIRST_ROWS):
-        for chunk in part():
-            batches.append(chunk.batch)
-            rows += chunk.batch.num_rows
-            if rows >= FIRST_ROWS:
-                return source, _table(batches, columns)
-    return source, _table(batches, columns)
+        first = _until_enough(source.reader)
+        again = pa.RecordBatchReader.from_batches(source.reader.schema, chain(first, source.reader))
+        return ArrowStream(again), [batch.select(columns) for batch in first]
+    chunks = (chunk.batch for part in source.parts(columns, FIRST_ROWS) for chunk in part())
+    return source, _until_enough(chunks)
 
 
-def _table(batches: list[pa.RecordBatch], columns: list[str]) -> pa.Table:
-    """Some columns of batches; none where there are no batches."""
-    if not batches:
-        return pa.table({})
-    return pa.Table.from_batches(batches).select(columns).slice(0, FIRST_ROWS)
+def _until_enough(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """The first batches, with as many rows as are looked at or more."""
+    first: list[pa.RecordBatch] = []
+    for batch in batches:
+        first.append(batch)
+        if sum(part.num_rows for part in first) >= FIRST_ROWS:
+            break
+    return first
 
 
-def _share(table: pa.Table) -> float:
-    """The share of rows with a reward in any column; what is no number is refused later, with its row."""
-    if not table.num_rows:
-        return 0.0
-    some = np.zeros(table.num_rows, np.bool_)
-    for column in table.columns:
-        try:
-            values = np.concatenate([_values(part) for part in column.chunks])
-        except (pa.ArrowException, TypeError, ValueError):
-            return 0.0
-        some |= values != 0.0
-    return float(some.mean())
+def _share(batches: Sequence[pa.RecordBatch]) -> float:
+    """The share of the first rows with a reward in any column; files may differ in its type."""
+    some = np.concatenate([_is_rewarded(batch) for batch in batches])[:FIRST_ROWS] if batches else np.zeros(0)
+    return float(some.mean()) if len(some) else 0.0
 
 
-def _values(array: pa.Array) -> Floats:
-    """Numbers, 0 for nulls."""
-    values = np.zeros(len(array))
-    values[np.asarray(array.is_valid())] = numbers(array.drop_null())
-    return values
+def _is_rewarded(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    """The rows with a reward; a null or what is no number counts as none: both are refused later, with their row."""
+    rewarded = np.zeros(batch.num_rows, np.bool_)
+    for column in batch.columns:
+        with suppress(pa.ArrowException, TypeError, ValueError):
+            valid = np.flatnonzero(np.asarray(column.is_valid()))
+            rewarded[valid] |= numbers(column.drop_null()).astype(np.float64) != 0.0
+    return rewarded
