@@ -19,11 +19,10 @@ from foretest.kernels import slot_marginals as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE
 from foretest.weights.normaliser import Normaliser
-from foretest.weights.slot_marginals import slot_marginals
+from foretest.weights.slot_marginals import in_pieces, marginals_at, slot_marginals
 from foretest.weights.weight_bounds import BoundMasses
 from foretest.weights.weightings import PointWeighting, PointWeights
 
-_CELLS = 1 << 20  # marginals in memory at a time
 _LEAST = 1e-300  # for the marginal of a shown item, which cannot be 0 as the item was shown
 
 
@@ -32,6 +31,7 @@ class SlotPrices(NamedTuple):
 
     log_w: Floats  # log P_t(a_k in slot k)/P_p(a_k in slot k)
     caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
+    control: Floats  # P_p(a_k in slot k)
     bounds: BoundMasses | None = None  # at all bounds that one is chosen from, with a row per slot
 
 
@@ -62,34 +62,27 @@ def slot_prices(
     """
     slots = displays.slots
     shown, first = int(slots.sum()), np.cumsum(slots) - slots
-    slot_log_w = np.empty(shown)
+    slot_log_w, control = np.empty(shown), np.empty(shown)
     caps = {bound: np.empty((3, shown)) for bound in bounds if bound not in together}
     masses, grid = BoundMasses.empty(shown, len(together)), np.asarray(together)
-    cells = np.cumsum(displays.eligible * slots)
-    for rows in np.split(np.arange(len(displays)), np.flatnonzero(np.diff(cells // _CELLS)) + 1):
-        if not len(rows):
-            continue
+    for rows in in_pieces(displays):
         part = displays.take(rows)
         t = slot_marginals(normaliser.treatment, part, normaliser.pair, log_w[rows])
         p = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(rows)))
         here = slice(int(first[rows[0]]), int(first[rows[-1]] + slots[rows[-1]]))
-        both = np.empty((2, here.stop - here.start))
-        for table, out in ((t, both[0]), (p, both[1])):
-            kernel.shown_marginals(
-                table.values, table.starts, part.eligible, part.ranking.values, part.ranking.starts, part.slots, out
-            )
+        control[here] = marginals_at(p, part)
         with np.errstate(divide="ignore"):
-            slot_log_w[here] = np.log(both[0]) - np.log(np.maximum(both[1], _LEAST))
+            slot_log_w[here] = np.log(marginals_at(t, part)) - np.log(np.maximum(control[here], _LEAST))
         lists = (t.values, t.starts, p.values, p.starts, part.eligible, part.slots)
         for bound, of_bound in caps.items():
-            kernel.slot_caps(*lists, bound, of_bound[:, here])
+            kernel.slot_caps(*lists, float(bound), of_bound[:, here])
         if len(together):
             bounds_kernel.bounds_of_slots(*lists, grid, *(array[here] for array in masses))
     if not len(together):
-        return SlotPrices(slot_log_w, caps)
+        return SlotPrices(slot_log_w, caps, control)
     for at, bound in enumerate(together):
         caps[bound] = np.stack([masses.cap[:, at], masses.q[:, at], masses.q_below[:, at]])
-    return SlotPrices(slot_log_w, caps, masses)
+    return SlotPrices(slot_log_w, caps, control, masses)
 
 
 @dataclass(frozen=True)
@@ -186,18 +179,22 @@ class Prefixes(SlotWeighting):
     marginal: ClassVar[bool] = False
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
-        slots, ranking = displays.slots, displays.ranking
-        first = np.cumsum(slots) - slots
-        prefix_log_w = np.empty(int(slots.sum()))
-        prefix_log_w[first + slots - 1] = log_w
-        for k in range(1, int(slots.max(initial=1))):
-            rows = np.flatnonzero(slots > k)
-            part = displays.take(rows)
-            prefix = Ragged(ranking.values, ranking.starts[rows], np.full(len(rows), k))
-            prefix_log_w[first[rows] + k - 1] = normaliser.treatment.log_prob(
-                part, prefix
-            ) - normaliser.control.log_prob(part, prefix)
-        return SlotTerms.uncapped(prefix_log_w)
+        return SlotTerms.uncapped(prefix_log_weights(log_w, displays, normaliser))
+
+
+def prefix_log_weights(log_w: Floats, displays: Displays, normaliser: Normaliser) -> Floats:
+    """log π_t(a_1..a_k)/π_p(a_1..a_k) of every shown slot; `log_w` is that of whole rankings."""
+    slots, ranking = displays.slots, displays.ranking
+    first = np.cumsum(slots) - slots
+    prefix_log_w = np.empty(int(slots.sum()))
+    prefix_log_w[first + slots - 1] = log_w
+    for k in range(1, int(slots.max(initial=1))):
+        rows = np.flatnonzero(slots > k)
+        part = displays.take(rows)
+        prefix = Ragged(ranking.values, ranking.starts[rows], np.full(len(rows), k))
+        log_t, log_p = (policy.log_prob(part, prefix) for policy in (normaliser.treatment, normaliser.control))
+        prefix_log_w[first[rows] + k - 1] = log_t - log_p
+    return prefix_log_w
 
 
 def _mean_by_row(log_h: Floats, r: Floats, row: npt.NDArray[np.int64], rows: int) -> Floats:
