@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from foretest.estimators.adaptive import AdaptivePointNCIS
+from foretest.estimators.adaptive_doubly_robust import AdaptivePointDR
 from foretest.estimators.base import Estimator, Sums
 from foretest.estimators.capped import CIS
+from foretest.estimators.cascade import CascadeDR
 from foretest.estimators.doubly_robust import DR
 from foretest.estimators.importance import IS
 from foretest.estimators.normalised import NIS
@@ -15,8 +17,11 @@ from foretest.estimators.slots import IIPS, RIPS, AdaptiveSlotNCIS
 
 ESTIMATORS: dict[str, type[Estimator]] = {
     cls.key: cls
-    for cls in (IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS)
-}
+    for cls in (
+        IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS,
+        AdaptivePointDR, CascadeDR,
+    )
+}  # fmt: skip
 
 #: whose verdict is the metric's, where the settings do not say
 HEADLINES = ("slot-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis")
@@ -31,8 +36,10 @@ __all__ = [
     "NCIS",
     "NIS",
     "RIPS",
+    "AdaptivePointDR",
     "AdaptivePointNCIS",
     "AdaptiveSlotNCIS",
+    "CascadeDR",
     "Estimator",
     "PieceNCIS",
     "PointNCIS",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretest.offline.winner import Choice, choice_of
-from foretest.report.audit_list import alarm, checklist
+from foretest.report.audit_list import alarm, checklist, company_line
 from foretest.report.bars import Bar, bars
 from foretest.report.blocks import Chart, Remark, Words, chart_of, typeset
 from foretest.report.charts.cap import cap_charts
@@ -79,6 +79,7 @@ class MetricPart:
     estimators: list[EstimatorRow]
     cap: list[Chart]
     strata: StrataTable | None
+    company: str | None  # do rewards depend on what else is shown?
 
 
 def result_page(result: Result, truth: Mapping[str, float] | None = None) -> str:
@@ -267,7 +268,14 @@ def _metric_parts(
         path = document["metrics"][name]["cap_path"]
         cap = [] if path is None else [chart_of(chart) for chart in cap_charts(path)]
         parts.append(
-            MetricPart(name, chart_of(forest), estimator_rows(result, metric), cap, strata_table(metric, strata))
+            MetricPart(
+                name,
+                chart_of(forest),
+                estimator_rows(result, metric),
+                cap,
+                strata_table(metric, strata),
+                company_line(metric),
+            )
         )
     return parts
 

@@ -11,6 +11,7 @@ from foretest.errors import BadInput, choose, nearest
 from foretest.settings.analysis import Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.log_columns import LogColumns
+from foretest.settings.predictions import check_predictions, predicted_metrics
 
 if TYPE_CHECKING:
     from foretest.policies import Policy
@@ -58,6 +59,7 @@ class Settings:
             from foretest.settings.metric_roles import checked_roles
 
             object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
+        check_predictions(self.log, self.analysis)
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:
@@ -134,6 +136,11 @@ class Settings:
         if list(self.treatments) == [TREATMENT]:
             del fields["treatments"]  # the one that `treatment` is
         return call_text(self, fields, in_lines=True)
+
+    @property
+    def predicted_metrics(self) -> tuple[str, ...]:
+        """The rewards that items have a prediction of."""
+        return predicted_metrics(self.log, self.analysis)
 
     def by_treatment(self) -> dict[str, Settings]:
         """Settings with one treatment each, by its name."""
