@@ -26,8 +26,8 @@ _SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not
 
 # no note: most logs have no predictions of items
 _NO_PREDICTIONS = (
-    "it needs predicted rewards of items: name their list column, as in [analysis] predictions = \"predicted_clicks\","
-    " or features of items to fit a reward model on, as in [log] item_features = [\"price\"]."
+    'it needs predicted rewards of items: name their list column, as in [analysis] predictions = "predicted_clicks",'
+    ' or features of items to fit a reward model on, as in [log] item_features = ["price"].'
 )
 
 
@@ -77,7 +77,9 @@ def _metrics_without_predictions(plan: FoldPlan) -> list[str]:
     if not labels or not without:
         return []
     was = "was" if len(labels) == 1 else "were"
-    return [f"{', '.join(labels)} {was} left out for {', '.join(without)}: [analysis] predictions has no column for it."]
+    return [
+        f"{', '.join(labels)} {was} left out for {', '.join(without)}: [analysis] predictions has no column for it."
+    ]
 
 
 def _all_that_can_run(settings: Settings) -> tuple[list[Estimator], list[str]]:

@@ -65,7 +65,9 @@ class ModelLead:
         """Why it leads, or why not."""
         ratio = f"{self.variance_ratio:.2f}"
         if self.leads:
-            return f"{self.model} leads: with the reward model the predicted variance is {ratio} of that of {self.plain}"
+            return (
+                f"{self.model} leads: with the reward model the predicted variance is {ratio} of that of {self.plain}"
+            )
         if self.agrees:
             return (
                 f"{self.model} does not lead: with the reward model the predicted variance is {ratio} of that of"

@@ -34,13 +34,11 @@ def check_predictions(log: LogColumns, analysis: Analysis) -> None:
             " of the log, or fitted on the items' features. Leave one of them out."
         )
     if log.ranking is None:
-        raise BadInput(
-            "[analysis] predictions is given without [log] ranking: name the column of the shown items too."
-        )
+        raise BadInput("[analysis] predictions is given without [log] ranking: name the column of the shown items too.")
     if isinstance(given, str) and len(log.rewards) > 1:
         raise BadInput(
-            f"[analysis] predictions = \"{given}\" does not say which reward it predicts: the rewards are"
-            f" {', '.join(log.rewards)}. Write a table, as in {{{log.rewards[0]} = \"{given}\"}}."
+            f'[analysis] predictions = "{given}" does not say which reward it predicts: the rewards are'
+            f' {", ".join(log.rewards)}. Write a table, as in {{{log.rewards[0]} = "{given}"}}.'
         )
     for name in prediction_columns(log, analysis):
         if name not in log.rewards:
