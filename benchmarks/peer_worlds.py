@@ -4,12 +4,16 @@ estimators.
     python benchmarks/peer_worlds.py --peer PYTHON [--repetitions 50] [--worlds 10-far-10000,…] [--results FILE]
 
 PYTHON is an interpreter that can import obp (its source on PYTHONPATH). It makes the data and its own estimates
-(`peer_data.py`), and Foretest sees a log: scores, what was shown, rewards; of slates the rewards of each slot. Single
-actions: five context dimensions, logistic rewards q; the logging policy is softmax(β q) with β = 1, for *far* β = −5; the
-evaluation policy is softmax(4 q) for *near*, for *mid* and *far* the best action with probability .7 and .9, else any.
-Slates of 3 of 8 items: three context dimensions, logging by the peer's linear scores, evaluation scores 2 q for *near*,
-8 q for *far*. Prints two Markdown tables and writes them into docs/other-worlds.md. What was found of each repetition is
-a line of FILE: a run that was stopped goes on from there.
+(`peer_data.py`), and Foretest sees a log: scores, what was shown, rewards; of slates the rewards of each slot; and the
+predictions of the peer's reward model where its own estimators have them.
+
+Single actions: five context dimensions, logistic rewards q; the logging policy is softmax(β q) with β = 1, for *far*
+β = −5; the evaluation policy is softmax(4 q) for *near*, for *mid* and *far* the best action with probability .7 or .9,
+else any. Slates of 3 of 8 items: three context dimensions, logging by the peer's linear scores, evaluation scores 2 q
+for *near*, 8 q for *far*.
+
+Prints two Markdown tables and writes them into docs/other-worlds.md. What was found of each repetition is a line of
+FILE: a run that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -35,7 +39,7 @@ ACTIONS = [f"{a}-{kind}-{n}" for a, kind, n in product((10, 100, 1000), ("near",
 SLATES = [f"{s}-{kind}-{n}" for s, kind, n in product(STRUCTURES, ("near", "far"), ROUNDS)]
 AT_ONCE = 10  # logs on disk
 SEED = 1000  # of the first repetition: none of those on which rules were tried
-RANKING, SLOT = "point-ncis-adaptive", "slot-ncis-adaptive"
+RANKING, SLOT, MODEL = "point-ncis-adaptive", "slot-ncis-adaptive", "point-dr-adaptive"
 
 
 @dataclass(frozen=True)
@@ -80,19 +84,16 @@ def answer(world: str, seed: int, place: Path) -> Outcome:
         starts = np.arange(0, matrix.size + 1, matrix.shape[1], dtype=np.int32)
         return pa.ListArray.from_arrays(pa.array(starts), pa.array(matrix.ravel()))
 
-    log = pa.table(
-        {
-            "ranking": lists(d["ranking"]), "reward": d["reward"].sum(axis=1), "by_slot": lists(d["reward"]),
-            "id": np.arange(n), "control": lists(d["control"]), "treatment": lists(d["treatment"]),
-        }
-    )  # fmt: skip
+    columns = {name: lists(d[name]) for name in ("ranking", "control", "treatment", "predicted") if name in d.files}
+    columns |= {"reward": pa.array(d["reward"].sum(axis=1)), "by_slot": lists(d["reward"]), "id": pa.array(range(n))}
     by_slot = {"reward": "by_slot"} if slots > 1 else None
+    predictions = "predicted" if "predicted" in columns else None
     test = ft.OfflineTest(
         log=ft.LogColumns(rewards=["reward"], ranking="ranking", id="id", slot_rewards=by_slot),
-        control=ft.PlackettLuce("control"), treatment=ft.PlackettLuce("treatment"),
-        estimators=[RANKING] if by_slot is None else [RANKING, SLOT], n_resamples=300,
+        control=ft.PlackettLuce("control"), treatment=ft.PlackettLuce("treatment"), predictions=predictions,
+        estimators=[RANKING, *([SLOT] if by_slot else []), *([MODEL] if predictions else [])], n_resamples=300,
     )  # fmt: skip
-    metric = test.run(log, threads=1).metrics["reward"]
+    metric = test.run(pa.table(columns), threads=1).metrics["reward"]
     assert metric.headline is not None
     e = metric.estimates[metric.headline]
     assert e.range is not None
@@ -141,9 +142,9 @@ def row(world: str, outcomes: list[Outcome]) -> str:
 
 
 def _lead(outcome: Outcome) -> str:
-    """The bound, and of slates which estimator leads."""
+    """The bound, and of slates which estimator leads; whether one with a reward model does."""
     level = "" if outcome.world in ACTIONS else "slots " if outcome.headline == SLOT else "rankings "
-    return f"{level}{outcome.bound:g}"
+    return f"{level}{outcome.bound:g}{' with a model' if outcome.headline == MODEL else ''}"
 
 
 def table(first: str, last: str, outcomes: list[Outcome]) -> str:

@@ -256,7 +256,7 @@ def test_where_it_passes_nothing_changes() -> None:
     assert metric.slot_model.company.status == "pass"
     assert metric.headline == "slot-ncis-adaptive"
     assert metric.estimates["slot-ncis-adaptive"].reasons == []
-    assert re.search(r"company of slots +passed +rewards do not depend", str(result))
+    assert re.search(r"company of slots +passed +no sign that rewards depend", str(result))
     assert "Do slots depend on their company? ✓ Passed" in result.to_html()
 
 

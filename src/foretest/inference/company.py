@@ -70,7 +70,7 @@ def _judged(by_unit: Floats, rewards: int) -> SlotTest:
 
 def _meaning(status: str, z: float) -> str:
     if status == PASS:
-        return "rewards do not depend on what else is shown, as far as the log tells"
+        return f"no sign that {DEPENDS}"
     company = "weaker" if z < 0.0 else "stronger"
     return f"{DEPENDS}: rewarded items stand beside {company} ones than chance puts there"
 

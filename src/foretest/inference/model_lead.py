@@ -61,21 +61,16 @@ class ModelLead:
         return self.leads and headline == self.plain and asked is None
 
     @property
-    def sentence(self) -> str:
-        """Why it leads, or why not."""
-        ratio = f"{self.variance_ratio:.2f}"
+    def reason(self) -> str:
+        """Why it leads, or why not: what is said of the estimator."""
+        variance = f"the predicted variance is {self.variance_ratio:.2f} of that of {self.plain}"
         if self.leads:
-            return (
-                f"{self.model} leads: with the reward model the predicted variance is {ratio} of that of {self.plain}"
-            )
+            return f"leads: with the reward model {variance}"
         if self.agrees:
-            return (
-                f"{self.model} does not lead: with the reward model the predicted variance is {ratio} of that of"
-                f" {self.plain}, and only below {MOST_VARIANCE:g} it would be worth one more assumption"
-            )
+            return f"does not lead: with the reward model {variance}, and it would have to be below {MOST_VARIANCE:g}"
         return (
-            f"{self.model} does not lead: the reward model is off by {format_number(self.residual)} where the log can"
-            " check it, and of the part of the treatment that the log does not support it alone says the worth"
+            f"does not lead: the reward model is off by {format_number(self.residual)} where the log can check it, and"
+            " it alone says what the part of the treatment is worth that the log does not support"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,7 +83,7 @@ class ModelLead:
             "doubt": finite_or_none(self.doubt),
             "agrees": self.agrees,
             "leads": self.leads,
-            "reason": self.sentence,
+            "reason": f"{self.model} {self.reason}",
         }
 
 
@@ -123,7 +118,7 @@ def with_model_reason(estimates: dict[str, Estimate], lead: ModelLead | None) ->
     if lead is None or lead.leads:
         return estimates
     own = estimates[lead.model]
-    return {**estimates, lead.model: replace(own, reasons=[*own.reasons, lead.sentence])}
+    return {**estimates, lead.model: replace(own, reasons=[*own.reasons, f"it {lead.reason}"])}
 
 
 def _at_least_bound(aggregates: Aggregates, model: AdaptivePointDR) -> Estimator:

@@ -79,7 +79,7 @@ def estimate_metrics(
         headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
         if lead is not None and lead.takes_over(headline, plan.settings.analysis.headline):
             headline = lead.model
-            notes.append(f"{name}: {lead.sentence}.")
+            notes.append(f"{name}: {lead.model} {lead.reason}.")
         metrics[name] = Metric(
             control, estimates, headline, estimates[headline].verdict,
             slots=None if agreement is None else agreement.to_dict(),
