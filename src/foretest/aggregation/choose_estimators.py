@@ -10,7 +10,9 @@ from foretest.errors import BadInput, choose, nearest
 from foretest.estimators import ESTIMATORS, HEADLINES, AdaptiveSlotNCIS, Estimator
 from foretest.estimators.bounded import is_bounded
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
+from foretest.settings.examination import curves_of
 from foretest.settings.settings import Settings
+from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
 from foretest.weights.weightings import Adaptive, Pointwise
 
@@ -77,7 +79,8 @@ def _check_headline(chosen: Sequence[Estimator], settings: Settings) -> None:
         if not any(e.label == leads and e.weighting(settings.analysis).banded for e in chosen):
             raise BadInput(
                 f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis,'
-                " point-ncis-adaptive and slot-ncis-adaptive have. Name one of them as headline, or decide on the"
+                " point-ncis-adaptive, slot-ncis-adaptive and exposure-ncis-adaptive have. Name one of them as headline,"
+                " or decide on the"
                 " interval."
             )
 
@@ -138,7 +141,7 @@ def _obstacle_in_policies(estimator: Estimator, settings: Settings) -> str | Non
 def _obstacle_in_capping(estimator: Estimator, settings: Settings) -> str | None:
     """Do capping and normaliser suit its weights?"""
     a, weighting = settings.analysis, estimator.weighting(settings.analysis)
-    if isinstance(weighting, Adaptive | SlotAdaptive) and a.capping == "zero":
+    if isinstance(weighting, Adaptive | SlotAdaptive | ExposureAdaptive) and a.capping == "zero":
         return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
     zero = isinstance(weighting, Pointwise) and weighting.capping == "zero"
     if zero and a.normaliser in ("midzuno-sen", "lahiri"):
@@ -157,8 +160,22 @@ def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
     if a.value_log is not None and not settings.log.features and (estimator.uses_value or estimator.stratified):
         return "value_log needs features to fit V(x) on."
     if a.interval in BOUNDED and not is_bounded(estimator):
-        return f'interval = "{a.interval}" holds for cis, point-ncis-adaptive and slot-ncis-adaptive only.'
+        return (
+            f'interval = "{a.interval}" holds for cis, point-ncis-adaptive, slot-ncis-adaptive and, with a given'
+            " examination curve, exposure-ncis-adaptive only."
+        )
+    if a.interval in BOUNDED and isinstance(estimator.weighting(a), ExposureAdaptive) and _is_fitted(settings):
+        return (
+            f'interval = "{a.interval}" knows no error of a fitted examination curve: give [analysis] examination'
+            " numbers, as in [1.0, 0.6, 0.4]."
+        )
     return None
+
+
+def _is_fitted(settings: Settings) -> bool:
+    """Is the examination curve of a metric to be fitted?"""
+    a, slots = settings.analysis, settings.log.slot_rewards or {}
+    return any(curves_of(a.examination, name) is None for name in settings.log.rewards if name in slots)
 
 
 def _obstacle_of_any(estimator: Estimator, settings: Settings) -> str | None:

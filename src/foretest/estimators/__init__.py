@@ -6,6 +6,7 @@ from foretest.estimators.adaptive import AdaptivePointNCIS
 from foretest.estimators.base import Estimator, Sums
 from foretest.estimators.capped import CIS
 from foretest.estimators.doubly_robust import DR
+from foretest.estimators.exposure import PBM, AdaptiveExposureNCIS
 from foretest.estimators.importance import IS
 from foretest.estimators.normalised import NIS
 from foretest.estimators.normalised_capped import NCIS
@@ -13,10 +14,11 @@ from foretest.estimators.piecewise import PieceNCIS
 from foretest.estimators.pointwise import PointNCIS
 from foretest.estimators.slots import IIPS, RIPS, AdaptiveSlotNCIS
 
-ESTIMATORS: dict[str, type[Estimator]] = {
-    cls.key: cls
-    for cls in (IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS)
-}
+_ALL: tuple[type[Estimator], ...] = (
+    IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, PBM,
+    AdaptiveExposureNCIS,
+)  # fmt: skip
+ESTIMATORS: dict[str, type[Estimator]] = {cls.key: cls for cls in _ALL}
 
 #: whose verdict is the metric's, where the settings do not say
 HEADLINES = ("slot-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis")
@@ -30,7 +32,9 @@ __all__ = [
     "IS",
     "NCIS",
     "NIS",
+    "PBM",
     "RIPS",
+    "AdaptiveExposureNCIS",
     "AdaptivePointNCIS",
     "AdaptiveSlotNCIS",
     "Estimator",

@@ -70,7 +70,7 @@ class Resamples:
 def analyse(settings: Settings, folded: Folded, calibration: Calibration | None) -> Result:
     """The result of a test with these settings from the sums of its log."""
     used = _settings_used(settings, folded.aggregates)
-    plan, plan_notes = _plan_used(settings, used, folded.aggregates.plan)
+    plan, plan_notes = _plan_used(settings, used, folded.aggregates.plan, folded.notes)
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
     resamples = Resamples.of(aggregates)
@@ -152,22 +152,25 @@ def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
     return with_cap(used, folded.analysis.cap_number) if used.analysis.cap == AUTO else used
 
 
-def _plan_used(settings: Settings, used: Settings, folded: FoldPlan) -> tuple[FoldPlan, list[str]]:
-    """The estimators to analyse, among those that were folded, and notes on what was left out."""
+def _plan_used(
+    settings: Settings, used: Settings, folded: FoldPlan, told: Sequence[str]
+) -> tuple[FoldPlan, list[str]]:  # fmt: skip
+    """The estimators to analyse, of those that were folded, and notes on what was left out that `told` does not have."""
     plan, notes = choose_estimators(used)
     by_label = {e.label: e for e in folded.estimators}
     chosen = []
     for estimator in plan.estimators:
         label = estimator.label
         if settings.analysis.estimators is None and label not in by_label:
-            notes.append(f"{label} was left out: the aggregates do not have it.")
+            if not any(note.startswith(f"{label} was left out") for note in told):
+                notes.append(f"{label} was left out: the aggregates do not have it.")
             continue
         if by_label.get(label) != estimator or folded.weighting(estimator) != plan.weighting(estimator):
             raise BadInput(f"the aggregates do not have {label} with these settings: fold the log again.")
         chosen.append(estimator)
     if not chosen:
         raise BadInput(f"the aggregates have none of the estimators that can run: {', '.join(by_label)}.")
-    return dataclasses.replace(plan, estimators=tuple(chosen)), notes
+    return dataclasses.replace(plan, estimators=tuple(chosen), fits=folded.fits), notes
 
 
 def _answer(

@@ -37,6 +37,7 @@ from foretest.results.bound_choice import BoundChoice
 from foretest.results.result import Estimate, Metric
 from foretest.results.uplift_range import BAND, Range
 from foretest.settings.analysis import BOUNDED
+from foretest.weights.exposure_weights import ExposureWeighting
 
 
 class MetricsAndNotes(NamedTuple):
@@ -109,7 +110,8 @@ def _estimate_of_rows(
     total = sums.total()
     control, delta = float(mean_reward(total)[0]), float(absolute_uplift_of(estimator)(total)[0])
     betting = _betting_interval(aggregates, estimator, metric, delta, r_max, evidence)
-    evidence = _with_betting(evidence, estimator, betting, r_max, control)
+    bounded = has_limits(aggregates, estimator, metric)
+    evidence = _with_betting(evidence, bounded, betting, r_max, control)
     judgement = judge(evidence)
     if aggregates.plan.settings.analysis.interval in BOUNDED:
         intervals = _bounded_intervals(aggregates, estimator, metric, sums, betting, r_max)
@@ -133,6 +135,12 @@ def _estimate_of_rows(
     return _with_band(estimate, aggregates, estimator, metric, decided_on, judgement, control, betting_r_max, choice)
 
 
+def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> bool:
+    """Has it a betting interval? Weights need a bound, and no error of a fitted curve in them."""
+    by_curve = isinstance(aggregates.plan.weighting(estimator), ExposureWeighting)
+    return is_bounded(estimator) and not (by_curve and metric in aggregates.plan.fits)
+
+
 def _betting_interval(
     aggregates: Aggregates, estimator: Estimator, metric: int, delta: float, r_max: float | None, evidence: Evidence
 ) -> Interval | None:
@@ -140,18 +148,18 @@ def _betting_interval(
     a = aggregates.plan.settings.analysis
     # of a log packed with another cap, what CIS may have cut off at the most is not known
     automatic = evidence.is_thin and not aggregates.sampled.get(aggregates.plan.weighting(estimator))
-    if not is_bounded(estimator) or r_max is None or not (automatic or a.interval == "betting"):
+    if not has_limits(aggregates, estimator, metric) or r_max is None or not (automatic or a.interval == "betting"):
         return None
     return betting_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
 
 
 def _with_betting(
-    evidence: Evidence, estimator: Estimator, betting: Interval | None, r_max: float | None, control: float
+    evidence: Evidence, bounded: bool, betting: Interval | None, r_max: float | None, control: float
 ) -> Evidence:
     """The evidence with the verdict of the betting interval, or with what would make one possible."""
     if betting is not None:
         return dataclasses.replace(evidence, betting=decide(betting, True, control))
-    if is_bounded(estimator) and r_max is None:
+    if bounded and r_max is None:
         return dataclasses.replace(evidence, remedy=", or r_max for an interval that holds with any number")
     return evidence
 

@@ -16,6 +16,7 @@ from foretest.errors import BadInput, choose, nearest
 from foretest.files import read_text
 from foretest.policies import POLICIES, Mixture, Policy
 from foretest.settings.analysis import Analysis
+from foretest.settings.examination import FIT
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import TREATMENT, Online, Settings
 from foretest.settings.unknown_keys import refuse_unknown
@@ -57,6 +58,8 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
     analysis = dict(tables.get("analysis", {}))
     if isinstance(analysis.get("value_log"), str):
         analysis["value_log"] = str(folder / analysis["value_log"])
+    if isinstance(analysis.get("examination"), str) and analysis["examination"] != FIT:
+        analysis["examination"] = str(folder / analysis["examination"])
     treatments = treatments_from_tables(tables[TREATMENT])
     return Settings(
         log=_build("[log]", LogColumns, tables["log"]),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from foretest.errors import BadInput, choose, nearest
 from foretest.settings.analysis import Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
+from foretest.settings.examination import check_metrics
 from foretest.settings.log_columns import LogColumns
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ class Settings:
             from foretest.settings.metric_roles import checked_roles
 
             object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
+        check_metrics(self.analysis.examination, self.log.rewards)
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:

@@ -39,6 +39,13 @@ def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays:
     return [log_t - log_p for log_t in priced]
 
 
+class Slopes(NamedTuple):
+    """How a row moves with a fitted examination curve, by metric and slot: ∂ log h/∂ log θ_k, and the same of w̄."""
+
+    log_h: Floats
+    log_capped: Floats
+
+
 class PointWeights(NamedTuple):
     """A pointwise weighting of rewarded rows; by slot, logarithms and `slice` have one column per metric."""
 
@@ -52,10 +59,18 @@ class PointWeights(NamedTuple):
     log_below: Floats  # log w̄ at a third of the cap
     slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
     log_mean: Floats  # log h of the row; by slot, of the mean over all slots
+    slopes: Slopes | None = None  # of weights by a fitted examination curve
 
     @classmethod
     def concatenate(cls, parts: Sequence[PointWeights]) -> PointWeights:
-        return parts[0] if len(parts) == 1 else cls(*map(np.concatenate, zip(*parts, strict=True)))
+        if len(parts) == 1:
+            return parts[0]
+        slopes = [part.slopes for part in parts if part.slopes is not None]
+        joined = Slopes(*map(np.concatenate, zip(*slopes, strict=True))) if slopes else None
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields if name != "slopes"
+        }
+        return cls(**columns, slopes=joined)
 
 
 def of_metric(column: npt.NDArray[Any], metric: int) -> npt.NDArray[Any]:
