@@ -23,6 +23,7 @@ from foretest.policies.adapter import as_policy, whose_columns
 from foretest.policies.base import LoggedColumn, Policy, logged_column
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import VALUE_MODEL
+from foretest.settings.examination import examination_columns
 from foretest.settings.settings import Settings
 
 
@@ -43,6 +44,7 @@ class NeededColumns:
     strata: bool = False  # is the strata column needed?
     extra: tuple[str, ...] = ()  # columns that a reward model reads
     slots: bool = False  # are the rewards of slots needed?
+    examination: bool = False  # are examination curves needed?
     value_model_only: bool = False  # rewards, units and features, and nothing of the policies
 
     @property
@@ -90,6 +92,9 @@ class NeededColumns:
             ]
             return roles
         roles += [*self._ranking_roles(), *(self.slot_roles if self.slots else []), *self._policy_roles()]
+        if self.examination:
+            what = "an integer, string or bool column (its value chooses the examination curve)"
+            roles += [ColumnRole(name, what, is_label) for name in examination_columns(analysis.examination)]
         roles += [ColumnRole(name, "a column (of the reward model)", is_anything) for name in self.extra]
         if analysis.value is not None:
             roles.append(ColumnRole(analysis.value, "a number column (V(x))", is_number))

@@ -24,6 +24,7 @@ from foretest.log.column_values import (
     list_of_numbers,
     logged_numbers,
 )
+from foretest.log.examination_codes import curve_codes
 from foretest.log.logger_columns import logger_columns
 from foretest.log.rows import Rows
 from foretest.log.schema_checks import check_schemas
@@ -66,6 +67,9 @@ class Reader(NeededColumns):
         displays = (
             self._displays_of_loggers(batch, identity, unit) if log.logger else self._displays(batch, identity, unit)
         )
+        if self.examination:
+            codes = curve_codes(batch, self.settings, displays)
+            displays = replace(displays, columns={**displays.columns, **codes})
         return Rows(
             displays=displays,
             rewards=rewards,

@@ -32,6 +32,7 @@ from foretest.inference.uplift_range import range_of, shifted_ends, with_range, 
 from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.offline.audited import audited_estimate
+from foretest.offline.curve_range import hull, uplift_by_curve
 from foretest.results.audit import Audit
 from foretest.results.bound_choice import BoundChoice
 from foretest.results.result import Estimate, Metric
@@ -72,7 +73,10 @@ def estimate_metrics(
         headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
         slots = None if agreement is None else agreement.to_dict()
         control = control_of(aggregates, m, counts)
-        metrics[name] = Metric(control, estimates, headline, estimates[headline].verdict, slots=slots)
+        examination = plan.examination.to_dict(m) if plan.exposure_bounds else None
+        metrics[name] = Metric(
+            control, estimates, headline, estimates[headline].verdict, slots=slots, examination=examination
+        )
     return MetricsAndNotes(metrics, notes)
 
 
@@ -85,7 +89,7 @@ def _estimate(
     evidence = dataclasses.replace(
         log_evidence(aggregates, estimator, metric),
         strata=strata,
-        deterministic=bool(control_is_deterministic(aggregates)),
+        deterministic=bool(control_is_deterministic(aggregates)) and not is_by_exposure(aggregates, estimator),
     )
     if aggregates.rows == 0:
         estimate = _estimate_of_no_rows(aggregates, estimator, evidence)
@@ -132,13 +136,20 @@ def _estimate_of_rows(
     if not aggregates.plan.weighting(estimator).banded:
         return without_band(estimate, control)
     betting_r_max = None if betting is None else r_max
-    return _with_band(estimate, aggregates, estimator, metric, decided_on, judgement, control, betting_r_max, choice)
+    return _with_band(
+        estimate, aggregates, estimator, metric, counts, decided_on, judgement, control, betting_r_max, choice
+    )  # fmt: skip
 
 
 def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> bool:
     """Has it a betting interval? Weights need a bound, and no error of a fitted curve in them."""
-    by_curve = isinstance(aggregates.plan.weighting(estimator), ExposureWeighting)
-    return is_bounded(estimator) and not (by_curve and metric in aggregates.plan.fits)
+    fitted = is_by_exposure(aggregates, estimator) and metric in aggregates.plan.fits
+    return is_bounded(estimator) and not fitted
+
+
+def is_by_exposure(aggregates: Aggregates, estimator: Estimator) -> bool:
+    """Does it weigh items by their exposure, so that a control that never varies is legal?"""
+    return isinstance(aggregates.plan.weighting(estimator), ExposureWeighting)
 
 
 def _betting_interval(
@@ -187,8 +198,9 @@ def _bounded_intervals(
 
 
 def _with_band(
-    estimate: Estimate, aggregates: Aggregates, estimator: Estimator, metric: int, decided_on: Interval,
-    judgement: Judgement, control: float, betting_r_max: float | None, choice: BoundChoice | None,
+    estimate: Estimate, aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None,
+    decided_on: Interval, judgement: Judgement, control: float, betting_r_max: float | None,
+    choice: BoundChoice | None,
 ) -> Estimate:  # fmt: skip
     """The estimate with its sensitivity band, its range and its word; where the settings say so decided on the band."""
     gamma, weighting = aggregates.plan.gamma(estimator), aggregates.plan.weighting(estimator)
@@ -203,7 +215,10 @@ def _with_band(
         verdict = on_band
     terms = Terms.of(aggregates, weighting, metric)
     unsupported = terms.mean(terms.t)
-    limits = _band_range(estimate, decided_on, unsupported, gamma, control, choice)
+    moved = Interval(0.0, 0.0) if choice is None else Interval(choice.lower, choice.upper)
+    limits = _band_range(estimate, decided_on, unsupported, gamma, control, moved)
+    by_curve = uplift_by_curve(aggregates, estimator, metric, counts, control, moved)
+    limits = hull([limits, *(uplift.range for uplift in by_curve)])
     return dataclasses.replace(
         with_range(estimate, limits, decided_on, judgement.enough, control),
         verdict=verdict,
@@ -211,16 +226,16 @@ def _with_band(
         sensitivity=band.to_dict(),
         robustness=robustness(estimate.verdict, on_band, band),
         unsupported=finite_or_none(unsupported / control) if control else None,
+        curves=[uplift.to_dict() for uplift in by_curve] or None,
     )
 
 
 def _band_range(
     estimate: Estimate, noise: Interval, unsupported: float, gamma: tuple[float, float], control: float,
-    choice: BoundChoice | None,
+    moved: Interval,
 ) -> Range:  # fmt: skip
     """The range of an estimate with a band: both ends of the interval that the verdict was taken on, moved by what the
     unsupported part may earn or, where that is more, as far as larger bounds that the log can carry move the value."""
-    moved = Interval(0.0, 0.0) if choice is None else Interval(choice.lower, choice.upper)
     absolute = shifted_ends(noise, unsupported, gamma, moved)
     own = estimate.effect_size_ci_lower, estimate.effect_size_ci_upper
     if estimate.rel_effect_size_ci_lower is None or estimate.rel_effect_size_ci_upper is None or own != noise:

@@ -69,7 +69,8 @@ def offline_reader(plan: FoldPlan) -> Reader:
     models = [getattr(e, "model", None) for e in plan.estimators]
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
     slots = any(plan.weighting(e).by_slot for e in plan.estimators)
-    return Reader(plan.settings, features=features, strata=stratified, extra=extra, slots=slots)
+    examined = bool(plan.exposure_bounds)
+    return Reader(plan.settings, features=features, strata=stratified, extra=extra, slots=slots, examination=examined)
 
 
 def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None = None) -> Folded:

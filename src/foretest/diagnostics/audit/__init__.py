@@ -19,6 +19,7 @@ from foretest.aggregation.kept_rows import Columns
 from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, rows
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding, not_made
+from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Uncapped
 
 __all__ = ["FAIL", "NOT_MADE", "PASS", "UNVERIFIED", "WARN", "Audit", "Finding", "audit"]
@@ -97,7 +98,17 @@ def _is_deterministic(sample: Columns) -> bool:
 
 
 def _exploration(sample: Columns, plan: FoldPlan) -> Finding:
-    return rows.exploration(sample["certain"], _is_deterministic(sample))
+    declared = _is_deterministic(sample)
+    if declared and _leads_by_exposure(plan):
+        return not_made(rows.EXPLORATION, "not needed by the headline")
+    return rows.exploration(sample["certain"], declared)
+
+
+def _leads_by_exposure(plan: FoldPlan) -> bool:
+    """Does an estimator lead that needs no exploration?"""
+    asked = plan.settings.analysis.headline
+    able = [e.label for e in plan.estimators if isinstance(plan.weighting(e), ExposureWeighting)]
+    return bool(able) and asked in (None, *able)
 
 
 def _logged(sample: Columns, plan: FoldPlan) -> Finding:

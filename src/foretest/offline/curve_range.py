@@ -1,0 +1,76 @@
+"""A given examination curve is an assumption: the uplift under steeper and flatter ones, and the range over them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.displays.batch import Floats
+from foretest.estimators import AdaptiveExposureNCIS, Estimator
+from foretest.files import finite_or_none
+from foretest.inference.buckets import Interval, bucket_sums
+from foretest.inference.sensitivity import Terms
+from foretest.inference.uplift_range import range_of, shifted_ends
+from foretest.inference.usual_intervals import usual_intervals
+from foretest.results.uplift_range import BAND, Range
+from foretest.weights.examination import VARIANT_NAMES
+
+
+@dataclass(frozen=True)
+class CurveUplift:
+    """The uplift under one curve, with its range."""
+
+    curve: str
+    effect_size: float | None
+    rel_effect_size: float | None
+    range: Range
+
+    def to_dict(self) -> dict[str, Any]:
+        """As result.json has it."""
+        return {
+            "curve": self.curve, "effect_size": self.effect_size, "rel_effect_size": self.rel_effect_size,
+            "rel_ci_lower": self.range.rel_ci_lower, "rel_ci_upper": self.range.rel_ci_upper,
+        }  # fmt: skip
+
+
+def uplift_by_curve(
+    aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None, control: float, moved: Interval
+) -> list[CurveUplift]:
+    """The uplift under every variant of a given curve but the curve itself; none where it was fitted, or for other
+    estimators. `moved` is how far larger bounds that the log can carry move the value."""
+    plan = aggregates.plan
+    if not isinstance(estimator, AdaptiveExposureNCIS) or metric not in plan.examination.given:
+        return []
+    uplifts = []
+    for curve, name in enumerate(VARIANT_NAMES[1:], start=1):
+        one = replace(estimator, curve=curve)
+        intervals = usual_intervals(aggregates, one, bucket_sums(aggregates, one, metric), counts)
+        terms = Terms.of(aggregates, plan.weighting(one), metric)
+        unsupported, gamma = terms.mean(terms.t), plan.gamma(one)
+        absolute = shifted_ends(intervals.absolute.limits, unsupported, gamma, moved)
+        relative = None
+        if control:
+            shifted = Interval(moved.lower / control, moved.upper / control)
+            relative = shifted_ends(intervals.relative.limits, unsupported / control, gamma, shifted)
+        limits = range_of(BAND, absolute, control, relative)
+        sizes = (finite_or_none(uplift.value) for uplift in (intervals.absolute, intervals.relative))
+        uplifts.append(CurveUplift(name, *sizes, limits))
+    return uplifts
+
+
+def hull(ranges: list[Range]) -> Range:
+    """The range over several: that of the first where a limit of another does not exist.
+
+    >>> hull([Range("band", 0.0, 2.0, 0.0, 0.2), Range("band", -1.0, 1.0, -0.1, 0.1)]).ci_lower
+    -1.0
+    """
+    first = ranges[0]
+
+    def end(name: str, choose: Any) -> float | None:
+        ends = [getattr(one, name) for one in ranges]
+        return getattr(first, name) if None in ends else choose(ends)
+
+    return Range(
+        first.kind, end("ci_lower", min), end("ci_upper", max), end("rel_ci_lower", min), end("rel_ci_upper", max)
+    )
