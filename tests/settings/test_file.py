@@ -112,6 +112,7 @@ POLICIES: dict[str, Any] = {
     'policy = "thurstone"\nscores = "s"\nsigma = 2': ft.Thurstone(scores="s", sigma=2.0),
     'policy = "mallows"\nscores = "s"\ndispersion = 0.3': ft.Mallows(scores="s", dispersion=0.3),
     'policy = "epsilon-greedy"\nscores = "s"\nepsilon = 0.1': ft.EpsilonGreedy(scores="s", epsilon=0.1),
+    'policy = "top-k"\nscores = "s"': ft.TopK(scores="s"),
     'policy = "logged"\nprob = "p"': ft.Logged(prob="p"),
     'policy = "logged"\nlog_prob = "p"': ft.Logged(log_prob="p"),
     'policy = "plackett-luce"\nscores = "s"\nlog_prob = "p"': ft.PlackettLuce(scores="s", log_prob="p"),
@@ -190,8 +191,8 @@ epsilon = 0.2
         ),
         (
             'scores = "s"',
-            "policy is missing. Known: plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, logged,"
-            ' mixture, or "module:Class".',
+            "policy is missing. Known: plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k,"
+            ' logged, mixture, or "module:Class".',
         ),
     ],
 )

@@ -13,7 +13,7 @@ from foretest.testing import WrongPolicy, check_policy
 
 BUILT_IN = [
     ft.PlackettLuce("s"), ft.PlackettLuce("s", 0.05, prob="p"), ft.Thurstone("s", 1.0), ft.Mallows("s", 0.5),
-    ft.EpsilonGreedy("s", 0.2), ft.EpsilonGreedy("s", 0.0), ft.EpsilonGreedy("s", 1.0),
+    ft.EpsilonGreedy("s", 0.2), ft.EpsilonGreedy("s", 0.0), ft.EpsilonGreedy("s", 1.0), ft.TopK("s"),
     ft.Mixture([(1, ft.PlackettLuce("s")), (2, ft.Mallows("t", 0.3))]),
 ]  # fmt: skip
 STATE = np.random.default_rng(0)

@@ -9,6 +9,7 @@ from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
 from foretest.policies.plackett_luce import PlackettLuce
 from foretest.policies.thurstone import Thurstone
+from foretest.policies.top_k import TopK
 
 POLICIES: dict[str, type[Policy]] = {
     "plackett-luce": PlackettLuce,
@@ -16,6 +17,7 @@ POLICIES: dict[str, type[Policy]] = {
     "thurstone": Thurstone,
     "mallows": Mallows,
     "epsilon-greedy": EpsilonGreedy,
+    "top-k": TopK,
     "logged": Logged,
     "mixture": Mixture,
 }
@@ -29,4 +31,5 @@ __all__ = [
     "PlackettLuce",
     "Policy",
     "Thurstone",
+    "TopK",
 ]
