@@ -30,6 +30,7 @@ from .online.test import OnlineTest as OnlineTest
 from .planning.plan import PlanResult as PlanResult
 from .planning.plan import plan_log as plan_log
 from .policies import EpsilonGreedy as EpsilonGreedy
+from .policies import Fixed as Fixed
 from .policies import Logged as Logged
 from .policies import Mallows as Mallows
 from .policies import Mixture as Mixture

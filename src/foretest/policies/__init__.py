@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foretest.policies.base import Policy
 from foretest.policies.epsilon_greedy import EpsilonGreedy
+from foretest.policies.fixed import Fixed
 from foretest.policies.logged import Logged
 from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
@@ -18,6 +19,7 @@ POLICIES: dict[str, type[Policy]] = {
     "mallows": Mallows,
     "epsilon-greedy": EpsilonGreedy,
     "top-k": TopK,
+    "fixed": Fixed,
     "logged": Logged,
     "mixture": Mixture,
 }
@@ -25,6 +27,7 @@ POLICIES: dict[str, type[Policy]] = {
 __all__ = [
     "POLICIES",
     "EpsilonGreedy",
+    "Fixed",
     "Logged",
     "Mallows",
     "Mixture",
