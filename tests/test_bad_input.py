@@ -61,12 +61,16 @@ def analysis(lines: str, settings: str = SETTINGS) -> str:
 LOGGED = control('policy = "logged"\nprob = "prob"')
 LOGGED_LOG = control('policy = "logged"\nlog_prob = "log_prob"')
 LOGGED_TREATMENT = treatment('policy = "logged"\nprob = "prob"')
+FIXED = treatment('policy = "fixed"\nranking = "fixed"')
+FIXED_IDS = IDS.replace(
+    'policy = "plackett-luce"\nscores = "treatment_scores"', 'policy = "fixed"\nranking = "fixed_ids"'
+)
 GREEDY = control('policy = "epsilon-greedy"\nscores = "control_scores"\nepsilon = 0.0')
 
 HERE = Path("log.parquet")
 NAMES = (
     "click, revenue, user, ranking, shown, items, names, control_scores, treatment_scores, prob, log_prob, country, v,"
-    " slots"
+    " slots, fixed, fixed_ids"
 )
 POSITIONS = (
     "A ranking holds distinct positions into the row's lists, from 0, best slot first; if these are item ids, name the"
@@ -77,7 +81,7 @@ FILL = "Every row needs one: fill it, or leave the row out."
 FINITE = "Every row needs a finite number: fix it, or leave the row out."
 SCORES = "Scores must be finite: leave an item that may not be shown out of the lists."
 ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive"
-POLICIES = "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, logged, mixture"
+POLICIES = "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k, fixed, logged, mixture"
 
 
 def columns(rows: int = ROWS) -> dict[str, list[Any]]:
@@ -97,6 +101,8 @@ def columns(rows: int = ROWS) -> dict[str, list[Any]]:
         "country": ["fr", "de"] * (rows // 2),
         "v": [0.1] * rows,
         "slots": [[0.5 * (i % 3), 0.5 * (i % 3)] for i in range(rows)],
+        "fixed": [[i % 4, (i + 2) % 4, (i + 1) % 4] for i in range(rows)],
+        "fixed_ids": [[10 + i % 4, 10 + (i + 2) % 4] for i in range(rows)],
     }
 
 
@@ -673,6 +679,28 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
         IDS, {"shown": [10, 99]}, "shown", "the shown item 99 is not among the row's candidates (column 'items')",
         "Add it to the candidates, or leave the row out.",
     ),
+    "fixed ranking too short": (
+        FIXED, {"fixed": [2]}, "fixed", "the fixed ranking has 1 item, but the row shows 2",
+        "A fixed ranking holds an item for every slot that is shown, best slot first: give it in full, or leave the row"
+        " out.",
+    ),
+    "empty fixed ranking": (
+        FIXED_IDS, {"fixed_ids": []}, "fixed_ids", "the fixed ranking has 0 items, but the row shows 2",
+        "A fixed ranking holds an item for every slot that is shown, best slot first: give it in full, or leave the row"
+        " out.",
+    ),
+    "fixed ranking out of range": (
+        FIXED, {"fixed": [2, 1, 4]}, "fixed",
+        "the position 4 in the ranking is outside the row's lists of 4 eligible items", POSITIONS,
+    ),
+    "fixed ranking that repeats an item": (
+        FIXED, {"fixed": [2, 1, 2]}, "fixed", "the ranking shows the item 2 twice", POSITIONS,
+    ),
+    "fixed item not among the candidates": (
+        FIXED_IDS, {"fixed_ids": [10, 99]}, "fixed_ids", "the item 99 is not among the row's candidates (column"
+        " 'items')", "Add it to the candidates, or leave the row out.",
+    ),
+    "null fixed ranking": (FIXED, {"fixed": None}, "fixed", "the value is null", FILL),
     "ranking longer than the list": (
         SETTINGS, {"ranking": [0, 1, 2, 3, 0]}, "ranking",
         "the ranking shows 5 items, more than the row's 4 eligible items", POSITIONS,

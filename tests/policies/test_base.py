@@ -13,7 +13,7 @@ from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import uniforms
-from foretest.policies import POLICIES, EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone
+from foretest.policies import POLICIES, EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone, TopK
 from foretest.policies.adapter import as_policy
 from foretest.policies.base import positive
 from foretest.policies.pricing import shown_log_prob
@@ -37,6 +37,7 @@ DRAWABLE: dict[str, Policy] = {
     "epsilon-greedy": EpsilonGreedy("s", 0.3),
     "greedy": EpsilonGreedy("s", 0.0),
     "uniform": EpsilonGreedy("s", 1.0),
+    "top-k": TopK("s"),
     "mixture": Mixture([(2.0, PlackettLuce("s")), (1.0, Mallows("s", 0.2)), (1.0, EpsilonGreedy("s", 0.0))]),
     "mixture with noise": Mixture([(0.5, Thurstone("s", 0.4)), (0.5, PlackettLuce("s", 3.0))]),
 }
@@ -156,6 +157,7 @@ def test_policies_pickle(policy: Policy) -> None:
             {"policy": "epsilon-greedy", "scores": "s", "epsilon": 0.0},
             "EpsilonGreedy(scores='s', epsilon=0.0)",
         ),
+        (TopK("s"), {"policy": "top-k", "scores": "s"}, "TopK(scores='s')"),
         (Logged(prob="p"), {"policy": "logged", "prob": "p"}, "Logged(prob='p')"),
     ],
 )

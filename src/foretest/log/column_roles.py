@@ -63,6 +63,11 @@ class NeededColumns:
         return tuple(dict.fromkeys(name for p in self.policies for name in p.score_columns))
 
     @property
+    def rankings(self) -> tuple[str, ...]:
+        """The columns with the rankings of policies that always show the same."""
+        return tuple(dict.fromkeys(name for p in self.policies for name in p.ranking_columns))
+
+    @property
     def audited(self) -> tuple[str, ...]:
         """The columns that the audit looks at beside those of the policies: contexts, the day, and candidates where it
         draws."""
@@ -117,14 +122,19 @@ class NeededColumns:
         log = self.settings.log
         if log.ranking is None:
             return []
+        shown = ColumnRole(log.ranking, *self._items("shown"))
         if log.candidates is None:
-            what = "a list of integers, or one integer (the positions shown)"
-            return [ColumnRole(log.ranking, what, is_one_or_list_of(is_integer))]
-        what = "a list of integer or string ids, or one id (the items shown)"
+            return [shown]
         return [
-            ColumnRole(log.ranking, what, is_one_or_list_of(is_key)),
+            shown,
             ColumnRole(log.candidates, "a list of integer or string ids (the items)", is_list_of(is_key)),
         ]
+
+    def _items(self, of: str) -> tuple[str, Callable[[pa.DataType], bool]]:
+        """What a column of rankings must be, in words and as a test of its type."""
+        if self.settings.log.candidates is None:
+            return f"a list of integers, or one integer (the positions {of})", is_one_or_list_of(is_integer)
+        return f"a list of integer or string ids, or one id (the items {of})", is_one_or_list_of(is_key)
 
     def _policy_roles(self) -> list[ColumnRole]:
         """Scores, logged probabilities, and whatever else a user's own policy reads."""
@@ -132,12 +142,13 @@ class NeededColumns:
             ColumnRole(name, f"a list of numbers (scores{self._whose(name)})", is_list_of(is_number))
             for name in self.scores
         ]
+        roles += [ColumnRole(name, *self._items(f"of a fixed ranking{self._whose(name)}")) for name in self.rankings]
         for policy in self.policies:
             logged = {name for name, _ in logged_columns(policy)}
             for name in policy.columns:
                 if name in logged:
                     roles.append(ColumnRole(name, f"a number column (a probability{self._whose(name)})", is_number))
-                elif name not in self.scores:
+                elif name not in self.scores and name not in self.rankings:
                     roles.append(ColumnRole(name, f"a column ({whose_columns(policy)})", is_anything))
         return roles
 

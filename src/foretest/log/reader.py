@@ -28,7 +28,7 @@ from foretest.log.examination_codes import curve_codes
 from foretest.log.logger_columns import logger_columns
 from foretest.log.rows import Rows
 from foretest.log.schema_checks import check_schemas
-from foretest.log.shown_rankings import shown_rankings, slot_rewards
+from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
 from foretest.policies.pooled import Pooled
 from foretest.policies.pricing import refuse_not_finite
 from foretest.settings.analysis import VALUE_MODEL
@@ -141,7 +141,7 @@ class Reader(NeededColumns):
         for policy in self.policies:
             logged = {name for name, _ in logged_columns(policy)}
             for name in policy.columns:
-                if name not in columns:
+                if name not in columns and name not in self.rankings:
                     columns[name] = (
                         logged_numbers(name, batch[name]) if name in logged else any_column(name, batch[name])
                     )
@@ -156,6 +156,12 @@ class Reader(NeededColumns):
             ranking = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
         else:
             ranking = shown_rankings(batch, log, eligible, known=bool(lists))
+        fixed = {
+            name: fixed_rankings(batch, name, log, eligible, bool(lists), ranking.lengths) for name in self.rankings
+        }
+        if fixed and not lists:
+            eligible = items_reached({**fixed, log.ranking: ranking} if log.ranking else fixed)
+        columns |= fixed
         key_columns = None if identity is not None else self.settings.control.columns
         # without id or unit, what a row shows is its identity, for draws
         root = identity if identity is not None else unit if log.unit is not None else np.zeros_like(unit)

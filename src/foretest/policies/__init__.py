@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from foretest.policies.base import Policy
 from foretest.policies.epsilon_greedy import EpsilonGreedy
+from foretest.policies.fixed import Fixed
 from foretest.policies.logged import Logged
 from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
 from foretest.policies.plackett_luce import PlackettLuce
 from foretest.policies.thurstone import Thurstone
+from foretest.policies.top_k import TopK
 
 POLICIES: dict[str, type[Policy]] = {
     "plackett-luce": PlackettLuce,
@@ -16,6 +18,8 @@ POLICIES: dict[str, type[Policy]] = {
     "thurstone": Thurstone,
     "mallows": Mallows,
     "epsilon-greedy": EpsilonGreedy,
+    "top-k": TopK,
+    "fixed": Fixed,
     "logged": Logged,
     "mixture": Mixture,
 }
@@ -23,10 +27,12 @@ POLICIES: dict[str, type[Policy]] = {
 __all__ = [
     "POLICIES",
     "EpsilonGreedy",
+    "Fixed",
     "Logged",
     "Mallows",
     "Mixture",
     "PlackettLuce",
     "Policy",
     "Thurstone",
+    "TopK",
 ]

@@ -41,12 +41,18 @@ class Policy:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the log that this policy reads, in role order."""
-        names = self.score_columns
+        names = (*self.score_columns, *self.ranking_columns)
         return (*names, self._logged.name) if self._logged else names
 
     @property
     def score_columns(self) -> tuple[str, ...]:
         """The list columns that this policy reads and that hold one number per eligible item."""
+        return ()
+
+    @property
+    def ranking_columns(self) -> tuple[str, ...]:
+        """The list columns that this policy reads and that hold items, best slot first, at least as many as a display
+        shows; they are read as positions, also where the log has ids."""
         return ()
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:

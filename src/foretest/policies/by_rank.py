@@ -1,4 +1,4 @@
-"""What Mallows and epsilon-greedy share: the probability of a slot depends on the shown item's residual rank."""
+"""What Mallows, epsilon-greedy and top-K share: the probability of a slot depends on the shown item's residual rank."""
 
 from __future__ import annotations
 

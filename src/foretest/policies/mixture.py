@@ -54,6 +54,10 @@ class Mixture(Policy):
         return tuple(dict.fromkeys(names))
 
     @property
+    def ranking_columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for _, policy in self.components for name in policy.ranking_columns))
+
+    @property
     def can_draw(self) -> bool:  # type: ignore[override]
         return all(policy.can_draw for _, policy in self.components)
 

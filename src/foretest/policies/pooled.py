@@ -117,6 +117,10 @@ class Pooled(Policy):
         return tuple(dict.fromkeys(name for p in self.policies for name in p.score_columns))
 
     @property
+    def ranking_columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for p in self.policies for name in p.ranking_columns))
+
+    @property
     def can_draw(self) -> bool:  # type: ignore[override]
         return all(policy.can_draw for policy in self.policies)
 
@@ -193,6 +197,10 @@ class OwnLogger(Policy):
     @property
     def score_columns(self) -> tuple[str, ...]:
         return self._pooled.score_columns
+
+    @property
+    def ranking_columns(self) -> tuple[str, ...]:
+        return self._pooled.ranking_columns
 
     @property
     def has_logged(self) -> bool:
