@@ -79,9 +79,8 @@ def _check_headline(chosen: Sequence[Estimator], settings: Settings) -> None:
         if not any(e.label == leads and e.weighting(settings.analysis).banded for e in chosen):
             raise BadInput(
                 f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis,'
-                " point-ncis-adaptive, slot-ncis-adaptive and exposure-ncis-adaptive have. Name one of them as headline,"
-                " or decide on the"
-                " interval."
+                " point-ncis-adaptive, slot-ncis-adaptive and exposure-ncis-adaptive have. Name one of them as"
+                " headline, or decide on the interval."
             )
 
 

@@ -155,7 +155,7 @@ def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
 def _plan_used(
     settings: Settings, used: Settings, folded: FoldPlan, told: Sequence[str]
 ) -> tuple[FoldPlan, list[str]]:  # fmt: skip
-    """The estimators to analyse, of those that were folded, and notes on what was left out that `told` does not have."""
+    """The estimators to analyse, of those that were folded, and notes on what was left out, unless `told` has them."""
     plan, notes = choose_estimators(used)
     by_label = {e.label: e for e in folded.estimators}
     chosen = []

@@ -1,7 +1,8 @@
-"""A given examination curve is an assumption: the uplift under steeper and flatter ones, and the range over them all."""
+"""A given examination curve is an assumption: the uplift under steeper and flatter ones, and the range over all."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -54,8 +55,10 @@ def uplift_by_curve(
             shifted = Interval(moved.lower / control, moved.upper / control)
             relative = shifted_ends(intervals.relative.limits, unsupported / control, gamma, shifted)
         limits = range_of(BAND, absolute, control, relative)
-        sizes = (finite_or_none(uplift.value) for uplift in (intervals.absolute, intervals.relative))
-        uplifts.append(CurveUplift(name, *sizes, limits))
+        absolute_size, relative_size = (
+            finite_or_none(uplift.value) for uplift in (intervals.absolute, intervals.relative)
+        )
+        uplifts.append(CurveUplift(name, absolute_size, relative_size, limits))
     return uplifts
 
 
@@ -67,9 +70,10 @@ def hull(ranges: list[Range]) -> Range:
     """
     first = ranges[0]
 
-    def end(name: str, choose: Any) -> float | None:
-        ends = [getattr(one, name) for one in ranges]
-        return getattr(first, name) if None in ends else choose(ends)
+    def end(name: str, choose: Callable[[list[float]], float]) -> float | None:
+        ends: list[float | None] = [getattr(one, name) for one in ranges]
+        known = [value for value in ends if value is not None]
+        return choose(known) if len(known) == len(ends) else ends[0]
 
     return Range(
         first.kind, end("ci_lower", min), end("ci_upper", max), end("rel_ci_lower", min), end("rel_ci_upper", max)
