@@ -56,6 +56,15 @@ def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: 
     assert study.troubles == {}, study.report(0.0)
 
 
+@pytest.mark.parametrize(
+    ("kind", "seed", "number"),
+    [("run columns", 19, 586), ("run text", 19, 755), ("run columns", 17, 13783)],
+    ids=["scores of 1e307 in a plan", "scores of 1e39", "a treatment without a finite uplift"],
+)
+def test_inputs_that_were_trouble(kind: str, seed: int, number: int, bases: Path, tmp_path: Path) -> None:
+    assert fuzz.one_input(kind, seed, number, bases, tmp_path / "input").trouble is None
+
+
 def test_an_input_is_the_same_again(bases: Path, tmp_path: Path) -> None:
     contents = []
     for _ in range(2):

@@ -73,13 +73,14 @@ def compared_scores(control: Ragged, treatment: Ragged) -> Columns:
     correlation = rank_correlations(p, p_starts, t, t_starts, lengths)
     spread_control, shape_control = spreads_and_shapes(p, p_starts, lengths)
     spread_treatment, shape_treatment = spreads_and_shapes(t, t_starts, lengths)
-    return {
-        CORRELATION: correlation.astype(np.float32),
-        SPREAD_CONTROL: spread_control.astype(np.float32),
-        SPREAD_TREATMENT: spread_treatment.astype(np.float32),
-        SHAPE_CONTROL: shape_control,
-        SHAPE_TREATMENT: shape_treatment,
-    }
+    with np.errstate(over="ignore"):  # a spread of 1e39 is infinite
+        return {
+            CORRELATION: correlation.astype(np.float32),
+            SPREAD_CONTROL: spread_control.astype(np.float32),
+            SPREAD_TREATMENT: spread_treatment.astype(np.float32),
+            SHAPE_CONTROL: shape_control,
+            SHAPE_TREATMENT: shape_treatment,
+        }
 
 
 def _plain(lists: Ragged) -> tuple[Floats, Floats]:

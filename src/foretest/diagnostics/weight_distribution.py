@@ -74,8 +74,9 @@ def treatment_mass(aggregates: Aggregates) -> TreatmentMass:
 
 def _mass_of_draws(drawn: Floats) -> TreatmentMass:
     # how many caps lie below the weight; w = 1 up to rounding is not above a cap of 1
+    drawn = np.clip(drawn, -745.0, 700.0)  # of doubles; no cap is beyond
     passed = np.ceil(np.clip(drawn * (STEPS / np.log(10.0)) - LOWEST * STEPS, 0, BINS - 1)).astype(np.int64)
-    w = np.exp(np.clip(drawn, -60.0, 700.0))
+    w = np.exp(np.maximum(drawn, -60.0))
     ones, capped_w, inverse = (
         np.bincount(passed, weights=amounts, minlength=BINS) / len(drawn)
         for amounts in (np.ones(len(drawn)), np.minimum(w, CAPS[-1]), 1.0 / w)

@@ -100,11 +100,11 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
     weighting = plan.weighting(estimator)
     rewards, weights = aggregates.hr[weighting, metric], mean_weights(aggregates, weighting)
     log_unit = _common_log_unit(rewards, weights)
-    zero, reward_factor = np.zeros(cells), np.exp(rewards.log_unit - log_unit)
+    zero, reward_factor = np.zeros(cells), _factor(rewards, log_unit)
     arrays = {"rows": aggregates.n, "r": aggregates.r[metric], "n": aggregates.n, "h": zero, "hv": zero, "v": zero}
     arrays["hr"] = with_curve_error(aggregates, weighting, metric, "hr", cells) * reward_factor
     if weights is not None:
-        weight_factor = np.exp(weights.log_unit - log_unit)
+        weight_factor = _factor(weights, log_unit)
         arrays["h"] = weights.get("h", cells) * weight_factor
         arrays["hv"] = weights.get(f"hv:{estimator.label}:{metric}", cells) * weight_factor
         arrays["v"] = aggregates.v.get((estimator.label, metric), zero)
@@ -133,6 +133,11 @@ def mean_weights(aggregates: Aggregates, weighting: Weighting) -> ScaledSums | N
     """Σ h of all rows; None where only the rewarded were weighed, and for intervals of means, not of ratios."""
     bounded = weighting.pointwise and aggregates.plan.settings.analysis.interval in BOUNDED
     return None if bounded else aggregates.h.get(weighting)
+
+
+def _factor(sums: ScaledSums, log_unit: float) -> float:
+    """What sums are multiplied with to be in another unit; sums without one are zeros."""
+    return 1.0 if sums.exponent is None else float(np.exp(sums.log_unit - log_unit))
 
 
 def _common_log_unit(rewards: ScaledSums, weights: ScaledSums | None) -> float:

@@ -57,7 +57,8 @@ def _log_sum(aggregates: Aggregates, metric: int, scale: float) -> float:
     if aggregates.units is not None:
         first = np.flatnonzero(np.concatenate([[True], columns["unit"][1:] != columns["unit"][:-1]]))
         log_x = np.logaddexp.reduceat(log_x, first)
-    return float(np.logaddexp(0.0, log_x).sum())
+    with np.errstate(over="ignore"):  # scores of 1e307: the sum is infinite, and there is no bound
+        return float(np.logaddexp(0.0, log_x).sum())
 
 
 def _least_log_sum(aggregates: Aggregates, metric: int, scale: float) -> float:
