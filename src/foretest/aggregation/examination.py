@@ -20,6 +20,16 @@ class SlotPair(NamedTuple):
     rewards: float  # effective rewards of the side that has fewer
 
 
+class CurveTest(NamedTuple):
+    """A test of the position-based model by the rewards that the curve is fitted on."""
+
+    name: str
+    statistic: float  # χ²
+    degrees: int
+    p_value: float
+    rewards: float  # effective, of the pair that has fewest
+
+
 @dataclass(frozen=True)
 class FittedCurve:
     """θ as the control's own exploration shows it, θ_1 = 1."""
@@ -29,6 +39,7 @@ class FittedCurve:
     pairs: tuple[SlotPair, ...]
     #: of each cell on log θ_k, in the sense that they sum to 0 and log θ of a resample is log θ̂ + Σ of its cells'
     influence: Floats = field(compare=False, repr=False)
+    tests: tuple[CurveTest, ...] = ()
 
     @property
     def curves(self) -> Curves:

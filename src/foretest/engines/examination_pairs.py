@@ -16,14 +16,17 @@ import pyarrow as pa
 
 from foretest.aggregation.flat import array_row, batch_of, from_batches, tree_row
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.treatment_scores import scores_of
 from foretest.background import in_background
-from foretest.displays.batch import Floats
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
 from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
 from foretest.errors import BadInput
 from foretest.kernels.exposure import paired_terms
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
+from foretest.policies.base import Policy
 from foretest.policies.pooled import Pooled
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.sources import Source
@@ -35,20 +38,45 @@ MOST_SLOTS = 64  # a curve of more is no fit, but a guess
 
 
 class Pairs(NamedTuple):
-    """F by cell, slot k and slot l, and Σ of its terms' squares by k and l."""
+    """F by half, cell, slot k and slot l, and Σ of its terms' squares by half, k and l.
+
+    Items that the control scores above the median of their display are the second half: under the model both have one
+    curve. Where the control has no scores all items are in the first.
+    """
 
     sums: Floats
     squares: Floats
 
     def widened(self, slots: int) -> Pairs:
         """The same with room for so many slots."""
-        more = slots - len(self.squares)
+        more = slots - self.slots
         if more <= 0:
             return self
-        return Pairs(
-            np.pad(self.sums, ((0, 0), (0, more), (0, more))),
-            np.pad(self.squares, ((0, more), (0, more))),
-        )
+        room = ((0, more), (0, more))
+        return Pairs(np.pad(self.sums, ((0, 0), (0, 0), *room)), np.pad(self.squares, ((0, 0), *room)))
+
+    @property
+    def slots(self) -> int:
+        """How many slots there is room for."""
+        return int(self.squares.shape[-1])
+
+    @property
+    def together(self) -> HalfPairs:
+        """The sums of both halves."""
+        return HalfPairs(self.sums.sum(axis=0), self.squares.sum(axis=0))
+
+    @property
+    def halves(self) -> tuple[HalfPairs, HalfPairs]:
+        """The sums of each half."""
+        low, high = (HalfPairs(*both) for both in zip(self.sums, self.squares, strict=True))
+        return low, high
+
+
+class HalfPairs(NamedTuple):
+    """F by cell, slot k and slot l, and Σ of its terms' squares by k and l."""
+
+    sums: Floats
+    squares: Floats
 
 
 @dataclass
@@ -61,7 +89,7 @@ class _PairFold:
 
     def __post_init__(self) -> None:
         for m in self.metrics:
-            self.pairs.setdefault(m, Pairs(np.zeros((self.plan.cells, 0, 0)), np.zeros((0, 0))))
+            self.pairs.setdefault(m, Pairs(np.zeros((2, self.plan.cells, 0, 0)), np.zeros((2, 0, 0))))
 
     def add(self, rows: Rows) -> None:
         some = rows.take(rows.rewarded)
@@ -79,11 +107,12 @@ class _PairFold:
         for at in part_rows(displays):
             part = displays.take(at)
             table = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(at)))
+            half = _halves(normaliser.control, part)
             for m, pairs in self.pairs.items():
                 earned = some.slots[m].take(at)
                 paired_terms(
                     table.values, table.starts, part.eligible, part.ranking.values, part.ranking.starts, part.slots,
-                    earned.values, earned.starts, cell[at], *pairs,
+                    earned.values, earned.starts, half.values, half.starts, cell[at], *pairs,
                 )  # fmt: skip
 
     def finish(self) -> _PairFold:
@@ -92,7 +121,7 @@ class _PairFold:
     def __add__(self, other: _PairFold) -> _PairFold:
         both = {}
         for m, mine in self.pairs.items():
-            slots = max(len(mine.squares), len(other.pairs[m].squares))
+            slots = max(mine.slots, other.pairs[m].slots)
             left, right = mine.widened(slots), other.pairs[m].widened(slots)
             both[m] = Pairs(left.sums + right.sums, left.squares + right.squares)
         return _PairFold(self.plan, self.metrics, both)
@@ -101,6 +130,16 @@ class _PairFold:
         """The sums as rows, for a task to send."""
         arrays = [array_row(f"{m}:{name}", a) for m, pairs in self.pairs.items() for name, a in pairs._asdict().items()]
         return batch_of([tree_row(None), *arrays])
+
+
+def _halves(control: Policy, displays: Displays) -> Ragged:
+    """1 for items that the control scores above the median of their display, else 0."""
+    scores = scores_of(control, displays)
+    if scores is None:
+        return Ragged.packed(np.zeros(int(displays.eligible.sum()), np.uint8), displays.eligible)
+    padded = scores.padded(np.nan).astype(np.float64)
+    above = padded > np.nanmedian(padded, axis=1)[:, None]
+    return Ragged.packed(above[np.isfinite(padded)].astype(np.uint8), displays.eligible)
 
 
 def sum_pairs(

@@ -90,9 +90,10 @@ def slopes(t, t_starts, p, p_starts, lengths, e_t, e_p, e_starts, ranking, r_sta
 
 
 @jit
-def paired_terms(table, starts, lengths, ranking, r_starts, slots, rewards, w_starts, cell, sums, squares):
+def paired_terms(table, starts, lengths, ranking, r_starts, slots, rewards, w_starts, half, h_starts, cell,
+                 sums, squares):  # fmt: skip
     """Add, for every reward r of an item i in slot k and every other slot j, r·P(i, j)/(P(i, k) + P(i, j)) to
-    sums[cell, k, j] and its square to squares[k, j]."""
+    sums[half of i, cell, k, j] and its square to squares[half of i, k, j]."""
     for row in range(len(starts)):
         n = lengths[row]
         for k in range(slots[row]):
@@ -106,5 +107,6 @@ def paired_terms(table, starts, lengths, ranking, r_starts, slots, rewards, w_st
                 if j == k or other <= 0.0:
                     continue
                 term = r * other / (own + other)
-                sums[cell[row], k, j] += term
-                squares[k, j] += term * term
+                of = half[h_starts[row] + i]
+                sums[of, cell[row], k, j] += term
+                squares[of, k, j] += term * term

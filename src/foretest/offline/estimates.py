@@ -60,6 +60,9 @@ def estimate_metrics(
     plan, metrics, notes = aggregates.plan, {}, []
     for m, name in enumerate(plan.metrics):
         able = [e for e in estimators if plan.weighs(e, m)]
+        if plan.settings.analysis.estimators is None and control_is_deterministic(aggregates):
+            able, unable = _without_exploration(aggregates, able)
+            notes += unable
         choices = {e.label: choose_bound(aggregates, e, m) for e in able}
         chosen = [at_choice(e, choices[e.label]) for e in able]
         estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name), choices[e.label]) for e in chosen}
@@ -80,6 +83,20 @@ def estimate_metrics(
     return MetricsAndNotes(metrics, notes)
 
 
+def _without_exploration(aggregates: Aggregates, able: list[Estimator]) -> tuple[list[Estimator], list[str]]:
+    """The estimators that a control which never varies allows, and a note on the others; all of them where none does,
+    so that each says why it cannot answer."""
+    rest = [e for e in able if is_by_exposure(aggregates, e)]
+    if not rest:
+        return able, []
+    others = ", ".join(e.label for e in able if e not in rest)
+    return rest, [
+        f"{others} cannot run and were left out: the control shows one ranking with probability 1, and they need one"
+        f" that explores. {', '.join(e.label for e in rest)} can: they weigh items by how likely users look at them,"
+        " wherever the control put them."
+    ]
+
+
 def _estimate(
     aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None, r_max: float | None,
     choice: BoundChoice | None,
@@ -88,6 +105,7 @@ def _estimate(
     strata = strata_table(aggregates, estimator, metric) if estimator.stratified and aggregates.rows else []
     evidence = dataclasses.replace(
         log_evidence(aggregates, estimator, metric),
+        curve=_given_curve(aggregates, estimator, metric),
         strata=strata,
         deterministic=bool(control_is_deterministic(aggregates)) and not is_by_exposure(aggregates, estimator),
     )
@@ -98,6 +116,14 @@ def _estimate(
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     bound_choice = None if choice is None else choice.to_dict()
     return dataclasses.replace(estimate, unsupported_rows=evidence.unsupported, strata=table, bound_choice=bound_choice)
+
+
+def _given_curve(aggregates: Aggregates, estimator: Estimator, metric: int) -> str | None:
+    """The examination curve that an estimate rests on, in words, where it was given."""
+    curves = aggregates.plan.examination.given.get(metric) if is_by_exposure(aggregates, estimator) else None
+    if curves is None:
+        return None
+    return f"by {curves.column}" if curves.column else "(" + ", ".join(f"{x:g}" for x in curves.thetas[0][:8]) + ")"
 
 
 def _estimate_of_no_rows(aggregates: Aggregates, estimator: Estimator, evidence: Evidence) -> Estimate:

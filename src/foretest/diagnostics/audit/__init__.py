@@ -49,6 +49,8 @@ def audit(aggregates: Aggregates) -> Audit:
     if of_own is not None:
         findings.append(of_own)
     verified = any(finding.name in _VERIFYING and finding.outcome != NOT_MADE for finding in findings)
+    # the one ranking that its scores allow was shown in every row, or a row would have been refused
+    verified |= bool(sample) and plan.settings.control.can_draw and _needs_no_exploration(sample, plan)
     return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, verified=verified)
 
 
@@ -98,17 +100,16 @@ def _is_deterministic(sample: Columns) -> bool:
 
 
 def _exploration(sample: Columns, plan: FoldPlan) -> Finding:
-    declared = _is_deterministic(sample)
-    if declared and _leads_by_exposure(plan):
+    if _needs_no_exploration(sample, plan):
         return not_made(rows.EXPLORATION, "not needed by the headline")
-    return rows.exploration(sample["certain"], declared)
+    return rows.exploration(sample["certain"], _is_deterministic(sample))
 
 
-def _leads_by_exposure(plan: FoldPlan) -> bool:
-    """Does an estimator lead that needs no exploration?"""
+def _needs_no_exploration(sample: Columns, plan: FoldPlan) -> bool:
+    """Does the control never vary, and an estimator lead that allows it?"""
     asked = plan.settings.analysis.headline
     able = [e.label for e in plan.estimators if isinstance(plan.weighting(e), ExposureWeighting)]
-    return bool(able) and asked in (None, *able)
+    return bool(able) and asked in (None, *able) and _is_deterministic(sample)
 
 
 def _logged(sample: Columns, plan: FoldPlan) -> Finding:
@@ -142,6 +143,8 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
     if not sample or units < FEWEST_UNITS:
         few = f"{aggregates.n_units:,} units are too few, {FEWEST_UNITS} are needed"
         return not_made(name, few if sample else "the log is empty")
+    if _needs_no_exploration(sample, aggregates.plan):
+        return not_made(name, "the control is deterministic")
     if LOG_RANKINGS in sample:
         never_shown = possible_weights.impossible_rankings(sample.get(OWN, sample["log_p"]), sample[LOG_RANKINGS])
         if never_shown is not None:
