@@ -75,4 +75,9 @@ def _left_out(plan: FoldPlan, notes: Sequence[str]) -> CurvesFound:
     rest = tuple(e for e in plan.estimators if e not in by_exposure(plan))
     if not rest:
         raise BadInput(notes[0].replace(" was left out: ", " cannot run: "))
-    return CurvesFound(dataclasses.replace(plan, estimators=rest), list(notes))
+    settings, listed = plan.settings, plan.settings.analysis.estimators
+    if listed is not None:  # what the sums are recorded with
+        labels = [e.label for e in rest]
+        remaining = tuple(item for item in listed if getattr(item, "label", item) in labels)
+        settings = dataclasses.replace(settings, analysis=settings.analysis.replace(estimators=remaining))
+    return CurvesFound(dataclasses.replace(plan, settings=settings, estimators=rest), list(notes))
