@@ -109,7 +109,7 @@ class ExposurePricer:
                 at = self.together.index(bound)
                 out[:] = [column[part.rows, at] for column in self.masses[:3]]
             else:
-                slot_caps(*lists, bound, out)
+                slot_caps(*lists, float(bound), out)
 
     def _add_slopes(self, part: MarginalPart, e_t: Ragged, e_p: Ragged, table: Floats, codes: Codes) -> None:
         ranking = part.displays.ranking
@@ -117,7 +117,7 @@ class ExposurePricer:
             cap, mass, _ = self.caps[bound, 0][:, part.rows]
             kernel.slopes(
                 part.t.values, part.t.starts, part.p.values, part.p.starts, part.displays.eligible, e_t.values,
-                e_p.values, e_t.starts, ranking.values, ranking.starts, part.displays.slots, table, codes, bound,
+                e_p.values, e_t.starts, ranking.values, ranking.starts, part.displays.slots, table, codes, float(bound),
                 np.ascontiguousarray(cap), np.ascontiguousarray(mass), self.slopes[bound].weight[part.slots],
                 self.slopes[bound].mass[part.rows],
             )  # fmt: skip

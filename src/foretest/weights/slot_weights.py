@@ -124,7 +124,7 @@ class SlotPricer:
         self.log_w[here] = log_ratio(both[0], both[1])
         lists = (t.values, t.starts, p.values, p.starts, displays.eligible, displays.slots)
         for bound, of_bound in self.caps.items():
-            kernel.slot_caps(*lists, bound, of_bound[:, here])
+            kernel.slot_caps(*lists, float(bound), of_bound[:, here])
         if len(self.together):
             bounds_kernel.bounds_of_slots(*lists, self.grid, *(array[here] for array in self.masses))
 
