@@ -36,6 +36,7 @@ from .policies import Mallows as Mallows
 from .policies import Mixture as Mixture
 from .policies import PlackettLuce as PlackettLuce
 from .policies import Policy as Policy
+from .policies import SwapNeighbours as SwapNeighbours
 from .policies import Thurstone as Thurstone
 from .policies import TopK as TopK
 from .report.pictures import write_pictures as write_pictures

@@ -114,6 +114,7 @@ POLICIES: dict[str, Any] = {
     'policy = "epsilon-greedy"\nscores = "s"\nepsilon = 0.1': ft.EpsilonGreedy(scores="s", epsilon=0.1),
     'policy = "top-k"\nscores = "s"': ft.TopK(scores="s"),
     'policy = "fixed"\nranking = "r"': ft.Fixed(ranking="r"),
+    'policy = "swap-neighbours"\nscores = "s"\nswap = 0.1': ft.SwapNeighbours(scores="s", swap=0.1),
     'policy = "logged"\nprob = "p"': ft.Logged(prob="p"),
     'policy = "logged"\nlog_prob = "p"': ft.Logged(log_prob="p"),
     'policy = "plackett-luce"\nscores = "s"\nlog_prob = "p"': ft.PlackettLuce(scores="s", log_prob="p"),
@@ -181,6 +182,11 @@ epsilon = 0.2
         ('policy = "thurstone"\nscores = "s"\nsigma = -1', "sigma = -1: expected a number above 0."),
         ('policy = "epsilon-greedy"\nscores = "s"', 'policy = "epsilon-greedy" needs the key epsilon.'),
         ('policy = "mallows"', 'policy = "mallows" needs the keys scores and dispersion, as in scores = "column".'),
+        ('policy = "swap-neighbours"\nscores = "s"', 'policy = "swap-neighbours" needs the key swap.'),
+        (
+            'policy = "swap-neighbours"\nscores = "s"\nswap = 0.6',
+            "swap = 0.6: expected a number from 0 to 0.5, the probability that a pair is swapped.",
+        ),
         ('policy = "fixed"', 'policy = "fixed" needs the key ranking, as in ranking = "column".'),
         ('policy = "fixed"\nranking = ["a"]', "ranking = ['a']: expected the name of a column."),
         ('policy = "plackett-luce"\nscores = 3', "scores = 3: expected the name of a column."),
@@ -195,7 +201,7 @@ epsilon = 0.2
         (
             'scores = "s"',
             "policy is missing. Known: plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k,"
-            ' fixed, logged, mixture, or "module:Class".',
+            ' fixed, swap-neighbours, logged, mixture, or "module:Class".',
         ),
     ],
 )

@@ -9,6 +9,7 @@ from foretest.policies.logged import Logged
 from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
 from foretest.policies.plackett_luce import PlackettLuce
+from foretest.policies.swap_neighbours import SwapNeighbours
 from foretest.policies.thurstone import Thurstone
 from foretest.policies.top_k import TopK
 
@@ -20,6 +21,7 @@ POLICIES: dict[str, type[Policy]] = {
     "epsilon-greedy": EpsilonGreedy,
     "top-k": TopK,
     "fixed": Fixed,
+    "swap-neighbours": SwapNeighbours,
     "logged": Logged,
     "mixture": Mixture,
 }
@@ -33,6 +35,7 @@ __all__ = [
     "Mixture",
     "PlackettLuce",
     "Policy",
+    "SwapNeighbours",
     "Thurstone",
     "TopK",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.displays.batch import Displays, Floats
-from foretest.displays.ragged import Ragged
+from foretest.displays.ragged import Ragged, places_within
 from foretest.policies.base import Policy, marginal_places
 
 
@@ -46,7 +46,7 @@ class Fixed(Policy):
         out[:] = 0.0
         slots = displays.slots
         row = np.repeat(np.arange(len(displays)), slots)
-        slot = np.arange(len(row)) - np.repeat(np.cumsum(slots) - slots, slots)
+        slot = places_within(slots)
         own = displays[self.ranking]
         out[starts[row] + slot * displays.eligible[row] + own.values[own.starts[row] + slot]] = 1.0
         return Ragged(out, starts, displays.eligible * slots)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from foretest.displays.batch import Displays, Floats
-from foretest.displays.ragged import Ragged
+from foretest.displays.ragged import Ragged, places_within
 from foretest.policies import Mixture
 from foretest.policies.base import marginal_places
 from foretest.policies.pooled import Pooled
@@ -38,7 +38,7 @@ def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Flo
     starts, counts = marginal_places(displays)
     counts[:] = 0.0
     slots, row = displays.slots, np.repeat(np.arange(len(displays)), displays.slots)
-    slot = np.arange(len(row)) - np.repeat(np.cumsum(slots) - slots, slots)
+    slot = places_within(slots)
     place = starts[row] + slot * displays.eligible[row]  # of the shown slots, with item 0
     step = max(1, (1 << 18) // max(len(row), 1))
     for first in range(0, DRAWS, step):
@@ -47,8 +47,7 @@ def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Flo
         drawn = policy.sample(part, pair.uniforms(displays, _STREAM, first, count))
         # draws of one display follow one another, and so do the slots of a draw
         owner = np.repeat(np.repeat(np.arange(len(displays)), count), np.repeat(slots, count))
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(drawn.lengths) - drawn.lengths, drawn.lengths)
-        np.add.at(counts, starts[owner] + within * displays.eligible[owner] + drawn.flat(), 1.0)
+        np.add.at(counts, starts[owner] + places_within(drawn.lengths) * displays.eligible[owner] + drawn.flat(), 1.0)
     weight = np.exp(np.minimum(log_w, np.log(DRAWS)))
     counts[place + displays.ranking.flat()] += weight[row]
     lengths = displays.eligible * slots
