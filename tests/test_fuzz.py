@@ -58,9 +58,15 @@ def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: 
 
 @pytest.mark.parametrize(
     ("kind", "seed", "number"),
-    [("run columns", 19, 586), ("run text", 19, 755), ("run columns", 17, 13783)],
-    ids=["scores of 1e307 in a plan", "scores of 1e39", "a treatment without a finite uplift"],
-)
+    [
+        ("run columns", 19, 586), ("run text", 19, 755), ("run columns", 17, 13783), ("run settings", 19, 9340),
+        ("run columns", 19, 10522), ("run text", 19, 11603),
+    ],
+    ids=[
+        "scores of 1e307 in a plan", "scores of 1e39", "a treatment without a finite uplift", "a bound above 2^64",
+        "r_max of 1e308 and a small control", "scores of 1e40",
+    ],
+)  # fmt: skip
 def test_inputs_that_were_trouble(kind: str, seed: int, number: int, bases: Path, tmp_path: Path) -> None:
     assert fuzz.one_input(kind, seed, number, bases, tmp_path / "input").trouble is None
 

@@ -119,7 +119,8 @@ def _criteria(
     seen = (cis.rel_effect_size_ci_upper - cis.rel_effect_size_ci_lower) / 2.0
     noise = np.where(np.isnan(expected), seen, np.maximum(seen, expected))
     scale = r_max / control if r_max is not None and control > 0.0 else float("nan")
-    bias = scale * mass.beyond[FIRST:]
+    with np.errstate(invalid="ignore"):  # a scale that no float holds, times 0
+        bias, loose = scale * mass.beyond[FIRST:], scale * mass.above[FIRST:]
     small, unbiased = noise <= SOUGHT, bias <= SOUGHT
     known = bool((np.isfinite(noise) & np.isfinite(bias)).any())
     return PathCriteria(
@@ -127,7 +128,7 @@ def _criteria(
         noise_expected=listed(expected),
         noise=listed(noise),
         bias_bound=listed(bias),
-        bias_bound_loose=listed(scale * mass.above[FIRST:]),
+        bias_bound_loose=listed(loose),
         sensitivity=listed(noise + bias),
         noise_band=_band(small),
         bias_band=_band(unbiased),
