@@ -12,8 +12,9 @@ from foretest.estimators import AdaptiveExposureNCIS, Estimator
 from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval, bucket_sums
 from foretest.inference.sensitivity import Terms
-from foretest.inference.uplift_range import range_of, shifted_ends
+from foretest.inference.uplift_range import range_of, shifted_ends, with_range
 from foretest.inference.usual_intervals import usual_intervals
+from foretest.results.result import Estimate
 from foretest.results.uplift_range import BAND, Range
 from foretest.weights.examination import VARIANT_NAMES
 
@@ -60,6 +61,28 @@ def uplift_by_curve(
         )
         uplifts.append(CurveUplift(name, absolute_size, relative_size, limits))
     return uplifts
+
+
+def calibrated_over_curves(calibrated: Estimate, plain: Estimate) -> Estimate:
+    """A calibrated estimate whose range reaches as far as other curves than the given one move the plain estimate."""
+    limits = calibrated.range
+    if not plain.curves or limits is None or limits.ci_lower is None or limits.ci_upper is None:
+        return calibrated
+
+    def shifts(name: str) -> list[float]:
+        own, others = getattr(plain, name), [curve[name] for curve in plain.curves or ()]
+        return [0.0, *(other - own for other in others if other is not None and own is not None)]
+
+    absolute, relative = shifts("effect_size"), shifts("rel_effect_size")
+    moved = Interval(limits.ci_lower + min(absolute), limits.ci_upper + max(absolute))
+    rel_lower, rel_upper = limits.rel_ci_lower, limits.rel_ci_upper
+    reach = Range(
+        limits.kind, moved.lower, moved.upper, None if rel_lower is None else rel_lower + min(relative),
+        None if rel_upper is None else rel_upper + max(relative),
+    )  # fmt: skip
+    noise = Interval(limits.ci_lower, limits.ci_upper)
+    control = (calibrated.treatment or 0.0) - (calibrated.effect_size or 0.0)
+    return with_range(calibrated, reach, noise, calibrated.verdict != "insufficient", control)
 
 
 def hull(ranges: list[Range]) -> Range:

@@ -10,6 +10,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
 from foretest.calibration.estimate import with_calibrated
 from foretest.calibration.file import Calibration
+from foretest.calibration.fit import PLAIN
 from foretest.diagnostics.bias_decomposition import strata_with_bias
 from foretest.diagnostics.evidence import log_evidence
 from foretest.diagnostics.health import control_is_deterministic
@@ -32,7 +33,7 @@ from foretest.inference.uplift_range import range_of, shifted_ends, with_range, 
 from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.offline.audited import audited_estimate
-from foretest.offline.curve_range import hull, uplift_by_curve
+from foretest.offline.curve_range import calibrated_over_curves, hull, uplift_by_curve
 from foretest.results.audit import Audit
 from foretest.results.bound_choice import BoundChoice
 from foretest.results.result import Estimate, Metric
@@ -69,6 +70,10 @@ def estimate_metrics(
         if calibration is not None:
             estimates, calibration_notes = with_calibrated(estimates, aggregates, chosen, m, calibration)
             notes += calibration_notes
+            estimates = {
+                label: calibrated_over_curves(one, estimates[PLAIN[label]]) if label in PLAIN else one
+                for label, one in estimates.items()
+            }
         agreement = slot_agreement(aggregates, chosen, m, estimates)  # by the evidence, whatever the audit says
         estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
         estimates = with_reason(estimates, agreement)
