@@ -439,7 +439,10 @@ MISTAKES: dict[tuple[str, ...], str] = {
     ("demo", "--rows", "0"): "--rows 0: expected at least 1.",
     ("simulate", "log", "-o", "world", "--rows", "9", "--seed", "-1"): "--seed -1: expected at least 0.",
     ("simulate", "log", "-o", "world", "--world", "shrp"): "unknown world 'shrp'. Did you mean 'sharp'? Known: paper,"
-    " mild, dense, rewards, sharp, no-overlap.",
+    " mild, dense, rewards, sharp, no-overlap, reranker, browsing.",
+    ("simulate", "log", "-o", "world", "--temperature", "-1"): "--temperature = -1.0: expected a number of at least 0.",
+    ("paper", "-o", "study", "--world", "reranker"): "--world reranker: its clicks are no part of the paper's study."
+    " Take one of paper, mild, dense, rewards, sharp, no-overlap.",
     ("simulate", "log"): "simulate log needs --out or -o: Folder for log.parquet, settings.toml and truth.json. See"
     " foretest simulate log --help.",
 }

@@ -108,7 +108,9 @@ Engine = Annotated[
 Threads = Annotated[int | None, Parameter(help="Threads that read the log and add up its rows; default: all cores.")]
 World = Annotated[
     str,
-    Parameter(help="The simulated recommender: paper | mild | dense | rewards | sharp | no-overlap."),
+    Parameter(
+        help="The simulated recommender: paper | mild | dense | rewards | sharp | no-overlap | reranker | browsing."
+    ),
 ]
 Seed = Annotated[int, Parameter(help="Seed of everything that is random.")]
 
