@@ -34,14 +34,15 @@ def is_wider_than_noise(estimate: Estimate) -> bool:
 def range_meaning(estimate: Estimate) -> str:
     """What the range of an estimate allows for, to follow "the range allows for"."""
     kind = range_of(estimate).kind
+    curves = "; and for examination curves steeper and flatter than the one given" if estimate.curves else ""
     if kind == BAND:
         least, most = band_factors(estimate)
         return (
             "noise, and for what the log cannot support: unsupported recommendations may earn from"
-            f" {least} to {most} times what supported ones earn"
+            f" {least} to {most} times what supported ones earn{curves}"
         )
     if kind == CALIBRATED:
-        return "noise, and for what unsupported recommendations earned in past tests"
+        return f"noise, and for what unsupported recommendations earned in past tests{curves}"
     return "noise alone"
 
 

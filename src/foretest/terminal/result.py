@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import format_number, percent
+from foretest.results.examination_text import examination_line
 from foretest.results.range_text import legend
 from foretest.results.robustness_text import is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row, findings_table
@@ -115,7 +116,7 @@ def _metric_table(name: str, metric: Metric, result: Result, truth: float | None
     level, online = result.settings["analysis"]["confidence_level"], "sample_ratio" in result.health
     table = FittedTable(estimate_columns(metric, level, truth, online=online))
     below = [*_role(metric), *detectable_effect(name, result), *_robustness(metric), *_reasons(metric.estimates)]
-    return [title, table, *below]
+    return [title, table, *below, *_examination(metric)]
 
 
 def metric_title(metric: Metric, result: Result) -> str:
@@ -158,6 +159,11 @@ def _robustness(metric: Metric) -> list[Text]:
     if fragile and fragile != [metric.headline]:
         lines.append("~ fragile: the sensitivity band contains 0, or the log refutes what it assumes")
     return wrapped_lines(lines)
+
+
+def _examination(metric: Metric) -> list[Text]:
+    """How likely users look at each slot, where an estimator used it."""
+    return [] if metric.examination is None else wrapped_lines([examination_line(metric.examination)])
 
 
 def _reasons(estimates: dict[str, Estimate]) -> list[Text]:

@@ -184,9 +184,11 @@ def _row_slopes(
         )
         for out, log_slot, log_row, slope in both:
             some = np.flatnonzero((r > 0.0) & np.isfinite(log_slot))
-            part = r[some] / total[some] * np.exp(log_slot[some] - log_row[row[some], m])
-            for slot in range(count):
-                out[:, m, slot] = np.bincount(row[some], weights=part * slope[some, slot], minlength=rows)
+            if len(some):
+                owner = row[some]
+                part = r[some] / total[some] * np.exp(log_slot[some] - log_row[owner, m])
+                first = np.flatnonzero(np.diff(owner, prepend=-1))  # slots of a row follow one another
+                out[owner[first], m, :count] = np.add.reduceat(part[:, None] * slope[some], first, axis=0)
     return Slopes(of_h, of_capped)
 
 
