@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -59,6 +61,21 @@ def test_limits_are_the_formula() -> None:
     assert agreement.interval.lower == pytest.approx(low.mean() - 1.6448536 * error(low), rel=1e-6)
     assert agreement.interval.upper == pytest.approx(high.mean() + 1.6448536 * error(high), rel=1e-6)
     assert min(tp.sum(), ts.sum()) > 0.0
+    assert agreement.p_value == 1.0  # 0 is inside
+
+
+def test_p_value_is_that_of_the_nearer_end() -> None:
+    """No weight exceeds the bound, so that there is no band, and p is the two-sided one of the difference."""
+    log = simulated(influence=True, rows=400)
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
+    metric = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH, buckets=2**17).run(log).metrics["click"]
+    assert metric.slots is not None
+    half = metric.slots["ci_upper"] - metric.slots["difference"]
+    assert (
+        metric.estimates["point-ncis-adaptive"].unsupported == metric.estimates["slot-ncis-adaptive"].unsupported == 0
+    )
+    z = abs(metric.slots["difference"]) / (half / 1.6448536269514722)
+    assert metric.slots["p_value"] == pytest.approx(math.erfc(z / math.sqrt(2.0)), rel=1e-9)
 
 
 def simulated(influence: bool, rows: int = 20_000) -> pa.Table:
@@ -96,6 +113,23 @@ def test_slots_that_influence_each_other_are_found_out() -> None:
     assert result.to_dict()["metrics"]["click"]["slots"]["disagree"]
     asked = test.replace(headline="slot-ncis-adaptive").run(simulated(influence=True)).metrics["click"]
     assert asked.headline == "slot-ncis-adaptive"  # who asks for it has it, and the reason
+
+
+def test_a_disagreement_that_chance_may_explain_widens_the_range() -> None:
+    """p between .001 and .1: slots lead, and their range reaches to the uplift by ranking."""
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
+    result = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH).run(simulated(influence=True, rows=400))
+    metric = result.metrics["click"]
+    assert metric.slots is not None
+    assert (metric.slots["disagree"], metric.slots["refuted"]) == (True, False)
+    assert 0.001 < metric.slots["p_value"] < 0.1
+    assert metric.headline == "slot-ncis-adaptive"
+    slot, point = (metric.estimates[key] for key in reversed(BOTH))
+    assert slot.range is not None
+    assert point.effect_size > slot.effect_size_ci_upper + (slot.unsupported or 0.0) * metric.control.value
+    assert (slot.range.ci_upper, slot.range.rel_ci_upper) == (point.effect_size, point.rel_effect_size)
+    assert any(reason.endswith("So its range reaches to point-ncis-adaptive") for reason in slot.reasons)
+    assert "not slot-ncis-adaptive" not in headline_reason(result, metric)
 
 
 def test_slots_that_do_not_are_left_in_the_lead() -> None:

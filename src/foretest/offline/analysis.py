@@ -153,16 +153,16 @@ def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
 
 
 def _plan_used(
-    settings: Settings, used: Settings, folded: FoldPlan, told: Sequence[str]
-) -> tuple[FoldPlan, list[str]]:  # fmt: skip
-    """The estimators to analyse, of those that were folded, and notes on what was left out, unless `told` has them."""
+    settings: Settings, used: Settings, folded: FoldPlan, fold_notes: Sequence[str]
+) -> tuple[FoldPlan, list[str]]:
+    """The estimators to analyse, among those that were folded, and notes on what was left out and not said yet."""
     plan, notes = choose_estimators(used)
     by_label = {e.label: e for e in folded.estimators}
     chosen = []
     for estimator in plan.estimators:
         label = estimator.label
         if settings.analysis.estimators is None and label not in by_label:
-            if not any(note.startswith(f"{label} was left out") for note in told):
+            if not any(note.startswith(f"{label} was left out") for note in fold_notes):
                 notes.append(f"{label} was left out: the aggregates do not have it.")
             continue
         if by_label.get(label) != estimator or folded.weighting(estimator) != plan.weighting(estimator):

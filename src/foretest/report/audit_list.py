@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from foretest.report.blocks import typeset
 from foretest.report.digits import p_text
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding
-from foretest.results.result import Result
+from foretest.results.result import Metric, Result
 
 #: outcome: its CSS class, and a sign and a word that say the same
 SIGNS = {
@@ -64,6 +64,17 @@ def alarm(result: Result) -> str | None:
     if result.audit.ignored:
         return f"{begin} The settings say ignore_audit = true, so verdicts are given all the same. Do not trust them."
     return f"{begin} The numbers are shown as they are; no verdict can rest on them."
+
+
+def company_line(metric: Metric) -> str | None:
+    """What the log says of slots and their company, in a line below the estimators; None without estimators by slot."""
+    if metric.slot_model is None:
+        return None
+    test = metric.slot_model.company
+    _, sign, word = SIGNS[test.status]
+    rewards = f" ({test.rewards:,} rewards)" if test.p_value is not None else ""
+    text = f"Do slots depend on their company? {sign} {word[:1].upper()}{word[1:]}: {test.text}{rewards}."
+    return typeset(text)
 
 
 def _lead(audit: Audit) -> str:

@@ -67,12 +67,14 @@ def headline_reason(result: Result, metric: Metric) -> str:
         return f"The headline is {label}, as the settings say."
     if len(metric.estimates) == 1:
         return f"The headline is {label}, the only estimator that was run."
-    if metric.slots is not None and metric.slots["disagree"]:
+    if metric.slots is not None and metric.slots.get("refuted", metric.slots["disagree"]):
         slot, point = metric.slots["slot"], metric.slots["point"]
         return (
             f"The headline is {label}, not {slot}: slots influence each other here, because {slot} and {point} differ"
             " by more than noise and the unsupported part can explain."
         )
+    if metric.slot_model is not None and metric.slot_model.company.fails:
+        return f"The headline is {label}, by ranking and not by slot, because {metric.slot_model.company.doubt}."
     unchecked = ""
     if metric.slots is not None and not metric.slots.get("compared", True) and label == metric.slots["slot"]:
         unchecked = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretest.offline.winner import Choice, choice_of
-from foretest.report.audit_list import alarm, checklist
+from foretest.report.audit_list import alarm, checklist, company_line
 from foretest.report.bars import Bar, bars
 from foretest.report.blocks import Chart, Remark, Words, chart_of, typeset
 from foretest.report.charts.cap import cap_charts
@@ -81,6 +81,7 @@ class MetricPart:
     examination: ExaminationPart | None
     cap: list[Chart]
     strata: StrataTable | None
+    company: str | None  # do rewards depend on what else is shown?
 
 
 def result_page(result: Result, truth: Mapping[str, float] | None = None) -> str:
@@ -272,7 +273,7 @@ def _metric_parts(
         parts.append(
             MetricPart(
                 name, chart_of(forest), estimator_rows(result, metric), examination_part(name, metric, confidence), cap,
-                strata_table(metric, strata),
+                strata_table(metric, strata), company_line(metric),
             )
         )  # fmt: skip
     return parts

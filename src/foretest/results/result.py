@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas
 
     from foretest.results.audit import Audit
+    from foretest.results.slot_model import SlotModel
     from foretest.results.uplift_range import Range
 
 SCHEMA = 1
@@ -90,6 +91,8 @@ class Metric:
     cap_path: dict[str, Any] | None = None  # of an offline test
     slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
     examination: dict[str, Any] | None = None  # the examination curve, where an estimator used one
+    slot_model: SlotModel | None = None  # tests of what estimates by slot assume, where there are any
+    reward_model: dict[str, Any] | None = None  # whether the estimate with a reward model leads, where there is one
     role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
 
     @property
@@ -289,5 +292,7 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "cap_path": metric.cap_path,
         **({} if metric.slots is None else {"slots": metric.slots}),
         **({} if metric.examination is None else {"examination": metric.examination}),
+        **({} if metric.slot_model is None else {"slot_model": asdict(metric.slot_model)}),
+        **({} if metric.reward_model is None else {"reward_model": metric.reward_model}),
         **(metric.role or {}),
     }

@@ -12,6 +12,7 @@ from foretest.settings.analysis import Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.examination import check_metrics
 from foretest.settings.log_columns import LogColumns
+from foretest.settings.predictions import check_predictions, predicted_metrics
 
 if TYPE_CHECKING:
     from foretest.policies import Policy
@@ -60,6 +61,7 @@ class Settings:
 
             object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
         check_metrics(self.analysis.examination, self.log.rewards)
+        check_predictions(self.log, self.analysis)
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:
@@ -136,6 +138,11 @@ class Settings:
         if list(self.treatments) == [TREATMENT]:
             del fields["treatments"]  # the one that `treatment` is
         return call_text(self, fields, in_lines=True)
+
+    @property
+    def predicted_metrics(self) -> tuple[str, ...]:
+        """The rewards that items have a prediction of."""
+        return predicted_metrics(self.log, self.analysis)
 
     def by_treatment(self) -> dict[str, Settings]:
         """Settings with one treatment each, by its name."""

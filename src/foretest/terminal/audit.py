@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import p_value
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding
+from foretest.results.result import Metric
 from foretest.terminal.parts import list_table
 
 _STYLES = {PASS: "green", WARN: "yellow", FAIL: "bold red", NOT_MADE: "dim", UNVERIFIED: "yellow"}
-_OUTCOMES = {PASS: "passed", WARN: "warns", FAIL: "FAILED", UNVERIFIED: "not verified"}
+_OUTCOMES = {PASS: "passed", WARN: "warns", FAIL: "FAILED", UNVERIFIED: "not verified", NOT_MADE: "not run"}
 _TEST_OUTCOMES = {PASS: "pass", WARN: "warn", FAIL: "fail", NOT_MADE: "not run"}
 
 #: what a test that passes shows, in few words
@@ -36,6 +39,19 @@ def audit_row(audit: Audit) -> tuple[str, Text, str]:
     if audit.ignored:
         note += "; ignore_audit = true lets verdicts stand"
     return "propensity audit", Text(_OUTCOMES[audit.outcome], style=_STYLES[audit.outcome]), note
+
+
+def company_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text, str]]:
+    """Do rewards depend on what else is shown? A row for each metric that is weighed by slot, as for the audit."""
+    tests = {name: metric.slot_model.company for name, metric in metrics.items() if metric.slot_model is not None}
+    return [
+        (
+            "company of slots",
+            Text(_OUTCOMES[test.status], style=_STYLES[test.status]),
+            test.text if len(metrics) == 1 else f"{name}: {test.text}",
+        )
+        for name, test in tests.items()
+    ]
 
 
 def findings_table(audit: Audit | None, *, in_full: bool) -> list[RenderableType]:
