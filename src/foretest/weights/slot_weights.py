@@ -70,16 +70,12 @@ def slot_prices(
         if not len(rows):
             continue
         part = displays.take(rows)
-        t = slot_marginals(normaliser.treatment, part, normaliser.pair, log_w[rows])
-        p = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(rows)))
+        t, shown_t, p, shown_p = _of_both(part, log_w[rows], normaliser)
         here = slice(int(first[rows[0]]), int(first[rows[-1]] + slots[rows[-1]]))
-        both = np.empty((2, here.stop - here.start))
-        for table, out in ((t, both[0]), (p, both[1])):
-            kernel.shown_marginals(
-                table.values, table.starts, part.eligible, part.ranking.values, part.ranking.starts, part.slots, out
-            )
         with np.errstate(divide="ignore"):
-            slot_log_w[here] = np.log(both[0]) - np.log(np.maximum(both[1], _LEAST))
+            slot_log_w[here] = np.log(shown_t) - np.log(np.maximum(shown_p, _LEAST))
+        if p is None:
+            continue
         lists = (t.values, t.starts, p.values, p.starts, part.eligible, part.slots)
         for bound, of_bound in caps.items():
             kernel.slot_caps(*lists, bound, of_bound[:, here])
@@ -92,6 +88,35 @@ def slot_prices(
     return SlotPrices(slot_log_w, caps, masses)
 
 
+class _BothMarginals(NamedTuple):
+    """P(item in slot) of both policies, of all items and of those that were shown."""
+
+    treatment: Ragged
+    shown_treatment: Floats
+    control: Ragged | None  # None where only the shown items are known
+    shown_control: Floats
+
+
+def _of_both(displays: Displays, log_w: Floats, normaliser: Normaliser) -> _BothMarginals:
+    control, pair = normaliser.control, normaliser.pair
+    if not control.prices_rankings:  # the shown ranking, of unknown weight, is not counted with the treatment's draws
+        t = slot_marginals(normaliser.treatment, displays, pair, np.full(len(displays), -np.inf))
+        table = control.slot_marginals(displays) if control.knows_all_slots else None
+        return _BothMarginals(t, _shown(t, displays), table, control.shown_slots(displays))
+    t = slot_marginals(normaliser.treatment, displays, pair, log_w)
+    p = slot_marginals(control, displays, pair, np.zeros(len(displays)))
+    return _BothMarginals(t, _shown(t, displays), p, _shown(p, displays))
+
+
+def _shown(table: Ragged, displays: Displays) -> Floats:
+    """P(a_k in slot k) of every shown slot."""
+    out, ranking = np.empty(int(displays.slots.sum())), displays.ranking
+    kernel.shown_marginals(
+        table.values, table.starts, displays.eligible, ranking.values, ranking.starts, displays.slots, out
+    )
+    return out
+
+
 @dataclass(frozen=True)
 class SlotWeighting(PointWeighting):
     """A weight h_k for every slot that earned something."""
@@ -100,6 +125,8 @@ class SlotWeighting(PointWeighting):
     banded: ClassVar[bool] = False
     #: does it need P(item in slot), or only the probabilities of prefixes?
     marginal: ClassVar[bool] = True
+    #: does it need P(item in slot) of items that were not shown?
+    whole_slots: ClassVar[bool] = True
 
     @property
     def bounds(self) -> tuple[float, ...]:
@@ -147,6 +174,8 @@ class SlotWeighting(PointWeighting):
 @dataclass(frozen=True)
 class SlotUncapped(SlotWeighting):
     """h_k = w_k = P_t(a_k in slot k)/P_p(a_k in slot k)."""
+
+    whole_slots: ClassVar[bool] = False
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         assert prices is not None
