@@ -34,6 +34,7 @@ from .planning.plan import plan_log as plan_log
 from .policies import EpsilonGreedy as EpsilonGreedy
 from .policies import Fixed as Fixed
 from .policies import Logged as Logged
+from .policies import LoggedSlots as LoggedSlots
 from .policies import Mallows as Mallows
 from .policies import Mixture as Mixture
 from .policies import PlackettLuce as PlackettLuce

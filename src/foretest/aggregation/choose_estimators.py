@@ -25,6 +25,13 @@ _NO_SLOTS = (
 # one note for all three: most logs do not say which slot earned the reward
 _SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not say which slot earned the reward."
 
+_NO_RANKINGS = "the control is known slot by slot (logged-slots), and it needs the probability of the whole ranking."
+_RANKINGS_LEFT_OUT = (
+    "estimators that weigh whole rankings were left out: the control is known slot by slot (logged-slots), and so how"
+    " likely a whole ranking was is not."
+)
+_LEFT_OUT = {_NO_SLOTS: _SLOTS_LEFT_OUT, _NO_RANKINGS: _RANKINGS_LEFT_OUT}
+
 
 # no note: most logs have no predictions of items
 _NO_PREDICTIONS = (
@@ -94,7 +101,9 @@ def _all_that_can_run(settings: Settings) -> tuple[list[Estimator], list[str]]:
         if reason is None:
             chosen.append(estimator)
         elif reason != _NO_PREDICTIONS:
-            notes.append(_SLOTS_LEFT_OUT if reason == _NO_SLOTS else f"{key} was left out: {reason}")
+            notes.append(_LEFT_OUT.get(reason, f"{key} was left out: {reason}"))
+    if not chosen:
+        raise BadInput(f"no estimator can run: {' '.join(dict.fromkeys(notes))}")
     return chosen, list(dict.fromkeys(notes))
 
 
@@ -161,13 +170,21 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
 
 def _obstacle_in_policies(estimator: Estimator, settings: Settings) -> str | None:
     """Does it need to know more of slots or policies than the log has?"""
-    weighting = estimator.weighting(settings.analysis)
+    weighting, control = estimator.weighting(settings.analysis), settings.control
+    by_marginals = isinstance(weighting, SlotWeighting) and weighting.marginal
+    if not control.prices_rankings and not by_marginals:
+        return _NO_RANKINGS
     if weighting.by_slot and not settings.log.slot_rewards:
         return _NO_SLOTS
+    if isinstance(weighting, SlotWeighting) and weighting.whole_slots and not control.knows_all_slots:
+        return (
+            "the control says how likely the shown items were, and it needs how likely every item was in every slot:"
+            ' log the whole matrix, as in matrix = "column".'
+        )
     if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
         what = "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
         for role in ("treatment", "control"):
-            if not getattr(settings, role).can_draw:
+            if not getattr(settings, role).can_draw and getattr(settings, role).prices_rankings:
                 return (
                     f"the {role} is a logged policy, and {what} that were not shown:"
                     f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
@@ -263,7 +280,7 @@ def _check_policies(settings: Settings) -> None:
     several = len(settings.treatments) > 1
     named = {f"treatment '{name}'" if several else "treatment": p for name, p in settings.treatments.items()}
     for role, policy in {"control": settings.control, **named}.items():
-        if policy.can_draw and settings.log.ranking is None:
+        if (policy.can_draw or not policy.prices_rankings) and settings.log.ranking is None:
             raise BadInput(f"the {role} ranks items, so the log needs a ranking: name its column in [log] ranking.")
     used = {column for policy in named.values() for column in policy.columns}
     used -= set(settings.control.columns)

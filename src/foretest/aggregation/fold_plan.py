@@ -216,6 +216,11 @@ class FoldPlan:
         """Can rankings be drawn from both policies, and rankings that were not shown be priced?"""
         return self.settings.treatment.can_draw and self.settings.control.can_draw
 
+    @property
+    def prices_rankings(self) -> bool:
+        """Are the weights of whole rankings known, and not only those of slots?"""
+        return self.settings.control.prices_rankings
+
     def table_of(self, metric: int) -> str:
         """The name of a metric's table of strata: one for all, unless each metric has a value model of its own."""
         a = self.settings.analysis

@@ -77,6 +77,11 @@ class NeededColumns:
         return tuple(dict.fromkeys(name for p in self.policies for name in p.ranking_columns))
 
     @property
+    def by_slot(self) -> tuple[str, ...]:
+        """The columns with numbers of the control slot by slot."""
+        return self.settings.control.slot_columns
+
+    @property
     def audited(self) -> tuple[str, ...]:
         """The columns that the audit looks at beside those of the policies: contexts, the day, and candidates where it
         draws."""
@@ -173,12 +178,15 @@ class NeededColumns:
             for name in self.scores
         ]
         roles += [ColumnRole(name, *self._items(f"of a fixed ranking{self._whose(name)}")) for name in self.rankings]
+        what = "a list of numbers (the control's probabilities, slot by slot)"
+        roles += [ColumnRole(name, what, is_list_of(is_number)) for name in self.by_slot]
+        known = (*self.scores, *self.rankings, *self.by_slot)
         for policy in self.policies:
             logged = {name for name, _ in logged_columns(policy)}
             for name in policy.columns:
                 if name in logged:
                     roles.append(ColumnRole(name, f"a number column (a probability{self._whose(name)})", is_number))
-                elif name not in self.scores and name not in self.rankings:
+                elif name not in known:
                     roles.append(ColumnRole(name, f"a column ({whose_columns(policy)})", is_anything))
         return roles
 

@@ -179,7 +179,8 @@ class Reader(NeededColumns):
                     columns[name] = (
                         logged_numbers(name, batch[name]) if name in logged else any_column(name, batch[name])
                     )
-        lists = {name: c.lengths for name, c in columns.items() if isinstance(c, Ragged)}
+        by_item = {name: c for name, c in columns.items() if name not in self.by_slot}
+        lists = {name: c.lengths for name, c in by_item.items() if isinstance(c, Ragged)}
         for name in self.extra:
             if name not in columns:
                 columns[name] = any_column(name, batch[name])

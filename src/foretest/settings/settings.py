@@ -112,10 +112,13 @@ class Settings:
     def _check_policies(self) -> None:
         """An object without the base class, which needs only log_prob and sample, becomes a `Policy` here."""
         from foretest.policies.adapter import as_policy
+        from foretest.policies.base import refuse_slots_alone
 
         for role in ("control", "treatment"):
             _check_policy(role, getattr(self, role))
         named = self._named_treatments()
+        for name, policy in named.items():
+            refuse_slots_alone(policy, "the treatment" if name == TREATMENT else f"the treatment '{name}'")
         object.__setattr__(self, "control", as_policy(self.control))
         object.__setattr__(self, "treatments", {name: as_policy(policy) for name, policy in named.items()})
         object.__setattr__(self, "treatment", next(iter(self.treatments.values())))

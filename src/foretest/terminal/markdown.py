@@ -53,7 +53,9 @@ def _evidence(result: Result) -> str:
     if result.audit is not None:
         _, outcome, note = audit_row(result.audit)
         text += f". Propensity audit {outcome.plain}: {note}"
-    return markdown_text(f"{text}. Effective sample size {format_number(result.health['effective_sample_size'])}.")
+    size = result.health["effective_sample_size"]
+    known = "" if size is None else f" Effective sample size {format_number(size)}."
+    return markdown_text(f"{text}.{known}")
 
 
 def _metric(name: str, metric: Metric, result: Result) -> list[str]:

@@ -70,6 +70,9 @@ def _health_table(result: Result) -> Table:
         table.add_row(*audit_row(result.audit))
     for row in company_rows(result.metrics):
         table.add_row(*row)
+    if health["treatment_mass_kept"] is None and result.log["rows"]:  # of slots alone
+        table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "rankings have no known weight")
+        return table
     size = health["effective_sample_size"]
     share = percent((size or 0.0) / rows)
     table.add_row("effective sample size", format_number(size), f"{share} of rows, at cap {result.cap:g}")

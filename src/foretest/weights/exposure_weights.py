@@ -70,6 +70,7 @@ class ExposurePricer:
 
     def add(self, part: MarginalPart) -> None:
         """Price the slots of some displays."""
+        assert part.p is not None
         codes = self.codes[part.rows]
         for variant, table in enumerate(self.tables):
             e_t, e_p = (self._exposures(part.displays, of_policy, table, codes) for of_policy in (part.t, part.p))
@@ -113,6 +114,7 @@ class ExposurePricer:
 
     def _add_slopes(self, part: MarginalPart, e_t: Ragged, e_p: Ragged, table: Floats, codes: Codes) -> None:
         ranking = part.displays.ranking
+        assert part.p is not None
         for bound in self.bounds:
             cap, mass, _ = self.caps[bound, 0][:, part.rows]
             kernel.slopes(

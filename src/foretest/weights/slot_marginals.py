@@ -26,7 +26,7 @@ def knows_marginals(policy: Any) -> bool:
     """Has the policy a `slot_marginals(displays)`, and if it is a mixture, have all its components?"""
     if isinstance(policy, Mixture | Pooled):
         return all(knows_marginals(part) for _, part in policy.components)
-    return callable(getattr(policy, "slot_marginals", None))
+    return callable(getattr(policy, "slot_marginals", None)) and getattr(policy, "knows_all_slots", True)
 
 
 def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Floats) -> Ragged:
@@ -87,5 +87,5 @@ def counted_notes(pair: PolicyPair) -> list[str]:
         f"the {role} cannot say how likely an item is in a slot: this was counted over {DRAWS:,} draws for each"
         " rewarded row, and weights by slot are noisy."
         for role in ("control", "treatment")
-        if not knows_marginals(getattr(pair, role))
+        if not knows_marginals(getattr(pair, role)) and getattr(pair, role).knows_all_slots
     ]

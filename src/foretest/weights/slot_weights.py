@@ -71,20 +71,27 @@ class MarginalPart(NamedTuple):
     rows: slice
     slots: slice  # of the shown slots of all displays, one after the other
     t: Ragged
-    p: Ragged
+    p: Ragged | None  # None where only the shown items are known
+    shown_p: Floats  # of the shown items
 
 
 def marginal_parts(displays: Displays, log_w: Floats, normaliser: Normaliser) -> Iterator[MarginalPart]:
     """All displays, some at a time, with the marginals of both policies; `log_w` is that of the shown rankings."""
     slots = displays.slots
-    ends = np.cumsum(slots)
+    ends, control, pair = np.cumsum(slots), normaliser.control, normaliser.pair
+    if not control.prices_rankings:  # the shown ranking, of unknown weight, is not counted with the treatment's draws
+        log_w = np.full(len(displays), -np.inf)
     for rows in in_pieces(displays):
-        part = displays.take(rows)
-        t = slot_marginals(normaliser.treatment, part, normaliser.pair, log_w[rows])
-        p = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(rows)))
-        first, last = int(rows[0]), int(rows[-1])
+        part, first, last = displays.take(rows), int(rows[0]), int(rows[-1])
+        t = slot_marginals(normaliser.treatment, part, pair, log_w[rows])
+        p: Ragged | None = None
+        if control.prices_rankings:
+            p = slot_marginals(control, part, pair, np.zeros(len(rows)))
+        elif control.knows_all_slots:
+            p = control.slot_marginals(part)
+        shown_p = control.shown_slots(part) if p is None else marginals_at(p, part)
         here = slice(int(ends[first] - slots[first]), int(ends[last]))
-        yield MarginalPart(part, slice(first, last + 1), here, t, p)
+        yield MarginalPart(part, slice(first, last + 1), here, t, p, shown_p)
 
 
 class Pricer(Protocol):
@@ -108,8 +115,10 @@ class SlotPricer:
     def add(self, part: MarginalPart) -> None:
         """Price the slots of some displays."""
         displays, t, p, here = part.displays, part.t, part.p, part.slots
-        self.control[here] = marginals_at(p, displays)
-        self.log_w[here] = log_ratio(marginals_at(t, displays), self.control[here])
+        self.control[here] = part.shown_p
+        self.log_w[here] = log_ratio(marginals_at(t, displays), part.shown_p)
+        if p is None:
+            return
         lists = (t.values, t.starts, p.values, p.starts, displays.eligible, displays.slots)
         for bound, of_bound in self.caps.items():
             kernel.slot_caps(*lists, float(bound), of_bound[:, here])
@@ -148,6 +157,8 @@ class SlotWeighting(PointWeighting):
     banded: ClassVar[bool] = False
     #: does it need P(item in slot), or only the probabilities of prefixes?
     marginal: ClassVar[bool] = True
+    #: does it need P(item in slot) of items that were not shown?
+    whole_slots: ClassVar[bool] = True
 
     @property
     def bounds(self) -> tuple[float, ...]:
@@ -169,6 +180,8 @@ class SlotWeighting(PointWeighting):
 @dataclass(frozen=True)
 class SlotUncapped(SlotWeighting):
     """h_k = w_k = P_t(a_k in slot k)/P_p(a_k in slot k)."""
+
+    whole_slots: ClassVar[bool] = False
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         assert prices is not None
