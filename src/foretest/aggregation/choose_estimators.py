@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, HEADLINES, AdaptivePointDR, AdaptiveSlotNCIS, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, AdaptivePointDR, Estimator
 from foretest.estimators.bounded import is_bounded
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
@@ -151,11 +151,13 @@ def _metrics_without_slots(plan: FoldPlan) -> list[str]:
     ]
 
 
-def headline_of(asked: str | None, estimators: Sequence[Estimator], *, by_slot: bool = True) -> str:
-    """The estimator whose verdict is the metric's; `by_slot` False where slots influence each other."""
+def headline_of(
+    asked: str | None, estimators: Sequence[Estimator], *, without: Collection[str] = frozenset()
+) -> str:  # fmt: skip
+    """The estimator whose verdict is the metric's; those with keys in `without` lead only where no other can."""
     labels = [e.label for e in estimators]
-    order = [key for key in HEADLINES if key in labels and (by_slot or key != AdaptiveSlotNCIS.key)]
-    return asked if asked in labels else (order or labels)[0]
+    order = [key for key in HEADLINES if key in labels]
+    return asked if asked in labels else ([key for key in order if key not in without] or order or labels)[0]
 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:

@@ -23,7 +23,9 @@ _ALL: tuple[type[Estimator], ...] = (
 ESTIMATORS: dict[str, type[Estimator]] = {cls.key: cls for cls in _ALL}
 
 #: whose verdict is the metric's, where the settings do not say
-HEADLINES = ("slot-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis")
+HEADLINES = (
+    "slot-ncis-adaptive", "exposure-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis",
+)  # fmt: skip
 
 __all__ = [
     "CIS",

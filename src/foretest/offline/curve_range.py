@@ -80,7 +80,25 @@ def calibrated_over_curves(calibrated: Estimate, plain: Estimate) -> Estimate:
     )  # fmt: skip
     noise = Interval(limits.ci_lower, limits.ci_upper)
     control = (calibrated.treatment or 0.0) - (calibrated.effect_size or 0.0)
-    return with_range(calibrated, reach, noise, calibrated.verdict != "insufficient", control)
+    curves = [_moved_by_curve(calibrated, plain, limits, curve) for curve in plain.curves]
+    over_curves = with_range(calibrated, reach, noise, calibrated.verdict != "insufficient", control)
+    return replace(over_curves, curves=curves)
+
+
+def _moved_by_curve(calibrated: Estimate, plain: Estimate, limits: Range, curve: dict[str, Any]) -> dict[str, Any]:
+    """The calibrated uplift under another curve: moved as far as the plain one is."""
+
+    def moved(value: float | None, name: str) -> float | None:
+        own, other = getattr(plain, name), curve[name]
+        return None if value is None or own is None or other is None else float(value + other - own)
+
+    return {
+        "curve": curve["curve"],
+        "effect_size": moved(calibrated.effect_size, "effect_size"),
+        "rel_effect_size": moved(calibrated.rel_effect_size, "rel_effect_size"),
+        "rel_ci_lower": moved(limits.rel_ci_lower, "rel_effect_size"),
+        "rel_ci_upper": moved(limits.rel_ci_upper, "rel_effect_size"),
+    }
 
 
 def hull(ranges: list[Range]) -> Range:

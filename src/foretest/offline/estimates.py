@@ -36,6 +36,7 @@ from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.offline.audited import audited_estimate
 from foretest.offline.curve_range import calibrated_over_curves, hull, uplift_by_curve
+from foretest.offline.leading_level import leading_level, with_curve_tests
 from foretest.results.audit import Audit
 from foretest.results.bound_choice import BoundChoice
 from foretest.results.result import Estimate, Metric
@@ -86,14 +87,19 @@ def estimate_metrics(
         apart = (agreement is not None and agreement.refuted) or (company is not None and company.fails)
         lead = model_lead(aggregates, chosen, m, estimates)
         estimates = with_model_reason(estimates, lead)
-        headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
+        model = None if company is None else SlotModel(company)
+        if m in plan.fits:
+            model = with_curve_tests(model, plan.fits[m].tests)
+        level = leading_level(aggregates, chosen, model, apart=apart)
+        headline = headline_of(plan.settings.analysis.headline, chosen, without=level.without)
         if lead is not None and lead.takes_over(headline, plan.settings.analysis.headline):
             headline = lead.model
             notes.append(f"{name}: {lead.sentence}.")
         metrics[name] = Metric(
             control, estimates, headline, estimates[headline].verdict,
             slots=None if agreement is None else agreement.to_dict(),
-            slot_model=None if company is None else SlotModel(company),
+            slot_model=model,
+            headline_reason=level.reason,
             examination=plan.examination.to_dict(m) if plan.exposure_bounds else None,
             reward_model=None if lead is None else lead.to_dict(),
         )  # fmt: skip

@@ -75,6 +75,8 @@ def headline_reason(result: Result, metric: Metric) -> str:
         )
     if metric.slot_model is not None and metric.slot_model.company.fails:
         return f"The headline is {label}, by ranking and not by slot, because {metric.slot_model.company.doubt}."
+    if metric.headline_reason is not None and label == "exposure-ncis-adaptive":
+        return f"The headline is {label}, because {metric.headline_reason}."
     unchecked = ""
     if metric.slots is not None and not metric.slots.get("compared", True) and label == metric.slots["slot"]:
         unchecked = (

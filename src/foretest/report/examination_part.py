@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretest.inference.examination_fit import FEWEST_REWARDS
+from foretest.report.audit_list import curve_lines
 from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.examination import examination_chart
 from foretest.report.digits import count, interval_text, num, pct
@@ -22,9 +23,10 @@ _WORDS = ("as given", "flatter, θ^0.8", "steeper, θ^1.25", "flatter, θ·k^0.1
 
 @dataclass(frozen=True)
 class ExaminationPart:
-    """The curve of one metric, and tables of what it rests on or of what it moves."""
+    """The curve of one metric, tests of it, and tables of what it rests on or of what it moves."""
 
     chart: Chart
+    tests: list[str]  # what the log says of the model, a line each
     tables: list[Table]
 
 
@@ -38,7 +40,8 @@ def examination_part(name: str, metric: Metric, confidence_level: float) -> Exam
         tables = [] if pairs is None else [pairs]
     else:
         tables = [_curves(name, label, e, examination) for label, e in metric.estimates.items() if e.curves]
-    return ExaminationPart(chart_of(examination_chart(examination, name, confidence_level)), tables)
+    chart = chart_of(examination_chart(examination, name, confidence_level))
+    return ExaminationPart(chart, curve_lines(metric), tables)
 
 
 def _pairs(name: str, examination: Mapping[str, Any]) -> Table | None:

@@ -12,7 +12,7 @@ from foretest.formatting import format_number, percent
 from foretest.results.examination_text import examination_line
 from foretest.results.range_text import legend
 from foretest.results.robustness_text import is_fragile, robustness_sentence
-from foretest.terminal.audit import audit_row, company_rows, findings_table
+from foretest.terminal.audit import audit_row, findings_table, slot_model_rows
 from foretest.terminal.comparisons import choice_lines, segments_tables, treatments_tables
 from foretest.terminal.estimates import estimate_columns
 from foretest.terminal.fitting import FittedTable
@@ -68,7 +68,7 @@ def _health_table(result: Result) -> Table:
     table.add_column(style="dim")
     if result.audit is not None:
         table.add_row(*audit_row(result.audit))
-    for row in company_rows(result.metrics):
+    for row in slot_model_rows(result.metrics):
         table.add_row(*row)
     if health["treatment_mass_kept"] is None and result.log["rows"]:  # of slots alone
         table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "rankings have no known weight")

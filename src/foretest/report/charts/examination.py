@@ -11,16 +11,15 @@ from foretest.files import finite_or_none
 from foretest.formatting import round_percent, some_of
 from foretest.report.charts.parts import Spec, corner, frame, quantitative, tooltip
 from foretest.report.digits import count
-from foretest.report.theme import BLUE, GREEN, GREY, HEIGHT, ORANGE, PURPLE, RED, VERMILION, WIDTH, Sign
+from foretest.report.theme import BLUE, GREEN, GREY, HEIGHT, ORANGE, RED, WIDTH, Sign
 from foretest.results.examination_text import FITTED
 from foretest.weights.examination import VARIANT_NAMES, varied
 
 TITLE = "How likely users look at each slot"
-#: the curves of a column that are drawn, first ones first
+#: the curves of a column that are drawn, first ones first: all colours that every eye can tell apart
 SIGNS = (
-    Sign(BLUE, [1, 0], "circle"), Sign(VERMILION, [8, 4], "square"), Sign(GREEN, [2, 3], "triangle-up"),
-    Sign(PURPLE, [8, 3, 2, 3], "diamond"), Sign(ORANGE, [4, 2], "triangle-down"), Sign(RED, [12, 4], "cross"),
-    Sign(GREY, [1, 3], "triangle-right"),
+    Sign(BLUE, [1, 0], "circle"), Sign(ORANGE, [8, 4], "square"), Sign(RED, [2, 3], "triangle-up"),
+    Sign(GREEN, [8, 3, 2, 3], "diamond"), Sign(GREY, [4, 2], "triangle-down"),
 )  # fmt: skip
 _TICKS = 12  # slots with a label
 _SPOKEN = 20  # slots in the description
