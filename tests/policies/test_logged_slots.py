@@ -75,7 +75,7 @@ def test_a_fixed_treatment_is_weighed_by_what_was_logged() -> None:
 
 def test_what_cannot_run_is_left_out_with_a_note() -> None:
     whole = build(MATRIX, None).run(table())
-    assert list(whole.metrics["click"].estimates) == KEYS
+    assert list(whole.metrics["click"].estimates) == [*KEYS, "pbm", "exposure-ncis-adaptive"]
     assert sum("estimators that weigh whole rankings were left out" in note for note in whole.notes) == 1
     shown = build(PROBS, None).run(table())
     assert list(shown.metrics["click"].estimates) == ["iips"]
@@ -92,7 +92,7 @@ def test_what_cannot_run_and_is_listed_is_refused(key: str) -> None:
         build(MATRIX, [key, "iips"]).run(table())
     assert str(error.value) == (
         f"{key} cannot run: the control is known slot by slot (logged-slots), and it needs the probability of the whole"
-        " ranking. With these settings these can: iips, slot-ncis-adaptive."
+        " ranking. With these settings these can: iips, slot-ncis-adaptive, pbm, exposure-ncis-adaptive."
     )
 
 

@@ -172,7 +172,7 @@ def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
     no more than features and segments."""
     settings: Settings = reader.settings
     log = replace(settings.log, features=(), segments=())
-    if isinstance(settings.control, Pooled):
+    if isinstance(settings.control, Pooled) or not settings.control.prices_rankings:  # neither is a treatment
         narrow = replace(settings, log=log)
     else:
         control = settings.control
