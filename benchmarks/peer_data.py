@@ -50,18 +50,34 @@ def make_actions(actions: int, kind: str, rounds: int, seed: int) -> dict[str, A
         best = 0.7 if kind == "mid" else 0.9
         treatment = np.full(q.shape, (1 - best) / actions)
         treatment[np.arange(rounds), q.argmax(axis=1)] += best
+    predicted = None if actions > 100 else predicted_rewards(feedback, actions)
+    estimates = action_estimates(feedback, treatment, predicted)
     return {
         "control": np.log(control), "treatment": np.log(treatment), "ranking": feedback["action"][:, None],
         "reward": feedback["reward"].astype(float)[:, None], "truth": (treatment * q).sum(axis=1).mean(),
-        "baseline": (control * q).sum(axis=1).mean(),
-        **{f"peer {name}": value for name, value in action_estimates(feedback, treatment, actions).items()},
+        "baseline": (control * q).sum(axis=1).mean(), "context": feedback["context"],
+        **({} if predicted is None else {"predicted": predicted[:, :, 0]}),
+        **{f"peer {name}": value for name, value in estimates.items()},
     }  # fmt: skip
 
 
-def action_estimates(feedback: dict[str, Any], treatment: np.ndarray, actions: int) -> dict[str, float]:
-    """What the peer's estimators say; its reward model is a logistic regression, cross-fitted."""
+def predicted_rewards(feedback: dict[str, Any], actions: int) -> np.ndarray:
+    """The peer's reward model, a logistic regression, cross-fitted; it has a feature for each action, so that for 1,000
+    it would take minutes."""
     from obp import ope
     from sklearn.linear_model import LogisticRegression
+
+    model = ope.RegressionModel(
+        n_actions=actions, action_context=np.eye(actions), base_model=LogisticRegression(max_iter=200, random_state=0)
+    )
+    return np.asarray(model.fit_predict(
+        context=feedback["context"], action=feedback["action"], reward=feedback["reward"], n_folds=2, random_state=0
+    ))  # fmt: skip
+
+
+def action_estimates(feedback: dict[str, Any], treatment: np.ndarray, predicted: np.ndarray | None) -> dict[str, float]:
+    """What the peer's estimators say; those with a reward model where there is one."""
+    from obp import ope
 
     action_dist = treatment[:, :, None]
     asked = {
@@ -72,14 +88,8 @@ def action_estimates(feedback: dict[str, Any], treatment: np.ndarray, actions: i
         "IPW": ope.InverseProbabilityWeighting().estimate_policy_value(**asked),
         "SNIPW": ope.SelfNormalizedInverseProbabilityWeighting().estimate_policy_value(**asked),
     }
-    if actions > 100:
-        return values  # its model has a feature for each action: minutes for one log
-    model = ope.RegressionModel(
-        n_actions=actions, action_context=np.eye(actions), base_model=LogisticRegression(max_iter=200, random_state=0)
-    )
-    predicted = model.fit_predict(
-        context=feedback["context"], action=feedback["action"], reward=feedback["reward"], n_folds=2, random_state=0
-    )
+    if predicted is None:
+        return values
     asked["estimated_rewards_by_reg_model"] = predicted
     values["DM"] = ope.DirectMethod().estimate_policy_value(
         action_dist=action_dist, estimated_rewards_by_reg_model=predicted
@@ -117,7 +127,7 @@ def make_slates(structure: str, kind: str, rounds: int, seed: int) -> dict[str, 
     assert np.allclose(p.prefix.ravel(), feedback["pscore_cascade"])
     return {
         "control": control, "treatment": treatment, "ranking": shown,
-        "reward": feedback["reward"].reshape(rounds, SLOTS).astype(float),
+        "reward": feedback["reward"].reshape(rounds, SLOTS).astype(float), "context": feedback["context"],
         "truth": (t.every * worth).sum(axis=1).mean(), "baseline": (p.every * worth).sum(axis=1).mean(),
         **{f"peer {name}": value for name, value in slate_estimates(dataset, feedback, treatment, p, t).items()},
     }  # fmt: skip

@@ -176,7 +176,7 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 ANALYSIS_KEYS = (
     "estimators, cap, capping, weight_bound, headline, normaliser, draws, confidence_level, interval, n_resamples,"
-    " buckets, strata, strata_base, value, value_log, folds, seed, gamma, gamma_slots, decide_on, r_max,"
+    " buckets, strata, strata_base, value, value_log, predictions, folds, seed, gamma, gamma_slots, decide_on, r_max,"
     " ignore_audit, baseline"
 )
 BAD_SETTINGS = {
@@ -187,12 +187,12 @@ BAD_SETTINGS = {
     "unknown key of the log": (
         SETTINGS.replace("unit =", "units ="),
         "[log] has an unknown key 'units'. Did you mean 'unit'? Known: rewards, unit, ranking, candidates, id, date,"
-        " features, slot_rewards, segments, logger.",
+        " features, slot_rewards, segments, logger, item_features.",
     ),
     "a key in the wrong table": (
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
-        " date, features, slot_rewards, segments, logger.",
+        " date, features, slot_rewards, segments, logger, item_features.",
     ),
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),

@@ -161,7 +161,8 @@ def test_prefix_weights_of_any_size() -> None:
     t, p = g.uniform(-345, 345, n), g.uniform(-345, 345, n)
     shown = (g.random(n) < 0.5).astype(int)  # also what the control hardly shows
     table = pa.table({
-        "id": np.arange(n), "r": np.ones(n), "ranking": shown, "slots": np.ones(n), "predicted": pa.array([[0.5, 0.25]] * n),
+        "id": np.arange(n), "r": np.ones(n), "ranking": shown, "slots": np.ones(n),
+        "predicted": pa.array([[0.5, 0.25]] * n),
         "control_scores": pa.array([[x, -x] for x in p]), "treatment_scores": pa.array([[x, -x] for x in t]),
     })  # fmt: skip
     test = ft.OfflineTest(
@@ -384,7 +385,10 @@ def test_bad_predictions(change: Any, said: str) -> None:
 
 
 def test_predictions_of_rankings_need_the_rewards_of_slots() -> None:
-    with pytest.raises(ft.BadInput, match=r"row 0 .*: the row shows 2 items, and predicted rewards are of single ones; 300 rows have this fault\."):
+    with pytest.raises(
+        ft.BadInput,
+        match=r"row 0 .*: the row shows 2 items, and predictions are of single actions; 300 rows have this fault\.",
+    ):
         single([POINT_DR], predictions="predicted_click").run(SLATES.table())
 
 
@@ -420,5 +424,5 @@ def test_a_feature_of_items_is_of_one_type_in_all_files(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet")
     numbers = pa.array([[0.5] * 6] * 100)
     pq.write_table(table.set_column(table.schema.get_field_index("kind"), "kind", numbers), tmp_path / "b.parquet")
-    with pytest.raises(ft.BadInput, match="column 'kind' is .* it must be of one type in all files"):
+    with pytest.raises(ft.BadInput, match=r"column 'kind' is .* it must be of one type in all files"):
         single([POINT_DR], {"item_features": ["kind"]}).run(str(tmp_path))

@@ -71,9 +71,7 @@ def test_p_value_is_that_of_the_nearer_end() -> None:
     metric = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH, buckets=2**17).run(log).metrics["click"]
     assert metric.slots is not None
     half = metric.slots["ci_upper"] - metric.slots["difference"]
-    assert (
-        metric.estimates["point-ncis-adaptive"].unsupported == metric.estimates["slot-ncis-adaptive"].unsupported == 0
-    )
+    assert [metric.estimates[key].unsupported for key in BOTH] == [0.0, 0.0]
     z = abs(metric.slots["difference"]) / (half / 1.6448536269514722)
     assert metric.slots["p_value"] == pytest.approx(math.erfc(z / math.sqrt(2.0)), rel=1e-9)
 
@@ -116,7 +114,7 @@ def test_slots_that_influence_each_other_are_found_out() -> None:
 
 
 def test_a_disagreement_that_chance_may_explain_widens_the_range() -> None:
-    """p between .001 and .1: slots lead, and their range reaches to the uplift by ranking."""
+    """p between .001 and .1: slots lead, and their range spans the interval by ranking."""
     columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
     result = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH).run(simulated(influence=True, rows=400))
     metric = result.metrics["click"]
@@ -126,10 +124,29 @@ def test_a_disagreement_that_chance_may_explain_widens_the_range() -> None:
     assert metric.headline == "slot-ncis-adaptive"
     slot, point = (metric.estimates[key] for key in reversed(BOTH))
     assert slot.range is not None
-    assert point.effect_size > slot.effect_size_ci_upper + (slot.unsupported or 0.0) * metric.control.value
-    assert (slot.range.ci_upper, slot.range.rel_ci_upper) == (point.effect_size, point.rel_effect_size)
-    assert any(reason.endswith("So its range reaches to point-ncis-adaptive") for reason in slot.reasons)
+    assert slot.unsupported == pytest.approx(0.0, abs=1e-15)  # so that the range is noise, but for rankings
+    assert slot.range.ci_lower == pytest.approx(slot.effect_size_ci_lower, rel=1e-9)
+    assert slot.effect_size_ci_lower < point.effect_size_ci_lower
+    assert slot.range.ci_upper == point.effect_size_ci_upper > slot.effect_size_ci_upper
+    assert slot.range.rel_ci_upper == point.rel_effect_size_ci_upper
+    assert any("So its range spans the interval of point-ncis-adaptive" in reason for reason in slot.reasons)
     assert "not slot-ncis-adaptive" not in headline_reason(result, metric)
+
+
+def test_where_they_agree_the_range_reaches_to_the_uplift_by_ranking() -> None:
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
+    test = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH)
+    metric = test.run(simulated(influence=False, rows=800)).metrics["click"]
+    slot, point = (metric.estimates[key] for key in reversed(BOTH))
+    assert not metric.slots["disagree"]
+    assert slot.unsupported == pytest.approx(0.0, abs=1e-15)
+    assert slot.range.ci_lower == point.effect_size < slot.effect_size_ci_lower
+    assert slot.range.ci_upper == pytest.approx(slot.effect_size_ci_upper, rel=1e-9)
+    assert slot.range.rel_ci_lower == point.rel_effect_size
+    assert slot.reasons == ["its range reaches to point-ncis-adaptive, which assumes nothing of slots"]
+    within = test.run(simulated(influence=False, rows=1000)).metrics["click"].estimates["slot-ncis-adaptive"]
+    assert within.range.ci_lower == pytest.approx(within.effect_size_ci_lower, rel=1e-9)  # it holds rankings already
+    assert within.reasons == []
 
 
 def test_slots_that_do_not_are_left_in_the_lead() -> None:

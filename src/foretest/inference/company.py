@@ -30,8 +30,8 @@ from foretest.results.result import Estimate
 from foretest.results.slot_model import DEPENDS, SlotTest
 from foretest.weights.company import has_company
 
-#: units with a reward below which z is not nearly normal
-FEWEST_UNITS = 30
+#: units with a term other than 0, below which z is not nearly normal
+FEWEST_UNITS = 100
 
 
 def company_test(aggregates: Aggregates, estimators: Sequence[Estimator], metric: int) -> SlotTest | None:
@@ -40,10 +40,11 @@ def company_test(aggregates: Aggregates, estimators: Sequence[Estimator], metric
     if not any(plan.weighting(e).by_slot and plan.weighs(e, metric) for e in estimators):
         return None
     columns, name = aggregates.rewarded.columns(), company_column(metric)
-    if not has_company(plan.settings.control):
-        return _not_made("it needs the control's scores, to know what else could have been shown")
     if columns and name not in columns:
-        return _not_made("these sums are of an earlier version: fold the log again")
+        if has_company(plan.settings.control):
+            return _not_made("these sums are of an earlier version: fold the log again")
+        # of saved sums only the names of policies are known, not whether they have scores
+        return _not_made("it needs the control's scores, and sums folded by this version")
     terms = columns[name] if columns else np.zeros(0)
     used = np.isfinite(terms) & (columns[f"r:{metric}"] > 0.0) if columns else np.zeros(0, np.bool_)
     if not used.any():
@@ -59,8 +60,9 @@ def _judged(by_unit: Floats, rewards: int) -> SlotTest:
     size = float(np.abs(by_unit).max())
     if size == 0.0:
         return _not_made("the control always shows the same items beside a rewarded one", rewards)
-    if len(by_unit) < FEWEST_UNITS:
-        return _not_made(f"it needs rewards of {FEWEST_UNITS} units, and has {len(by_unit)}", rewards)
+    units = int(np.count_nonzero(by_unit))
+    if units < FEWEST_UNITS:
+        return _not_made(f"it needs {FEWEST_UNITS} units whose rewards have company that varies, not {units}", rewards)
     z = float((by_unit / size).sum() / np.sqrt(np.square(by_unit / size).sum()))
     p = float(2.0 * ndtr(-abs(z)))
     return SlotTest(grade(p), z, p, rewards, _meaning(grade(p), z))
@@ -77,8 +79,8 @@ def with_company(
     estimates: Mapping[str, Estimate], estimators: Sequence[Estimator], plan: FoldPlan, test: SlotTest | None,
     control: float | None,
 ) -> dict[str, Estimate]:  # fmt: skip
-    """The estimates; where the test warns or fails, the range of each by slot that has a band reaches to the uplift by
-    ranking, if that one has enough evidence, and a reason says why."""
+    """The estimates; where the test warns or fails, the range of each by slot that has a band spans the interval by
+    ranking too, if that one has enough evidence, and a reason says why."""
     changed = dict(estimates)
     if test is None or not test.warns:
         return changed
@@ -91,17 +93,17 @@ def with_company(
         if weighting.by_slot and weighting.banded:
             estimate = estimates[label]
             if point is not None and control is not None:
-                estimate = reaching(estimate, estimates[point], control)
+                estimate = reaching(estimate, estimates[point], control, spanning=True)
             changed[label] = replace(estimate, reasons=[*estimate.reasons, _reason(test, point)])
     return changed
 
 
 def _reason(test: SlotTest, point: str | None) -> str:
-    """What a reader of an estimate by slot must know where the test warns or fails; `point` is the one by ranking that
-    its range reaches to."""
+    """What a reader of an estimate by slot must know where the test warns or fails; `point` is the one by ranking whose
+    interval its range spans."""
     if point is None:
         return f"{test.doubt}, and no estimate by ranking has enough evidence to be set beside it"
-    return f"{test.doubt}, so its range reaches to {point}" + (". Trust that one" if test.fails else "")
+    return f"{test.doubt}, so its range spans the interval of {point}" + (". Trust that one" if test.fails else "")
 
 
 def leading_note(metric: str, test: SlotTest | None) -> list[str]:

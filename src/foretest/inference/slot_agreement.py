@@ -8,9 +8,10 @@ of the kind. Both leave out a part of the treatment, and not the same one: each 
     [L_slot − U_point − zσ, U_slot − L_point + zσ]
 
 with σ the standard error of that end's difference, by unit: both come from the same rows, and mostly move together.
-At the confidence level of an interval chance alone makes some logs disagree, those in which the estimate by ranking is
-far off, and leading with it would then choose the worse of the two. So a disagreement makes the range by slot reach to
-the estimate by ranking, and only one with p < .001 refutes the slots.
+The estimate by ranking assumes less, and a range that excludes it claims that slots are independent: the range by slot
+reaches to it, and where the two disagree over its whole interval. At the level of an interval chance alone makes some
+logs disagree, just those in which the estimate by ranking is far off, and leading with it would choose the worse of the
+two: only p < .001 refutes the slots, and takes the lead from them.
 
 Where the estimate by ranking has too little evidence itself, it is no judge: of a treatment that always shows its best
 ranking the log may have next to no row, and its uplift is then 0 by construction. The slots lead there, unchecked.
@@ -72,7 +73,7 @@ class SlotAgreement(NamedTuple):
         apart = f"{self.slot} and {self.point} differ by more than noise and what the log does not support explain"
         if self.refuted:
             return f"slots influence each other here: {apart}. Trust {self.point}"
-        return f"slots may influence each other: {apart}. So its range reaches to {self.point}"
+        return f"slots may influence each other: {apart}. So its range spans the interval of {self.point}"
 
     def to_dict(self) -> dict[str, float | bool | str | None]:
         """The comparison as result.json has it."""
@@ -118,12 +119,14 @@ def slot_agreement(
 def with_agreement(
     estimates: dict[str, Estimate], agreement: SlotAgreement | None, control: float | None
 ) -> dict[str, Estimate]:
-    """The estimates; where the two disagree the range by slot reaches to the uplift by ranking, and a reason says why,
-    or why slots do not lead, or that they are unchecked."""
-    reason = None if agreement is None else agreement.reason
-    if agreement is None or reason is None:
+    """The estimates; the range by slot reaches to the uplift by ranking, and over its interval where the two disagree.
+    A reason says so, or why slots do not lead, or that they are unchecked."""
+    if agreement is None:
         return estimates
-    slot = estimates[agreement.slot]
-    if agreement.disagree and control is not None:
-        slot = reaching(slot, estimates[agreement.point], control)
-    return {**estimates, agreement.slot: replace(slot, reasons=[*slot.reasons, reason])}
+    slot, reasons = estimates[agreement.slot], [] if agreement.reason is None else [agreement.reason]
+    if agreement.compared and control is not None:
+        reached = reaching(slot, estimates[agreement.point], control, spanning=agreement.disagree)
+        if reached.range != slot.range and not reasons:
+            reasons = [f"its range reaches to {agreement.point}, which assumes nothing of slots"]
+        slot = reached
+    return {**estimates, agreement.slot: replace(slot, reasons=[*slot.reasons, *reasons])}

@@ -106,15 +106,21 @@ def with_range(estimate: Estimate, limits: Range, noise: Interval, enough: bool,
     return replace(estimate, range=limits, word=word_on(on_noise, on_range, limits.kind))
 
 
-def reaching(estimate: Estimate, other: Estimate, control: float) -> Estimate:
-    """An estimate whose range reaches to the uplift of another one, with the word that this leaves."""
-    own, uplift, relative = estimate.range, other.effect_size, other.rel_effect_size
-    if own is None or own.ci_lower is None or own.ci_upper is None or uplift is None:
+def reaching(estimate: Estimate, other: Estimate, control: float, *, spanning: bool = False) -> Estimate:
+    """An estimate whose range reaches to the uplift of another one, or (`spanning`) over its interval, with the word
+    that this leaves."""
+    own = estimate.range
+    if own is None or own.ci_lower is None or own.ci_upper is None or other.effect_size is None:
         return estimate
-    limits = replace(own, ci_lower=min(own.ci_lower, uplift), ci_upper=max(own.ci_upper, uplift))
-    if own.rel_ci_lower is not None and own.rel_ci_upper is not None and relative is not None:
+    absolute, relative = [other.effect_size], [other.rel_effect_size]
+    if spanning:
+        absolute += [end for end in (other.effect_size_ci_lower, other.effect_size_ci_upper) if end is not None]
+        relative += [other.rel_effect_size_ci_lower, other.rel_effect_size_ci_upper]
+    limits = replace(own, ci_lower=min(own.ci_lower, *absolute), ci_upper=max(own.ci_upper, *absolute))
+    shares = [end for end in relative if end is not None]
+    if own.rel_ci_lower is not None and own.rel_ci_upper is not None and shares:
         limits = replace(
-            limits, rel_ci_lower=min(own.rel_ci_lower, relative), rel_ci_upper=max(own.rel_ci_upper, relative)
+            limits, rel_ci_lower=min(own.rel_ci_lower, *shares), rel_ci_upper=max(own.rel_ci_upper, *shares)
         )
     # where there is a betting interval, the verdict was taken on it
     ends = (

@@ -113,7 +113,7 @@ class Reader(NeededColumns):
         if len(several) and self.item_columns and not log.slot_rewards:
             assert log.ranking is not None
             raise RowFault("items-several", log.ranking, several,
-                           f"the row shows {displays.slots[several[0]]} items, and predicted rewards are of single ones",
+                           f"the row shows {displays.slots[several[0]]} items, and predictions are of single actions",
                            "Name the list column that says which slot earned the reward in [log] slot_rewards, or leave"
                            f" {'[log] item_features' if log.item_features else '[analysis] predictions'} out."
                            )  # fmt: skip

@@ -32,6 +32,9 @@ ESTIMATORS: dict[str, tuple[str, str]] = {
     "exposure-ncis-adaptive": ("By exposure, adaptive cap", "like pbm, with a cap for each display, so that no weight"
                                " exceeds the bound; assumes that what was cut off earns as much as what is left in the"
                                " same display."),
+    "point-dr-adaptive": ("Doubly robust, adaptive cap", "like point-ncis-adaptive, of what the predicted rewards of"
+                          " items leave unexplained."),
+    "cascade-dr": ("Doubly robust, from the top", "like rips, of what predicted rewards of items leave unexplained."),
     "point-ncis-calibrated": ("Pointwise, calibrated", "like point-ncis-adaptive, but counts what was cut off at what"
                               " past A/B tests say it is worth."),
     "slot-ncis-calibrated": ("Slot by slot, calibrated", "like slot-ncis-adaptive, but counts what was cut off at what"
@@ -52,6 +55,8 @@ _WHY = {
     "pbm": _BY_EXPOSURE,
     "point-ncis-adaptive": "its weights are bounded, it models what was cut off display by display, and in simulated"
     " histories of A/B tests it agreed best with the online results",
+    "point-dr-adaptive": "with predicted rewards of items it varies clearly less than point-ncis-adaptive, by what the"
+    " control could have shown, and where the log can check them they do no harm",
     "piece-ncis": "it models what was cut off stratum by stratum, and no estimator that does so display by display was"
     " run",
     "point-ncis": "it models what was cut off display by display",

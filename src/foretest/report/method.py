@@ -38,6 +38,8 @@ _REFERENCES: dict[str, list[Link]] = {
                           "https://arxiv.org/abs/1812.05161")],
     "rips": [Link("McInerney et al.: Counterfactual Evaluation of Slate Recommendations with Sequential Reward"
                   " Interactions (KDD 2020)", "https://doi.org/10.1145/3394486.3403229")],
+    "cascade-dr": [Link("Kiyohara et al.: Doubly Robust Off-Policy Evaluation for Ranking Policies under the Cascade"
+                        " Behavior Model (WSDM 2022)", "https://doi.org/10.1145/3488560.3498380")],
     "bootstrap": [Link("Efron: Bootstrap Methods: Another Look at the Jackknife (1979)",
                        "https://doi.org/10.1214/aos/1176344552")],
     "delta": [Link("Deng, Knoblich, Lu: Applying the Delta Method in Metric Analytics (2018)",
@@ -128,6 +130,12 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
         return "P(a in k) is the probability that the item is in slot k, whatever the other slots show. No cap."
     if key == "rips":
         return "The probability of a prefix is that of the items down to slot k, in order. No cap."
+    if key == "point-dr-adaptive":
+        return (
+            f"r̂ is the predicted reward of an item in its slot; weights as in point-ncis-adaptive, {_bound(analysis)}."
+        )
+    if key == "cascade-dr":
+        return "r̂ is the predicted reward of an item in slot k; weights as in rips. No cap."
     if key in CALIBRATED.values():
         plain = next(label for label, calibrated in CALIBRATED.items() if calibrated == key)
         return (
