@@ -242,6 +242,8 @@ def build_test(
     by_slot = any(getattr(e, "key", e) in (*SLOT_KEYS, *EXPOSURE_KEYS, *MODEL_KEYS) for e in estimators or ())
     if any(getattr(e, "key", e) in MODEL_KEYS for e in estimators or ()):
         settings.setdefault("predictions", {name: f"predicted_{name}" for name in metrics})
+    if any(getattr(e, "key", e) in EXPOSURE_KEYS for e in estimators or ()):
+        settings.setdefault("examination", CURVE)
     slots = {name: f"slot_{name}" for name in metrics} if by_slot else None
     columns = ft.LogColumns(rewards=metrics, unit=unit, ranking="ranking", id="id", slot_rewards=slots)
     return ft.OfflineTest(log=columns, **SCORES, estimators=estimators, **settings)

@@ -176,8 +176,8 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 ANALYSIS_KEYS = (
     "estimators, cap, capping, weight_bound, headline, normaliser, draws, confidence_level, interval, n_resamples,"
-    " buckets, strata, strata_base, value, value_log, predictions, folds, seed, gamma, gamma_slots, decide_on, r_max,"
-    " ignore_audit, baseline"
+    " buckets, strata, strata_base, value, value_log, predictions, folds, seed, gamma, gamma_slots, examination,"
+    " decide_on, r_max, ignore_audit, baseline"
 )
 BAD_SETTINGS = {
     "unknown key": (

@@ -91,17 +91,19 @@ class _PairFold:
             self.pairs.setdefault(m, Pairs(np.zeros((2, self.plan.cells, 0, 0)), np.zeros((2, 0, 0))))
 
     def add(self, rows: Rows) -> None:
-        some = rows.take(rows.rewarded)
-        if not len(some):
+        if not len(rows):
             return
-        displays, cell = some.displays.with_key(), self.plan.cells_of(some)
-        widest = int(displays.slots.max())
+        widest = int(rows.displays.slots.max())  # also of displays without a reward: they may be weighed
         if widest > MOST_SLOTS:
             raise BadInput(
                 f"a display shows {widest} items, and an examination curve is fitted for {MOST_SLOTS} slots at most:"
                 " give [analysis] examination, or list estimators that need none."
             )
         self.pairs = {m: pairs.widened(widest) for m, pairs in self.pairs.items()}
+        some = rows.take(rows.rewarded)
+        if not len(some):
+            return
+        displays, cell = some.displays.with_key(), self.plan.cells_of(some)
         normaliser = self.plan.normaliser
         for at in in_pieces(displays):
             part = displays.take(at)
