@@ -14,6 +14,8 @@ import pytest
 import foretest as ft
 
 SLOT_KEYS = ("iips", "rips", "slot-ncis-adaptive")
+EXPOSURE_KEYS = ("pbm", "exposure-ncis-adaptive")
+CURVE = (1.0, 0.6, 0.4, 0.3)  # of examination, for as many slots as a log has
 MODEL_KEYS = ("point-dr-adaptive", "cascade-dr")  # those with predicted rewards of items
 SCORES = {"control": ft.PlackettLuce(scores="control_scores"), "treatment": ft.PlackettLuce(scores="treatment_scores")}
 
@@ -141,6 +143,26 @@ class SmallLog:
         c = np.exp(low)
         return np.minimum(w, c) / np.minimum(t, c[:, :, None] * p).sum(axis=2)
 
+    def exposures(self, log_prob: np.ndarray, curve: Any = CURVE) -> np.ndarray:
+        """e(i)/Θ of every row, rows × items."""
+        theta = np.asarray(curve[: self.k])
+        return np.einsum("rki,k->ri", self.marginals(log_prob), theta / theta.sum())
+
+    def exposure_weights(self, key: str, bound: float, curve: Any = CURVE) -> np.ndarray:
+        """h_k of every row by the exposure of its items, rows × slots."""
+        at, shown = np.arange(self.rows)[:, None], self.rankings[self.shown]
+        t, p = self.exposures(self.log_t, curve), self.exposures(self.log_p, curve)
+        w = t[at, shown] / p[at, shown]
+        if key == "pbm":
+            return w
+        low, high = np.full(self.rows, -60.0), np.full(self.rows, np.log(bound) + 1e-12)
+        for _ in range(200):
+            c = np.exp((low + high) / 2)
+            fits = c <= bound * np.minimum(t, c[:, None] * p).sum(axis=1)
+            low, high = np.where(fits, np.log(c), low), np.where(fits, high, np.log(c))
+        c = np.exp(low)
+        return np.minimum(w, c[:, None]) / np.minimum(t, c[:, None] * p).sum(axis=1)[:, None]
+
     def item_rewards(self, metric: str, r: np.ndarray, folds: int = 2) -> np.ndarray:
         """r̂ of every item in every slot, rows × slots × items: the prediction times Σr/Σr̂ of that slot in the rows of
         the other folds."""
@@ -173,6 +195,8 @@ class SmallLog:
             key = "rips"
         if key in SLOT_KEYS:
             return (self.slot_weights(key, bound) * self.shares[metric]).sum(axis=1)
+        if key in EXPOSURE_KEYS:
+            return (self.exposure_weights(key, bound) * self.shares[metric]).sum(axis=1)
         if key in ("is", "nis", "dr"):
             return np.exp(self.log_w)
         if key in ("cis", "ncis", "piece-ncis"):
@@ -215,9 +239,11 @@ def build_test(
     200 resamples, not 1000: they are most of the time of a test on a small log, and no identity depends on how many.
     """
     settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", "n_resamples": 200, **analysis}
-    by_slot = any(getattr(e, "key", e) in (*SLOT_KEYS, *MODEL_KEYS) for e in estimators or ())
+    by_slot = any(getattr(e, "key", e) in (*SLOT_KEYS, *EXPOSURE_KEYS, *MODEL_KEYS) for e in estimators or ())
     if any(getattr(e, "key", e) in MODEL_KEYS for e in estimators or ()):
         settings.setdefault("predictions", {name: f"predicted_{name}" for name in metrics})
+    if any(getattr(e, "key", e) in EXPOSURE_KEYS for e in estimators or ()):
+        settings.setdefault("examination", CURVE)
     slots = {name: f"slot_{name}" for name in metrics} if by_slot else None
     columns = ft.LogColumns(rewards=metrics, unit=unit, ranking="ranking", id="id", slot_rewards=slots)
     return ft.OfflineTest(log=columns, **SCORES, estimators=estimators, **settings)

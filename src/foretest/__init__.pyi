@@ -32,12 +32,16 @@ from .online.test import OnlineTest as OnlineTest
 from .planning.plan import PlanResult as PlanResult
 from .planning.plan import plan_log as plan_log
 from .policies import EpsilonGreedy as EpsilonGreedy
+from .policies import Fixed as Fixed
 from .policies import Logged as Logged
+from .policies import LoggedSlots as LoggedSlots
 from .policies import Mallows as Mallows
 from .policies import Mixture as Mixture
 from .policies import PlackettLuce as PlackettLuce
 from .policies import Policy as Policy
+from .policies import SwapNeighbours as SwapNeighbours
 from .policies import Thurstone as Thurstone
+from .policies import TopK as TopK
 from .report.pictures import write_pictures as write_pictures
 from .report.theme import DARK as DARK
 from .report.theme import LIGHT as LIGHT

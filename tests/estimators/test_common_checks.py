@@ -21,6 +21,7 @@ ALL = list(ESTIMATORS)
 RATIOS = ["nis", "ncis", "piece-ncis"]
 LINEAR = [key for key in ALL if key not in RATIOS]
 SLOTS = list(SLOT_KEYS)
+BOUNDED = ["cis", "point-ncis-adaptive", "slot-ncis-adaptive", "exposure-ncis-adaptive"]
 CAPPED = ["cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
 
 
@@ -54,7 +55,7 @@ def test_a_constant_reward_is_returned(key: str) -> None:
 @pytest.mark.parametrize("interval", ["bootstrap", "delta", "bernstein"])
 @pytest.mark.parametrize("key", ALL)
 def test_rewards_scale(key: str, interval: str) -> None:
-    if interval == "bernstein" and key not in ("cis", "point-ncis-adaptive", "slot-ncis-adaptive"):
+    if interval == "bernstein" and key not in BOUNDED:
         with pytest.raises(ft.BadInput, match="bernstein"):
             build_test([key], interval=interval, r_max=1.0).run(LOG.table())
         return
@@ -247,6 +248,8 @@ def population() -> tuple[pa.Table, dict[str, float]]:
         "iips": float(share @ (t * r).sum(axis=1)),
         "rips": float(share @ (t * r).sum(axis=1)),
         "slot-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),
+        "pbm": float(share @ (t * r).sum(axis=1)),
+        "exposure-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),
         # what is cut off is worth what the model says, and what it errs by on the rest
         "point-dr-adaptive": float(share @ (surrogate * (r - predicted) + t * predicted).sum(axis=1)),
         "cascade-dr": float(share @ (t * r).sum(axis=1)),

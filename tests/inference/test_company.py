@@ -16,7 +16,7 @@ import pytest
 import foretest as ft
 from foretest.aggregation.aggregates import Aggregates
 from foretest.inference.company import FEWEST_UNITS, company_test, with_company
-from foretest.report.words import headline_reason
+from foretest.report.estimator_words import headline_reason
 from foretest.results.slot_model import SlotTest
 from tests.support import SCORES, SmallLog, build_test
 

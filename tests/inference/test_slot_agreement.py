@@ -10,8 +10,8 @@ import pytest
 
 import foretest as ft
 from foretest.inference.slot_agreement import slot_agreement
+from foretest.report.estimator_words import headline_reason
 from foretest.report.many import treatments_section
-from foretest.report.words import headline_reason
 from tests.estimators.test_common_checks import apart
 from tests.support import SCORES, SmallLog, build_test
 

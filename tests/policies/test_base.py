@@ -13,7 +13,18 @@ from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import uniforms
-from foretest.policies import POLICIES, EpsilonGreedy, Logged, Mallows, Mixture, PlackettLuce, Policy, Thurstone
+from foretest.policies import (
+    POLICIES,
+    EpsilonGreedy,
+    Logged,
+    Mallows,
+    Mixture,
+    PlackettLuce,
+    Policy,
+    SwapNeighbours,
+    Thurstone,
+    TopK,
+)
 from foretest.policies.adapter import as_policy
 from foretest.policies.base import positive
 from foretest.policies.pricing import shown_log_prob
@@ -37,6 +48,9 @@ DRAWABLE: dict[str, Policy] = {
     "epsilon-greedy": EpsilonGreedy("s", 0.3),
     "greedy": EpsilonGreedy("s", 0.0),
     "uniform": EpsilonGreedy("s", 1.0),
+    "top-k": TopK("s"),
+    "swap-neighbours": SwapNeighbours("s", 0.2),
+    "no swaps": SwapNeighbours("s", 0.0),
     "mixture": Mixture([(2.0, PlackettLuce("s")), (1.0, Mallows("s", 0.2)), (1.0, EpsilonGreedy("s", 0.0))]),
     "mixture with noise": Mixture([(0.5, Thurstone("s", 0.4)), (0.5, PlackettLuce("s", 3.0))]),
 }
@@ -155,6 +169,12 @@ def test_policies_pickle(policy: Policy) -> None:
             EpsilonGreedy("s", 0),
             {"policy": "epsilon-greedy", "scores": "s", "epsilon": 0.0},
             "EpsilonGreedy(scores='s', epsilon=0.0)",
+        ),
+        (TopK("s"), {"policy": "top-k", "scores": "s"}, "TopK(scores='s')"),
+        (
+            SwapNeighbours("s", 0.25),
+            {"policy": "swap-neighbours", "scores": "s", "swap": 0.25},
+            "SwapNeighbours(scores='s', swap=0.25)",
         ),
         (Logged(prob="p"), {"policy": "logged", "prob": "p"}, "Logged(prob='p')"),
     ],

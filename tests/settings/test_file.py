@@ -112,6 +112,9 @@ POLICIES: dict[str, Any] = {
     'policy = "thurstone"\nscores = "s"\nsigma = 2': ft.Thurstone(scores="s", sigma=2.0),
     'policy = "mallows"\nscores = "s"\ndispersion = 0.3': ft.Mallows(scores="s", dispersion=0.3),
     'policy = "epsilon-greedy"\nscores = "s"\nepsilon = 0.1': ft.EpsilonGreedy(scores="s", epsilon=0.1),
+    'policy = "top-k"\nscores = "s"': ft.TopK(scores="s"),
+    'policy = "fixed"\nranking = "r"': ft.Fixed(ranking="r"),
+    'policy = "swap-neighbours"\nscores = "s"\nswap = 0.1': ft.SwapNeighbours(scores="s", swap=0.1),
     'policy = "logged"\nprob = "p"': ft.Logged(prob="p"),
     'policy = "logged"\nlog_prob = "p"': ft.Logged(log_prob="p"),
     'policy = "plackett-luce"\nscores = "s"\nlog_prob = "p"': ft.PlackettLuce(scores="s", log_prob="p"),
@@ -179,6 +182,18 @@ epsilon = 0.2
         ('policy = "thurstone"\nscores = "s"\nsigma = -1', "sigma = -1: expected a number above 0."),
         ('policy = "epsilon-greedy"\nscores = "s"', 'policy = "epsilon-greedy" needs the key epsilon.'),
         ('policy = "mallows"', 'policy = "mallows" needs the keys scores and dispersion, as in scores = "column".'),
+        ('policy = "swap-neighbours"\nscores = "s"', 'policy = "swap-neighbours" needs the key swap.'),
+        (
+            'policy = "swap-neighbours"\nscores = "s"\nswap = 0.6',
+            "swap = 0.6: expected a number from 0 to 0.5, the probability that a pair is swapped.",
+        ),
+        (
+            'policy = "logged-slots"\nprobs = "p"\nmatrix = "m"',
+            'the policy "logged-slots" needs probs = "column" or matrix = "column", one of them.',
+        ),
+        ('policy = "logged-slots"\nprobs = 3', "probs = 3: expected the name of a column."),
+        ('policy = "fixed"', 'policy = "fixed" needs the key ranking, as in ranking = "column".'),
+        ('policy = "fixed"\nranking = ["a"]', "ranking = ['a']: expected the name of a column."),
         ('policy = "plackett-luce"\nscores = 3', "scores = 3: expected the name of a column."),
         (
             'policy = "plackett-luce"\nscores = "s"\nlog_prob = "a"\nprob = "b"',
@@ -190,8 +205,8 @@ epsilon = 0.2
         ),
         (
             'scores = "s"',
-            "policy is missing. Known: plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, logged,"
-            ' mixture, or "module:Class".',
+            "policy is missing. Known: plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k,"
+            ' fixed, swap-neighbours, logged, logged-slots, mixture, or "module:Class".',
         ),
     ],
 )

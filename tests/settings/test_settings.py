@@ -37,6 +37,7 @@ DEFAULTS = {
     "seed": 0,
     "gamma": None,
     "gamma_slots": (1.3, 2.0),
+    "examination": None,
     "decide_on": "interval",
     "r_max": None,
     "ignore_audit": False,

@@ -13,8 +13,10 @@ from foretest.testing import WrongPolicy, check_policy
 
 BUILT_IN = [
     ft.PlackettLuce("s"), ft.PlackettLuce("s", 0.05, prob="p"), ft.Thurstone("s", 1.0), ft.Mallows("s", 0.5),
-    ft.EpsilonGreedy("s", 0.2), ft.EpsilonGreedy("s", 0.0), ft.EpsilonGreedy("s", 1.0),
+    ft.EpsilonGreedy("s", 0.2), ft.EpsilonGreedy("s", 0.0), ft.EpsilonGreedy("s", 1.0), ft.TopK("s"), ft.Fixed("r"),
+    ft.SwapNeighbours("s", 0.1), ft.SwapNeighbours("s", 0.0), ft.SwapNeighbours("s", 0.5),
     ft.Mixture([(1, ft.PlackettLuce("s")), (2, ft.Mallows("t", 0.3))]),
+    ft.Mixture([(3, ft.Fixed("r")), (1, ft.PlackettLuce("s"))]),
 ]  # fmt: skip
 STATE = np.random.default_rng(0)
 

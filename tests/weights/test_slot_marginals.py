@@ -21,6 +21,8 @@ POLICIES = {
     "mallows, wide": ft.Mallows(scores="s", dispersion=0.99),
     "epsilon-greedy": ft.EpsilonGreedy(scores="s", epsilon=0.3),
     "deterministic": ft.EpsilonGreedy(scores="s", epsilon=0.0),
+    "top-k": ft.TopK(scores="s"),
+    "swap-neighbours": ft.SwapNeighbours(scores="s", swap=0.2),
     "mixture": ft.Mixture([(0.7, ft.PlackettLuce(scores="s")), (0.3, ft.EpsilonGreedy(scores="s", epsilon=0.1))]),
 }
 

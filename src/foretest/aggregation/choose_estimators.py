@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, HEADLINES, AdaptivePointDR, AdaptiveSlotNCIS, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, AdaptivePointDR, Estimator
 from foretest.estimators.bounded import is_bounded
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
+from foretest.settings.examination import curves_of
 from foretest.settings.settings import Settings
+from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
 from foretest.weights.weightings import Adaptive, Pointwise
 
@@ -22,6 +24,13 @@ _NO_SLOTS = (
 )
 # one note for all three: most logs do not say which slot earned the reward
 _SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not say which slot earned the reward."
+
+_NO_RANKINGS = "the control is known slot by slot (logged-slots), and it needs the probability of the whole ranking."
+_RANKINGS_LEFT_OUT = (
+    "estimators that weigh whole rankings were left out: the control is known slot by slot (logged-slots), and so how"
+    " likely a whole ranking was is not."
+)
+_LEFT_OUT = {_NO_SLOTS: _SLOTS_LEFT_OUT, _NO_RANKINGS: _RANKINGS_LEFT_OUT}
 
 
 # no note: most logs have no predictions of items
@@ -92,7 +101,9 @@ def _all_that_can_run(settings: Settings) -> tuple[list[Estimator], list[str]]:
         if reason is None:
             chosen.append(estimator)
         elif reason != _NO_PREDICTIONS:
-            notes.append(_SLOTS_LEFT_OUT if reason == _NO_SLOTS else f"{key} was left out: {reason}")
+            notes.append(_LEFT_OUT.get(reason, f"{key} was left out: {reason}"))
+    if not chosen:
+        raise BadInput(f"no estimator can run: {' '.join(dict.fromkeys(notes))}")
     return chosen, list(dict.fromkeys(notes))
 
 
@@ -116,8 +127,8 @@ def _check_headline(chosen: Sequence[Estimator], settings: Settings) -> None:
         if not any(e.label == leads and e.weighting(settings.analysis).banded for e in chosen):
             raise BadInput(
                 f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis,'
-                " point-ncis-adaptive and slot-ncis-adaptive have. Name one of them as headline, or decide on the"
-                " interval."
+                " point-ncis-adaptive, slot-ncis-adaptive and exposure-ncis-adaptive have. Name one of them as"
+                " headline, or decide on the interval."
             )
 
 
@@ -140,11 +151,13 @@ def _metrics_without_slots(plan: FoldPlan) -> list[str]:
     ]
 
 
-def headline_of(asked: str | None, estimators: Sequence[Estimator], *, by_slot: bool = True) -> str:
-    """The estimator whose verdict is the metric's; `by_slot` False where slots influence each other."""
+def headline_of(
+    asked: str | None, estimators: Sequence[Estimator], *, without: Collection[str] = frozenset()
+) -> str:  # fmt: skip
+    """The estimator whose verdict is the metric's; those with keys in `without` lead only where no other can."""
     labels = [e.label for e in estimators]
-    order = [key for key in HEADLINES if key in labels and (by_slot or key != AdaptiveSlotNCIS.key)]
-    return asked if asked in labels else (order or labels)[0]
+    order = [key for key in HEADLINES if key in labels]
+    return asked if asked in labels else ([key for key in order if key not in without] or order or labels)[0]
 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:
@@ -159,13 +172,21 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
 
 def _obstacle_in_policies(estimator: Estimator, settings: Settings) -> str | None:
     """Does it need to know more of slots or policies than the log has?"""
-    weighting = estimator.weighting(settings.analysis)
+    weighting, control = estimator.weighting(settings.analysis), settings.control
+    by_marginals = isinstance(weighting, SlotWeighting) and weighting.marginal
+    if not control.prices_rankings and not by_marginals:
+        return _NO_RANKINGS
     if weighting.by_slot and not settings.log.slot_rewards:
         return _NO_SLOTS
+    if isinstance(weighting, SlotWeighting) and weighting.whole_slots and not control.knows_all_slots:
+        return (
+            "the control says how likely the shown items were, and it needs how likely every item was in every slot:"
+            ' log the whole matrix, as in matrix = "column".'
+        )
     if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
         what = "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
         for role in ("treatment", "control"):
-            if not getattr(settings, role).can_draw:
+            if not getattr(settings, role).can_draw and getattr(settings, role).prices_rankings:
                 return (
                     f"the {role} is a logged policy, and {what} that were not shown:"
                     f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
@@ -178,7 +199,7 @@ def _obstacle_in_policies(estimator: Estimator, settings: Settings) -> str | Non
 def _obstacle_in_capping(estimator: Estimator, settings: Settings) -> str | None:
     """Do capping and normaliser suit its weights?"""
     a, weighting = settings.analysis, estimator.weighting(settings.analysis)
-    if isinstance(weighting, Adaptive | SlotAdaptive) and a.capping == "zero":
+    if isinstance(weighting, Adaptive | SlotAdaptive | ExposureAdaptive) and a.capping == "zero":
         return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
     zero = isinstance(weighting, Pointwise) and weighting.capping == "zero"
     if zero and a.normaliser in ("midzuno-sen", "lahiri"):
@@ -210,8 +231,22 @@ def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
     if a.value_log is not None and not settings.log.features and needs_features:
         return "value_log needs features to fit V(x) on."
     if a.interval in BOUNDED and not is_bounded(estimator):
-        return f'interval = "{a.interval}" holds for cis, point-ncis-adaptive and slot-ncis-adaptive only.'
+        return (
+            f'interval = "{a.interval}" holds for cis, point-ncis-adaptive, slot-ncis-adaptive and, with a given'
+            " examination curve, exposure-ncis-adaptive only."
+        )
+    if a.interval in BOUNDED and isinstance(estimator.weighting(a), ExposureAdaptive) and _is_fitted(settings):
+        return (
+            f'interval = "{a.interval}" knows no error of a fitted examination curve: give [analysis] examination'
+            " numbers, as in [1.0, 0.6, 0.4]."
+        )
     return None
+
+
+def _is_fitted(settings: Settings) -> bool:
+    """Is the examination curve of a metric to be fitted?"""
+    a, slots = settings.analysis, settings.log.slot_rewards or {}
+    return any(curves_of(a.examination, name) is None for name in settings.log.rewards if name in slots)
 
 
 def _obstacle_of_any(estimator: Estimator, settings: Settings) -> str | None:
@@ -247,7 +282,7 @@ def _check_policies(settings: Settings) -> None:
     several = len(settings.treatments) > 1
     named = {f"treatment '{name}'" if several else "treatment": p for name, p in settings.treatments.items()}
     for role, policy in {"control": settings.control, **named}.items():
-        if policy.can_draw and settings.log.ranking is None:
+        if (policy.can_draw or not policy.prices_rankings) and settings.log.ranking is None:
             raise BadInput(f"the {role} ranks items, so the log needs a ranking: name its column in [log] ranking.")
     used = {column for policy in named.values() for column in policy.columns}
     used -= set(settings.control.columns)

@@ -18,6 +18,7 @@ from foretest.aggregation.audit_draws import OWN, draw_from_control, drawn_colum
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.own_policies import own_columns
+from foretest.aggregation.slot_masses import mass_columns
 from foretest.aggregation.treatment_scores import treatment_columns
 from foretest.displays.batch import Displays, Floats, Hashes
 from foretest.displays.ragged import Ragged
@@ -78,7 +79,9 @@ def priced(aggregates: Aggregates) -> Aggregates:
     sample = aggregates.sample
     columns = sample.columns()
     if columns and sample.displays:
-        sample.parts = [{**columns, **_drawn(aggregates.plan, sample.displays[0], columns["unit"])}]
+        [displays, *_] = sample.displays
+        drawn = _drawn(aggregates.plan, displays, columns["unit"])
+        sample.parts = [{**columns, **drawn, **mass_columns(aggregates.plan, displays, columns["log_w"])}]
     sample.displays = []
     return aggregates
 

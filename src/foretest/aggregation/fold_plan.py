@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from foretest.aggregation.examination import Examination, FittedCurve
 from foretest.aggregation.item_model import ItemModel
 from foretest.aggregation.value_model import ValueModel
 from foretest.displays.batch import Floats, Hashes
@@ -17,7 +19,10 @@ from foretest.kernels.random import derived_bucket
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER
 from foretest.settings.analysis import AUTO, VALUE_MODEL
+from foretest.settings.examination import curves_of
 from foretest.settings.settings import Settings
+from foretest.weights.examination import VARIANTS
+from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
 from foretest.weights.weight_bounds import GRID
@@ -40,6 +45,7 @@ class FoldPlan:
     cap_choice: CapChoice | None = None  # how `cap = "auto"` was settled; the settings then have the number
     item_model: ItemModel | None = None  # what predicts rewards of items, where an estimator asks for it
     dense: bool = False  # are rewards so dense that all rows are weighed, not the rewarded alone?
+    fits: Mapping[int, FittedCurve] = field(default_factory=dict)  # examination curves by metric, fitted beforehand
 
     @cached_property
     def further(self) -> dict[str, FoldPlan]:
@@ -106,24 +112,40 @@ class FoldPlan:
         own = [self.weighting(e) for e in self.estimators]
         # those of further bounds last: files from before these were folded have the others in these places
         further = [w for e in self.estimators for w in self.bound_weightings(e)]
-        return list(dict.fromkeys(w for w in (*own, *further) if isinstance(w, PointWeighting)))
+        every = (*own, *further, *self.varied_weightings)
+        return list(dict.fromkeys(w for w in every if isinstance(w, PointWeighting)))
 
-    def bound_weightings(self, estimator: Estimator) -> tuple[Adaptive | SlotAdaptive, ...]:
+    @cached_property
+    def varied_weightings(self) -> list[ExposureAdaptive]:
+        """The weightings by exposure under steeper and flatter curves, where curves are given."""
+        if not self.examination.given:
+            return []
+        own = (w for e in self.estimators for w in (self.weighting(e), *self.bound_weightings(e)))
+        by_exposure = dict.fromkeys(w for w in own if isinstance(w, ExposureAdaptive))
+        return [replace(w, curve=curve) for curve in range(1, len(VARIANTS)) for w in by_exposure]
+
+    @cached_property
+    def examination(self) -> Examination:
+        """The examination curves of the metrics whose slots are known."""
+        slots, setting = self.settings.log.slot_rewards or {}, self.settings.analysis.examination
+        given = {m: curves_of(setting, name) for m, name in enumerate(self.metrics) if name in slots}
+        return Examination({m: curves for m, curves in given.items() if curves is not None}, dict(self.fits))
+
+    def bound_weightings(self, estimator: Estimator) -> tuple[Adaptive | SlotAdaptive | ExposureAdaptive, ...]:
         """The weightings of an estimator at all bounds that the log chooses among, ascending; none where the bound is
         a number."""
         own = self.weighting(estimator)
         automatic = self.settings.analysis.weight_bound == AUTO and getattr(estimator, "weight_bound", 0.0) is None
-        if not automatic or not isinstance(own, Adaptive | SlotAdaptive):
+        if not automatic or not isinstance(own, Adaptive | SlotAdaptive | ExposureAdaptive):
             return ()
         return tuple(replace(own, bound=bound) for bound in GRID)
 
-    def chooses_bound(self, *, by_slot: bool) -> bool:
-        """Is a bound to be chosen for estimators by slot, or by ranking?"""
-        chosen = (w for e in self.estimators for w in self.bound_weightings(e))
-        return any(w.by_slot == by_slot for w in chosen)
+    def chooses_bound(self, kind: type[PointWeighting]) -> bool:
+        """Is a bound to be chosen for estimators with this kind of weights: by ranking, slot or exposure?"""
+        return any(isinstance(w, kind) for e in self.estimators for w in self.bound_weightings(e))
 
     @cached_property
-    def normalised_weightings(self) -> list[Adaptive | SlotAdaptive]:
+    def normalised_weightings(self) -> list[Adaptive | SlotAdaptive | ExposureAdaptive]:
         """The weightings whose estimators divide by their mean weight, of all rows: where rewards are dense and the
         bound is chosen by the log."""
         return list(dict.fromkeys(w for e in self.estimators for w in self.bound_weightings(e))) if self.dense else []
@@ -131,8 +153,18 @@ class FoldPlan:
     @cached_property
     def slot_bounds(self) -> tuple[float, ...] | None:
         """The bounds of weights by slot whose caps are needed; None where no estimator needs P(item in slot)."""
-        marginal = [w for w in self.point_weightings if isinstance(w, SlotWeighting) and w.marginal]
+        marginal = [
+            w
+            for w in self.point_weightings
+            if isinstance(w, SlotWeighting) and w.marginal and not isinstance(w, ExposureWeighting)
+        ]
         return tuple(dict.fromkeys(bound for w in marginal for bound in w.bounds)) if marginal else None
+
+    @cached_property
+    def exposure_bounds(self) -> tuple[float, ...]:
+        """The bounds of weights by exposure, infinite for those without one; none where no estimator has such."""
+        by_exposure = (w for w in self.point_weightings if isinstance(w, ExposureWeighting))
+        return tuple(dict.fromkeys(w.bound_or_none for w in by_exposure))
 
     @property
     def reads_slots(self) -> bool:
@@ -183,6 +215,11 @@ class FoldPlan:
     def can_draw(self) -> bool:
         """Can rankings be drawn from both policies, and rankings that were not shown be priced?"""
         return self.settings.treatment.can_draw and self.settings.control.can_draw
+
+    @property
+    def prices_rankings(self) -> bool:
+        """Are the weights of whole rankings known, and not only those of slots?"""
+        return self.settings.control.prices_rankings
 
     def table_of(self, metric: int) -> str:
         """The name of a metric's table of strata: one for all, unless each metric has a value model of its own."""

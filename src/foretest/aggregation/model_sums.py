@@ -79,7 +79,7 @@ def adaptive_points(plan: FoldPlan, part: RewardedRows) -> dict[Adaptive, PointW
     """w̃ of rows that have no reward, at each of those bounds."""
     displays, log_w = part.rows.displays, part.log_w
     normaliser = plan.normaliser.for_batch(displays)
-    bounds = normaliser.at_bounds(displays, GRID) if plan.chooses_bound(by_slot=False) else None
+    bounds = normaliser.at_bounds(displays, GRID) if plan.chooses_bound(Adaptive) else None
     return {
         w: w.of_rewarded(log_w, displays, normaliser)
         if bounds is None or w.bound not in GRID

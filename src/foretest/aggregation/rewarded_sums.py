@@ -9,17 +9,22 @@ import numpy.typing as npt
 
 from foretest.aggregation.bound_sums import add_bound_sums
 from foretest.aggregation.company_terms import company_columns
+from foretest.aggregation.examination import slope_name
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.fold_state import FoldState
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.model_sums import add_weighted_predictions, model_weightings
 from foretest.aggregation.point_path import path_columns
 from foretest.aggregation.rewarded_rows import RewardedRows
-from foretest.displays.batch import Floats
+from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.displays.batch import Displays, Floats
 from foretest.policies.pooled import LOGGER
+from foretest.weights.examination import VARIANTS, Curves
+from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
 from foretest.weights.normaliser import Masses, Normaliser
-from foretest.weights.slot_weights import SlotAdaptive, SlotPrices, SlotWeighting, slot_prices
+from foretest.weights.slot_weights import Pricer, SlotAdaptive, SlotPricer, SlotPrices, SlotWeighting, marginal_parts
 from foretest.weights.weight_bounds import GRID, BoundMasses
-from foretest.weights.weightings import Adaptive, PointWeights, Weighting, of_metric
+from foretest.weights.weightings import Adaptive, PointWeights, Slopes, Weighting, of_metric
 
 PointsByWeighting = dict[Weighting, PointWeights]
 
@@ -36,7 +41,7 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
     for weighting, point in points.items():
         state.unsupported[weighting] += int(point.unsupported.sum())
         state.approximate[weighting] += int(point.approximate.sum())
-        _add_weighted_rewards(state, weighting, point.log_h, rewarded)
+        _add_weighted_rewards(state, weighting, point.log_h, rewarded, point.slopes)
         if weighting.banded:
             _add_band_terms(state, weighting, point, rewarded)
         if weighting in plan.normalised_weightings:
@@ -62,21 +67,42 @@ def _add_rewards(state: FoldState, rewarded: RewardedRows) -> None:
 
 
 class _Prices(NamedTuple):
-    """What several weightings share: the slots' weights and caps, and the masses of rankings at all bounds."""
+    """What several weightings share: the weights and caps of slots, by exposure those of each metric's curves, and the
+    masses of rankings at all bounds."""
 
     slots: SlotPrices | None
+    exposures: dict[int, ExposurePrices]
     bounds: BoundMasses | None
 
 
 def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) -> _Prices:
     plan, displays = state.plan, rewarded.rows.displays
-    slots = bounds = None
+    bounds = normaliser.at_bounds(displays, GRID) if plan.chooses_bound(Adaptive) else None
+    by_slot = None
     if plan.slot_bounds is not None:
-        by_slot = plan.chooses_bound(by_slot=True)
-        slots = slot_prices(displays, rewarded.log_w, normaliser, plan.slot_bounds, together=GRID if by_slot else ())
-    if plan.chooses_bound(by_slot=False):
-        bounds = normaliser.at_bounds(displays, GRID)
-    return _Prices(slots, bounds)
+        by_slot = SlotPricer(displays, plan.slot_bounds, GRID if plan.chooses_bound(SlotAdaptive) else ())
+    by_curves = _exposure_pricers(plan, displays) if plan.exposure_bounds else {}
+    pricers: list[Pricer] = [*([] if by_slot is None else [by_slot]), *by_curves.values()]
+    for part in marginal_parts(displays, rewarded.log_w, normaliser) if pricers else ():
+        for pricer in pricers:
+            pricer.add(part)
+    priced = {curves: pricer.prices() for curves, pricer in by_curves.items()}
+    exposures = {m: priced[curves] for m, curves in plan.examination.curves.items()} if priced else {}
+    return _Prices(None if by_slot is None else by_slot.prices(), exposures, bounds)
+
+
+def _exposure_pricers(plan: FoldPlan, displays: Displays) -> dict[Curves, ExposurePricer]:
+    """One pricer for each different set of curves."""
+    together, curves = GRID if plan.chooses_bound(ExposureAdaptive) else (), plan.examination
+    fitted = [fit.curves for fit in curves.fitted.values()]
+    varied = list(curves.given.values())
+    return {
+        one: ExposurePricer(
+            displays, one, plan.exposure_bounds, together, variants=len(VARIANTS) if one in varied else 1,
+            fitted=one in fitted,
+        )
+        for one in dict.fromkeys(curves.curves.values())
+    }  # fmt: skip
 
 
 def _point_weights(
@@ -87,7 +113,12 @@ def _point_weights(
     displays = rows.displays
     points: PointsByWeighting = {}
     for weighting in plan.point_weightings:
-        if isinstance(weighting, SlotWeighting):
+        if isinstance(weighting, ExposureWeighting):
+            earned = {m: lists for m, lists in rows.slots.items() if m in prices.exposures}
+            if weighting.variant:  # of a fitted curve there is no other
+                earned = {m: lists for m, lists in earned.items() if m in plan.examination.given}
+            points[weighting] = weighting.of_exposures(prices.exposures, displays, earned, len(plan.metrics))
+        elif isinstance(weighting, SlotWeighting):
             points[weighting] = weighting.of_slots(
                 log_w, displays, normaliser, prices.slots, rows.slots, len(plan.metrics)
             )  # fmt: skip
@@ -100,8 +131,10 @@ def _point_weights(
     return points
 
 
-def _add_weighted_rewards(state: FoldState, weighting: Weighting, log_h: Floats, rewarded: RewardedRows) -> None:
-    """Σ h r by cell and by stratum, Σ (h r)² and Σ h r²."""
+def _add_weighted_rewards(
+    state: FoldState, weighting: Weighting, log_h: Floats, rewarded: RewardedRows, slopes: Slopes | None = None
+) -> None:  # fmt: skip
+    """Σ h r by cell and by stratum, Σ (h r)² and Σ h r²; of a fitted curve also the slopes of Σ h r."""
     plan, rewards = state.plan, rewarded.rows.rewards
     for m in range(len(plan.metrics)):
         some = np.flatnonzero(rewards[:, m])
@@ -111,6 +144,8 @@ def _add_weighted_rewards(state: FoldState, weighting: Weighting, log_h: Floats,
         sums.add("hr", np.bincount(cell, weights=hr, minlength=plan.cells))
         sums.add("hr2", np.square(hr).sum())
         sums.add("hrr", (hr * r).sum())
+        if slopes is not None:
+            add_slopes(sums, "hr", hr[:, None] * slopes.log_h[some, m])
         table = plan.table_of(m)
         if weighting in plan.stratified:
             place = rewarded.codes[table][some] * plan.cells + cell
@@ -135,6 +170,15 @@ def _add_band_terms(state: FoldState, weighting: Weighting, point: PointWeights,
         }
         for name, term in terms.items():
             sums.add(name, np.bincount(rewarded.cell[some], weights=term, minlength=state.plan.cells))
+        if point.slopes is not None:
+            of_h, of_capped = (slopes[some, m] for slopes in point.slopes)
+            add_slopes(sums, "t", (h * r)[:, None] * of_h - (capped * r)[:, None] * of_capped)
+
+
+def add_slopes(sums: ScaledSums, kind: str, by_row: Floats) -> None:
+    """Add the slopes of a sum, ∂S/∂log θ_k, from those of its rows."""
+    for slot, amount in enumerate(by_row.sum(axis=0)):
+        sums.add(slope_name(kind, slot), amount)
 
 
 def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -> None:
@@ -143,9 +187,15 @@ def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -
     for m in range(len(plan.metrics)):
         if prices.bounds is not None:
             add_bound_sums(state.hr[Adaptive(GRID[0]), m], prices.bounds, rows.rewards[:, m], dense=plan.dense)
-        if prices.slots is not None and prices.slots.bounds is not None and m in rows.slots:
-            earned = rows.slots[m].flat().astype(np.float64)
+        if m not in rows.slots:
+            continue
+        earned = rows.slots[m].flat().astype(np.float64)
+        if prices.slots is not None and prices.slots.bounds is not None:
             add_bound_sums(state.hr[SlotAdaptive(GRID[0]), m], prices.slots.bounds, earned, dense=plan.dense)
+        exposure = prices.exposures.get(m)
+        if exposure is not None and exposure.bounds is not None:
+            masses = exposure.bounds.take(np.repeat(np.arange(len(rows)), rows.displays.slots))
+            add_bound_sums(state.hr[ExposureAdaptive(GRID[0]), m], masses, earned, dense=plan.dense)
 
 
 def _keep_rows(
@@ -156,7 +206,9 @@ def _keep_rows(
     plan, displays, unit = state.plan, rewarded.rows.displays, rewarded.rows.unit
     columns = _row_columns(state, rewarded)
     further = [w for e in plan.estimators for w in plan.bound_weightings(e)[1:]]  # of these no more than intervals need
-    for i, point in enumerate(points.values()):
+    for i, (weighting, point) in enumerate(points.items()):
+        if weighting in plan.varied_weightings:
+            continue
         columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"second:{i}": point.second}
         if plan.point_weightings[i] not in further:
             columns |= {f"q:{i}": point.q, f"unsupported:{i}": point.unsupported}

@@ -16,13 +16,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from foretest.aggregation.examination import slope_name
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
 from foretest.displays.batch import Floats, Hashes
 from foretest.displays.ragged import plain
 from foretest.kernels.hashing import hash_strings
 from foretest.log.rows import Rows
-from foretest.weights.weightings import PointWeights, Weighting, of_metric
+from foretest.weights.weightings import PointWeights, Slopes, Weighting, of_metric
 
 MOST_VALUES = 1000
 NO_VALUE = "(none)"
@@ -79,7 +80,7 @@ class SegmentSums:
             self._add(self.sums, f"r:{m}", code, bucket, control_rewards[:, m])
             self._add(self.sums, f"positives:{m}", code, bucket, rewards[:, m] > 0.0)
         for i, (weighting, point) in enumerate(points.items()):
-            self._add_weighted_rewards(weighting, point.log_h, code, bucket, rewards)
+            self._add_weighted_rewards(weighting, point.log_h, code, bucket, rewards, point.slopes)
             self._add(self.sums, f"unsupported:{i}", code, bucket, point.unsupported)
             second = np.nan_to_num(point.second)  # weights by slot have none
             for m in metrics:
@@ -108,13 +109,16 @@ class SegmentSums:
         self._add(sums.arrays, "h2", code, bucket, h * h)
 
     def _add_weighted_rewards(
-        self, weighting: Weighting, log_h: Floats, code: Ints, bucket: Ints, rewards: Floats
+        self, weighting: Weighting, log_h: Floats, code: Ints, bucket: Ints, rewards: Floats,
+        slopes: Slopes | None = None,
     ) -> None:  # fmt: skip
         for m in range(rewards.shape[1]):
             sums = self.hr.setdefault((weighting, m), ScaledSums())
             hr = sums.scaled(of_metric(log_h, m)) * rewards[:, m]
             self._add(sums.arrays, "hr", code, bucket, hr)
             self._add(sums.arrays, "hr2", code, bucket, hr * hr)
+            for slot, slope in enumerate(() if slopes is None else slopes.log_h[:, m].T):
+                self._add(sums.arrays, slope_name("hr", slot), code, bucket, hr * slope)
 
     def _width(self, name: str) -> int:
         """How many numbers a block of an array has."""

@@ -50,7 +50,7 @@ def treatment_columns(plan: FoldPlan, displays: Displays) -> Columns:
     """The treatment's columns of some displays, whose keys are known."""
     control, treatment = plan.settings.control, plan.settings.treatment
     columns: Columns = {}
-    lists = [_scores(policy, displays) for policy in (control, treatment)]
+    lists = [scores_of(policy, displays) for policy in (control, treatment)]
     if lists[0] is not None and lists[1] is not None:
         columns |= compared_scores(lists[0], lists[1])
         for policy, scaled, spread in (
@@ -88,7 +88,7 @@ def _plain(lists: Ragged) -> tuple[Floats, Floats]:
     return lists.values.astype(np.float64), lists.starts.astype(np.int64)
 
 
-def _scores(policy: Policy, displays: Displays) -> Ragged | None:
+def scores_of(policy: Policy, displays: Displays) -> Ragged | None:
     """The score lists that a policy ranks by; None where it has none."""
     names = ranked_by(policy).score_columns
     column = displays.columns.get(names[0]) if names else None

@@ -29,7 +29,15 @@ ROUNDS = 50
 ROUNDING = 1e-12  # a smaller T is rounding of 0
 
 #: the calibrated estimator of each estimator that has an unsupported part
-CALIBRATED = {"point-ncis-adaptive": "point-ncis-calibrated", "slot-ncis-adaptive": "slot-ncis-calibrated"}
+CALIBRATED = {
+    "point-ncis-adaptive": "point-ncis-calibrated",
+    "slot-ncis-adaptive": "slot-ncis-calibrated",
+    "exposure-ncis-adaptive": "exposure-ncis-calibrated",
+}
+
+
+#: and the estimator that each calibrated one moves
+PLAIN = {calibrated: plain for plain, calibrated in CALIBRATED.items()}
 
 
 class Fit(NamedTuple):

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.slot_masses import EXPOSURE, SLOT, capped_bounds
 from foretest.diagnostics.treatment_health import LOG_NEVER
 from foretest.estimators import Estimator
 from foretest.inference.bound_choice import settled
 from foretest.kernels.normaliser import adaptive_caps_of_draws
+from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.policy_pair import weights_of, z_of
+from foretest.weights.slot_weights import SlotAdaptive
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped, Weighting
 
 DISPLAYS = 4096  # of the sample, the first by hash: enough for a mean to a hundredth
@@ -32,8 +35,10 @@ def mass_kept_by(aggregates: Aggregates, estimators: Sequence[Estimator]) -> dic
 
 def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
     """The mean of q(x); without a cap, the mass that a log can show at all. None where no ranking can be drawn, and for
-    weights by slot."""
+    weights by slot that no cap cuts."""
     sample = aggregates.sample.columns()
+    if isinstance(weighting, SlotAdaptive | ExposureAdaptive):
+        return _by_slot(aggregates, weighting)
     if "draws_treatment" not in sample:
         return None
     treatment, control = (sample[name][:DISPLAYS] for name in ("draws_treatment", "draws_control"))
@@ -45,3 +50,16 @@ def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
     if isinstance(weighting, Uncapped):
         return float((treatment <= LOG_NEVER).mean())
     return None
+
+
+def _by_slot(aggregates: Aggregates, weighting: SlotAdaptive | ExposureAdaptive) -> float | None:
+    """The mean of q(x) by slot or by exposure; None where the sample lacks it, as in files of earlier versions."""
+    plan = aggregates.plan
+    by_slot = isinstance(weighting, SlotAdaptive)
+    name, bounds = (SLOT, plan.slot_bounds or ()) if by_slot else (EXPOSURE, capped_bounds(plan))
+    column = aggregates.sample.columns().get(name)
+    if column is None or weighting.bound not in bounds or column.shape[1] != len(bounds):
+        return None
+    q = column[:, bounds.index(weighting.bound)]
+    q = q[np.isfinite(q)]
+    return float(q.mean()) if len(q) else None

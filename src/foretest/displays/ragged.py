@@ -84,6 +84,15 @@ class Ragged:
         )
 
 
+def places_within(lengths: Ints) -> Ints:
+    """0, 1, 2, … of every list, one list after the other.
+
+    >>> places_within(np.array([2, 0, 3])).tolist()
+    [0, 1, 0, 1, 2]
+    """
+    return np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+
+
 def is_list(kind: pa.DataType) -> bool:
     """Is it any of Arrow's list types?"""
     return bool(

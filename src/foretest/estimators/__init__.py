@@ -8,6 +8,7 @@ from foretest.estimators.base import Estimator, Sums
 from foretest.estimators.capped import CIS
 from foretest.estimators.cascade import CascadeDR
 from foretest.estimators.doubly_robust import DR
+from foretest.estimators.exposure import PBM, AdaptiveExposureNCIS
 from foretest.estimators.importance import IS
 from foretest.estimators.normalised import NIS
 from foretest.estimators.normalised_capped import NCIS
@@ -15,16 +16,16 @@ from foretest.estimators.piecewise import PieceNCIS
 from foretest.estimators.pointwise import PointNCIS
 from foretest.estimators.slots import IIPS, RIPS, AdaptiveSlotNCIS
 
-ESTIMATORS: dict[str, type[Estimator]] = {
-    cls.key: cls
-    for cls in (
-        IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS,
-        AdaptivePointDR, CascadeDR,
-    )
-}  # fmt: skip
+_ALL: tuple[type[Estimator], ...] = (
+    IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, AdaptivePointDR,
+    CascadeDR, PBM, AdaptiveExposureNCIS,
+)  # fmt: skip
+ESTIMATORS: dict[str, type[Estimator]] = {cls.key: cls for cls in _ALL}
 
 #: whose verdict is the metric's, where the settings do not say
-HEADLINES = ("slot-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis")
+HEADLINES = (
+    "slot-ncis-adaptive", "exposure-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis",
+)  # fmt: skip
 
 __all__ = [
     "CIS",
@@ -35,7 +36,9 @@ __all__ = [
     "IS",
     "NCIS",
     "NIS",
+    "PBM",
     "RIPS",
+    "AdaptiveExposureNCIS",
     "AdaptivePointDR",
     "AdaptivePointNCIS",
     "AdaptiveSlotNCIS",

@@ -30,7 +30,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.bound_sums import BoundSums, bound_sums
 from foretest.aggregation.dense import is_dense_ratio
 from foretest.displays.batch import Floats
-from foretest.estimators import AdaptivePointDR, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
+from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointDR, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.inference.buckets import bucket_sums, mean_weights
 from foretest.inference.uplift import value_of
 from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES
@@ -154,7 +154,7 @@ def _choose(c: _Candidates) -> BoundChoice:
 
 def at_bound(estimator: Estimator, bound: float) -> Estimator:
     """The estimator at a bound, under the label that it has."""
-    assert isinstance(estimator, AdaptivePointNCIS | AdaptiveSlotNCIS)
+    assert isinstance(estimator, AdaptivePointNCIS | AdaptiveSlotNCIS | AdaptiveExposureNCIS)
     return replace(estimator, weight_bound=bound)
 
 

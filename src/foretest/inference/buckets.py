@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.examination import curve_error, slope_name
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.strata import bin_label, merged_bins
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
 from foretest.inference.by_logger import by_unit
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
+from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Weighting
 
 # the step of the complex derivative: far below any rounding, far above underflow
@@ -100,7 +102,7 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
     log_unit = _common_log_unit(rewards, weights)
     zero, reward_factor = np.zeros(cells), _factor(rewards, log_unit)
     arrays = {"rows": aggregates.n, "r": aggregates.r[metric], "n": aggregates.n, "h": zero, "hv": zero, "v": zero}
-    arrays["hr"] = rewards.get("hr", cells) * reward_factor
+    arrays["hr"] = with_curve_error(aggregates, weighting, metric, "hr", cells) * reward_factor
     if weights is not None:
         weight_factor = _factor(weights, log_unit)
         arrays["h"] = weights.get("h", cells) * weight_factor
@@ -118,6 +120,16 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
         arrays["hr"] = _grouped(rewards.get(f"hr:{table}", 0) * reward_factor, groups, cells)
     with np.errstate(over="ignore"):
         return BucketSums(arrays, float(np.exp(log_unit)), plan.loggers)
+
+
+def with_curve_error(aggregates: Aggregates, weighting: Weighting, metric: int, name: str, cells: int) -> Floats:
+    """Σ h r or Σ t by cell; of weights by a fitted examination curve with the error of the curve in it."""
+    sums, fit = aggregates.hr[weighting, metric], aggregates.plan.fits.get(metric)
+    plain = sums.get(name, cells)
+    if fit is None or not isinstance(weighting, ExposureWeighting):
+        return plain
+    slopes = [float(sums.get(slope_name(name, slot))[0]) for slot in range(len(fit.theta))]
+    return np.asarray(plain + curve_error(fit, np.array(slopes)))
 
 
 def mean_weights(aggregates: Aggregates, weighting: Weighting) -> ScaledSums | None:

@@ -7,13 +7,14 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
+from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.slot_weights import SlotAdaptive
 from foretest.weights.weightings import Adaptive, Capped, Weighting, of_metric
 
 
 def weight_bound(weighting: Weighting) -> float:
     """The largest weight that a row of a bounded estimator can have, whatever the log."""
-    assert isinstance(weighting, Capped | Adaptive | SlotAdaptive)
+    assert isinstance(weighting, Capped | Adaptive | SlotAdaptive | ExposureAdaptive)
     return weighting.cap if isinstance(weighting, Capped) else weighting.bound
 
 

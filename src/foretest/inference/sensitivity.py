@@ -26,7 +26,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.inference.betting import betting_limits
-from foretest.inference.buckets import Interval, bucket_sums, mean_weights
+from foretest.inference.buckets import Interval, bucket_sums, mean_weights, with_curve_error
 from foretest.inference.by_logger import by_unit
 from foretest.inference.delta import FEW_UNITS, quantile, std_error
 from foretest.inference.row_terms import unsupported_terms, uplift_range, uplift_terms, weight_bound
@@ -73,8 +73,8 @@ class Terms:
         sums, buckets = aggregates.hr[weighting, metric], len(aggregates.n)
         with np.errstate(over="ignore", invalid="ignore"):
             unit = np.exp(sums.log_unit)
-            names = ("hr", "t", "slice", "slice_expected")
-            hr, t, sliced, expected = (sums.get(name, buckets) * unit for name in names)
+            hr, t = (with_curve_error(aggregates, weighting, metric, name, buckets) * unit for name in ("hr", "t"))
+            sliced, expected = (sums.get(name, buckets) * unit for name in ("slice", "slice_expected"))
         weights = mean_weights(aggregates, weighting) if weighting.pointwise else None
         h = np.zeros(buckets) if weights is None else weights.get("h", buckets) * np.exp(weights.log_unit)
         if h.any():

@@ -39,6 +39,7 @@ class Evidence:
     remedy: str = ""  # what else would help where there are few
     deterministic: bool = False  # did the control ever show but one ranking?
     fewest: float = FEWEST_POSITIVES  # effective positives that the usual intervals need
+    curve: str | None = None  # the examination curve that was given, in words, where the estimate rests on one
     mass_kept: float | None = None  # of the treatment, by the estimator's own cap or bound; None where it is not known
 
     @property
@@ -67,7 +68,7 @@ def judge(evidence: Evidence) -> Judgement:
         return Judgement(False, ["no row has a reward"])
     parts = [
         _exploration(evidence), _units(evidence), _effective(evidence), _support(evidence), _mass(evidence),
-        _strata(evidence),
+        _strata(evidence), _curve(evidence),
     ]  # fmt: skip
     return Judgement(all(part.enough for part in parts), [reason for part in parts for reason in part.reasons])
 
@@ -77,6 +78,12 @@ _FINE = Judgement(True, [])
 
 def _exploration(evidence: Evidence) -> Judgement:
     return Judgement(False, [DETERMINISTIC]) if evidence.deterministic else _FINE
+
+
+def _curve(evidence: Evidence) -> Judgement:
+    if evidence.curve is None:
+        return _FINE
+    return Judgement(True, [f"it rests on the examination curve {evidence.curve} that was given"])
 
 
 def _units(evidence: Evidence) -> Judgement:

@@ -24,6 +24,7 @@ from foretest.policies.adapter import as_policy, whose_columns
 from foretest.policies.base import LoggedColumn, Policy, logged_column
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import VALUE_MODEL
+from foretest.settings.examination import examination_columns
 from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
 
@@ -45,6 +46,7 @@ class NeededColumns:
     strata: bool = False  # is the strata column needed?
     extra: tuple[str, ...] = ()  # columns that a reward model reads
     slots: bool = False  # are the rewards of slots needed?
+    examination: bool = False  # are examination curves needed?
     value_model_only: bool = False  # rewards, units and features, and nothing of the policies
     items: bool = False  # are the columns of the reward model needed, with a value for each eligible item?
     shown_items_only: bool = False  # what the reward model is fitted on: rewards, units, what was shown, and features
@@ -68,6 +70,16 @@ class NeededColumns:
     def scores(self) -> tuple[str, ...]:
         """The columns with one score per eligible item."""
         return tuple(dict.fromkeys(name for p in self.policies for name in p.score_columns))
+
+    @property
+    def rankings(self) -> tuple[str, ...]:
+        """The columns with the rankings of policies that always show the same."""
+        return tuple(dict.fromkeys(name for p in self.policies for name in p.ranking_columns))
+
+    @property
+    def by_slot(self) -> tuple[str, ...]:
+        """The columns with numbers of the control slot by slot."""
+        return self.settings.control.slot_columns
 
     @property
     def audited(self) -> tuple[str, ...]:
@@ -102,6 +114,9 @@ class NeededColumns:
         if self.shown_items_only:
             return [*roles, *self._feature_roles()]
         roles += self._policy_roles()
+        if self.examination:
+            what = "an integer, string or bool column (its value chooses the examination curve)"
+            roles += [ColumnRole(name, what, is_label) for name in examination_columns(analysis.examination)]
         roles += [ColumnRole(name, "a column (of the reward model)", is_anything) for name in self.extra]
         if analysis.value is not None:
             roles.append(ColumnRole(analysis.value, "a number column (V(x))", is_number))
@@ -142,14 +157,19 @@ class NeededColumns:
         log = self.settings.log
         if log.ranking is None:
             return []
+        shown = ColumnRole(log.ranking, *self._items("shown"))
         if log.candidates is None:
-            what = "a list of integers, or one integer (the positions shown)"
-            return [ColumnRole(log.ranking, what, is_one_or_list_of(is_integer))]
-        what = "a list of integer or string ids, or one id (the items shown)"
+            return [shown]
         return [
-            ColumnRole(log.ranking, what, is_one_or_list_of(is_key)),
+            shown,
             ColumnRole(log.candidates, "a list of integer or string ids (the items)", is_list_of(is_key)),
         ]
+
+    def _items(self, of: str) -> tuple[str, Callable[[pa.DataType], bool]]:
+        """What a column of rankings must be, in words and as a test of its type."""
+        if self.settings.log.candidates is None:
+            return f"a list of integers, or one integer (the positions {of})", is_one_or_list_of(is_integer)
+        return f"a list of integer or string ids, or one id (the items {of})", is_one_or_list_of(is_key)
 
     def _policy_roles(self) -> list[ColumnRole]:
         """Scores, logged probabilities, and whatever else a user's own policy reads."""
@@ -157,12 +177,16 @@ class NeededColumns:
             ColumnRole(name, f"a list of numbers (scores{self._whose(name)})", is_list_of(is_number))
             for name in self.scores
         ]
+        roles += [ColumnRole(name, *self._items(f"of a fixed ranking{self._whose(name)}")) for name in self.rankings]
+        what = "a list of numbers (the control's probabilities, slot by slot)"
+        roles += [ColumnRole(name, what, is_list_of(is_number)) for name in self.by_slot]
+        known = (*self.scores, *self.rankings, *self.by_slot)
         for policy in self.policies:
             logged = {name for name, _ in logged_columns(policy)}
             for name in policy.columns:
                 if name in logged:
                     roles.append(ColumnRole(name, f"a number column (a probability{self._whose(name)})", is_number))
-                elif name not in self.scores:
+                elif name not in known:
                     roles.append(ColumnRole(name, f"a column ({whose_columns(policy)})", is_anything))
         return roles
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -114,3 +115,16 @@ def eligible_items(lists: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.ND
                            f"the list has length {lengths[at]} where column '{first}' has length {eligible[at]}",
                            "All lists of a row have one entry for each eligible item.")  # fmt: skip
     return eligible
+
+
+def label_codes(array: pa.Array, labels: Sequence[str]) -> npt.NDArray[np.int64]:
+    """The place of each value among `labels`, as text; −1 where it is not there, or null.
+
+    >>> label_codes(pa.array(["b", None, "c", "a"]), ["a", "b"]).tolist()
+    [1, -1, -1, 0]
+    """
+    coded = plain(array).dictionary_encode()
+    values = [str(label) for label in coded.dictionary.to_pylist()]
+    places = np.array([*(labels.index(value) if value in labels else -1 for value in values), -1], np.int64)
+    indices = coded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    return np.asarray(places[indices])

@@ -13,6 +13,7 @@ from foretest.displays.days import days_of_rows
 from foretest.displays.keys import hash_keys
 from foretest.displays.ragged import plain
 from foretest.errors import RowFault, nearest
+from foretest.log.column_values import label_codes
 from foretest.policies.pooled import ALL, DAY, LOGGER, Shares
 from foretest.settings.log_columns import LogColumns
 
@@ -34,10 +35,7 @@ def logger_codes(column: str, array: pa.Array, names: Sequence[str]) -> npt.NDAr
         rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
         raise RowFault("null", column, rows, "the value is null, so that nobody knows which policy showed the row",
                        "Every row needs the name of a [[control]] table: fill it, or leave the row out.")  # fmt: skip
-    coded = array.dictionary_encode()
-    labels = [str(label) for label in coded.dictionary.to_pylist()]
-    places = np.array([names.index(label) if label in names else -1 for label in labels], np.int64)
-    codes: npt.NDArray[np.int64] = places[coded.indices.to_numpy(zero_copy_only=False)]
+    codes = label_codes(array, names)
     unknown = np.flatnonzero(codes < 0)
     if len(unknown):
         label = str(array[int(unknown[0])].as_py())

@@ -24,11 +24,12 @@ from foretest.log.column_values import (
     list_of_numbers,
     logged_numbers,
 )
+from foretest.log.examination_codes import curve_codes
 from foretest.log.item_columns import ItemLists, item_lists
 from foretest.log.logger_columns import logger_columns
 from foretest.log.rows import Rows
 from foretest.log.schema_checks import check_schemas
-from foretest.log.shown_rankings import shown_rankings, slot_rewards
+from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
 from foretest.policies.pooled import Pooled
 from foretest.policies.pricing import refuse_not_finite
 from foretest.settings.analysis import VALUE_MODEL
@@ -73,6 +74,9 @@ class Reader(NeededColumns):
         displays = (
             self._displays_of_loggers(batch, identity, unit) if log.logger else self._displays(batch, identity, unit)
         )
+        if self.examination:
+            codes = curve_codes(batch, self.settings, displays)
+            displays = replace(displays, columns={**displays.columns, **codes})
         return Rows(
             displays=displays,
             rewards=rewards,
@@ -84,7 +88,7 @@ class Reader(NeededColumns):
             features=features_of(batch, log.features) if self.features else None,
             names=log.rewards,
             slots=slot_rewards(batch, log, displays.slots, rewards) if self.slots else {},
-            items=self._items(batch, displays),
+            items=self._item_lists(batch, displays),
             context=batch.select(list(dict.fromkeys(self.audited))) if self.audited else None,
             segments={name: batch[name] for name in log.segments},
         )
@@ -99,10 +103,10 @@ class Reader(NeededColumns):
         return Rows(
             displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards,
             slots=slot_rewards(batch, log, displays.slots, rewards) if self.slots else {},
-            items=self._items(batch, displays),
+            items=self._item_lists(batch, displays),
         )  # fmt: skip
 
-    def _items(self, batch: pa.RecordBatch, displays: Displays) -> dict[str, ItemLists]:
+    def _item_lists(self, batch: pa.RecordBatch, displays: Displays) -> dict[str, ItemLists]:
         """What the reward model reads of every eligible item; without the slots' rewards it is of single actions."""
         log, what = self.settings.log, "a feature of an item" if self.settings.log.item_features else "a prediction"
         several = np.flatnonzero(displays.slots > 1)
@@ -171,11 +175,12 @@ class Reader(NeededColumns):
         for policy in self.policies:
             logged = {name for name, _ in logged_columns(policy)}
             for name in policy.columns:
-                if name not in columns:
+                if name not in columns and name not in self.rankings:
                     columns[name] = (
                         logged_numbers(name, batch[name]) if name in logged else any_column(name, batch[name])
                     )
-        lists = {name: c.lengths for name, c in columns.items() if isinstance(c, Ragged)}
+        by_item = {name: c for name, c in columns.items() if name not in self.by_slot}
+        lists = {name: c.lengths for name, c in by_item.items() if isinstance(c, Ragged)}
         for name in self.extra:
             if name not in columns:
                 columns[name] = any_column(name, batch[name])
@@ -186,6 +191,12 @@ class Reader(NeededColumns):
             ranking = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
         else:
             ranking = shown_rankings(batch, log, eligible, known=bool(lists))
+        fixed = {
+            name: fixed_rankings(batch, name, log, eligible, bool(lists), ranking.lengths) for name in self.rankings
+        }
+        if fixed and not lists:
+            eligible = items_reached({**fixed, log.ranking: ranking} if log.ranking else fixed)
+        columns |= fixed
         key_columns = None if identity is not None else self.settings.control.columns
         # without id or unit, what a row shows is its identity, for draws
         root = identity if identity is not None else unit if log.unit is not None else np.zeros_like(unit)

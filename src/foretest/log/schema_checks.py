@@ -91,9 +91,11 @@ def _check_ids(needed: NeededColumns, name: str, schema: pa.Schema) -> None:
     ranking, candidates = needed.settings.log.ranking, needed.settings.log.candidates
     if needed.value_model_only or ranking is None or candidates is None:
         return
-    shown, items = schema.field(ranking).type, schema.field(candidates).type
-    if is_text_key(shown.value_type if is_list(shown) else shown) != is_text_key(items.value_type):
-        raise BadInput(
-            f"{name}: column '{ranking}' is {shown} and column '{candidates}' is {items}: the ids of shown items"
-            " and of candidates must be of one type. Convert one of them."
-        )
+    items = schema.field(candidates).type
+    for column in dict.fromkeys((ranking, *needed.rankings)):
+        shown = schema.field(column).type
+        if is_text_key(shown.value_type if is_list(shown) else shown) != is_text_key(items.value_type):
+            raise BadInput(
+                f"{name}: column '{column}' is {shown} and column '{candidates}' is {items}: the ids of shown items"
+                " and of candidates must be of one type. Convert one of them."
+            )

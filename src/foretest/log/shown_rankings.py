@@ -1,4 +1,4 @@
-"""What each row shows, and what each of its slots earned, checked in every row."""
+"""What each row shows or would show, and what each of its slots earned, checked in every row."""
 
 from __future__ import annotations
 
@@ -12,16 +12,60 @@ from foretest.displays.batch import Floats
 from foretest.displays.keys import refuse_nulls
 from foretest.displays.ragged import Ragged, common_codes, integers, is_list, numbers, plain
 from foretest.errors import RowFault
+from foretest.formatting import plural
 from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
 from foretest.log.column_values import SplitLists, lists_of
 from foretest.settings.log_columns import LogColumns
 
+MOST_ITEMS = 10_000  # of a row without a list of items: larger numbers are ids
+
 
 def shown_rankings(batch: pa.RecordBatch, log: LogColumns, eligible: npt.NDArray[np.int64], known: bool) -> Ragged:
     """Rankings as positions into the row's lists; `known`: does `eligible` say how many items a row has?"""
-    name = log.ranking
-    assert name is not None
-    ranking = _positions(batch, name, log.candidates)
+    assert log.ranking is not None
+    return _checked(
+        batch, log.ranking, _positions(batch, log.ranking, log.candidates, "shown item"), log, eligible, known
+    )
+
+
+def fixed_rankings(
+    batch: pa.RecordBatch, name: str, log: LogColumns, eligible: npt.NDArray[np.int64], known: bool,
+    slots: npt.NDArray[np.int64],
+) -> Ragged:  # fmt: skip
+    """The rankings of a policy that always shows the same, from a column: an item at least for every shown slot."""
+    ranking = _positions(batch, name, log.candidates, "item")
+    short = np.flatnonzero(ranking.lengths < slots)
+    if len(short):
+        has, shows = int(ranking.lengths[short[0]]), int(slots[short[0]])
+        raise RowFault(
+            "fixed-short", name, short,
+            f"the fixed ranking has {plural(has, 'item')}, but the row shows {shows}",
+            "A fixed ranking holds an item for every slot that is shown, best slot first: give it in full, or leave"
+            " the row out.",
+        )  # fmt: skip
+    return _checked(batch, name, ranking, log, eligible, known)
+
+
+def items_reached(rankings: dict[str, Ragged]) -> npt.NDArray[np.int64]:
+    """How many items each row has at least, from the positions in its rankings: for rows without any list of items."""
+    items = np.zeros(len(next(iter(rankings.values()))), np.int64)
+    for name, ranking in rankings.items():
+        last = ranking.padded(-1).max(axis=1, initial=-1).astype(np.int64)
+        far = np.flatnonzero(last >= MOST_ITEMS)
+        if len(far):
+            raise RowFault(
+                "position-far", name, far,
+                f"the position {last[far[0]]} is beyond {MOST_ITEMS:,}, and the row has no list of items",
+                _RANKING_REMEDY[False],
+            )  # fmt: skip
+        items = np.maximum(items, last + 1)
+    return items
+
+
+def _checked(
+    batch: pa.RecordBatch, name: str, ranking: Ragged, log: LogColumns, eligible: npt.NDArray[np.int64], known: bool
+) -> Ragged:
+    """Rankings of which none is empty, too long, out of range or repeats an item."""
     items = eligible if known else np.full(len(ranking), -1)
     fault = ranking_faults(ranking.values, ranking.starts, ranking.lengths, items)
     for code in np.unique(fault[fault > 0]).tolist():
@@ -32,8 +76,8 @@ def shown_rankings(batch: pa.RecordBatch, log: LogColumns, eligible: npt.NDArray
     return ranking
 
 
-def _positions(batch: pa.RecordBatch, name: str, candidates: str | None) -> Ragged:
-    """The ranking column as positions; ids are looked up among the row's candidates."""
+def _positions(batch: pa.RecordBatch, name: str, candidates: str | None, called: str) -> Ragged:
+    """A column of rankings as positions; ids, called so in messages, are looked up among the row's candidates."""
     values, starts, lengths = _lists_or_ones(name, batch[name])
     if candidates is None:
         return Ragged(integers(values), starts, lengths)
@@ -48,7 +92,7 @@ def _positions(batch: pa.RecordBatch, name: str, candidates: str | None) -> Ragg
         listed = batch[candidates][int(rows[0])].as_py()
         item = next(item for item in _items_of(batch[name][int(rows[0])]) if item not in listed)
         raise RowFault("ranking-absent", name, rows,
-                       f"the shown item {item!r} is not among the row's candidates (column '{candidates}')",
+                       f"the {called} {item!r} is not among the row's candidates (column '{candidates}')",
                        "Add it to the candidates, or leave the row out.")  # fmt: skip
     return Ragged.packed(place, lengths)
 

@@ -170,7 +170,7 @@ def _plan_used(
         chosen.append(estimator)
     if not chosen:
         raise BadInput(f"the aggregates have none of the estimators that can run: {', '.join(by_label)}.")
-    return dataclasses.replace(plan, estimators=tuple(chosen)), notes
+    return dataclasses.replace(plan, estimators=tuple(chosen), fits=folded.fits), notes
 
 
 def _answer(
@@ -204,7 +204,10 @@ def _with_roles(answer: Answer, settings: Settings) -> Answer:
 def _with_cap_paths(
     answers: dict[str, Answer], plan: FoldPlan, resamples: Resamples, r_max: Mapping[str, float]
 ) -> dict[str, Answer]:
-    """The answers, the first with its estimates along the cap, for the page's figures."""
+    """The answers, the first with its estimates along the cap, for the page's figures; there are none where rankings
+    have no known weight."""
+    if not plan.prices_rankings:
+        return answers
     [(first, answer), *_] = answers.items()
     metrics = {
         name: dataclasses.replace(

@@ -10,6 +10,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
 from foretest.calibration.estimate import with_calibrated
 from foretest.calibration.file import Calibration
+from foretest.calibration.fit import PLAIN
 from foretest.diagnostics.bias_decomposition import strata_with_bias
 from foretest.diagnostics.evidence import log_evidence
 from foretest.diagnostics.health import control_is_deterministic
@@ -34,11 +35,14 @@ from foretest.inference.uplift_range import band_range, factors_by_log, with_ran
 from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.offline.audited import audited_estimate
+from foretest.offline.curve_range import calibrated_over_curves, hull, uplift_by_curve
+from foretest.offline.leading_level import leading_level, with_curve_tests
 from foretest.results.audit import Audit
 from foretest.results.bound_choice import BoundChoice
 from foretest.results.result import Estimate, Metric
 from foretest.results.slot_model import SlotModel
 from foretest.settings.analysis import BOUNDED
+from foretest.weights.exposure_weights import ExposureWeighting
 
 
 class MetricsAndNotes(NamedTuple):
@@ -60,12 +64,19 @@ def estimate_metrics(
     plan, metrics, notes = aggregates.plan, {}, []
     for m, name in enumerate(plan.metrics):
         able = [e for e in estimators if plan.weighs(e, m)]
+        if plan.settings.analysis.estimators is None and control_is_deterministic(aggregates):
+            able, unable = _without_exploration(aggregates, able)
+            notes += unable
         choices = {e.label: choose_bound(aggregates, e, m) for e in able}
         chosen = [at_choice(e, choices[e.label]) for e in able]
         estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name), choices[e.label]) for e in chosen}
         if calibration is not None:
             estimates, calibration_notes = with_calibrated(estimates, aggregates, chosen, m, calibration)
             notes += calibration_notes
+            estimates = {
+                label: calibrated_over_curves(one, estimates[PLAIN[label]]) if label in PLAIN else one
+                for label, one in estimates.items()
+            }
         # both by the evidence, whatever the audit says
         agreement, company = slot_agreement(aggregates, chosen, m, estimates), company_test(aggregates, chosen, m)
         control = control_of(aggregates, m, counts)
@@ -76,17 +87,37 @@ def estimate_metrics(
         apart = (agreement is not None and agreement.refuted) or (company is not None and company.fails)
         lead = model_lead(aggregates, chosen, m, estimates)
         estimates = with_model_reason(estimates, lead)
-        headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
+        model = None if company is None else SlotModel(company)
+        if m in plan.fits:
+            model = with_curve_tests(model, plan.fits[m].tests)
+        level = leading_level(aggregates, chosen, model, apart=apart)
+        headline = headline_of(plan.settings.analysis.headline, chosen, without=level.without)
         if lead is not None and lead.takes_over(headline, plan.settings.analysis.headline):
             headline = lead.model
             notes.append(f"{name}: {lead.model} {lead.reason}.")
         metrics[name] = Metric(
             control, estimates, headline, estimates[headline].verdict,
             slots=None if agreement is None else agreement.to_dict(),
-            slot_model=None if company is None else SlotModel(company),
+            slot_model=model,
+            headline_reason=level.reason,
+            examination=plan.examination.to_dict(m) if plan.exposure_bounds else None,
             reward_model=None if lead is None else lead.to_dict(),
         )  # fmt: skip
     return MetricsAndNotes(metrics, notes)
+
+
+def _without_exploration(aggregates: Aggregates, able: list[Estimator]) -> tuple[list[Estimator], list[str]]:
+    """The estimators that a control which never varies allows, and a note on the others; all of them where none does,
+    so that each says why it cannot answer."""
+    rest = [e for e in able if is_by_exposure(aggregates, e)]
+    if not rest:
+        return able, []
+    others = ", ".join(e.label for e in able if e not in rest)
+    return rest, [
+        f"{others} cannot run and were left out: the control shows one ranking with probability 1, and they need one"
+        f" that explores. {', '.join(e.label for e in rest)} can: they weigh items by how likely users look at them,"
+        " wherever the control put them."
+    ]
 
 
 def _estimate(
@@ -97,8 +128,9 @@ def _estimate(
     strata = strata_table(aggregates, estimator, metric) if estimator.stratified and aggregates.rows else []
     evidence = dataclasses.replace(
         log_evidence(aggregates, estimator, metric),
+        curve=_given_curve(aggregates, estimator, metric),
         strata=strata,
-        deterministic=bool(control_is_deterministic(aggregates)),
+        deterministic=bool(control_is_deterministic(aggregates)) and not is_by_exposure(aggregates, estimator),
     )
     if aggregates.rows == 0:
         estimate = _estimate_of_no_rows(aggregates, estimator, evidence)
@@ -107,6 +139,14 @@ def _estimate(
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
     bound_choice = None if choice is None else choice.to_dict()
     return dataclasses.replace(estimate, unsupported_rows=evidence.unsupported, strata=table, bound_choice=bound_choice)
+
+
+def _given_curve(aggregates: Aggregates, estimator: Estimator, metric: int) -> str | None:
+    """The examination curve that an estimate rests on, in words, where it was given."""
+    curves = aggregates.plan.examination.given.get(metric) if is_by_exposure(aggregates, estimator) else None
+    if curves is None:
+        return None
+    return f"by {curves.column}" if curves.column else "(" + ", ".join(f"{x:g}" for x in curves.thetas[0][:8]) + ")"
 
 
 def _estimate_of_no_rows(aggregates: Aggregates, estimator: Estimator, evidence: Evidence) -> Estimate:
@@ -123,7 +163,8 @@ def _estimate_of_rows(
     total = sums.total()
     control, delta = float(mean_reward(total)[0]), float(absolute_uplift_of(estimator)(total)[0])
     betting = _betting_interval(aggregates, estimator, metric, delta, r_max, evidence)
-    evidence = _with_betting(evidence, estimator, betting, r_max, control)
+    bounded = has_limits(aggregates, estimator, metric)
+    evidence = _with_betting(evidence, bounded, betting, r_max, control)
     judgement = judge(evidence)
     if aggregates.plan.settings.analysis.interval in BOUNDED:
         intervals = _bounded_intervals(aggregates, estimator, metric, sums, betting, r_max)
@@ -144,7 +185,20 @@ def _estimate_of_rows(
     if not aggregates.plan.weighting(estimator).banded:
         return without_band(estimate, control)
     betting_r_max = None if betting is None else r_max
-    return _with_band(estimate, aggregates, estimator, metric, decided_on, judgement, control, betting_r_max, choice)
+    return _with_band(
+        estimate, aggregates, estimator, metric, counts, decided_on, judgement, control, betting_r_max, choice
+    )  # fmt: skip
+
+
+def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> bool:
+    """Has it a betting interval? Weights need a bound, and no error of a fitted curve in them."""
+    fitted = is_by_exposure(aggregates, estimator) and metric in aggregates.plan.fits
+    return is_bounded(estimator) and not fitted
+
+
+def is_by_exposure(aggregates: Aggregates, estimator: Estimator) -> bool:
+    """Does it weigh items by their exposure, so that a control that never varies is legal?"""
+    return isinstance(aggregates.plan.weighting(estimator), ExposureWeighting)
 
 
 def _betting_interval(
@@ -154,18 +208,18 @@ def _betting_interval(
     a = aggregates.plan.settings.analysis
     # of a log packed with another cap, what CIS may have cut off at the most is not known
     automatic = evidence.is_thin and not aggregates.sampled.get(aggregates.plan.weighting(estimator))
-    if not is_bounded(estimator) or r_max is None or not (automatic or a.interval == "betting"):
+    if not has_limits(aggregates, estimator, metric) or r_max is None or not (automatic or a.interval == "betting"):
         return None
     return betting_interval(aggregates, estimator, metric, delta, a.confidence_level, r_max)
 
 
 def _with_betting(
-    evidence: Evidence, estimator: Estimator, betting: Interval | None, r_max: float | None, control: float
+    evidence: Evidence, bounded: bool, betting: Interval | None, r_max: float | None, control: float
 ) -> Evidence:
     """The evidence with the verdict of the betting interval, or with what would make one possible."""
     if betting is not None:
         return dataclasses.replace(evidence, betting=decide(betting, True, control))
-    if is_bounded(estimator) and r_max is None:
+    if bounded and r_max is None:
         return dataclasses.replace(evidence, remedy=", or r_max for an interval that holds with any number")
     return evidence
 
@@ -193,8 +247,9 @@ def _bounded_intervals(
 
 
 def _with_band(
-    estimate: Estimate, aggregates: Aggregates, estimator: Estimator, metric: int, decided_on: Interval,
-    judgement: Judgement, control: float, betting_r_max: float | None, choice: BoundChoice | None,
+    estimate: Estimate, aggregates: Aggregates, estimator: Estimator, metric: int, counts: Floats | None,
+    decided_on: Interval, judgement: Judgement, control: float, betting_r_max: float | None,
+    choice: BoundChoice | None,
 ) -> Estimate:  # fmt: skip
     """The estimate with its sensitivity band, its range and its word; where the settings say so decided on the band."""
     gamma, weighting = aggregates.plan.gamma(estimator), aggregates.plan.weighting(estimator)
@@ -212,6 +267,8 @@ def _with_band(
     factors = factors_by_log(gamma, Interval(band.slice_gamma_ci_lower, band.slice_gamma_ci_upper))
     moved = Interval(0.0, 0.0) if choice is None else Interval(choice.lower, choice.upper)
     limits = band_range(estimate, decided_on, unsupported, factors, moved, control)
+    by_curve = uplift_by_curve(aggregates, estimator, metric, counts, control, moved)
+    limits = hull([limits, *(uplift.range for uplift in by_curve)])
     return dataclasses.replace(
         with_range(estimate, limits, decided_on, judgement.enough, control),
         verdict=verdict,
@@ -219,4 +276,5 @@ def _with_band(
         sensitivity=band.to_dict(),
         robustness=robustness(estimate.verdict, on_band, band),
         unsupported=finite_or_none(unsupported / control) if control else None,
+        curves=[uplift.to_dict() for uplift in by_curve] or None,
     )

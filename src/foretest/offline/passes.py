@@ -25,12 +25,14 @@ from foretest.log.column_types import is_text_key
 from foretest.log.reader import Reader
 from foretest.log.unit_columns import unit_column_notes
 from foretest.offline.dense_rewards import peek
+from foretest.offline.examination import fit_curves, metrics_to_fit, without_fits
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED
 from foretest.settings.settings import Settings, with_cap
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
-from foretest.storage.packed.reading import fold_packed
+from foretest.sources.spark_frames import SparkFrame
+from foretest.storage.packed.reading import fold_packed, packed_logs, rewarded_rows
 from foretest.storage.packed.writing import pack
 from foretest.storage.saved.files import merge_saved, saved_files
 from foretest.storage.saved.resume import fold_resumably
@@ -52,6 +54,14 @@ class Resolved(NamedTuple):
     plan: FoldPlan
 
 
+class Curved(NamedTuple):
+    """A log that can be read again, the plan with its examination curves, and notes."""
+
+    source: Source
+    plan: FoldPlan
+    notes: list[str]
+
+
 def offline_reader(plan: FoldPlan) -> Reader:
     """The reader of the columns that the plan's estimators need."""
     features = plan.fits_value_model or (plan.reads_items and bool(plan.settings.log.item_features))
@@ -59,7 +69,7 @@ def offline_reader(plan: FoldPlan) -> Reader:
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
     return Reader(
         plan.settings, features=features, strata=bool(plan.stratified), extra=extra, slots=plan.reads_slots,
-        items=plan.reads_items,
+        items=plan.reads_items, examination=bool(plan.exposure_bounds),
     )  # fmt: skip
 
 
@@ -69,7 +79,10 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
     if saved:
         return merge_saved(saved, settings)
     plan, notes = choose_estimators(settings)
-    if plan.slot_bounds is not None:
+    if parts is not None:
+        plan, left_out = without_fits(plan)
+        notes += left_out
+    if plan.slot_bounds is not None or plan.exposure_bounds:
         plans = (plan, *plan.further.values())
         notes += dict.fromkeys(note for p in plans for note in counted_notes(p.normaliser.pair))
     reader = offline_reader(plan)
@@ -82,6 +95,8 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
     notes, reader = notes + dense_notes, offline_reader(plan)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
+        source, plan, left_out = _with_curves(source, reader, plan, folder, work)
+        notes += left_out
         packed, packed_notes = fold_packed(source, reader, plan, *work)
         notes += packed_notes
         if packed is not None:
@@ -147,6 +162,18 @@ def resolve_shares_and_cap(source: Source, reader: Reader, plan: FoldPlan, folde
         choice = choose_cap(_sample_of(source, plan, work))
         plan = dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
     return Resolved(source, plan)
+
+
+def _with_curves(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Curved:
+    """Fit the examination curves that are not given, on the rewarded rows; a stream is first written to a file."""
+    if not metrics_to_fit(plan):
+        return Curved(source, plan, [])
+    if not source.repeatable:
+        source = _spooled(source, reader, folder)
+    packed = [] if isinstance(source, SparkFrame) else packed_logs(source)
+    rewarded = source if not packed or any(log.base is None for log in packed) else rewarded_rows(packed)
+    done = stage(work.progress, "examination", rewarded)
+    return Curved(source, *fit_curves(rewarded, reader, plan, work.threads, done))
 
 
 def _sample_of(source: Source, plan: FoldPlan, work: Work) -> Aggregates:

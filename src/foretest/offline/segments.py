@@ -157,7 +157,7 @@ class _Part:
             r=np.stack([self._sum(f"r:{m}") for m in metrics]),
             positives=np.array([self._number(f"positives:{m}") for m in metrics]),
             h={w: self._scaled(sums.h.get(w), ("h", "h2")) for w in blank.h},
-            hr={key: self._scaled(sums.hr.get(key), ("hr", "hr2")) for key in blank.hr},
+            hr={key: self._scaled(sums.hr.get(key), _names_of(sums.hr.get(key))) for key in blank.hr},
             unsupported={w: int(self._number(f"unsupported:{self._place(w)}")) for w in blank.plan.point_weightings},
             rewarded=dataclasses.replace(blank.rewarded, seen=int(self._number("rewarded"))),
             units=units,
@@ -221,6 +221,11 @@ class _Part:
             estimate, unsupported_rows=evidence.unsupported, predicted_effective_positives=evidence.predicted
         )
         return without_band(estimate, control)
+
+
+def _names_of(sums: ScaledSums | None) -> list[str]:
+    """The sums of weighted rewards, and of a fitted curve their slopes."""
+    return ["hr", "hr2", *(name for name in (() if sums is None else sums.arrays) if name not in ("hr", "hr2"))]
 
 
 def _adjusted(counted: list[_Counted], alpha: float) -> list[Segment]:

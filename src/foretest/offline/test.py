@@ -88,6 +88,7 @@ class OfflineTest:
         seed: int = 0,
         gamma: float | tuple[float, float] | list[float] | None = None,
         gamma_slots: float | tuple[float, float] | list[float] = (1.3, 2.0),
+        examination: Any = None,
         decide_on: str = "interval",
         r_max: float | Mapping[str, float] | None = None,
         ignore_audit: bool = False,

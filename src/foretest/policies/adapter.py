@@ -44,6 +44,10 @@ class AdaptedPolicy(Policy):
     def score_columns(self) -> tuple[str, ...]:
         return tuple(getattr(self._own, "score_columns", ()))
 
+    @property
+    def ranking_columns(self) -> tuple[str, ...]:
+        return tuple(getattr(self._own, "ranking_columns", ()))
+
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         answer: Floats = self._own.log_prob(displays, rankings)
         return answer

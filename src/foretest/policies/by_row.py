@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
-from foretest.displays.ragged import Ragged
+from foretest.displays.ragged import Ragged, places_within
 from foretest.policies.base import Policy
 
 Ints = npt.NDArray[np.int64]
@@ -22,8 +22,7 @@ def sample_by_row(policies: Sequence[Policy], picked: Ints, displays: Displays, 
         rows = np.flatnonzero(picked == j)
         if len(rows):
             part = policy.sample(displays.take(rows), uniforms[rows])
-            slot = np.arange(int(part.lengths.sum())) - np.repeat(np.cumsum(part.lengths) - part.lengths, part.lengths)
-            drawn[np.repeat(starts[rows], part.lengths) + slot] = part.flat()
+            drawn[np.repeat(starts[rows], part.lengths) + places_within(part.lengths)] = part.flat()
     return Ragged.packed(drawn, slots)
 
 

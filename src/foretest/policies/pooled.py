@@ -20,7 +20,7 @@ from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
 from foretest.formatting import shortened
 from foretest.policies.adapter import as_policy
-from foretest.policies.base import Policy, logged_column
+from foretest.policies.base import Policy, logged_column, refuse_slots_alone
 from foretest.policies.by_row import Ints, picked_by, sample_by_row
 from foretest.policies.pricing import priced, shown_log_prob
 
@@ -72,6 +72,8 @@ class Pooled(Policy):
     def __init__(self, loggers: Mapping[str, Policy], baseline: str, shares: Shares | None = None) -> None:
         self.loggers = {name: as_policy(policy) for name, policy in loggers.items()}
         self.baseline, self.shares = baseline, shares
+        for name, policy in self.loggers.items():
+            refuse_slots_alone(policy, f"the logger '{name}', one of several,")
         self._refuse_shared_probabilities()
 
     def _refuse_shared_probabilities(self) -> None:
@@ -115,6 +117,10 @@ class Pooled(Policy):
     @property
     def score_columns(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for p in self.policies for name in p.score_columns))
+
+    @property
+    def ranking_columns(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for p in self.policies for name in p.ranking_columns))
 
     @property
     def can_draw(self) -> bool:  # type: ignore[override]
@@ -193,6 +199,10 @@ class OwnLogger(Policy):
     @property
     def score_columns(self) -> tuple[str, ...]:
         return self._pooled.score_columns
+
+    @property
+    def ranking_columns(self) -> tuple[str, ...]:
+        return self._pooled.ranking_columns
 
     @property
     def has_logged(self) -> bool:

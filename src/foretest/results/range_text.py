@@ -34,16 +34,17 @@ def is_wider_than_noise(estimate: Estimate) -> bool:
 def range_meaning(estimate: Estimate) -> str:
     """What the range of an estimate allows for, to follow "the range allows for"."""
     limits = range_of(estimate)
+    curves = "; and for examination curves steeper and flatter than the one given" if estimate.curves else ""
     if limits.kind == BAND:
         usual = band_factors(estimate)
         least, most = range_factors(limits) or usual
         refuted = "" if (least, most) == usual else f"; this log refutes the usual {usual[0]} to {usual[1]}"
         return (
             "noise, and for what the log cannot support: unsupported recommendations may earn from"
-            f" {least} to {most} times what supported ones earn{refuted}"
+            f" {least} to {most} times what supported ones earn{refuted}{curves}"
         )
     if limits.kind == CALIBRATED:
-        return "noise, and for what unsupported recommendations earned in past tests"
+        return f"noise, and for what unsupported recommendations earned in past tests{curves}"
     return "noise alone"
 
 

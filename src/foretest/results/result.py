@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 #: fields of an estimate that no flat row has
-NESTED = ("strata", "betting", "sensitivity", "calibration", "bound_choice", "range")
+NESTED = ("strata", "betting", "sensitivity", "calibration", "bound_choice", "range", "curves")
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,7 @@ class Estimate:
     bound_choice: dict[str, Any] | None = None  # how the bound on weights was chosen, where it was
     range: Range | None = None  # noise, and what the log cannot support; None only in files of earlier versions
     word: str = "insufficient"  # the verdict, softened where noise and range differ
+    curves: list[dict[str, Any]] | None = None  # the uplift under steeper and flatter examination curves than given
 
     def __repr__(self) -> str:
         return f"<Estimate {estimate_summary(self)}>"
@@ -89,6 +90,8 @@ class Metric:
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
     slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
+    headline_reason: str | None = None  # why exposure leads and not slots, where it does
+    examination: dict[str, Any] | None = None  # the examination curve, where an estimator used one
     slot_model: SlotModel | None = None  # tests of what estimates by slot assume, where there are any
     reward_model: dict[str, Any] | None = None  # whether the estimate with a reward model leads, where there is one
     role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
@@ -178,6 +181,7 @@ class Result:
                 "log": self.log,
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
+                **self._examination(),
                 "health": self.health,
                 **({} if self.audit is None else {"audit": asdict(self.audit)}),
                 "weights": self.weights,
@@ -189,6 +193,11 @@ class Result:
             }
         )
         return document
+
+    def _examination(self) -> dict[str, Any]:
+        """The examination curve of the first metric that has one."""
+        curves = [metric.examination for metric in self.metrics.values() if metric.examination is not None]
+        return {"examination": curves[0]} if curves else {}
 
     def to_json(self, path: str | Path | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
@@ -251,7 +260,7 @@ def _range_fields(estimate: Estimate) -> dict[str, Any]:
 def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
     fields = asdict(estimate)
     adjusted = fields.pop("adjusted")
-    for name in ("strata", "betting", "calibration", "bound_choice"):
+    for name in ("strata", "betting", "calibration", "bound_choice", "curves"):
         if fields[name] is None:
             del fields[name]
     return {**fields, **(adjusted or {})}
@@ -283,7 +292,9 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
         **({} if metric.slots is None else {"slots": metric.slots}),
-        **({} if metric.slot_model is None else {"slot_model": asdict(metric.slot_model)}),
+        **({} if metric.headline_reason is None else {"headline_reason": metric.headline_reason}),
+        **({} if metric.examination is None else {"examination": metric.examination}),
+        **({} if metric.slot_model is None else {"slot_model": metric.slot_model.to_dict()}),
         **({} if metric.reward_model is None else {"reward_model": metric.reward_model}),
         **(metric.role or {}),
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from foretest.formatting import p_value
 from foretest.results.audit import FAIL, WARN
@@ -54,3 +55,14 @@ class SlotModel:
     """The tests of the model for one metric."""
 
     company: SlotTest  # do rewards depend on what else the display shows?
+    trust: SlotTest | None = None  # have items of high and low score one examination curve? Where one was fitted
+    chain: SlotTest | None = None  # do slots compared directly and through others agree?
+
+    def to_dict(self) -> dict[str, Any]:
+        """The tests that there are, as result.json has them."""
+        return {name: test for name, test in asdict(self).items() if test is not None}
+
+    @property
+    def refutes_curve(self) -> bool:
+        """Does a test of the examination curve fail?"""
+        return any(test is not None and test.fails for test in (self.trust, self.chain))

@@ -10,6 +10,7 @@ from typing import Any
 
 from foretest.errors import BadInput, check_integer, check_number, choose
 from foretest.settings.changed_fields import call_text, changed_fields
+from foretest.settings.examination import checked_examination
 from foretest.settings.unknown_keys import refuse_unknown
 
 NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
@@ -63,7 +64,14 @@ class Analysis:
         "how many times less and more than supported recommendations unsupported ones may earn, at every level;"
         " default: 1.15 and 1.3 for estimators by ranking, gamma_slots for those by slot",
     )
-    gamma_slots: tuple[float, float] = _doc((1.3, 2.0), "gamma of estimators by slot, where gamma is not given")
+    gamma_slots: tuple[float, float] = _doc(
+        (1.3, 2.0), "gamma of estimators by slot and by exposure, where gamma is not given"
+    )
+    examination: str | tuple[float, ...] | Mapping[str, Any] | None = _doc(
+        None,
+        "for estimators by exposure, how likely a user looks at each slot: numbers as in 1.0 0.6 0.4, fit (the"
+        " default), or a result.json that has them",
+    )
     decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
     r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
     ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
@@ -108,6 +116,8 @@ class Analysis:
             choose(name, getattr(self, name), options)
         object.__setattr__(self, "gamma", None if self.gamma is None else _gamma("gamma", self.gamma))
         object.__setattr__(self, "gamma_slots", _gamma("gamma_slots", self.gamma_slots))
+        if self.examination is not None:
+            object.__setattr__(self, "examination", checked_examination(self.examination))
         if isinstance(self.value_log, os.PathLike):
             object.__setattr__(self, "value_log", os.fspath(self.value_log))
         for name in ("headline", "value", "value_log", "baseline"):

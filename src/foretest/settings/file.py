@@ -16,6 +16,7 @@ from foretest.errors import BadInput, choose, nearest
 from foretest.files import read_text
 from foretest.policies import POLICIES, Mixture, Policy
 from foretest.settings.analysis import Analysis
+from foretest.settings.examination import FIT
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import TREATMENT, Online, Settings
 from foretest.settings.unknown_keys import refuse_unknown
@@ -57,6 +58,8 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
     analysis = dict(tables.get("analysis", {}))
     if isinstance(analysis.get("value_log"), str):
         analysis["value_log"] = str(folder / analysis["value_log"])
+    if isinstance(analysis.get("examination"), str) and analysis["examination"] != FIT:
+        analysis["examination"] = str(folder / analysis["examination"])
     treatments = treatments_from_tables(tables[TREATMENT])
     return Settings(
         log=_build("[log]", LogColumns, tables["log"]),
@@ -148,6 +151,9 @@ def _components(where: str, tables: Any) -> list[tuple[float, Policy]]:
     return parts
 
 
+_NAMES_A_COLUMN = ("scores", "ranking", "probs", "matrix", "log_prob", "prob")  # keys of the built-in policies
+
+
 def _construct(name: str, cls: type[Policy], arguments: dict[str, Any]) -> Policy:
     declared = inspect.signature(cls).parameters.values()
     parameters = [p for p in declared if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
@@ -155,9 +161,9 @@ def _construct(name: str, cls: type[Policy], arguments: dict[str, Any]) -> Polic
         refuse_unknown(name, arguments, [p.name for p in parameters])
     missing = [p.name for p in parameters if p.default is p.empty and p.name not in arguments]
     if missing:
-        example = ', as in scores = "column"' if missing[0] == "scores" else ""
+        example = f', as in {missing[0]} = "column"' if missing[0] in _NAMES_A_COLUMN else ""
         raise BadInput(f"{name} needs the key{'s' if len(missing) > 1 else ''} {' and '.join(missing)}{example}.")
-    for key in ("scores", "log_prob", "prob"):
+    for key in _NAMES_A_COLUMN:
         if key in arguments and not isinstance(arguments[key], str) and cls in POLICIES.values():
             raise BadInput(f"{key} = {arguments[key]!r}: expected the name of a column.")
     return cls(**arguments)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from foretest.errors import BadInput, choose, nearest
 from foretest.settings.analysis import Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
+from foretest.settings.examination import check_metrics
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.predictions import check_predictions, predicted_metrics
 
@@ -59,6 +60,7 @@ class Settings:
             from foretest.settings.metric_roles import checked_roles
 
             object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
+        check_metrics(self.analysis.examination, self.log.rewards)
         check_predictions(self.log, self.analysis)
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
@@ -110,10 +112,13 @@ class Settings:
     def _check_policies(self) -> None:
         """An object without the base class, which needs only log_prob and sample, becomes a `Policy` here."""
         from foretest.policies.adapter import as_policy
+        from foretest.policies.base import refuse_slots_alone
 
         for role in ("control", "treatment"):
             _check_policy(role, getattr(self, role))
         named = self._named_treatments()
+        for name, policy in named.items():
+            refuse_slots_alone(policy, "the treatment" if name == TREATMENT else f"the treatment '{name}'")
         object.__setattr__(self, "control", as_policy(self.control))
         object.__setattr__(self, "treatments", {name: as_policy(policy) for name, policy in named.items()})
         object.__setattr__(self, "treatment", next(iter(self.treatments.values())))

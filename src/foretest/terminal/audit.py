@@ -17,6 +17,9 @@ _STYLES = {PASS: "green", WARN: "yellow", FAIL: "bold red", NOT_MADE: "dim", UNV
 _OUTCOMES = {PASS: "passed", WARN: "warns", FAIL: "FAILED", UNVERIFIED: "not verified", NOT_MADE: "not run"}
 _TEST_OUTCOMES = {PASS: "pass", WARN: "warn", FAIL: "fail", NOT_MADE: "not run"}
 
+#: what the rows of the tests of slots are called
+_SLOT_TESTS = {"company of slots": "company", "curve by score": "trust", "curve by chain": "chain"}
+
 #: what a test that passes shows, in few words
 _PASSES = {
     "exploration": "other rankings could have been shown",
@@ -41,16 +44,22 @@ def audit_row(audit: Audit) -> tuple[str, Text, str]:
     return "propensity audit", Text(_OUTCOMES[audit.outcome], style=_STYLES[audit.outcome]), note
 
 
-def company_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text, str]]:
-    """Do rewards depend on what else is shown? A row for each metric that is weighed by slot, as for the audit."""
-    tests = {name: metric.slot_model.company for name, metric in metrics.items() if metric.slot_model is not None}
+def slot_model_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text, str]]:
+    """What the log says of the models behind slots and exposure: a row for each metric and test, as for the audit.
+
+    Tests of an examination curve are there only where they warn or fail.
+    """
     return [
         (
-            "company of slots",
+            title,
             Text(_OUTCOMES[test.status], style=_STYLES[test.status]),
             test.text if len(metrics) == 1 else f"{name}: {test.text}",
         )
-        for name, test in tests.items()
+        for title, which in _SLOT_TESTS.items()
+        for name, metric in metrics.items()
+        if metric.slot_model is not None
+        and (test := getattr(metric.slot_model, which)) is not None
+        and (which == "company" or test.warns)
     ]
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.log.column_values import any_column
+from foretest.log.shown_rankings import items_reached
 from foretest.policies.adapter import whose_columns
 from foretest.policies.all_rankings import ranking_counts
 from foretest.policies.base import Policy, logged_column
@@ -26,6 +28,9 @@ def made_up_displays(policy: Policy, seed: int) -> Displays:
     shapes = [*SHAPES, *SHAPES, (4, 2), (4, 2), (5, 3)]
     columns: dict[str, Any] = {}
     for name in _needed(policy):
+        if name in policy.ranking_columns:
+            columns[name] = Ragged.of([g.permutation(m).astype(np.int32) for m, _ in shapes])
+            continue
         lists = [g.normal(size=m) for m, _ in shapes]
         lists[-3:] = [np.zeros(4), 1e-9 * g.normal(size=4), np.array([25.0, 0.0, -25.0, 1.0, 24.0])]
         columns[name] = Ragged.of(lists)
@@ -41,14 +46,14 @@ def rows_as_displays(policy: Policy, table: Any, slots: int | None) -> Displays:
     if missing:
         raise BadInput(f"the table has no column '{missing[0]}', which is one {whose_columns(policy)}.")
     columns = {name: any_column(name, table[name].combine_chunks()) for name in _needed(policy)}
-    lists = [columns[name] for name in (*policy.score_columns, *columns) if isinstance(columns.get(name), Ragged)]
-    if not lists:
-        raise BadInput(f"no column {whose_columns(policy)} is a list with one number per eligible item.")
-    eligible = np.asarray(lists[0].lengths, np.int64)
+    rankings = {name: columns[name] for name in policy.ranking_columns}
+    columns |= {name: Ragged(c.values.astype(np.int32), c.starts, c.lengths) for name, c in rankings.items()}
+    eligible = _eligible(policy, columns)
+    longest = np.minimum.reduce([eligible, *(c.lengths for c in rankings.values())])
     parts = []
     for k in (1, 2) if slots is None else (slots,):
         displays = _displays(columns, eligible, np.full(len(eligible), k))
-        few = (eligible >= k) & (ranking_counts(displays) <= MOST_RANKINGS)
+        few = (longest >= k) & (ranking_counts(displays) <= MOST_RANKINGS)
         parts.append(displays.take(np.flatnonzero(few)[:MOST_ROWS]))
     parts = [part for part in parts if len(part)]
     if not parts:
@@ -57,6 +62,17 @@ def rows_as_displays(policy: Policy, table: Any, slots: int | None) -> Displays:
             " fewer slots."
         )
     return Displays.concatenate(parts)
+
+
+def _eligible(policy: Policy, columns: dict[str, Any]) -> npt.NDArray[np.int64]:
+    """The number of eligible items of each row: the length of its lists, of rankings alone the items that they name."""
+    rankings = policy.ranking_columns
+    for name in (*policy.score_columns, *columns):
+        if name not in rankings and isinstance(columns.get(name), Ragged):
+            return np.asarray(columns[name].lengths, np.int64)
+    if not rankings:
+        raise BadInput(f"no column {whose_columns(policy)} is a list with one number per eligible item.")
+    return items_reached({name: columns[name] for name in rankings})
 
 
 def _needed(policy: Policy) -> list[str]:

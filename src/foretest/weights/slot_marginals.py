@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
-from foretest.displays.ragged import Ragged
+from foretest.displays.ragged import Ragged, places_within
 from foretest.kernels import slot_marginals as kernel
 from foretest.policies import Mixture
 from foretest.policies.base import marginal_places
@@ -26,7 +26,7 @@ def knows_marginals(policy: Any) -> bool:
     """Has the policy a `slot_marginals(displays)`, and if it is a mixture, have all its components?"""
     if isinstance(policy, Mixture | Pooled):
         return all(knows_marginals(part) for _, part in policy.components)
-    return callable(getattr(policy, "slot_marginals", None))
+    return callable(getattr(policy, "slot_marginals", None)) and getattr(policy, "knows_all_slots", True)
 
 
 def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Floats) -> Ragged:
@@ -42,7 +42,7 @@ def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Flo
     starts, counts = marginal_places(displays)
     counts[:] = 0.0
     slots, row = displays.slots, np.repeat(np.arange(len(displays)), displays.slots)
-    slot = np.arange(len(row)) - np.repeat(np.cumsum(slots) - slots, slots)
+    slot = places_within(slots)
     place = starts[row] + slot * displays.eligible[row]  # of the shown slots, with item 0
     step = max(1, (1 << 18) // max(len(row), 1))
     for first in range(0, DRAWS, step):
@@ -51,8 +51,7 @@ def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Flo
         drawn = policy.sample(part, pair.uniforms(displays, _STREAM, first, count))
         # draws of one display follow one another, and so do the slots of a draw
         owner = np.repeat(np.repeat(np.arange(len(displays)), count), np.repeat(slots, count))
-        within = np.arange(len(owner)) - np.repeat(np.cumsum(drawn.lengths) - drawn.lengths, drawn.lengths)
-        np.add.at(counts, starts[owner] + within * displays.eligible[owner] + drawn.flat(), 1.0)
+        np.add.at(counts, starts[owner] + places_within(drawn.lengths) * displays.eligible[owner] + drawn.flat(), 1.0)
     weight = np.exp(np.minimum(log_w, np.log(DRAWS)))
     counts[place + displays.ranking.flat()] += weight[row]
     lengths = displays.eligible * slots
@@ -88,5 +87,5 @@ def counted_notes(pair: PolicyPair) -> list[str]:
         f"the {role} cannot say how likely an item is in a slot: this was counted over {DRAWS:,} draws for each"
         " rewarded row, and weights by slot are noisy."
         for role in ("control", "treatment")
-        if not knows_marginals(getattr(pair, role))
+        if not knows_marginals(getattr(pair, role)) and getattr(pair, role).knows_all_slots
     ]

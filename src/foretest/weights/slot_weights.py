@@ -6,9 +6,9 @@ h = Σ_k h_k r_k / Σ_k r_k, so that h·r = Σ_k h_k r_k, and all that is made o
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -51,38 +51,102 @@ class SlotTerms(NamedTuple):
         nothing = np.zeros(len(log_w))
         return cls(log_w, log_w, log_w, nothing, nothing + 1.0, np.zeros(len(log_w), np.bool_))
 
+    @classmethod
+    def capped(cls, log_w: Floats, cap: Floats, q: Floats, below: Floats) -> SlotTerms:
+        """The terms of w̃ = min(w, c)/q, 1 where there is no cap; `below` is q at a third of it."""
+        infeasible = q <= 0.0
+        mass = np.where(infeasible, 1.0, q)
+        with np.errstate(divide="ignore"):
+            log_cap = np.log(cap)  # −∞ where there is none
+        log_capped = np.minimum(log_w, log_cap)
+        log_h = np.where(infeasible, 0.0, log_capped - np.log(mass))
+        share = np.divide(q - below, below, out=np.zeros(len(q)), where=below > 0.0)
+        return cls(log_h, log_capped, np.minimum(log_w, log_cap - np.log(SLICE)), np.maximum(share, 0.0), q, infeasible)
+
+
+class MarginalPart(NamedTuple):
+    """Some displays with P(item in slot) of both policies."""
+
+    displays: Displays
+    rows: slice
+    slots: slice  # of the shown slots of all displays, one after the other
+    t: Ragged
+    p: Ragged | None  # None where only the shown items are known
+    shown_p: Floats  # of the shown items
+
+
+def marginal_parts(displays: Displays, log_w: Floats, normaliser: Normaliser) -> Iterator[MarginalPart]:
+    """All displays, some at a time, with the marginals of both policies; `log_w` is that of the shown rankings."""
+    slots = displays.slots
+    ends, control, pair = np.cumsum(slots), normaliser.control, normaliser.pair
+    if not control.prices_rankings:  # the shown ranking, of unknown weight, is not counted with the treatment's draws
+        log_w = np.full(len(displays), -np.inf)
+    for rows in in_pieces(displays):
+        part, first, last = displays.take(rows), int(rows[0]), int(rows[-1])
+        t = slot_marginals(normaliser.treatment, part, pair, log_w[rows])
+        p: Ragged | None = None
+        if control.prices_rankings:
+            p = slot_marginals(control, part, pair, np.zeros(len(rows)))
+        elif control.knows_all_slots:
+            p = control.slot_marginals(part)
+        shown_p = control.shown_slots(part) if p is None else marginals_at(p, part)
+        here = slice(int(ends[first] - slots[first]), int(ends[last]))
+        yield MarginalPart(part, slice(first, last + 1), here, t, p, shown_p)
+
+
+class Pricer(Protocol):
+    """What takes the marginals of displays, some at a time."""
+
+    def add(self, part: MarginalPart) -> None: ...
+
+
+class SlotPricer:
+    """Weights of the shown slots, and the adaptive caps for some bounds.
+
+    Of the ascending bounds in `together` it is also told how the weights vary together.
+    """
+
+    def __init__(self, displays: Displays, bounds: Sequence[float], together: Sequence[float] = ()) -> None:
+        shown = int(displays.slots.sum())
+        self.log_w, self.control, self.together = np.empty(shown), np.empty(shown), together
+        self.caps = {bound: np.empty((3, shown)) for bound in bounds if bound not in together}
+        self.masses, self.grid = BoundMasses.empty(shown, len(together)), np.asarray(together)
+
+    def add(self, part: MarginalPart) -> None:
+        """Price the slots of some displays."""
+        displays, t, p, here = part.displays, part.t, part.p, part.slots
+        self.control[here] = part.shown_p
+        self.log_w[here] = log_ratio(marginals_at(t, displays), part.shown_p)
+        if p is None:
+            return
+        lists = (t.values, t.starts, p.values, p.starts, displays.eligible, displays.slots)
+        for bound, of_bound in self.caps.items():
+            kernel.slot_caps(*lists, float(bound), of_bound[:, here])
+        if len(self.together):
+            bounds_kernel.bounds_of_slots(*lists, self.grid, *(array[here] for array in self.masses))
+
+    def prices(self) -> SlotPrices:
+        """The prices of all slots."""
+        if not len(self.together):
+            return SlotPrices(self.log_w, self.caps, self.control)
+        return SlotPrices(self.log_w, {**self.caps, **self.masses.caps(self.together)}, self.control, self.masses)
+
+
+def log_ratio(of_treatment: Floats, of_control: Floats) -> Floats:
+    """log w of shown items, whose control mass cannot be 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(of_treatment) - np.log(np.maximum(of_control, _LEAST)))
+
 
 def slot_prices(
     displays: Displays, log_w: Floats, normaliser: Normaliser, bounds: Sequence[float], *,
     together: Sequence[float] = (),
 ) -> SlotPrices:  # fmt: skip
-    """Weights of the shown slots, and the adaptive caps for some bounds; `log_w` is that of the shown rankings.
-
-    Of the ascending bounds in `together` it is also told how the weights vary together.
-    """
-    slots = displays.slots
-    shown, first = int(slots.sum()), np.cumsum(slots) - slots
-    slot_log_w, control = np.empty(shown), np.empty(shown)
-    caps = {bound: np.empty((3, shown)) for bound in bounds if bound not in together}
-    masses, grid = BoundMasses.empty(shown, len(together)), np.asarray(together)
-    for rows in in_pieces(displays):
-        part = displays.take(rows)
-        t = slot_marginals(normaliser.treatment, part, normaliser.pair, log_w[rows])
-        p = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(rows)))
-        here = slice(int(first[rows[0]]), int(first[rows[-1]] + slots[rows[-1]]))
-        control[here] = marginals_at(p, part)
-        with np.errstate(divide="ignore"):
-            slot_log_w[here] = np.log(marginals_at(t, part)) - np.log(np.maximum(control[here], _LEAST))
-        lists = (t.values, t.starts, p.values, p.starts, part.eligible, part.slots)
-        for bound, of_bound in caps.items():
-            kernel.slot_caps(*lists, float(bound), of_bound[:, here])
-        if len(together):
-            bounds_kernel.bounds_of_slots(*lists, grid, *(array[here] for array in masses))
-    if not len(together):
-        return SlotPrices(slot_log_w, caps, control)
-    for at, bound in enumerate(together):
-        caps[bound] = np.stack([masses.cap[:, at], masses.q[:, at], masses.q_below[:, at]])
-    return SlotPrices(slot_log_w, caps, control, masses)
+    """Weights and caps of the shown slots; `log_w` is that of the shown rankings."""
+    pricer = SlotPricer(displays, bounds, together)
+    for part in marginal_parts(displays, log_w, normaliser):
+        pricer.add(part)
+    return pricer.prices()
 
 
 @dataclass(frozen=True)
@@ -93,6 +157,8 @@ class SlotWeighting(PointWeighting):
     banded: ClassVar[bool] = False
     #: does it need P(item in slot), or only the probabilities of prefixes?
     marginal: ClassVar[bool] = True
+    #: does it need P(item in slot) of items that were not shown?
+    whole_slots: ClassVar[bool] = True
 
     @property
     def bounds(self) -> tuple[float, ...]:
@@ -105,33 +171,7 @@ class SlotWeighting(PointWeighting):
     ) -> PointWeights:  # fmt: skip
         """The weights of rewarded rows, one column per metric; `earned` are the slots' rewards by metric."""
         terms = self._terms(log_w, displays, normaliser, prices)
-        rows = len(displays)
-        row = np.repeat(np.arange(rows), displays.slots)
-        paid = np.zeros(len(row))
-        log_h, log_capped, log_below = (np.full((rows, metrics), -np.inf) for _ in range(3))
-        slices = np.zeros((rows, metrics))
-        for m, lists in earned.items():
-            r = lists.flat().astype(np.float64)
-            paid += r > 0.0
-            for column, of_slots in (
-                (log_h, terms.log_h),
-                (log_capped, terms.log_capped),
-                (log_below, terms.log_below),
-            ):
-                column[:, m] = _mean_by_row(of_slots, r, row, rows)
-            with np.errstate(divide="ignore"):
-                between = _mean_by_row(terms.log_below + np.log(terms.slice), r, row, rows)
-            some = np.isfinite(log_below[:, m])
-            slices[some, m] = np.exp(between[some] - log_below[some, m])
-        count = np.bincount(row, weights=paid, minlength=rows)
-        mass = np.bincount(row, weights=paid * terms.q, minlength=rows)
-        unsupported = np.bincount(row, weights=terms.infeasible & (paid > 0.0), minlength=rows) > 0
-        q = np.divide(mass, count, out=np.zeros(rows), where=count > 0)
-        nothing = np.full(rows, np.nan)  # a row has no cap of its own, nor E_p[h²|x]
-        log_mean = _mean_by_row(terms.log_h, np.ones(len(row)), row, rows)
-        return PointWeights(
-            log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices, log_mean
-        )
+        return row_weights(dict.fromkeys(earned, terms), displays, earned, metrics)
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         raise NotImplementedError(f"{type(self).__name__} has no _terms")
@@ -140,6 +180,8 @@ class SlotWeighting(PointWeighting):
 @dataclass(frozen=True)
 class SlotUncapped(SlotWeighting):
     """h_k = w_k = P_t(a_k in slot k)/P_p(a_k in slot k)."""
+
+    whole_slots: ClassVar[bool] = False
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         assert prices is not None
@@ -159,17 +201,7 @@ class SlotAdaptive(SlotWeighting):
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         assert prices is not None
-        cap, q, below = prices.caps[self.bound]
-        infeasible = q <= 0.0
-        mass = np.where(infeasible, 1.0, q)
-        with np.errstate(divide="ignore"):
-            log_cap = np.log(cap)  # −∞ where there is none
-        log_capped = np.minimum(prices.log_w, log_cap)
-        log_h = np.where(infeasible, 0.0, log_capped - np.log(mass))
-        share = np.divide(q - below, below, out=np.zeros(len(q)), where=below > 0.0)
-        return SlotTerms(
-            log_h, log_capped, np.minimum(prices.log_w, log_cap - np.log(SLICE)), np.maximum(share, 0.0), q, infeasible
-        )
+        return SlotTerms.capped(prices.log_w, *prices.caps[self.bound])
 
 
 @dataclass(frozen=True)
@@ -197,7 +229,39 @@ def prefix_log_weights(log_w: Floats, displays: Displays, normaliser: Normaliser
     return prefix_log_w
 
 
-def _mean_by_row(log_h: Floats, r: Floats, row: npt.NDArray[np.int64], rows: int) -> Floats:
+def row_weights(
+    terms_of: Mapping[int, SlotTerms], displays: Displays, earned: Mapping[int, Ragged], metrics: int,
+    parts: Floats | None = None,
+) -> PointWeights:  # fmt: skip
+    """The weights of rows from those of their slots, by metric; `parts` are the slots' parts in a row's mean weight,
+    all the same where they are not given."""
+    rows = len(displays)
+    row = np.repeat(np.arange(rows), displays.slots)
+    log_h, log_capped, log_below = (np.full((rows, metrics), -np.inf) for _ in range(3))
+    slices, count, mass = np.zeros((rows, metrics)), np.zeros(rows), np.zeros(rows)
+    unsupported = np.zeros(rows, np.bool_)
+    for m, lists in earned.items():
+        r, terms = lists.flat().astype(np.float64), terms_of[m]
+        paid = r > 0.0
+        for column, of_slots in ((log_h, terms.log_h), (log_capped, terms.log_capped), (log_below, terms.log_below)):
+            column[:, m] = mean_by_row(of_slots, r, row, rows)
+        with np.errstate(divide="ignore"):
+            between = mean_by_row(terms.log_below + np.log(terms.slice), r, row, rows)
+        some = np.isfinite(log_below[:, m])
+        slices[some, m] = np.exp(between[some] - log_below[some, m])
+        count += np.bincount(row, weights=paid, minlength=rows)
+        mass += np.bincount(row, weights=paid * terms.q, minlength=rows)
+        unsupported |= np.bincount(row, weights=terms.infeasible & paid, minlength=rows) > 0
+    q = np.divide(mass, count, out=np.zeros(rows), where=count > 0)
+    nothing = np.full(rows, np.nan)  # a row has no cap of its own, nor E_p[h²|x]
+    of_first = next(iter(terms_of.values())).log_h if terms_of else np.zeros(len(row))
+    log_mean = mean_by_row(of_first, np.ones(len(row)) if parts is None else parts, row, rows)
+    return PointWeights(
+        log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices, log_mean
+    )
+
+
+def mean_by_row(log_h: Floats, r: Floats, row: npt.NDArray[np.int64], rows: int) -> Floats:
     """log of Σ_k h_k r_k / Σ_k r_k, for weights of any size; −inf where nothing was earned."""
     paid = np.flatnonzero(r > 0.0)
     owner = row[paid]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,16 @@ class BoundMasses(NamedTuple):
     def empty(cls, rows: int, bounds: int) -> BoundMasses:
         cap, q, q_below, gains = (np.empty((rows, bounds)) for _ in range(4))
         return cls(cap, q, q_below, np.empty((rows, bounds, bounds)), gains)
+
+    def caps(self, bounds: Sequence[float]) -> dict[float, Floats]:
+        """By bound, in rows: c̃, q there, and q at a third of it."""
+        return {
+            bound: np.stack([self.cap[:, at], self.q[:, at], self.q_below[:, at]]) for at, bound in enumerate(bounds)
+        }
+
+    def take(self, rows: np.ndarray) -> BoundMasses:
+        """Some rows, repeats allowed."""
+        return BoundMasses(*(column[rows] for column in self))
 
     def put(self, rows: np.ndarray, part: BoundMasses) -> None:
         """Fill in some rows."""

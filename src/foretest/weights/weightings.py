@@ -19,13 +19,21 @@ from foretest.weights.normaliser import Masses, Normaliser
 
 
 def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Floats:
-    """log w of the shown rankings; π_t(a) = 0 is legal (w = 0), π_p(a) = 0 is impossible data."""
+    """log w of the shown rankings; π_t(a) = 0 is legal (w = 0), π_p(a) = 0 is impossible data.
+
+    0 for a control of which only the slots are known: no weight of a ranking is then used or told of.
+    """
     log_t = shown_log_prob(treatment, displays, is_control=False)
-    return log_t - shown_log_prob(control, displays, is_control=True)
+    return log_t - shown_log_prob(control, displays, is_control=True) if control.prices_rankings else _ones(displays)
 
 
 def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays: Displays) -> list[Floats]:
-    """log w of the shown rankings for several treatments; the control's probability is found once."""
+    """log w of the shown rankings for several treatments; the control's probability is found once.
+
+    Rows that a control of logged slots cannot have shown are refused here.
+    """
+    if not control.prices_rankings:
+        control.shown_slots(displays)
     if len(treatments) == 1:
         return [log_weights(policy, control, displays) for policy in treatments.values()]
     priced = []
@@ -35,8 +43,22 @@ def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays:
         except RowFault as fault:
             what = f"{fault.what} (the treatment '{name}')"
             raise RowFault(fault.kind, fault.column, fault.rows, what, fault.remedy) from None
+    if not control.prices_rankings:
+        return [_ones(displays) for _ in priced]
     log_p = shown_log_prob(control, displays, is_control=True)
     return [log_t - log_p for log_t in priced]
+
+
+def _ones(displays: Displays) -> Floats:
+    """log w of rankings whose weight is not known: 0."""
+    return np.zeros(len(displays))
+
+
+class Slopes(NamedTuple):
+    """How a row moves with a fitted examination curve, by metric and slot: ∂ log h/∂ log θ_k, and the same of w̄."""
+
+    log_h: Floats
+    log_capped: Floats
 
 
 class PointWeights(NamedTuple):
@@ -52,10 +74,18 @@ class PointWeights(NamedTuple):
     log_below: Floats  # log w̄ at a third of the cap
     slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
     log_mean: Floats  # log h of the row; by slot, of the mean over all slots
+    slopes: Slopes | None = None  # of weights by a fitted examination curve
 
     @classmethod
     def concatenate(cls, parts: Sequence[PointWeights]) -> PointWeights:
-        return parts[0] if len(parts) == 1 else cls(*map(np.concatenate, zip(*parts, strict=True)))
+        if len(parts) == 1:
+            return parts[0]
+        slopes = [part.slopes for part in parts if part.slopes is not None]
+        joined = Slopes(*map(np.concatenate, zip(*slopes, strict=True))) if slopes else None
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields if name != "slopes"
+        }
+        return cls(**columns, slopes=joined)
 
 
 def of_metric(column: npt.NDArray[Any], metric: int) -> npt.NDArray[Any]:

@@ -19,6 +19,7 @@ from foretest.aggregation.kept_rows import Columns
 from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, rows
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding, not_made
+from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Uncapped
 
 __all__ = ["FAIL", "NOT_MADE", "PASS", "UNVERIFIED", "WARN", "Audit", "Finding", "audit"]
@@ -48,6 +49,8 @@ def audit(aggregates: Aggregates) -> Audit:
     if of_own is not None:
         findings.append(of_own)
     verified = any(finding.name in _VERIFYING and finding.outcome != NOT_MADE for finding in findings)
+    # the one ranking that its scores allow was shown in every row, or a row would have been refused
+    verified |= bool(sample) and plan.settings.control.can_draw and _needs_no_exploration(sample, plan)
     return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, verified=verified)
 
 
@@ -64,6 +67,8 @@ def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
         return "the log is empty"
     if name == rows.REPEATS and log.id is None and "scores" not in sample:
         return "without an id or scores, equal rows cannot be told from copies; name the display's id in [log]"
+    if name == rows.EXPLORATION and "certain" not in sample:
+        return "the control is known slot by slot, not how likely a whole ranking was"
     if name == rows.LOGGED and "log_p_scores" not in sample:
         has = "logged probability" if control.can_draw else "scores"
         return f"the control has no {has} to compare"
@@ -76,6 +81,8 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
     """Why a test that needs drawn rankings cannot be run; None if it can."""
     log, control, treatment = plan.settings.log, plan.settings.control, plan.settings.treatment
     for role, policy in (("control", control), ("treatment", treatment)):
+        if not policy.prices_rankings:
+            return "it draws rankings, and the control is known slot by slot; log the scores of all eligible items"
         if not policy.can_draw and (role == "control" or name in _OF_BOTH):
             return f"it draws rankings, and the {role} is a logged policy; log the scores of all eligible items"
     if _is_deterministic(sample):
@@ -97,7 +104,16 @@ def _is_deterministic(sample: Columns) -> bool:
 
 
 def _exploration(sample: Columns, plan: FoldPlan) -> Finding:
+    if _needs_no_exploration(sample, plan):
+        return not_made(rows.EXPLORATION, "not needed by the headline")
     return rows.exploration(sample["certain"], _is_deterministic(sample))
+
+
+def _needs_no_exploration(sample: Columns, plan: FoldPlan) -> bool:
+    """Does the control never vary, and an estimator lead that allows it?"""
+    asked = plan.settings.analysis.headline
+    able = [e.label for e in plan.estimators if isinstance(plan.weighting(e), ExposureWeighting)]
+    return bool(able) and asked in (None, *able) and _is_deterministic(sample)
 
 
 def _logged(sample: Columns, plan: FoldPlan) -> Finding:
@@ -131,6 +147,10 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
     if not sample or units < FEWEST_UNITS:
         few = f"{aggregates.n_units:,} units are too few, {FEWEST_UNITS} are needed"
         return not_made(name, few if sample else "the log is empty")
+    if _needs_no_exploration(sample, aggregates.plan):
+        return not_made(name, "the control is deterministic")
+    if not aggregates.plan.prices_rankings:
+        return not_made(name, "the control is known slot by slot, and rankings have no known weight")
     if LOG_RANKINGS in sample:
         never_shown = possible_weights.impossible_rankings(sample.get(OWN, sample["log_p"]), sample[LOG_RANKINGS])
         if never_shown is not None:

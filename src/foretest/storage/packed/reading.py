@@ -15,7 +15,17 @@ from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Floats
 from foretest.engines import local
 from foretest.errors import BadInput
-from foretest.estimators import CIS, IIPS, IS, RIPS, AdaptivePointNCIS, AdaptiveSlotNCIS, PointNCIS
+from foretest.estimators import (
+    CIS,
+    IIPS,
+    IS,
+    PBM,
+    RIPS,
+    AdaptiveExposureNCIS,
+    AdaptivePointNCIS,
+    AdaptiveSlotNCIS,
+    PointNCIS,
+)
 from foretest.kernels.normaliser import two_sided_means
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
@@ -35,7 +45,7 @@ REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
 _LOG = ("rewards", "unit", "id", "ranking", "candidates", "logger")
 _ANALYSIS = ("buckets", "seed", "baseline")
 # estimators whose value is Σ h·r / n: a row without a reward adds 1 to n, and nothing else
-_LINEAR = (IS, CIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS)
+_LINEAR = (IS, CIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, PBM, AdaptiveExposureNCIS)
 
 
 @dataclass(frozen=True)

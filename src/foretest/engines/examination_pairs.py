@@ -1,0 +1,182 @@
+"""A pass over the rewarded rows of a log, for the examination curve: how the rewards of an item move with its slot.
+
+For slots k ≠ l, F_kl = Σ over rewards r of an item i in slot k of r·P_p(i, l)/(P_p(i, k) + P_p(i, l)). Whatever items
+are worth, E F_lk/E F_kl = θ_l/θ_k, with terms between 0 and r. Sums by cell alone, so that parts of a log add up; only
+columns of the control are read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from foretest.aggregation.flat import array_row, batch_of, from_batches, tree_row
+from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.treatment_scores import scores_of
+from foretest.background import in_background
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
+from foretest.engines.local import Progress, fold_in_threads
+from foretest.engines.spark import fold_in_tasks
+from foretest.errors import BadInput
+from foretest.kernels.exposure import paired_terms
+from foretest.log.reader import Reader
+from foretest.log.rows import Rows
+from foretest.policies.base import Policy
+from foretest.policies.pooled import Pooled
+from foretest.settings.settings import TREATMENT, Settings
+from foretest.sources import Source
+from foretest.sources.spark_frames import SparkFrame
+from foretest.weights.slot_marginals import in_pieces, slot_marginals
+
+MOST_SLOTS = 64  # a curve of more is no fit, but a guess
+
+
+class Pairs(NamedTuple):
+    """F by half, cell, slot k and slot l, and Σ of its terms' squares by half, k and l.
+
+    Items that the control scores above the median of their display are the second half: under the model both have one
+    curve. Where the control has no scores all items are in the first.
+    """
+
+    sums: Floats
+    squares: Floats
+
+    def widened(self, slots: int) -> Pairs:
+        """The same with room for so many slots."""
+        more = slots - self.slots
+        if more <= 0:
+            return self
+        room = ((0, more), (0, more))
+        return Pairs(np.pad(self.sums, ((0, 0), (0, 0), *room)), np.pad(self.squares, ((0, 0), *room)))
+
+    @property
+    def slots(self) -> int:
+        """How many slots there is room for."""
+        return int(self.squares.shape[-1])
+
+    @property
+    def together(self) -> HalfPairs:
+        """The sums of both halves."""
+        return HalfPairs(self.sums.sum(axis=0), self.squares.sum(axis=0))
+
+    @property
+    def halves(self) -> tuple[HalfPairs, HalfPairs]:
+        """The sums of each half."""
+        low, high = (HalfPairs(*both) for both in zip(self.sums, self.squares, strict=True))
+        return low, high
+
+
+class HalfPairs(NamedTuple):
+    """F by cell, slot k and slot l, and Σ of its terms' squares by k and l."""
+
+    sums: Floats
+    squares: Floats
+
+
+@dataclass
+class _PairFold:
+    """Rows in, the sums of every metric whose slots are known out."""
+
+    plan: FoldPlan
+    metrics: tuple[int, ...]
+    pairs: dict[int, Pairs] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for m in self.metrics:
+            self.pairs.setdefault(m, Pairs(np.zeros((2, self.plan.cells, 0, 0)), np.zeros((2, 0, 0))))
+
+    def add(self, rows: Rows) -> None:
+        if not len(rows):
+            return
+        widest = int(rows.displays.slots.max())  # also of displays without a reward: they may be weighed
+        if widest > MOST_SLOTS:
+            raise BadInput(
+                f"a display shows {widest} items, and an examination curve is fitted for {MOST_SLOTS} slots at most:"
+                " give [analysis] examination, or list estimators that need none."
+            )
+        self.pairs = {m: pairs.widened(widest) for m, pairs in self.pairs.items()}
+        some = rows.take(rows.rewarded)
+        if not len(some):
+            return
+        displays, cell = some.displays.with_key(), self.plan.cells_of(some)
+        normaliser = self.plan.normaliser
+        for at in in_pieces(displays):
+            part = displays.take(at)
+            table = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(at)))
+            half = _halves(normaliser.control, part)
+            for m, pairs in self.pairs.items():
+                earned = some.slots[m].take(at)
+                paired_terms(
+                    table.values, table.starts, part.eligible, part.ranking.values, part.ranking.starts, part.slots,
+                    earned.values, earned.starts, half.values, half.starts, cell[at], *pairs,
+                )  # fmt: skip
+
+    def finish(self) -> _PairFold:
+        return self
+
+    def __add__(self, other: _PairFold) -> _PairFold:
+        both = {}
+        for m, mine in self.pairs.items():
+            slots = max(mine.slots, other.pairs[m].slots)
+            left, right = mine.widened(slots), other.pairs[m].widened(slots)
+            both[m] = Pairs(left.sums + right.sums, left.squares + right.squares)
+        return _PairFold(self.plan, self.metrics, both)
+
+    def to_batch(self) -> pa.RecordBatch:
+        """The sums as rows, for a task to send."""
+        arrays = [array_row(f"{m}:{name}", a) for m, pairs in self.pairs.items() for name, a in pairs._asdict().items()]
+        return batch_of([tree_row(None), *arrays])
+
+
+def _halves(control: Policy, displays: Displays) -> Ragged:
+    """1 for items that the control scores above the median of their display, else 0."""
+    scores = scores_of(control, displays)
+    if scores is None:
+        return Ragged.packed(np.zeros(int(displays.eligible.sum()), np.uint8), displays.eligible)
+    padded = scores.padded(np.nan).astype(np.float64)
+    above = padded > np.nanmedian(padded, axis=1)[:, None]
+    return Ragged.packed(above[np.isfinite(padded)].astype(np.uint8), displays.eligible)
+
+
+def sum_pairs(
+    source: Source, reader: Reader, plan: FoldPlan, metrics: Sequence[int], *, threads: int | None = None,
+    progress: Progress | None = None,
+) -> dict[int, Pairs]:  # fmt: skip
+    """The sums of some metrics over a log."""
+    narrow = _of_control(plan, reader)
+
+    def start() -> _PairFold:
+        return _PairFold(plan, tuple(metrics))
+
+    def merged(batches: Sequence[pa.RecordBatch]) -> _PairFold:
+        total = start()
+        for batch in batches:
+            arrays = from_batches([batch]).arrays
+            pairs = {m: Pairs(*(arrays[f"{m}:{name}"] for name in Pairs._fields)) for m in metrics}
+            total = total + _PairFold(plan, tuple(metrics), pairs)
+        return total
+
+    if isinstance(source, SparkFrame):
+        folded = fold_in_tasks(source, narrow, start, _PairFold.to_batch, merged, plan=None)
+        return (start() if folded is None else folded).pairs
+    return in_background(
+        lambda: fold_in_threads(source, narrow, start, threads=threads, progress=progress)
+    ).pairs  # fmt: skip
+
+
+def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
+    """A reader of what was shown and earned, and of the control's columns: not of the treatment's, which the pass needs
+    no more than features and segments."""
+    settings: Settings = reader.settings
+    log = replace(settings.log, features=(), segments=())
+    if isinstance(settings.control, Pooled) or not settings.control.prices_rankings:  # neither is a treatment
+        narrow = replace(settings, log=log)
+    else:
+        control = settings.control
+        narrow = replace(settings, log=log, treatment=control, treatments={TREATMENT: control})
+    return Reader(narrow, slots=True)

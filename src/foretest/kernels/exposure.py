@@ -1,0 +1,112 @@
+"""Exposure of items, e(i) = Σ_k θ_k P(i in slot k), from tables of slot marginals and examination curves.
+
+θ is divided by its sum over the slots that a display shows, Θ: only ratios matter, and Σ_i e(i) = 1.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from foretest.kernels.jit import jit, step
+from foretest.kernels.lists import longest
+
+
+@step
+def _shares(curve, slots, share):
+    """share[k] <- θ_k/Θ."""
+    total = 0.0
+    for k in range(slots):
+        total += curve[k]
+    for k in range(slots):
+        share[k] = curve[k] / total
+
+
+@jit
+def exposures(table, starts, lengths, slots, curves, codes, out, out_starts):
+    """out <- e(i)/Θ of every item of every display, one list of M numbers after the other."""
+    share = np.empty(longest(slots))
+    for row in range(len(starts)):
+        n = lengths[row]
+        _shares(curves[codes[row]], slots[row], share)
+        for i in range(n):
+            total = 0.0
+            for k in range(slots[row]):
+                total += share[k] * table[starts[row] + k * n + i]
+            out[out_starts[row] + i] = total
+
+
+@jit
+def shown_values(table, starts, ranking, r_starts, slots, out):
+    """out <- the value of every shown item, in a table with one number per item."""
+    at = 0
+    for row in range(len(starts)):
+        for k in range(slots[row]):
+            out[at] = table[starts[row] + ranking[r_starts[row] + k]]
+            at += 1
+
+
+@jit
+def slopes(t, t_starts, p, p_starts, lengths, e_t, e_p, e_starts, ranking, r_starts, slots, curves, codes,
+           bound, cap, mass, of_weight, of_mass):  # fmt: skip
+    """of_weight[slot, j] <- ∂ log w̃/∂ log θ_l of every shown slot, of_mass[row, j] <- ∂ log q/∂ log θ_l.
+
+    With s = θ/Θ, ∂e(i)/∂ log θ_l = s_l (P(i in j) − e(i)). At the adaptive cap c̃ = b·q, so that an item above the cap
+    has w̃ = b whatever θ is, and with A = Σ_{below} e_t and B = Σ_{above} e_p, q = A/(1 − b·B), hence
+    ∂ log q = (∂A + b·q·∂B)/A. Where no cap keeps the bound (mass 0) w̃ = 1. An infinite bound stands for no cap.
+    """
+    widest = longest(slots)
+    share, falls = np.empty(widest), np.empty(widest)
+    at = 0
+    for row in range(len(t_starts)):
+        n, count = lengths[row], slots[row]
+        _shares(curves[codes[row]], count, share)
+        first_t, first_p, first_e = t_starts[row], p_starts[row], e_starts[row]
+        supported = mass[row] > 0.0
+        for j in range(count):
+            falls[j] = 0.0
+        if supported and bound < np.inf:
+            below = 0.0
+            for i in range(n):
+                x, y = e_t[first_e + i], e_p[first_e + i]
+                if x <= cap[row] * y:
+                    below += x
+                    for j in range(count):
+                        falls[j] += share[j] * (t[first_t + j * n + i] - x)
+                else:
+                    for j in range(count):
+                        falls[j] += bound * mass[row] * share[j] * (p[first_p + j * n + i] - y)
+            for j in range(count):
+                falls[j] = falls[j] / below if below > 0.0 else 0.0
+        for j in range(count):
+            of_mass[row, j] = falls[j]
+        for k in range(count):
+            i = ranking[r_starts[row] + k]
+            x, y = e_t[first_e + i], e_p[first_e + i]
+            if supported and x > 0.0 and y > 0.0 and x <= cap[row] * y:
+                for j in range(count):
+                    ratio = t[first_t + j * n + i] / x - p[first_p + j * n + i] / y
+                    of_weight[at, j] = share[j] * ratio - falls[j]
+            at += 1
+
+
+@jit
+def paired_terms(table, starts, lengths, ranking, r_starts, slots, rewards, w_starts, half, h_starts, cell,
+                 sums, squares):  # fmt: skip
+    """Add, for every reward r of an item i in slot k and every other slot j, r·P(i, j)/(P(i, k) + P(i, j)) to
+    sums[half of i, cell, k, j] and its square to squares[half of i, k, j]."""
+    for row in range(len(starts)):
+        n = lengths[row]
+        for k in range(slots[row]):
+            r = np.float64(rewards[w_starts[row] + k])
+            if r == 0.0:
+                continue
+            i = ranking[r_starts[row] + k]
+            own = table[starts[row] + k * n + i]
+            for j in range(slots[row]):
+                other = table[starts[row] + j * n + i]
+                if j == k or other <= 0.0:
+                    continue
+                term = r * other / (own + other)
+                of = half[h_starts[row] + i]
+                sums[of, cell[row], k, j] += term
+                squares[of, k, j] += term * term

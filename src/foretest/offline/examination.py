@@ -1,0 +1,83 @@
+"""The examination curves of a run: found in a pass before the fold, where they are not given."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from foretest.aggregation.fold_plan import FoldPlan
+from foretest.engines.examination_pairs import sum_pairs
+from foretest.engines.local import Progress
+from foretest.errors import BadInput
+from foretest.estimators import Estimator
+from foretest.inference.examination_fit import CannotFit, fit_curve
+from foretest.log.reader import Reader
+from foretest.sources import Source
+from foretest.weights.exposure_weights import ExposureWeighting
+
+
+class CurvesFound(NamedTuple):
+    """A plan with its curves, or without estimators by exposure where there are none; and notes."""
+
+    plan: FoldPlan
+    notes: list[str]
+
+
+def by_exposure(plan: FoldPlan) -> list[Estimator]:
+    """The estimators that need examination curves."""
+    return [e for e in plan.estimators if isinstance(plan.weighting(e), ExposureWeighting)]
+
+
+def metrics_to_fit(plan: FoldPlan) -> list[int]:
+    """The metrics whose curve is not given, where an estimator needs one."""
+    slots = plan.settings.log.slot_rewards or {}
+    if not by_exposure(plan):
+        return []
+    return [m for m, name in enumerate(plan.metrics) if name in slots and m not in plan.examination.given]
+
+
+def without_fits(plan: FoldPlan) -> CurvesFound:
+    """A plan whose sums are saved: a curve fitted to one day would differ from that of the next."""
+    if not metrics_to_fit(plan):
+        return CurvesFound(plan, [])
+    reason = (
+        "a curve that is fitted would differ from file to file, and such files do not add up: give [analysis]"
+        " examination, as numbers or as the result.json of a run that fitted them."
+    )
+    return _left_out(plan, [f"{e.label} was left out: {reason}" for e in by_exposure(plan)])
+
+
+def fit_curves(
+    source: Source, reader: Reader, plan: FoldPlan, threads: int | None, progress: Progress | None
+) -> CurvesFound:
+    """The plan with a curve for every metric that needs one. Where the log does not show it, estimators by exposure are
+    left out; where the settings list them that is an error."""
+    metrics = metrics_to_fit(plan)
+    if not metrics:
+        return CurvesFound(plan, [])
+    pairs = sum_pairs(source, reader, plan, metrics, threads=threads, progress=progress)
+    fits, reasons = {}, []
+    for m in metrics:
+        try:
+            fits[m] = fit_curve(pairs[m], plan.loggers)
+        except CannotFit as reason:
+            reasons.append(f"for '{plan.metrics[m]}' {reason}." if len(plan.metrics) > 1 else f"{reason}.")
+    if not reasons:
+        return CurvesFound(dataclasses.replace(plan, fits=fits), [])
+    labels = [e.label for e in by_exposure(plan)]
+    if plan.settings.analysis.estimators is not None:
+        raise BadInput(f"{', '.join(labels)} cannot run: {reasons[0]}")
+    return _left_out(plan, [f"{label} was left out: {reasons[0]}" for label in labels])
+
+
+def _left_out(plan: FoldPlan, notes: Sequence[str]) -> CurvesFound:
+    rest = tuple(e for e in plan.estimators if e not in by_exposure(plan))
+    if not rest:
+        raise BadInput(notes[0].replace(" was left out: ", " cannot run: "))
+    settings, listed = plan.settings, plan.settings.analysis.estimators
+    if listed is not None:  # what the sums are recorded with
+        labels = [e.label for e in rest]
+        remaining = tuple(item for item in listed if getattr(item, "label", item) in labels)
+        settings = dataclasses.replace(settings, analysis=settings.analysis.replace(estimators=remaining))
+    return CurvesFound(dataclasses.replace(plan, settings=settings, estimators=rest), list(notes))

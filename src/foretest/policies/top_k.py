@@ -1,0 +1,27 @@
+"""Top-K: the best scores in order, always."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays.batch import Floats
+from foretest.policies.by_rank import ByResidualRank
+
+
+class TopK(ByResidualRank):
+    """π(a) = 1 for the K best scores in order, 0 for any other ranking.
+
+    Parameters
+    ----------
+    scores: the list column whose sort is shown (ties: the lower position first).
+    log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    """
+
+    deterministic = True
+
+    def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
+        return np.where(rank == 0, 0.0, -np.inf)
+
+    def _rank_at(self, u: Floats, left: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.zeros(len(u), np.int64)

@@ -1,0 +1,223 @@
+"""Weights by exposure: a reward is weighted by its item, wherever that was shown.
+
+Where a slot's reward is examination times worth, E[r_k | a, x] = θ_k·γ(a_k, x), the exposure of an item under a policy
+is e(i) = Σ_k θ_k P(i in slot k), and E_p[Σ_k (e_t/e_p)(a_k)·r_k | x] = Σ_i e_t(i)·γ_i over the items that the control
+exposes at all. A control that never varies is legal: it exposes what it shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from foretest.displays.batch import Displays, Floats
+from foretest.displays.ragged import Ragged
+from foretest.kernels import exposure as kernel
+from foretest.kernels import weight_bounds as bounds_kernel
+from foretest.kernels.slot_marginals import slot_caps
+from foretest.weights.examination import Curves
+from foretest.weights.slot_weights import MarginalPart, SlotTerms, SlotWeighting, log_ratio, row_weights
+from foretest.weights.weight_bounds import BoundMasses
+from foretest.weights.weightings import PointWeights, Slopes
+
+Codes = npt.NDArray[np.int64]
+
+UNCAPPED = np.inf  # the bound of weights that no cap cuts
+
+
+class SlotSlopes(NamedTuple):
+    """∂ log w̃/∂ log θ_l of the shown slots, and ∂ log q/∂ log θ_l of the displays, by slot l."""
+
+    weight: Floats
+    mass: Floats
+
+
+@dataclass(frozen=True)
+class ExposurePrices:
+    """The weights of the shown slots by variant of the curve, and caps and q of the displays by bound and variant."""
+
+    log_w: dict[int, Floats]
+    caps: dict[tuple[float, int], Floats]
+    share: Floats  # θ_k/Θ of the shown slots
+    slopes: dict[float, SlotSlopes]  # by bound, where the curve was fitted
+    bounds: BoundMasses | None  # at all bounds that one is chosen from, with a row per display
+
+
+class ExposurePricer:
+    """Prices the shown slots of displays by exposure, under one metric's curves."""
+
+    def __init__(
+        self, displays: Displays, curves: Curves, bounds: Sequence[float], together: Sequence[float] = (), *,
+        variants: int = 1, fitted: bool = False,
+    ) -> None:  # fmt: skip
+        rows, shown, slots = len(displays), int(displays.slots.sum()), displays.slots
+        self.tables = [curves.table(variant) for variant in range(variants)]
+        self.codes, self.together, self.fitted = curves.codes(displays), tuple(together), fitted
+        self.bounds = tuple(dict.fromkeys((*bounds, *self.together)))
+        self.log_w = {variant: np.empty(shown) for variant in range(variants)}
+        self.caps = {(bound, variant): np.empty((3, rows)) for bound in self.bounds for variant in range(variants)}
+        self.masses, self.grid = BoundMasses.empty(rows, len(self.together)), np.asarray(self.together)
+        width = self.tables[0].shape[1]
+        self.slopes = {b: SlotSlopes(np.zeros((shown, width)), np.zeros((rows, width))) for b in self.bounds if fitted}
+        owner = np.repeat(np.arange(rows), slots)
+        place = np.arange(shown) - np.repeat(np.cumsum(slots) - slots, slots)
+        theta = self.tables[0][self.codes[owner], place]
+        self.share = theta / np.bincount(owner, weights=theta, minlength=rows)[owner]
+
+    def add(self, part: MarginalPart) -> None:
+        """Price the slots of some displays."""
+        assert part.p is not None
+        codes = self.codes[part.rows]
+        for variant, table in enumerate(self.tables):
+            e_t, e_p = (self._exposures(part.displays, of_policy, table, codes) for of_policy in (part.t, part.p))
+            self._add_weights(part, variant, e_t, e_p)
+            self._add_caps(part, variant, e_t, e_p)
+            if self.fitted:
+                self._add_slopes(part, e_t, e_p, table, codes)
+
+    def _exposures(self, displays: Displays, marginals: Ragged, table: Floats, codes: Codes) -> Ragged:
+        """e(i)/Θ of every item."""
+        out = Ragged.packed(np.empty(0), displays.eligible)
+        values = np.empty(int(displays.eligible.sum()))
+        kernel.exposures(
+            marginals.values, marginals.starts, displays.eligible, displays.slots, table, codes, values, out.starts
+        )
+        return Ragged(values, out.starts, displays.eligible)
+
+    def _add_weights(self, part: MarginalPart, variant: int, e_t: Ragged, e_p: Ragged) -> None:
+        ranking, both = part.displays.ranking, np.empty((2, part.slots.stop - part.slots.start))
+        for exposures, out in zip((e_t, e_p), both, strict=True):
+            kernel.shown_values(
+                exposures.values, exposures.starts, ranking.values, ranking.starts, part.displays.slots, out
+            )
+        self.log_w[variant][part.slots] = log_ratio(*both)
+
+    def _add_caps(self, part: MarginalPart, variant: int, e_t: Ragged, e_p: Ragged) -> None:
+        """Of one list per display, as of a display with one slot."""
+        once = np.ones(len(part.displays), np.int64)
+        lists = (e_t.values, e_t.starts, e_p.values, e_p.starts, part.displays.eligible, once)
+        if self.together and variant == 0:
+            bounds_kernel.bounds_of_slots(*lists, self.grid, *(array[part.rows] for array in self.masses))
+        for bound in self.bounds:
+            out = self.caps[bound, variant][:, part.rows]
+            if bound == UNCAPPED:
+                out[:] = np.array([[np.inf], [1.0], [1.0]])
+            elif bound in self.together and variant == 0:
+                at = self.together.index(bound)
+                out[:] = [column[part.rows, at] for column in self.masses[:3]]
+            else:
+                slot_caps(*lists, float(bound), out)
+
+    def _add_slopes(self, part: MarginalPart, e_t: Ragged, e_p: Ragged, table: Floats, codes: Codes) -> None:
+        ranking = part.displays.ranking
+        assert part.p is not None
+        for bound in self.bounds:
+            cap, mass, _ = self.caps[bound, 0][:, part.rows]
+            kernel.slopes(
+                part.t.values, part.t.starts, part.p.values, part.p.starts, part.displays.eligible, e_t.values,
+                e_p.values, e_t.starts, ranking.values, ranking.starts, part.displays.slots, table, codes, float(bound),
+                np.ascontiguousarray(cap), np.ascontiguousarray(mass), self.slopes[bound].weight[part.slots],
+                self.slopes[bound].mass[part.rows],
+            )  # fmt: skip
+
+    def prices(self) -> ExposurePrices:
+        """The prices of all displays."""
+        return ExposurePrices(
+            self.log_w, self.caps, self.share, self.slopes, self.masses if self.together else None
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ExposureWeighting(SlotWeighting):
+    """A weight for every slot that earned something, by the exposure of its item."""
+
+    marginal: ClassVar[bool] = True
+
+    @property
+    def variant(self) -> int:
+        """Which variant of the curve it is for."""
+        return 0
+
+    @property
+    def bound_or_none(self) -> float:
+        """The bound of its weights, infinite where there is none."""
+        return UNCAPPED
+
+    def of_exposures(
+        self, prices: Mapping[int, ExposurePrices], displays: Displays, earned: Mapping[int, Ragged], metrics: int
+    ) -> PointWeights:  # fmt: skip
+        """The weights of rewarded rows, one column per metric; `prices` and the slots' rewards `earned` by metric."""
+        terms = {m: self._terms_of(prices[m], displays) for m in earned}
+        parts = next(iter(prices.values())).share if prices else None
+        weights = row_weights(terms, displays, earned, metrics, parts)
+        if not any(self.bound_or_none in prices[m].slopes for m in earned):
+            return weights
+        slopes = {m: prices[m].slopes.get(self.bound_or_none) for m in earned}
+        return weights._replace(slopes=_row_slopes(weights, terms, slopes, displays, earned))
+
+    def _terms_of(self, prices: ExposurePrices, displays: Displays) -> SlotTerms:
+        cap, q, below = (np.repeat(column, displays.slots) for column in prices.caps[self.bound_or_none, self.variant])
+        if self.bound_or_none == UNCAPPED:
+            return SlotTerms.uncapped(prices.log_w[self.variant])
+        return SlotTerms.capped(prices.log_w[self.variant], cap, q, below)
+
+
+def _row_slopes(
+    weights: PointWeights, terms: Mapping[int, SlotTerms], slopes: Mapping[int, SlotSlopes | None],
+    displays: Displays, earned: Mapping[int, Ragged],
+) -> Slopes:  # fmt: skip
+    """The slopes of rows' weights: the mean of their slots' by r·h, and of w̄ by r·w̄, as ∂ log w̄ = ∂ log w̃ + ∂ log q."""
+    rows, metrics = weights.log_h.shape
+    row = np.repeat(np.arange(rows), displays.slots)
+    width = max(s.weight.shape[1] for s in slopes.values() if s is not None)
+    of_h, of_capped = np.zeros((rows, metrics, width)), np.zeros((rows, metrics, width))
+    for m, of_slots in slopes.items():
+        if of_slots is None:
+            continue
+        r, count = earned[m].flat().astype(np.float64), of_slots.weight.shape[1]
+        total = np.bincount(row, weights=r, minlength=rows)[row]
+        both = (
+            (of_h, terms[m].log_h, weights.log_h, of_slots.weight),
+            (of_capped, terms[m].log_capped, weights.log_capped, of_slots.weight + of_slots.mass[row]),
+        )
+        for out, log_slot, log_row, slope in both:
+            some = np.flatnonzero((r > 0.0) & np.isfinite(log_slot))
+            if len(some):
+                owner = row[some]
+                part = r[some] / total[some] * np.exp(log_slot[some] - log_row[owner, m])
+                first = np.flatnonzero(np.diff(owner, prepend=-1))  # slots of a row follow one another
+                out[owner[first], m, :count] = np.add.reduceat(part[:, None] * slope[some], first, axis=0)
+    return Slopes(of_h, of_capped)
+
+
+@dataclass(frozen=True)
+class ExposureUncapped(ExposureWeighting):
+    """h_k = w_k = e_t(a_k)/e_p(a_k)."""
+
+
+@dataclass(frozen=True)
+class ExposureAdaptive(ExposureWeighting):
+    """h_k = min(w_k, c̃)/q ≤ bound, q(x) = Σ_i min(e_t(i), c̃·e_p(i))/Θ; where no cap keeps the bound, 1 in all slots.
+
+    `curve` is the variant of the examination curve.
+    """
+
+    banded: ClassVar[bool] = True
+    bound: float
+    curve: int = 0
+
+    @property
+    def variant(self) -> int:
+        return self.curve
+
+    @property
+    def bound_or_none(self) -> float:
+        return self.bound
+
+    @property
+    def bounds(self) -> tuple[float, ...]:
+        return (self.bound,)
