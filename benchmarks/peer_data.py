@@ -1,9 +1,9 @@
-"""Logs of another project's simulator with its own estimates: run in the Python that has it, Open Bandit Pipeline 0.5.7.
+"""Logs of another project's simulator with its own estimates: run in the Python that has Open Bandit Pipeline 0.5.7.
 
     PYTHON benchmarks/peer_data.py FOLDER WORLD SEED …
 
-writes FOLDER/SEED.npz. A WORLD is ACTIONS-KIND-ROUNDS, KIND near, mid or far, or STRUCTURE-KIND-ROUNDS for slates of 3 of
-8 items: `independent`, `cascade` (a slot's reward depends on the slots above), `interacting` (on all others).
+writes FOLDER/SEED.npz. A WORLD is ACTIONS-KIND-ROUNDS, KIND near, mid or far, or STRUCTURE-KIND-ROUNDS for slates of 3
+of 8 items: `independent`, `cascade` (a slot's reward depends on the slots above), `interacting` (on all others).
 """
 
 from __future__ import annotations
@@ -179,7 +179,9 @@ def slate_estimates(
         "RIPS": ope.SlateRewardInteractionIPS(len_list=SLOTS).estimate_policy_value(**asked, **prefixes),
         "SNSIPS": ope.SelfNormalizedSlateStandardIPS(len_list=SLOTS).estimate_policy_value(**asked, **joint),
         "SNIIPS": ope.SelfNormalizedSlateIndependentIPS(len_list=SLOTS).estimate_policy_value(**asked, **by_place),
-        "SNRIPS": ope.SelfNormalizedSlateRewardInteractionIPS(len_list=SLOTS).estimate_policy_value(**asked, **prefixes),
+        "SNRIPS": ope.SelfNormalizedSlateRewardInteractionIPS(len_list=SLOTS).estimate_policy_value(
+            **asked, **prefixes
+        ),
     }  # fmt: skip
     action_dist = dataset.calc_evaluation_policy_action_dist(
         action=feedback["action"], evaluation_policy_logit_=scores.copy()

@@ -7,8 +7,8 @@ estimators by slot assume they do not.
     python benchmarks/range_coverage.py [--seeds 0 1 …] [--worlds default sharp …] [--tests 10] [--displays 60000]
                                         [--results FILE]
 
-prints a table and, for the documented seeds, writes it into docs/range-coverage.md, between two comments. What was found
-of each test is a line of FILE: a run that was stopped goes on from there.
+prints a table and, for the documented seeds, writes it into docs/range-coverage.md, between two comments. What was
+found of each test is a line of FILE: a run that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -203,7 +203,8 @@ def report(tests: list[Test]) -> str:
         f"Seeds {seeds[0]} to {seeds[-1]}, {len(tests):,} tests of {tests[0].displays:,} displays, level 90 %.",
         "",
         "| world | range holds the truth | noise interval does | median width of the range, points | over that of the"
-        " noise interval by ranking | RMSE, points | *positive* | leaning or more: up, down | wrong sign | slots lead |",
+        " noise interval by ranking | RMSE, points | *positive* | leaning or more: up, down | wrong sign"
+        " | slots lead |",
         "| --- |" + " ---: |" * 9,
         *(row(name, some) for name, some in by_world.items()),
         "",

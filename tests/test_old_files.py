@@ -83,7 +83,7 @@ def assert_as_before(now: dict[str, Any], name: str, *, same_files: bool = True,
 
 # -- saved aggregates -----------------------------------------------------------------------------------------------
 
-# slots disagreed for the second treatment at the level of an interval (p = .02), which once took the lead from all slots
+# slots disagreed for the second treatment at the level of an interval (p = .02), which once took the lead from slots
 OWN_HEADLINES = (
     *(f"/{where}metrics/{field}" for where in ("", "treatments/0/")
       for field in ("click/headline", "revenue/headline", "revenue/verdict", "revenue/outcome")),
