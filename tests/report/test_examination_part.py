@@ -23,7 +23,7 @@ EXPOSURE = "exposure-ncis-adaptive"
 
 @pytest.fixture(scope="module")
 def fitted() -> ft.Result:
-    return build_test(["point-ncis-adaptive", *EXPOSURE_KEYS]).run(LOG.table())
+    return build_test(["point-ncis-adaptive", *EXPOSURE_KEYS], examination="fit").run(LOG.table())
 
 
 @pytest.fixture(scope="module")
