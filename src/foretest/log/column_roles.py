@@ -20,6 +20,7 @@ from foretest.log.column_types import (
     is_one_or_list_of,
 )
 from foretest.policies.adapter import as_policy, whose_columns
+from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import LoggedColumn, Policy, logged_column
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import VALUE_MODEL
@@ -78,8 +79,11 @@ class NeededColumns:
 
     @property
     def unpriced(self) -> set[str]:
-        """Score columns of policies whose probability of the shown ranking is in a column of its own."""
-        return {name for p in self.policies for name in p.score_columns if logged_columns(p)}
+        """Score columns that no probability of a shown ranking is computed from: it is in a column of its own, or 1 as
+        that of a control that always shows the same."""
+        named = {name for p in self.policies for name in p.score_columns if logged_columns(p)}
+        control = self.settings.control
+        return named | set(control.score_columns if shows_one_ranking(control) else ())
 
     @property
     def roles(self) -> list[ColumnRole]:

@@ -52,7 +52,7 @@ class ExplorationFold(SampleFold):
             self._log_probabilities(displays, policy, stream)
             for policy, stream in (
                 (self.plan.settings.treatment, FROM_TREATMENT),
-                (self.plan.settings.control, FROM_CONTROL),
+                (self.plan.normaliser.control, FROM_CONTROL),
             )
         ]
         log_t, log_p = (np.hstack(side) for side in zip(*pairs, strict=True))
