@@ -34,6 +34,7 @@ from .policies import Fixed as Fixed
 from .policies import Logged as Logged
 from .policies import Mallows as Mallows
 from .policies import Mixture as Mixture
+from .policies import OwnCandidates as OwnCandidates
 from .policies import PlackettLuce as PlackettLuce
 from .policies import Policy as Policy
 from .policies import SwapNeighbours as SwapNeighbours

@@ -22,6 +22,7 @@ from foretest.kernels.score_ranks import ranks_by_score
 from foretest.policies import PlackettLuce
 from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import Policy, logged_column
+from foretest.policies.own_candidates import items_of
 from foretest.policies.pricing import shown_log_prob
 from foretest.weights.policy_pair import FROM_CONTROL, PRICED, PolicyPair
 
@@ -88,9 +89,10 @@ def shown_columns(control: Policy, displays: Displays) -> Columns:
     """log π_p of each display as the weights use it, and whether nothing else could have been shown; for any policy.
     Of one that always shows the same also whether it was its own ranking that was shown."""
     log_p = shown_log_prob(control, displays, is_control=True)
-    single = np.asarray(displays.eligible == 1)
+    items = items_of(control, displays)
+    single = np.asarray(items == 1)
     columns: Columns = {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single, "single": single}
-    columns[LOG_RANKINGS] = log_rankings(displays.eligible, displays.slots)
+    columns[LOG_RANKINGS] = log_rankings(items, displays.slots)
     if shows_one_ranking(control):
         columns[AS_SERVED] = np.isfinite(control.log_prob(displays, displays.ranking))
     scores = control.score_columns

@@ -8,6 +8,7 @@ from foretest.policies.fixed import Fixed
 from foretest.policies.logged import Logged
 from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
+from foretest.policies.own_candidates import OwnCandidates
 from foretest.policies.plackett_luce import PlackettLuce
 from foretest.policies.swap_neighbours import SwapNeighbours
 from foretest.policies.thurstone import Thurstone
@@ -33,6 +34,7 @@ __all__ = [
     "Logged",
     "Mallows",
     "Mixture",
+    "OwnCandidates",
     "PlackettLuce",
     "Policy",
     "SwapNeighbours",

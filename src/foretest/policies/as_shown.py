@@ -12,6 +12,7 @@ from foretest.displays.ragged import Ragged
 from foretest.policies.base import Policy, logged_column
 from foretest.policies.fixed import Fixed
 from foretest.policies.one_ranking import OneRanking
+from foretest.policies.own_candidates import without_list
 from foretest.policies.top_k import TopK
 
 
@@ -40,7 +41,7 @@ class AsShown(OneRanking):
 
 def shows_one_ranking(control: Policy) -> bool:
     """Is the control declared to show one ranking per display, `top-k` or `fixed`?"""
-    return isinstance(control, TopK | Fixed)
+    return isinstance(without_list(control), TopK | Fixed)
 
 
 def served(control: Policy) -> Policy:

@@ -10,6 +10,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged, places_within
 from foretest.policies import Mixture
 from foretest.policies.base import marginal_places
+from foretest.policies.own_candidates import without_list
 from foretest.policies.pooled import Pooled
 from foretest.weights.policy_pair import PolicyPair
 
@@ -20,6 +21,7 @@ _STREAM = 100  # of random numbers: one for both policies, so that equal ones co
 
 def knows_marginals(policy: Any) -> bool:
     """Has the policy a `slot_marginals(displays)`, and if it is a mixture, have all its components?"""
+    policy = without_list(policy)
     if isinstance(policy, Mixture | Pooled):
         return all(knows_marginals(part) for _, part in policy.components)
     return callable(getattr(policy, "slot_marginals", None))
