@@ -34,6 +34,18 @@ scores = "t"
 candidates = "a"
 """
 
+MINE = """\
+import foretest as ft
+
+class Mine(ft.PlackettLuce):
+    pass
+
+class Taking(ft.PlackettLuce):
+    def __init__(self, scores, candidates):
+        super().__init__(scores)
+        self.taken = candidates
+"""
+
 
 def test_a_settings_file_names_a_list_for_each_policy(tmp_path: Path) -> None:
     (tmp_path / "test.toml").write_text(FILE)
@@ -50,11 +62,7 @@ def test_a_settings_file_names_a_list_for_each_policy(tmp_path: Path) -> None:
 
 def test_a_class_of_ones_own_may_have_a_list(tmp_path: Path) -> None:
     """The key is for Foretest, unless the class takes it itself."""
-    (tmp_path / "mine.py").write_text(
-        "import foretest as ft\nclass Mine(ft.PlackettLuce):\n    pass\n"
-        "class Taking(ft.PlackettLuce):\n    def __init__(self, scores, candidates):\n        super().__init__(scores)\n"
-        "        self.taken = candidates\n"
-    )
+    (tmp_path / "mine.py").write_text(MINE)
     control = '[control]\npolicy = "mine:Mine"\nscores = "s"\ncandidates = "a"\n'
     log = '[log]\nrewards = ["click"]\nranking = "shown"\n'
     (tmp_path / "test.toml").write_text(log + control + control.replace("control", "treatment"))

@@ -83,7 +83,7 @@ class Moments(NamedTuple):
     second: Floats  # E[h²|x] of an estimator's weight h, normalised
     mass_kept: Floats  # q(x), the part of the treatment that the cap leaves
     largest: float  # the largest weight among the treatment's rankings drawn
-    bound: float  # no weight can be larger: |A|/ε
+    bound: float  # no weight can be larger: |A|/ε, infinite where the treatment has items that the control has not
 
 
 def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Moments:
@@ -110,7 +110,8 @@ def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Mo
     mass = q if weighting.pointwise else np.full(len(q), q.mean())
     second = np.maximum(1.0, np.divide(squares, mass**2, out=np.ones(len(q)), where=mass > 0.0))
     with np.errstate(over="ignore"):
-        bound = float(np.exp(log_rankings.max())) / epsilon if epsilon > 0.0 else np.inf
+        bounded = epsilon > 0.0 and bool(columns["showable"].all())
+        bound = float(np.exp(log_rankings.max())) / epsilon if bounded else np.inf
         return Moments(second, supported, float(np.exp(drawn.max())), bound)
 
 

@@ -90,7 +90,7 @@ def _health_table(result: Result) -> Table:
         table.add_row("displays with q < 0.5", percent(below_half), "the cap cuts off over half of the treatment there")
         table.add_row("mass never shown", percent(never), f"of the treatment: {who}")
     if health.get("outside_candidates") is not None:
-        note = "of what the treatment shows: items that the control could not show"
+        note = "of the treatment: items that the control could not show"
         table.add_row("outside candidates", percent(health["outside_candidates"]), note)
     return table
 
