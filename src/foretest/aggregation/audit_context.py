@@ -37,18 +37,18 @@ class Feature(NamedTuple):
 
 
 def sampled_context(
-    context: pa.RecordBatch, rows: npt.NDArray[np.int64], displays: Displays, log: LogColumns, candidates: str | None
+    context: pa.RecordBatch, rows: npt.NDArray[np.int64], displays: Displays, log: LogColumns
 ) -> tuple[Columns, Displays]:
-    """The features of sampled rows of a batch as plain arrays, and their displays with the ids in `candidates`."""
+    """The features of sampled rows of a batch as plain arrays, and their displays with the ids of candidates."""
     features = [name for name in log.contexts if name in context.schema.names]
     sampled = {name: takeable(context[name]).take(pa.array(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
     if log.date in context.schema.names and is_day(context.schema.field(log.date).type):
         days = plain(takeable(context[log.date]).take(pa.array(rows)))
         columns[DAY] = _packed(coded_days(days).cast(pa.string()))
-    if candidates is None or candidates not in context.schema.names:
+    if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
-    name, ids = _item_ids(candidates, context[candidates], rows)
+    name, ids = _item_ids(log.candidates, context[log.candidates], rows)
     return columns, replace(displays, columns={**displays.columns, ids_column(name): ids})
 
 

@@ -40,8 +40,8 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     if plan.loggers > 1:
         columns["logger"] = displays[LOGGER]
     if rows.context is not None:
-        settings = plan.settings
-        context, displays = sampled_context(rows.context, chosen, displays, settings.log, settings.candidates)
+        log = replace(plan.settings.log, candidates=plan.settings.candidates)
+        context, displays = sampled_context(rows.context, chosen, displays, log)
         columns |= context
     sample.add(columns, len(rows), displays)
 
