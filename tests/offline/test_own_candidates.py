@@ -36,7 +36,7 @@ def run(log: OwnLog, test: ft.OfflineTest) -> ft.Result:
     ],
 )
 def test_every_estimator_is_that_over_all_rankings_of_the_union(control: str, treatment: str, k: int) -> None:
-    log = OwnLog(CONTROLS[control], rows=40, k=k, seed=k)
+    log = OwnLog(CONTROLS[control], rows=24, k=k, seed=k)
     result = run(log, own_test(CONTROLS[control], TREATMENTS[treatment], estimators=KEYS))
     wanted = expected(log, CONTROLS[control], TREATMENTS[treatment], cap=3.0, bound=4.0)
     estimates, level = result.metrics["click"].estimates, log.slots.sum() / log.rows

@@ -120,7 +120,7 @@ def test_the_normaliser_where_the_control_cannot_show_all(cap: float) -> None:
     assert p[(every == 5).any(axis=1)].tolist() == [0.0] * 10
     q = float(np.minimum(t, cap * p).sum())
     assert q < 1.0 - t[(every == 5).any(axis=1)].sum() + 1e-12
-    count = 2_000
+    count = 600
     many = displays(np.tile([0, 1], (count, 1)))
     exact = Normaliser(treatment, control, "exact").at_cap(many, cap, zero=False)
     np.testing.assert_allclose(exact.q, q, rtol=1e-12)
@@ -128,7 +128,7 @@ def test_the_normaliser_where_the_control_cannot_show_all(cap: float) -> None:
     assert not drawn.pair.is_fused
     masses = drawn.at_cap(many, cap, zero=False)
     error = masses.inverse.std() / np.sqrt(count)
-    assert 0.0 < error < 0.02 / q
+    assert 0.0 < error < 0.03 / q
     assert abs(masses.inverse.mean() - 1.0 / q) < 4.0 * error
     two_sided = Normaliser(treatment, control, "two-sided", draws=64).at_cap(many, cap, zero=False)
     assert abs(two_sided.q.mean() - q) < 4.0 * two_sided.q.std() / np.sqrt(count)
