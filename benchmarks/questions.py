@@ -150,7 +150,7 @@ def softmax(scores: Floats) -> Floats:
 
 
 RIGHT_LOGS: dict[str, Callable[[Generator], list[str]]] = {
-    **{f"world `{name}`, a new idea": a_world(name) for name in WORLDS},
+    **{f"world `{name}`, a new idea": a_world(name) for name in WORLDS if WORLDS[name].temperature > 0.0},
     "a new model of its own, on a scale of its own": new_model,
     "… at a temperature between 0.05 and 3": greedier,
     "… as epsilon-greedy or Mallows, from scores or ranks": only_sorts,

@@ -17,7 +17,7 @@ from foretest.engines import spark as engine
 from foretest.results.result import Estimate
 from tests.engines.spark_session import spark
 from tests.loggers import ThreeLoggers, build
-from tests.support import SCORES, SmallLog, build_test
+from tests.support import EXPOSURE_KEYS, SCORES, SmallLog, build_test
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +53,15 @@ def test_states_are_merged_in_rounds(frame: Any, monkeypatch: pytest.MonkeyPatch
     test = build_test(ALL, n_resamples=100)
     parts = frame.repartition(8, "user").union(frame.limit(0))
     assert_same(test.run(parts), test.run(LOG.table()))
+
+
+def test_an_examination_curve_is_fitted_on_the_same_rewards(frame: Any) -> None:
+    test = build_test(["slot-ncis-adaptive", *EXPOSURE_KEYS], n_resamples=100)
+    found, wanted = test.run(frame.repartition(4, "user")), test.run(LOG.table())
+    assert_same(found, wanted)
+    assert wanted.metrics["click"].examination["kind"] == "fit"  # type: ignore[index]
+    theta = [result.metrics["click"].examination["theta"] for result in (found, wanted)]  # type: ignore[index]
+    assert theta[0] == pytest.approx(theta[1], rel=1e-9)
 
 
 def test_a_value_model_is_fitted_on_the_same_rows(frame: Any) -> None:

@@ -1,4 +1,4 @@
-"""The examination curve from the control's own exploration: a vector, its error in every interval, tests of the model."""
+"""The examination curve from the control's exploration: a vector, its error in every interval, tests of the model."""
 
 from __future__ import annotations
 
@@ -145,6 +145,7 @@ def test_a_log_that_does_not_show_its_curve() -> None:
 
 def test_tests_of_the_model() -> None:
     """Items of high and low score have one curve, or not; no test of a right world is below .001."""
+
     def p_values(trust: float, seed: int) -> dict[str, float]:
         folded = position_test(estimators=["pbm"]).aggregate(PositionWorld(4000, seed, trust=trust).table())
         return {test.name: test.p_value for test in folded.aggregates.plan.fits[0].tests}

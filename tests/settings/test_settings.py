@@ -32,6 +32,7 @@ DEFAULTS = {
     "strata_base": 2.0,
     "value": None,
     "value_log": None,
+    "predictions": None,
     "folds": 2,
     "seed": 0,
     "gamma": None,
@@ -49,7 +50,7 @@ def test_defaults() -> None:
     columns = LogColumns(rewards=["click"])
     assert dataclasses.asdict(columns) == {
         "rewards": ("click",), "unit": None, "ranking": None, "candidates": None, "id": None, "date": None,
-        "features": (), "slot_rewards": None, "segments": (), "logger": None,
+        "features": (), "slot_rewards": None, "segments": (), "logger": None, "item_features": (),
     }  # fmt: skip
 
 

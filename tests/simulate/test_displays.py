@@ -17,7 +17,7 @@ from foretest.simulate import (
     draw_displays,
     sample_rankings,
 )
-from foretest.simulate.displays import clicked_slots
+from foretest.simulate.clicks import clicked_slots
 
 PAPER = WORLDS["paper"]
 VARYING = replace(PAPER, min_candidates=5)

@@ -16,6 +16,7 @@ from foretest.aggregation.strata import Strata
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
+from foretest.errors import BadInput
 from foretest.formatting import plural, some_of, units_text
 from foretest.weights.weightings import Weighting
 
@@ -77,6 +78,7 @@ class Aggregates:
     @classmethod
     def total(cls, parts: Sequence[Aggregates]) -> Aggregates:
         """The aggregates of all logs together; added up at once, they are copied once."""
+        _refuse_other_curves(parts)
         strata, parts = _with_common_strata(parts)
         first, units = parts[0], [part.units for part in parts if part.units is not None]
         return cls(
@@ -120,6 +122,16 @@ class Aggregates:
             hr={key: _recode_sums(sums, codes, cells) for key, sums in self.hr.items()},
             strata_n={table: _recode_array(array, codes[table], cells) for table, array in self.strata_n.items()},
             rewarded=_recode_rows(self.rewarded, codes),
+        )
+
+
+def _refuse_other_curves(parts: Sequence[Aggregates]) -> None:
+    """Refuse to add sums whose weights are by other examination curves."""
+    first = parts[0].plan.fits
+    if any(part.plan.fits != first for part in parts[1:]):
+        raise BadInput(
+            "these sums are by different examination curves, each fitted to its own log: give [analysis] examination,"
+            " as numbers or as the result.json of one of them, and fold the logs again."
         )
 
 

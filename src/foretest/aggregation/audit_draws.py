@@ -86,13 +86,14 @@ def _first_slots(rankings: Ragged) -> npt.NDArray[np.int32]:
 
 
 def shown_columns(control: Policy, displays: Displays) -> Columns:
-    """log π_p of each display as the weights use it, and whether nothing else could have been shown; for any policy.
-    Of one that always shows the same also whether it was its own ranking that was shown."""
-    log_p = shown_log_prob(control, displays, is_control=True)
+    """log π_p of each display as the weights use it, and whether nothing else could have been shown; neither where the
+    control is known slot by slot. Of one that always shows the same also whether its own ranking was shown."""
     items = items_of(control, displays)
     single = np.asarray(items == 1)
-    columns: Columns = {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single, "single": single}
-    columns[LOG_RANKINGS] = log_rankings(items, displays.slots)
+    columns: Columns = {"single": single, LOG_RANKINGS: log_rankings(items, displays.slots)}
+    if control.prices_rankings:
+        log_p = shown_log_prob(control, displays, is_control=True)
+        columns |= {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single}
     if shows_one_ranking(control):
         columns[AS_SERVED] = np.isfinite(control.log_prob(displays, displays.ranking))
     scores = control.score_columns

@@ -12,15 +12,14 @@ from foretest.displays.ragged import places_within
 from foretest.policies.base import Policy
 from foretest.policies.own_candidates import OwnCandidates, items_of
 from foretest.weights.policy_pair import PolicyPair
-from foretest.weights.slot_marginals import knows_marginals
-from foretest.weights.slot_weights import part_rows
+from foretest.weights.slot_marginals import in_pieces, knows_marginals
 
 Ints = npt.NDArray[np.int64]
 
 DISPLAYS = 4096  # of the sample, the first by hash: enough for a mean to a hundredth
 DRAWS = 16  # of each, where the treatment does not know its marginals
 OUTSIDE = "outside"
-_STREAM = 103  # of random numbers
+_STREAM = 104  # of random numbers
 
 
 def outside_columns(plan: FoldPlan, displays: Displays) -> Columns:
@@ -35,7 +34,7 @@ def outside_columns(plan: FoldPlan, displays: Displays) -> Columns:
     inside = items_of(control, displays)[first]
     share[first] = 0.0
     some = first[displays.eligible[first] > inside]
-    for rows in part_rows(displays.take(some)) if len(some) else ():
+    for rows in in_pieces(displays.take(some)) if len(some) else ():
         at = some[rows]
         part = displays.take(at)
         outside = _exact if knows_marginals(treatment) else _drawn

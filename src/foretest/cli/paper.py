@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from foretest.cli.application import app
 from foretest.cli.options import Quiet, Seed, World, check_at_least
 from foretest.cli.output import check_output_folder, console
-from foretest.errors import choose
+from foretest.errors import BadInput, choose
 from foretest.progress import progress_bar
 
 FEWEST_ROWS = 1000  # with fewer, whole arms have no click
@@ -36,11 +36,15 @@ def paper(
     from foretest.paper import run_paper
     from foretest.paper.terminal import study_table
     from foretest.simulate import WORLDS
+    from foretest.simulate.world import SATURATING
 
     for option, value, least in (("--tests", tests, 1), ("--rows", rows, FEWEST_ROWS), ("--seed", seed, 0)):
         check_at_least(option, value, least)
     check_output_folder(out)
     chosen = WORLDS[choose("world", world, WORLDS)]
+    if chosen.clicks != SATURATING:
+        known = ", ".join(name for name, one in WORLDS.items() if one.clicks == SATURATING)
+        raise BadInput(f"--world {world}: its clicks are no part of the paper's study. Take one of {known}.")
     processes = min(tests, os.cpu_count() or 1)
     with progress_bar("tests", quiet=quiet) as progress:
         study = run_paper(out, chosen, tests=tests, rows=rows, seed=seed, processes=processes, progress=progress)

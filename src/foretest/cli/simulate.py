@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 from foretest.cli.application import app
 from foretest.cli.options import Quiet, Seed, World, check_at_least
 from foretest.cli.output import check_output_folder
-from foretest.errors import choose
+from foretest.errors import check_number, choose
 from foretest.progress import Progress, progress_bar
 
 simulate = App(name="simulate", help="Simulate a recommender whose true uplifts are known.")
@@ -26,6 +26,9 @@ def simulate_log_command(
     world: World = "paper",
     rows: Annotated[int, Parameter(help="Displays to simulate.")] = 200_000,
     seed: Seed = 0,
+    temperature: Annotated[
+        float | None, Parameter(help="Of both policies, in place of the world's own; 0: always the best scores.")
+    ] = None,
     quiet: Quiet = False,
 ) -> int:
     """Simulate the log of one recommender, with settings to test it and the truth in a file of its own.
@@ -34,7 +37,8 @@ def simulate_log_command(
     """
     from foretest.formatting import percent
 
-    true = percent(write_simulated_log(world, rows, seed, out, quiet=quiet)["click"], sign=True)
+    truth = write_simulated_log(world, rows, seed, out, temperature=temperature, quiet=quiet)
+    true = percent(truth["click"], sign=True)
     print(f"{out}: log.parquet ({rows:,} displays), settings.toml, truth.json (click {true})")
     print(f"Next: foretest run {out}/log.parquet -c {out}/settings.toml")
     return 0
@@ -69,9 +73,12 @@ def simulate_history_command(
     return 0
 
 
-def write_simulated_log(world: str, rows: int, seed: int, out: Path, *, quiet: bool = False) -> dict[str, float]:
+def write_simulated_log(
+    world: str, rows: int, seed: int, out: Path, *, temperature: float | None = None, quiet: bool = False
+) -> dict[str, float]:
     """Write a simulated log with its settings and truth; returns the true relative uplift by metric."""
     import json
+    from dataclasses import replace
 
     from foretest.simulate import WORLDS, write_log
 
@@ -79,6 +86,9 @@ def write_simulated_log(world: str, rows: int, seed: int, out: Path, *, quiet: b
     check_at_least("--seed", seed, 0)
     check_output_folder(out)
     chosen = WORLDS[choose("world", world, WORLDS)]
+    if temperature is not None:
+        check_number("--temperature", temperature, at_least=0.0)
+        chosen = replace(chosen, temperature=temperature)
     with progress_bar(quiet=quiet) as progress:
         write_log(out, chosen, rows, seed, progress=_advance(progress, rows))
     truth = json.loads((out / "truth.json").read_text(encoding="utf-8"))

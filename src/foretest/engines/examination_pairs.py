@@ -31,8 +31,7 @@ from foretest.policies.pooled import Pooled
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
-from foretest.weights.slot_marginals import slot_marginals
-from foretest.weights.slot_weights import part_rows
+from foretest.weights.slot_marginals import in_pieces, slot_marginals
 
 MOST_SLOTS = 64  # a curve of more is no fit, but a guess
 
@@ -104,7 +103,7 @@ class _PairFold:
             )
         self.pairs = {m: pairs.widened(widest) for m, pairs in self.pairs.items()}
         normaliser = self.plan.normaliser
-        for at in part_rows(displays):
+        for at in in_pieces(displays):
             part = displays.take(at)
             table = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(at)))
             half = _halves(normaliser.control, part)
@@ -173,7 +172,7 @@ def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
     no more than features and segments."""
     settings: Settings = reader.settings
     log = replace(settings.log, features=(), segments=())
-    if isinstance(settings.control, Pooled):
+    if isinstance(settings.control, Pooled) or not settings.control.prices_rankings:  # neither is a treatment
         narrow = replace(settings, log=log)
     else:
         control = settings.control

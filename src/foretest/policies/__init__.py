@@ -6,6 +6,7 @@ from foretest.policies.base import Policy
 from foretest.policies.epsilon_greedy import EpsilonGreedy
 from foretest.policies.fixed import Fixed
 from foretest.policies.logged import Logged
+from foretest.policies.logged_slots import LoggedSlots
 from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
 from foretest.policies.own_candidates import OwnCandidates
@@ -24,6 +25,7 @@ POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
     "swap-neighbours": SwapNeighbours,
     "logged": Logged,
+    "logged-slots": LoggedSlots,
     "mixture": Mixture,
 }
 
@@ -32,6 +34,7 @@ __all__ = [
     "EpsilonGreedy",
     "Fixed",
     "Logged",
+    "LoggedSlots",
     "Mallows",
     "Mixture",
     "OwnCandidates",

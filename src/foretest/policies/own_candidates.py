@@ -76,7 +76,7 @@ class OwnCandidates(Policy):
         return self.policy.deterministic
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
-        own = self._own(displays)
+        own = self.own(displays)
         mine, outside = own.displays.ranking, own.outside
         if rankings is not displays.ranking:
             mine, outside = _positions(own.places, rankings)
@@ -85,14 +85,14 @@ class OwnCandidates(Policy):
         return answer
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
-        own = self._own(displays)
+        own = self.own(displays)
         drawn = self.policy.sample(own.displays, uniforms)
         row = np.repeat(np.arange(len(drawn)), drawn.lengths)
         return Ragged.packed(own.places.values[own.places.starts[row] + drawn.flat()], drawn.lengths)
 
     def slot_marginals(self, displays: Displays) -> Ragged:
         """P(item in slot) over the union, 0 for items outside the list; the wrapped policy must know its own."""
-        own = self._own(displays)
+        own = self.own(displays)
         marginals: Ragged = self.policy.slot_marginals(own.displays)  # type: ignore[attr-defined]
         starts, out = marginal_places(displays)
         kernel.scatter_marginals(
@@ -112,7 +112,8 @@ class OwnCandidates(Policy):
         places: Ragged = displays[places_column(self.candidates)]
         return places.lengths
 
-    def _own(self, displays: Displays) -> OwnDisplays:
+    def own(self, displays: Displays) -> OwnDisplays:
+        """Displays of the union as the wrapped policy sees them."""
         places: Ragged = displays[places_column(self.candidates)]
         ranking, outside = _positions(places, displays.ranking)
         return OwnDisplays(replace(displays, ranking=ranking, eligible=places.lengths), places, outside)

@@ -8,13 +8,14 @@ from foretest.errors import BadInput
 from foretest.policies.base import Policy
 from foretest.policies.own_candidates import OwnCandidates, candidates_of
 from foretest.policies.pooled import Pooled
+from foretest.settings.analysis import Analysis
 from foretest.settings.log_columns import LogColumns
 
 
 def check_own_candidates(
-    log: LogColumns, control: Policy, treatments: Mapping[str, Policy], normaliser: str
+    log: LogColumns, control: Policy, treatments: Mapping[str, Policy], analysis: Analysis
 ) -> None:  # fmt: skip
-    """Refuse lists that only some policies have, or that the log has too, and normalisers that are biased with them."""
+    """Refuse lists that only some policies have, or that the log has too, and what cannot be had with them."""
     several = len(treatments) > 1
     roles = {"[control]": control}
     roles |= {f"[[treatment]] '{name}'" if several else "[treatment]": policy for name, policy in treatments.items()}
@@ -40,10 +41,16 @@ def check_own_candidates(
         )
         raise BadInput(f"{named[0]} has candidates of its own and {role} has none{what}")
     _refuse_shared_rankings(roles)
-    if normaliser in ("midzuno-sen", "lahiri"):
+    if log.item_features or analysis.predictions is not None:
+        given = "[log] item_features" if log.item_features else "[analysis] predictions"
         raise BadInput(
-            f'normaliser = "{normaliser}" is biased where the treatment may show items that the control could not, as'
-            ' with candidates of their own: use "auto".'
+            f"{given} has a value for each item of one list, and {named[0]} has candidates of its own: leave one of the"
+            " two out."
+        )
+    if analysis.normaliser in ("midzuno-sen", "lahiri"):
+        raise BadInput(
+            f'normaliser = "{analysis.normaliser}" is biased where the treatment may show items that the control could'
+            ' not, as with candidates of their own: use "auto".'
         )
 
 

@@ -1,14 +1,12 @@
-"""Displays of a simulated recommender: what is drawn, what is shown, how likely a click is.
+"""Displays of a simulated recommender: what is drawn, and what is shown.
 
 Every simulation goes through three functions: `draw_displays` (contexts, and both policies' scores for a given change),
-`sample_rankings` (what an arm shows), `click_probability` (what that is worth). A log also has the slot that was
-clicked, by `clicked_slots`.
+`shown_rankings` (what an arm shows), and `click_probability` of `clicks` (what that is worth).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +17,9 @@ from foretest.simulate.world import World
 
 CHUNK = 8192
 """Displays that share one random generator. Changing it changes every digit of every simulated log."""
+
+CONTROL_STREAM = 0
+"""The stream of random numbers from which a control's log draws its displays."""
 
 RECENCY_DAYS = 5.0
 """Median of the logged feature `recency`."""
@@ -173,17 +174,7 @@ def sample_rankings(scores: NDArray[np.float32], exponentials: NDArray[np.float6
     shown. -log turns this race into Gumbel top-K: the same rankings from the same numbers. Two policies that are given
     the same exponentials are coupled (common random numbers).
     """
-    return first_to_arrive(mean_times(scores), exponentials, slots)
-
-
-def mean_times(scores: NDArray[np.float32]) -> NDArray[np.float64]:
-    """exp(-s_j), the mean time after which each candidate arrives."""
-    return np.exp(-scores.astype(np.float64))
-
-
-def first_to_arrive(times: NDArray[np.float64], exponentials: NDArray[np.float64], slots: int) -> NDArray[np.int16]:
-    """The first K candidates of each row's race, in order."""
-    arrival = times * exponentials
+    arrival = np.exp(-scores.astype(np.float64)) * exponentials
     rows = np.arange(len(arrival))
     rankings = np.empty((len(arrival), slots), dtype=np.int16)
     for slot in range(slots):
@@ -192,48 +183,11 @@ def first_to_arrive(times: NDArray[np.float64], exponentials: NDArray[np.float64
     return rankings
 
 
-def click_probability(world: World, displays: Displays, rankings: NDArray[np.int16]) -> NDArray[np.float64]:
-    """P(click) of each display when it shows `rankings`, an (n, K) array of positions.
-
-    floor + (ceiling - floor)·(1 - exp(-λ/(ceiling - floor))), λ = rate·Σ_k p_k·exp(appeal_effect·u_k)/(1 +
-    cannibalisation·alike_k).
-    """
-    clicks, position = _slots(world, displays, rankings)
-    rate = displays.rate * (clicks @ position)
-    room = world.click_ceiling - world.click_floor
-    probability: NDArray[np.float64] = world.click_floor - room * np.expm1(-rate / room)
-    return probability
-
-
-def clicked_slots(
-    world: World, displays: Displays, rankings: NDArray[np.int16], uniforms: NDArray[np.float64]
-) -> NDArray[np.int64]:
-    """Which slot a click of each display would be on: slot k in proportion to its share of λ.
-
-    The floor, clicks that no ranking changes, is shared out by place alone.
-    """
-    clicks, position = _slots(world, displays, rankings)
-    room = world.click_ceiling - world.click_floor
-    shares = clicks * position
-    total = shares.sum(axis=1, keepdims=True)
-    earned = -room * np.expm1(-displays.rate[:, None] * total / room)
-    edges = np.cumsum(world.click_floor * position + earned * shares / total, axis=1)
-    last: NDArray[np.int64] = (edges[:, :-1] <= uniforms[:, None] * edges[:, -1:]).sum(axis=1)
-    return last
-
-
-def _slots(
-    world: World, displays: Displays, rankings: NDArray[np.int16]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """exp(appeal_effect·u_k)/(1 + cannibalisation·alike_k) of each shown item, and p_k of each slot."""
-    rows = np.arange(len(displays))[:, None]
-    category = displays.category[rows, rankings]
-    alike = np.zeros(category.shape)
-    for one, other in combinations(range(category.shape[1]), 2):
-        same = category[:, one] == category[:, other]
-        alike[:, one] += same
-        alike[:, other] += same
-    position = np.arange(1, rankings.shape[1] + 1) ** -world.position_decay
-    clicks: NDArray[np.float64] = np.exp(world.appeal_effect * displays.appeal[rows, rankings])
-    clicks /= 1 + world.cannibalisation * alike
-    return clicks, position / position.sum()
+def shown_rankings(world: World, scores: NDArray[np.float32], exponentials: NDArray[np.float64]) -> NDArray[np.int16]:
+    """What the world's policy on these scores shows: drawn at its temperature, at 0 always the best scores."""
+    if world.temperature == 1.0:
+        return sample_rankings(scores, exponentials, world.slots)
+    sorted_by = scores.astype(np.float64)
+    if world.temperature > 0.0:  # the logarithm of the race: at low temperatures its times would overflow
+        sorted_by = sorted_by / world.temperature - np.log(exponentials)
+    return np.argsort(-sorted_by, axis=1, kind="stable")[:, : world.slots].astype(np.int16)

@@ -23,7 +23,8 @@ import pyarrow as pa
 from foretest.files import whole_file, write_whole
 from foretest.simulate.change import NO_CHANGE, Change, draw_change
 from foretest.simulate.displays import CHUNK, chunk_generator
-from foretest.simulate.log import SCHEMA, SETTINGS, Arm, simulate_log, write_parquet
+from foretest.simulate.log import SCHEMA, Arm, simulate_log, write_parquet
+from foretest.simulate.settings_text import settings_text
 from foretest.simulate.truth import true_values
 from foretest.simulate.world import World
 
@@ -107,7 +108,7 @@ def write_history(
                 progress(len(truth))
     kind = "A/A" if aa else "A/B"
     title = f"{tests} simulated {kind} tests: world {world.name}, {rows} displays an arm, seed {seed}"
-    write_whole(folder / "settings.toml", _settings())
+    write_whole(folder / "settings.toml", _settings(world))
     write_whole(folder / "truth.json", json.dumps(truth, indent=2) + "\n")
     write_whole(folder / "manifest.toml", _manifest(title, list(truth)))
 
@@ -159,10 +160,10 @@ def _write_test(task: _TestToWrite) -> dict[str, Any]:
     }
 
 
-def _settings() -> str:
+def _settings(world: World) -> str:
     """The settings of a history: those of a single log, without its second metric."""
     title = "# A simulated history of A/B tests: how each treatment is tested against the control.\n"
-    return title + SETTINGS.split("\n", 1)[1].replace('           # the log also has "revenue"', "")
+    return title + settings_text(world).split("\n", 1)[1].replace('           # the log also has "revenue"', "")
 
 
 def _manifest(title: str, names: list[str]) -> str:

@@ -19,22 +19,16 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from foretest.files import whole_file, write_whole
-from foretest.simulate.displays import (
-    CHUNK,
-    Displays,
-    chunk_generator,
-    click_probability,
-    clicked_slots,
-    draw_displays,
-    sample_rankings,
-)
-from foretest.simulate.truth import true_values
+from foretest.simulate.clicks import click_probability, clicked_slots
+from foretest.simulate.displays import CHUNK, CONTROL_STREAM, Displays, chunk_generator, draw_displays, shown_rankings
+from foretest.simulate.settings_text import settings_text
+from foretest.simulate.truth import Truth, is_exact, true_values, values_of_log
 from foretest.simulate.world import World
 
 Arm = Literal["control", "treatment"]
 """Whose policy shows the rankings of a log."""
 
-ARM_STREAMS = {"control": 0, "treatment": 2}
+ARM_STREAMS = {"control": CONTROL_STREAM, "treatment": 2}
 """The displays of one arm never meet those of the other, nor those of the truth of the same seed."""
 
 SLOT_STREAMS = {"control": 7, "treatment": 8}
@@ -64,31 +58,6 @@ SCHEMA = pa.schema(
     ]
 )
 """The columns of a simulated log."""
-
-SETTINGS = """\
-# A simulated log: the test of its treatment against the control that produced it.
-
-[log]
-rewards  = ["click"]           # the log also has "revenue"
-unit     = "user"
-ranking  = "ranking"
-id       = "display_id"
-date     = "day"
-features = ["group", "recency", "activity"]
-slot_rewards = {click = "slot_click"}
-
-[control]
-policy = "plackett-luce"
-scores = "control_scores"
-
-[treatment]
-policy = "plackett-luce"
-scores = "treatment_scores"
-
-[analysis]
-estimators = ["cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive", "slot-ncis-adaptive"]
-cap = 100.0
-"""
 
 
 def simulate_log(
@@ -139,7 +108,7 @@ def _chunk(world: World, seed: int, chunk: int, arm: Arm) -> pa.RecordBatch:
     if world.sticky:
         exponentials = exponentials[displays.owner]
     scores = displays.control_scores if arm == "control" else displays.treatment_scores
-    rankings = sample_rankings(scores, exponentials, world.slots)
+    rankings = shown_rankings(world, scores, exponentials)
     click = rng.random(CHUNK) < click_probability(world, displays, rankings)
     revenue = (click * _revenue_of_a_click(world, displays, rng)).astype(np.float32)
     uniforms = chunk_generator(seed, SLOT_STREAMS[arm], chunk).random(CHUNK)
@@ -199,10 +168,10 @@ def write_log(
     folder.mkdir(parents=True, exist_ok=True)
     # the truth has a stream of displays of its own, so another thread can compute it meanwhile
     with ThreadPoolExecutor(1) as pool:
-        values = pool.submit(true_values, world, world.change, seed)
+        values = pool.submit(_truth, world, rows, seed)
         with whole_file(folder / "log.parquet") as path:
             write_parquet(path, batches, progress)
-        write_whole(folder / "settings.toml", SETTINGS)
+        write_whole(folder / "settings.toml", settings_text(world))
         truth = {metric: value._asdict() for metric, value in values.result().items()}
     content = {
         "log": truth["click"],
@@ -210,8 +179,14 @@ def write_log(
         "world": world.name,
         "seed": seed,
         "rows": rows,
+        **({} if world.examination is None else {"examination": list(world.examination)}),
     }
     write_whole(folder / "truth.json", json.dumps(content, indent=2) + "\n")
+
+
+def _truth(world: World, rows: int, seed: int) -> dict[str, Truth]:
+    """The true values, by metric: exactly those of the log's own displays where they are known, else of others."""
+    return values_of_log(world, rows, seed) if is_exact(world) else true_values(world, world.change, seed)
 
 
 def write_parquet(

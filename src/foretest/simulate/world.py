@@ -12,7 +12,8 @@ How a display comes about, with g its user's group, j a candidate and k a slot:
 ρ is `control_accuracy`, α the change's `accuracy`; p_k ∝ k^-position_decay sums to 1; c_k = 1/(1 +
 cannibalisation·n_k), n_k the number of other shown items of item k's category. The treatment's term is added
 for users of the touched groups only; elsewhere both policies are the same. Both are top-K Plackett-Luce
-policies of temperature 1 on their scores.
+policies of the world's `temperature` on their scores; at 0 they always show the best. The last two lines are those of
+the click model `saturating`; the module `clicks` has the others.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 
 from foretest.simulate.change import Change, Changes
+
+SATURATING, POSITION_BASED, BROWSING = "saturating", "position-based", "browsing"
+CLICKS = (SATURATING, POSITION_BASED, BROWSING)
+"""The click models."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +85,12 @@ class World:
     sticky: bool = False
     """Whether all displays of a user have the same candidates, the same scores and the same ranking."""
 
+    temperature: float = 1.0
+    """Temperature of both policies; at 0 each always shows its best scores."""
+
+    clicks: str = SATURATING
+    """How people click: one of `CLICKS`."""
+
     recency_effect: float = 0.4
     """How much one standard deviation of the log of `recency` (logged, by display) lowers the intent."""
 
@@ -125,6 +136,9 @@ class World:
     click_ceiling: float = 1.0
     """The largest click probability of a display."""
 
+    abandonment: float = 0.0
+    """Of browsing people: the probability to leave after an item of average appeal that was not clicked."""
+
     revenue_sd: float = 1.0
     """Standard deviation of the log of a click's revenue."""
 
@@ -140,6 +154,13 @@ class World:
             raise ValueError(f"world {self.name!r}: {'; '.join(problems)}")
 
     @property
+    def examination(self) -> tuple[float, ...] | None:
+        """θ_k, how much slot k is looked at in units of the first; None where clicks are not position-based."""
+        if self.clicks != POSITION_BASED:
+            return None
+        return tuple(float(k**-self.position_decay) for k in range(1, self.slots + 1))
+
+    @property
     def intent_variance(self) -> float:
         """Var(z), the variance of a display's intent."""
         return self.recency_effect**2 + self.activity_effect**2 + self.hidden_intent_sd**2
@@ -152,6 +173,7 @@ def _problems(world: World) -> list[str]:
     fits = 1 <= world.slots <= world.min_candidates <= world.candidates <= 2**15
     touch = [group.touch_probability for group in world.groups]
     clickable = 0 <= world.click_floor < world.click_ceiling <= 1
+    saturates = (world.cannibalisation, world.click_floor, world.click_ceiling) != (0.0, 0.0, 1.0)
     unknown = sorted(set(world.change.touched) - set(names))
     checks = [
         (bool(unknown), f"the change touches {unknown}: expected groups among {names}"),
@@ -165,6 +187,11 @@ def _problems(world: World) -> list[str]:
         (not -1 <= world.control_accuracy <= 1, "control_accuracy: expected a correlation, from -1 to 1"),
         (not 1 <= world.categories <= 127, "categories: expected 1 to 127"),
         (world.days < 1, "days: expected 1 or more"),
+        (world.temperature < 0, f"temperature is {world.temperature}: expected 0 or more"),
+        (world.clicks not in CLICKS, f"clicks is {world.clicks!r}: expected one of {', '.join(CLICKS)}"),
+        (world.clicks != SATURATING and saturates, f"{world.clicks} clicks take no floor, ceiling or cannibalisation"),
+        (world.clicks != BROWSING and world.abandonment != 0, "abandonment is for browsing clicks"),
+        (not 0 <= world.abandonment <= 1, f"abandonment is {world.abandonment}: expected a probability"),
     ]
     return [message for wrong, message in checks if wrong]
 
@@ -182,6 +209,15 @@ _PAPER = World(
 
 _ALL = tuple(group.name for group in _PAPER.groups)
 _CHANGES = _PAPER.changes
+
+# what the click models slot by slot take, and treatments without any cold item to lift
+_SLOT_BY_SLOT = replace(
+    _PAPER,
+    cannibalisation=0.0,
+    click_floor=0.0,
+    cold_share=0.0,
+    changes=replace(_CHANGES, strength_median=1.1, quality_mean=0.35, quality_sd=0.5),
+)
 
 WORLDS: dict[str, World] = {
     "paper": _PAPER,
@@ -221,6 +257,34 @@ WORLDS: dict[str, World] = {
         cold_appeal=0.2,
         change=replace(_PAPER.change, strength=0.8, accuracy=0.9, cold_lift=11.0),
         changes=replace(_CHANGES, quality_mean=0.3, cold_lift_mean=7.5, cold_lift_slope=4.0),
+    ),
+    "reranker": replace(
+        _SLOT_BY_SLOT,
+        name="reranker",
+        groups=tuple(replace(group, click_rate=4 * group.click_rate) for group in _PAPER.groups),
+        candidates=6,
+        min_candidates=6,
+        slots=6,
+        temperature=0.0,
+        clicks=POSITION_BASED,
+        position_decay=1.0,
+        appeal_effect=0.8,
+        control_accuracy=0.3,
+        change=Change(touched=_ALL, strength=1.5, accuracy=0.7, cold_lift=0.0),
+    ),
+    "browsing": replace(
+        _SLOT_BY_SLOT,
+        name="browsing",
+        groups=tuple(replace(group, click_rate=8 * group.click_rate) for group in _PAPER.groups),
+        candidates=8,
+        min_candidates=8,
+        clicks=BROWSING,
+        abandonment=0.5,
+        appeal_effect=1.0,
+        control_accuracy=0.6,
+        control_sharpness=1.0,
+        change=Change(touched=_ALL, strength=1.2, accuracy=0.6, cold_lift=0.0),
+        changes=replace(_SLOT_BY_SLOT.changes, strength_median=2.0, quality_mean=0.75),
     ),
 }
 """The named worlds; `paper` is the default."""
