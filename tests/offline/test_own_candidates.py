@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from jsonschema import validate
 
 import foretest as ft
+from foretest.report.facts import offline_facts
 from tests.own_lists import CONTROL, LOG, OTHER, THETA, TREATMENT, OwnLog, expected, own_test, policies
 
 KEYS = [
     "is", "point-ncis", "point-ncis-adaptive", "iips", "rips", "slot-ncis-adaptive", "pbm", "exposure-ncis-adaptive",
 ]  # fmt: skip
 BANDED = ["point-ncis-adaptive", "slot-ncis-adaptive", "exposure-ncis-adaptive"]
+SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
 CONTROLS = policies("control_scores", "control_fixed")
 TREATMENTS = policies("treatment_scores", "treatment_fixed")
 EXPLORING = [name for name in CONTROLS if name not in ("top-k", "fixed")]
@@ -78,6 +84,9 @@ def test_health_says_it_in_words() -> None:
     sentence = f"{100 * share:.1f} % of what the treatment shows comes from items that the control could not show."
     assert sum(note.startswith(sentence) for note in result.notes) == 1
     assert "outside candidates" in str(result)
+    shown = next(fact.value for fact in offline_facts(result) if fact.name == "outside candidates")
+    assert shown.startswith(f"{100 * share:.1f}")
+    validate(json.loads(result.to_json()), SCHEMA)
     assert "never shown" not in result.health["questions"]
     checked = own_test(CONTROLS["plackett-luce"], TREATMENTS["plackett-luce"]).check(log.table())
     assert checked.health["outside_candidates"] == share
@@ -237,3 +246,27 @@ def test_a_control_that_always_shows_the_same() -> None:
     assert result.audit is not None
     served = next(f for f in result.audit.findings if f.name == "as served")
     assert served.statistic == pytest.approx(1 / 60)
+
+
+def test_what_the_log_says_of_slots_is_of_the_control_alone() -> None:
+    """The fitted curve and the tests of the model behind it, whatever list the treatment has."""
+    control, fitted = CONTROLS["plackett-luce"], {"examination": "fit", "interval": "delta", "estimators": KEYS}
+    log = OwnLog(control, rows=600, seed=3)
+    log.user = np.arange(log.rows)
+    one = ft.OfflineTest(
+        log=dataclasses.replace(LOG, candidates=CONTROL), control=control, treatment=ft.Mallows("control_scores", 0.4),
+        **fitted,
+    ).run(log.table()).metrics["click"]  # fmt: skip
+    own = run(log, own_test(control, TREATMENTS["plackett-luce"], **fitted)).metrics["click"]
+    assert one.slot_model is not None
+    assert one.slot_model.company.z is not None
+    assert own.slot_model == one.slot_model
+    assert own.examination == one.examination
+    assert own.examination is not None
+
+
+def test_one_id_a_row() -> None:
+    log = OwnLog(CONTROLS["plackett-luce"], k=1)
+    table, test = log.table(), own_test(CONTROLS["plackett-luce"], TREATMENTS["plackett-luce"], estimators=KEYS)
+    plain = table.set_column(table.schema.get_field_index("shown"), "shown", pa.array([int(a) for [a] in log.shown]))
+    assert_same(test.run(plain), test.run(table))
