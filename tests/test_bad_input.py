@@ -58,12 +58,21 @@ def analysis(lines: str, settings: str = SETTINGS) -> str:
     return f"{settings}{lines}\n"
 
 
+LOGGED_LINES = 'policy = "logged"\nprob = "prob"'
 LOGGED = control('policy = "logged"\nprob = "prob"')
 LOGGED_LOG = control('policy = "logged"\nlog_prob = "log_prob"')
 LOGGED_TREATMENT = treatment('policy = "logged"\nprob = "prob"')
 FIXED = treatment('policy = "fixed"\nranking = "fixed"')
 FIXED_IDS = IDS.replace(
     'policy = "plackett-luce"\nscores = "treatment_scores"', 'policy = "fixed"\nranking = "fixed_ids"'
+)
+OWN = (
+    SETTINGS.replace('ranking = "ranking"', 'ranking = "shown"')
+    .replace('scores = "control_scores"', 'scores = "control_scores"\ncandidates = "items"')
+    .replace('scores = "treatment_scores"', 'scores = "treatment_scores"\ncandidates = "own"')
+)
+OWN_FIXED = OWN.replace(
+    'policy = "plackett-luce"\nscores = "treatment_scores"', 'policy = "fixed"\nranking = "own_fixed"'
 )
 LOGGED_SLOTS = SLOTS.replace(
     'policy = "plackett-luce"\nscores = "control_scores"', 'policy = "logged-slots"\nprobs = "slot_probs"'
@@ -77,7 +86,7 @@ GREEDY = control('policy = "epsilon-greedy"\nscores = "control_scores"\nepsilon 
 HERE = Path("log.parquet")
 NAMES = (
     "click, revenue, user, ranking, shown, items, names, control_scores, treatment_scores, prob, log_prob, country, v,"
-    " slots, fixed, fixed_ids, slot_probs, matrix"
+    " slots, fixed, fixed_ids, slot_probs, matrix, own, own_fixed"
 )
 POSITIONS = (
     "A ranking holds distinct positions into the row's lists, from 0, best slot first; if these are item ids, name the"
@@ -116,6 +125,8 @@ def columns(rows: int = ROWS) -> dict[str, list[Any]]:
         "fixed_ids": [[10 + i % 4, 10 + (i + 2) % 4] for i in range(rows)],
         "slot_probs": [[0.5, 0.25]] * rows,
         "matrix": [[0.25] * 8] * rows,
+        "own": [[12, 20, 13, 21]] * rows,
+        "own_fixed": [[20, 12, 21]] * rows,
     }
 
 
@@ -189,6 +200,76 @@ BAD_SETTINGS = {
         "[log] has an unknown key 'units'. Did you mean 'unit'? Known: rewards, unit, ranking, candidates, id, date,"
         " features, slot_rewards, segments, logger, item_features.",
     ),
+    "candidates of the log and of a policy": (
+        OWN.replace("unit =", 'candidates = "items"\nunit ='),
+        '[log] candidates = "items" and [control] candidates = "items" are both given: keep [log] candidates where all'
+        " policies choose from one list, else a list for each policy.",
+    ),
+    "candidates of the control alone": (
+        OWN.replace('\ncandidates = "own"', ""),
+        '[control] has candidates of its own and [treatment] has none: add candidates = "column" to [treatment], the'
+        " list that its scores are in the order of.",
+    ),
+    "candidates of the treatment alone": (
+        OWN.replace('\ncandidates = "items"', ""),
+        '[treatment] has candidates of its own and [control] has none: add candidates = "column" to [control], the'
+        " list that its scores are in the order of.",
+    ),
+    "candidates beside a logged control": (
+        OWN.replace('policy = "plackett-luce"\nscores = "control_scores"\ncandidates = "items"', LOGGED_LINES),
+        "[treatment] has candidates of its own and [control] has none, for it has no scores: leave them out, or log the"
+        " scores of all of its items.",
+    ),
+    "candidates of a logged control": (
+        OWN.replace('policy = "plackett-luce"\nscores = "control_scores"', LOGGED_LINES),
+        '[control] candidates = "items": a policy without scores has no use for a list of its own; it is for policies'
+        " that rank by scores, and for fixed.",
+    ),
+    "candidates without ranking of ids": (
+        OWN.replace('ranking = "shown"\n', ""),
+        "[control] candidates: name the column of the shown ids too, in [log] ranking.",
+    ),
+    "candidates that are no column": (
+        OWN.replace('"items"', "3"),
+        "[control] candidates = 3: expected the name of a column.",
+    ),
+    "a key that is nearly candidates": (
+        OWN.replace('candidates = "own"', 'candidate = "own"'),
+        "[treatment] policy = \"plackett-luce\" has an unknown key 'candidate'. Did you mean 'candidates'? Known:"
+        " scores, temperature, log_prob, prob, candidates.",
+    ),
+    "candidates of a component": (
+        OWN.replace(
+            'policy = "plackett-luce"\nscores = "control_scores"\ncandidates = "items"',
+            'policy = "mixture"\n[[control.components]]\nshare = 1\npolicy = "top-k"\nscores = "control_scores"\n'
+            'candidates = "items"',
+        ),
+        "[control]: a component of the mixture has candidates of its own. Name one list for the whole mixture, beside"
+        " its components.",
+    ),
+    "candidates of several loggers": (
+        OWN.replace("[control]", '[[control]]\nname = "a"').replace("unit =", 'logger = "country"\nunit =')
+        + 'baseline = "a"\n',
+        "candidates of their own are for one [control], not for several [[control]] tables: name one list of all items"
+        " in [log] candidates, with scores in its order.",
+    ),
+    "a random normaliser with candidates of their own": (
+        OWN + 'normaliser = "lahiri"\n',
+        'normaliser = "lahiri" is biased where the treatment may show items that the control could not, as with'
+        ' candidates of their own: use "auto".',
+    ),
+    "predictions with candidates of their own": (
+        OWN + 'predictions = "v"\n',
+        "[analysis] predictions has a value for each item of one list, and [control] has candidates of its own: leave"
+        " one of the two out.",
+    ),
+    "fixed rankings in two lists": (
+        OWN_FIXED.replace(
+            'policy = "plackett-luce"\nscores = "control_scores"', 'policy = "fixed"\nranking = "own_fixed"'
+        ),
+        "the rankings in 'own_fixed' are read by policies with different candidates: write them to two columns, one for"
+        " each list.",
+    ),
     "a key in the wrong table": (
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
@@ -197,7 +278,7 @@ BAD_SETTINGS = {
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),
         "[control] policy = \"plackett-luce\" has an unknown key 'temperatur'. Did you mean 'temperature'? Known:"
-        " scores, temperature, log_prob, prob.",
+        " scores, temperature, log_prob, prob, candidates.",
     ),
     "unknown table": (
         SETTINGS.replace("[analysis]", "[analysys]"),
@@ -586,6 +667,16 @@ BAD_COLUMNS = {
         "column 'shown' is list<element: int64> and column 'names' is list<element: string>: the ids of shown items"
         " and of candidates must be of one type. Convert one of them",
     ),
+    "a list of the treatment's that holds text": (
+        OWN.replace('"own"', '"names"'),
+        "column 'names' is list<element: string> and column 'items' is list<element: int64>: the ids of candidates must"
+        " be of one type. Convert one of them",
+    ),
+    "positions as a list of ids": (
+        OWN.replace('"own"', '"country"'),
+        "column 'country' is string, expected a list of integer or string ids (the items of the treatment). Convert it,"
+        " or name another column",
+    ),
     "list as strata": (
         analysis('estimators = ["piece-ncis"]\nstrata = "items"'),
         "column 'items' is list<element: int64>, expected an integer, string or bool column (strata). Convert it, or"
@@ -690,6 +781,46 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
     ),
     "item not among the candidates": (
         IDS, {"shown": [10, 99]}, "shown", "the shown item 99 is not among the row's candidates (column 'items')",
+        "Add it to the candidates, or leave the row out.",
+    ),
+    "item not among the control's own": (
+        OWN, {"shown": [10, 20]}, "shown", "the shown item 20 is not among the row's candidates (column 'items')",
+        "Add it to the candidates, or leave the row out.",
+    ),
+    "fewer candidates of the control's than slots": (
+        OWN, {"items": [10], "control_scores": [0.5]}, "shown",
+        "the ranking shows 2 items, more than the row's 1 eligible item", ALL_IDS,
+    ),
+    "fewer candidates of the treatment's than slots": (
+        OWN, {"own": [20], "treatment_scores": [0.5]}, "own", "the list has 1 candidate, but the row shows 2",
+        "A policy needs an item for every slot: complete its candidates, or leave the row out.",
+    ),
+    "no candidates of the treatment's": (
+        OWN, {"own": [], "treatment_scores": []}, "own", "the list of candidates is empty",
+        "A display needs at least one eligible item.",
+    ),
+    "null candidates of the treatment's": (OWN, {"own": None}, "own", "the value is null", FILL),
+    "a null among the treatment's candidates": (
+        OWN, {"own": [12, None, 13, 21]}, "own", "the list holds a null",
+        "Every entry needs a value: fill it, or leave the row out.",
+    ),
+    "repeated candidate of the treatment's": (
+        OWN, {"own": [12, 20, 12, 21]}, "own", "a candidate is listed twice", "List each eligible item once.",
+    ),
+    "repeated candidate of the control's": (
+        OWN, {"items": [10, 11, 12, 10]}, "items", "a candidate is listed twice", "List each eligible item once.",
+    ),
+    "scores for another list of the treatment's": (
+        OWN, {"treatment_scores": [0.5] * 5}, "treatment_scores",
+        "the list has length 5 where column 'own' has length 4",
+        "All lists of a row have one entry for each eligible item.",
+    ),
+    "scores that are not finite in the treatment's list": (
+        OWN, {"treatment_scores": [0.5, NAN, 0.5, 0.5]}, "treatment_scores", "a score is NaN", SCORES,
+    ),
+    "fixed item outside the treatment's list": (
+        OWN_FIXED, {"own_fixed": [12, 10, 20]}, "own_fixed",
+        "the item 10 is not among the row's candidates (column 'own')",
         "Add it to the candidates, or leave the row out.",
     ),
     "fixed ranking too short": (

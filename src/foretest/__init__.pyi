@@ -37,6 +37,7 @@ from .policies import Logged as Logged
 from .policies import LoggedSlots as LoggedSlots
 from .policies import Mallows as Mallows
 from .policies import Mixture as Mixture
+from .policies import OwnCandidates as OwnCandidates
 from .policies import PlackettLuce as PlackettLuce
 from .policies import Policy as Policy
 from .policies import SwapNeighbours as SwapNeighbours

@@ -17,6 +17,7 @@ from foretest.planning.exploration import DISPLAYS, DRAWS, SHARES, ExplorationFo
 from foretest.planning.plan import plan_log
 from foretest.sources import open_source
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped, Weighting
+from tests.own_lists import CONTROL, TREATMENT, OwnLog, own_test
 from tests.support import SmallLog, build_test
 
 M, K = 5, 2
@@ -144,3 +145,26 @@ def test_a_log_that_explored_has_the_error_that_was_predicted(estimator: str) ->
         assert predicted == pytest.approx(half, abs=0.15 * rows[0.0]["smallest_uplift"]["identification"]), epsilon
     # there is something to predict
     assert rows[0.2]["treatment_mass_kept"] > rows[0.0]["treatment_mass_kept"] + 0.02
+
+
+def test_exploration_shows_only_what_the_control_may() -> None:
+    """Of a treatment with a list of its own, rankings with an item that the control has not stay unsupported."""
+    control, treatment = ft.PlackettLuce("control_scores"), ft.PlackettLuce("treatment_scores")
+    log = OwnLog(control, rows=600, seed=2)
+    log.user = np.arange(600)
+    plan = FoldPlan(own_test(control, treatment).settings)
+    sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=ExplorationFold)
+    columns = sample.sample.columns()
+    rewarded = np.flatnonzero(log.slots.sum(axis=1) > 0)
+    inside = []
+    for i in rewarded:
+        own, (rankings, t) = set(log.lists[CONTROL][i].items), log.priced(treatment, TREATMENT, i, log.union(i))
+        inside.append(sum(share for ranking, share in zip(rankings, t, strict=True) if set(ranking) <= own))
+    own_items = [len(log.lists[CONTROL][i].items) for i in rewarded]
+    counts = sorted(m * (m - 1) for m in own_items)
+    np.testing.assert_allclose(np.sort(np.exp(columns["log_rankings"])), counts, rtol=1e-9)
+    error = 0.5 / np.sqrt(len(rewarded) * DRAWS / 2)
+    for epsilon in (0.0, 0.2, 1.0):
+        predicted = moments(columns, Uncapped(), epsilon)
+        assert predicted.mass_kept.mean() == pytest.approx(np.mean(inside), abs=4 * error)
+        assert predicted.bound == np.inf

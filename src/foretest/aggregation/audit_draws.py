@@ -20,7 +20,9 @@ from foretest.kernels.hashing import chain_floats
 from foretest.kernels.random import uniforms
 from foretest.kernels.score_ranks import ranks_by_score
 from foretest.policies import PlackettLuce
+from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import Policy, logged_column
+from foretest.policies.own_candidates import items_of
 from foretest.policies.pricing import shown_log_prob
 from foretest.weights.policy_pair import FROM_CONTROL, PRICED, PolicyPair
 
@@ -29,6 +31,7 @@ MOST_SLOTS = 8  # that are counted
 MOST_RANKS = 64
 RANKS = "ranks"
 LOG_RANKINGS = "log_rankings"
+AS_SERVED = "as_served"  # is the shown ranking the one of a control that always shows the same?
 OWN = "log_p_own"  # with several loggers, the log-probability of what was shown under the row's own logger
 NO_RANK, NO_ITEM = 255, np.iinfo(np.int64).min
 TIES = 101  # the stream of random numbers that break ties
@@ -84,12 +87,15 @@ def _first_slots(rankings: Ragged) -> npt.NDArray[np.int32]:
 
 def shown_columns(control: Policy, displays: Displays) -> Columns:
     """log π_p of each display as the weights use it, and whether nothing else could have been shown; neither where the
-    control is known slot by slot."""
-    single = np.asarray(displays.eligible == 1)
-    columns: Columns = {"single": single, LOG_RANKINGS: log_rankings(displays.eligible, displays.slots)}
+    control is known slot by slot. Of one that always shows the same also whether its own ranking was shown."""
+    items = items_of(control, displays)
+    single = np.asarray(items == 1)
+    columns: Columns = {"single": single, LOG_RANKINGS: log_rankings(items, displays.slots)}
     if control.prices_rankings:
         log_p = shown_log_prob(control, displays, is_control=True)
         columns |= {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single}
+    if shows_one_ranking(control):
+        columns[AS_SERVED] = np.isfinite(control.log_prob(displays, displays.ranking))
     scores = control.score_columns
     if scores and displays.key_columns is not None:
         columns["scores"] = _hash_of_scores(displays, scores)

@@ -25,7 +25,7 @@ def company_column(metric: int) -> str:
 
 def company_columns(plan: FoldPlan, rows: Rows, marginals: Floats | None) -> Columns:
     """The terms of rewarded rows; `marginals` has P_p(a_k in k) of their shown slots, where it is known."""
-    control, log, displays = plan.settings.control, plan.settings.log, rows.displays
+    control, log, displays = plan.normaliser.control, plan.settings.log, rows.displays
     if not plan.reads_slots or not rows.slots or not has_company(control):
         return {}
     if log.unit is None and log.id is None:

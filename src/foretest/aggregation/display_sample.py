@@ -17,6 +17,7 @@ from foretest.aggregation.audit_context import sampled_context
 from foretest.aggregation.audit_draws import OWN, draw_from_control, drawn_columns, shown_columns
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
+from foretest.aggregation.outside_candidates import outside_columns
 from foretest.aggregation.own_policies import own_columns
 from foretest.aggregation.slot_masses import mass_columns
 from foretest.aggregation.treatment_scores import treatment_columns
@@ -39,7 +40,8 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     if plan.loggers > 1:
         columns["logger"] = displays[LOGGER]
     if rows.context is not None:
-        context, displays = sampled_context(rows.context, chosen, displays, plan.settings.log)
+        log = replace(plan.settings.log, candidates=plan.settings.candidates)
+        context, displays = sampled_context(rows.context, chosen, displays, log)
         columns |= context
     sample.add(columns, len(rows), displays)
 
@@ -81,7 +83,8 @@ def priced(aggregates: Aggregates) -> Aggregates:
     if columns and sample.displays:
         [displays, *_] = sample.displays
         drawn = _drawn(aggregates.plan, displays, columns["unit"])
-        sample.parts = [{**columns, **drawn, **mass_columns(aggregates.plan, displays, columns["log_w"])}]
+        masses = mass_columns(aggregates.plan, displays, columns["log_w"])
+        sample.parts = [{**columns, **drawn, **masses, **outside_columns(aggregates.plan, displays)}]
     sample.displays = []
     return aggregates
 

@@ -26,6 +26,7 @@ from foretest.aggregation.scaled_sums import add_padded
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
 from foretest.log.rows import Rows
+from foretest.policies.own_candidates import with_union
 from foretest.policies.pooled import Pooled
 from foretest.weights.weightings import PointWeights, Uncapped, all_log_weights
 
@@ -60,6 +61,7 @@ class Fold:
     def add_weighted(self, rows: Rows, log_w: Floats, predicted: ItemRewards | None = None) -> None:
         """Take in one batch whose rankings are weighed, with predicted rewards where an estimator asks for them."""
         plan, state = self.plan, self.state
+        rows = for_treatment(plan, rows)
         cell = plan.cells_of(rows)
         state.n += np.bincount(cell, minlength=plan.cells)
         state.max_log_w = max(state.max_log_w, float(log_w.max()))
@@ -197,6 +199,12 @@ def with_baseline(plan: FoldPlan, rows: Rows) -> Rows:
     if len(rewarded):
         log_baseline[rewarded] = control.log_baseline(rows.displays.take(rewarded))
     return replace(rows, log_baseline=log_baseline)
+
+
+def for_treatment(plan: FoldPlan, rows: Rows) -> Rows:
+    """Rows whose displays have the items that the control or the plan's treatment may show."""
+    displays = with_union(rows.displays, plan.settings.treatment)
+    return rows if displays is rows.displays else replace(rows, displays=displays)
 
 
 def fold(batches: Iterable[Rows], plan: FoldPlan) -> Aggregates:

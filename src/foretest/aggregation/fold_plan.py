@@ -17,6 +17,7 @@ from foretest.displays.batch import Floats, Hashes
 from foretest.estimators import DR, Estimator
 from foretest.kernels.random import derived_bucket
 from foretest.log.rows import Rows
+from foretest.policies.as_shown import served
 from foretest.policies.pooled import LOGGER
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
@@ -91,9 +92,9 @@ class FoldPlan:
 
     @cached_property
     def normaliser(self) -> Normaliser:
-        """What computes q(x) of the two policies."""
+        """What computes q(x) of the two policies; the control as it served."""
         a = self.settings.analysis
-        return Normaliser(self.settings.treatment, self.settings.control, a.normaliser, a.draws, a.seed)
+        return Normaliser(self.settings.treatment, served(self.settings.control), a.normaliser, a.draws, a.seed)
 
     @cached_property
     def health_weighting(self) -> Capped:

@@ -46,7 +46,7 @@ def item_rewards(plans: Sequence[FoldPlan], rows: Rows, log_w: Sequence[Floats])
         row = np.repeat(np.arange(len(at)), part.eligible * part.slots)
         asked = [(1 + t, plan.settings.treatment, log_w[t]) for t, plan in enumerate(plans)]
         if any(e.uses_items for e in first.estimators):
-            asked.append((0, first.settings.control, nothing))
+            asked.append((0, first.normaliser.control, nothing))
         for which, policy, weights in asked:
             p = item_probabilities(policy, part, plans[max(which, 1) - 1].normaliser.pair, weights[at])
             for m in range(metrics):

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.fold import Fold, with_baseline
+from foretest.aggregation.fold import Fold, for_treatment, with_baseline
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.batch import Displays, Floats
 from foretest.log.rows import Rows
@@ -34,7 +34,7 @@ class SampleFold(Fold):
     def add(self, rows: Rows) -> None:
         if not len(rows):
             return
-        state, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, rows)
+        state, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, for_treatment(self.plan, rows))
         state.n += np.bincount(self.plan.cells_of(rows), minlength=self.plan.cells)
         # Σ r is all that is asked of rewards: the first bucket has it
         state.r[:, 0] += rows.control_rewards.sum(axis=0)

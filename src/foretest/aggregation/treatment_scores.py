@@ -18,6 +18,7 @@ from foretest.kernels.ranking_draws import LOG_W
 from foretest.kernels.score_lists import rank_correlations, spreads_and_shapes
 from foretest.policies.base import Policy
 from foretest.policies.mixture import Mixture
+from foretest.policies.own_candidates import OwnCandidates, places_column, without_list
 from foretest.policies.pooled import Pooled
 from foretest.weights.policy_pair import FROM_TREATMENT, PolicyPair
 
@@ -32,6 +33,7 @@ ONE_IN = 4  # displays has such a draw, chosen by its key; NaN elsewhere: enough
 
 def ranked_by(policy: Policy) -> Policy:
     """The policy whose scores stand for all: of several loggers the baseline, of a mixture the largest component."""
+    policy = without_list(policy)
     if isinstance(policy, Pooled):
         return ranked_by(policy.loggers[policy.baseline])
     if isinstance(policy, Mixture):
@@ -52,7 +54,7 @@ def treatment_columns(plan: FoldPlan, displays: Displays) -> Columns:
     columns: Columns = {}
     lists = [scores_of(policy, displays) for policy in (control, treatment)]
     if lists[0] is not None and lists[1] is not None:
-        columns |= compared_scores(lists[0], lists[1])
+        columns |= compared_scores(lists[0], lists[1], common_scores(treatment, displays, lists[0], lists[1]))
         for policy, scaled, spread in (
             (control, SCALED_CONTROL, SPREAD_CONTROL),
             (treatment, SCALED_TREATMENT, SPREAD_TREATMENT),
@@ -66,13 +68,14 @@ def treatment_columns(plan: FoldPlan, displays: Displays) -> Columns:
     return columns
 
 
-def compared_scores(control: Ragged, treatment: Ragged) -> Columns:
-    """Rank correlation, spreads and shapes of two score lists, display by display."""
-    (p, p_starts), (t, t_starts) = _plain(control), _plain(treatment)
-    lengths = control.lengths.astype(np.int64)
-    correlation = rank_correlations(p, p_starts, t, t_starts, lengths)
-    spread_control, shape_control = spreads_and_shapes(p, p_starts, lengths)
-    spread_treatment, shape_treatment = spreads_and_shapes(t, t_starts, lengths)
+def compared_scores(control: Ragged, treatment: Ragged, common: tuple[Ragged, Ragged] | None = None) -> Columns:
+    """Rank correlation, spreads and shapes of two score lists, display by display; `common` are the scores of the items
+    that both have, where that is not all."""
+    both = (control, treatment) if common is None else common
+    (p, p_starts), (t, t_starts) = map(_plain, both)
+    correlation = rank_correlations(p, p_starts, t, t_starts, both[0].lengths.astype(np.int64))
+    of_lists = [spreads_and_shapes(*_plain(lists), lists.lengths.astype(np.int64)) for lists in (control, treatment)]
+    (spread_control, shape_control), (spread_treatment, shape_treatment) = of_lists
     with np.errstate(over="ignore"):  # a spread of 1e39 is infinite
         return {
             CORRELATION: correlation.astype(np.float32),
@@ -81,6 +84,19 @@ def compared_scores(control: Ragged, treatment: Ragged) -> Columns:
             SHAPE_CONTROL: shape_control,
             SHAPE_TREATMENT: shape_treatment,
         }
+
+
+def common_scores(treatment: Policy, displays: Displays, p: Ragged, t: Ragged) -> tuple[Ragged, Ragged] | None:
+    """Both scores of the items that control and treatment share, in the treatment's order; None where lists are one."""
+    if not isinstance(treatment, OwnCandidates):
+        return None
+    places: Ragged = displays[places_column(treatment.candidates)]
+    row = np.repeat(np.arange(len(places)), places.lengths)
+    place, own = places.flat(), t.flat()
+    shared = np.flatnonzero(place < p.lengths[row])
+    counts = np.bincount(row[shared], minlength=len(places))
+    of_control = p.values[p.starts[row[shared]] + place[shared]]
+    return Ragged.packed(of_control, counts), Ragged.packed(own[shared], counts)
 
 
 def _plain(lists: Ragged) -> tuple[Floats, Floats]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.kept_rows import Columns
+from foretest.diagnostics.outside_candidates import outside_candidates
 from foretest.diagnostics.treatment_health import treatment_health
 from foretest.weights.weightings import PointWeighting, Uncapped, Weighting
 
@@ -57,6 +58,9 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
     sample = aggregates.sample.columns()
     if "q" in sample:
         report["support"] = _support(sample)
+    outside = outside_candidates(aggregates)
+    if outside is not None:
+        report["outside_candidates"] = outside
     return report
 
 

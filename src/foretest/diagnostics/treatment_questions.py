@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.outside_candidates import OUTSIDE
 from foretest.aggregation.treatment_scores import SCALED_TREATMENT, SPREAD_CONTROL, SPREAD_TREATMENT
 from foretest.diagnostics.health import control_is_deterministic
 from foretest.diagnostics.treatment_health import (
@@ -50,7 +51,8 @@ def treatment_questions(aggregates: Aggregates) -> list[Question]:
         return [Question(IDENTICAL, _IDENTICAL)]
     # a control that never varies shows one ranking: weights by exposure ask for the treatment's items alone
     by_items = bool(aggregates.plan.exposure_bounds) and control_is_deterministic(aggregates)
-    never, shape = None if by_items else _never(health), _not_scores(aggregates, health)
+    never = None if by_items else _never(_mass_never_shown(aggregates, health))
+    shape = _not_scores(aggregates, health)
     questions = [shape, never]
     if shape is None:
         order = _order(aggregates, health)
@@ -140,9 +142,18 @@ def _order(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
     )
 
 
-def _never(health: TreatmentHealth) -> Question | None:
+def _mass_never_shown(aggregates: Aggregates, health: TreatmentHealth) -> float | None:
+    """The mass that nobody announced: where policies name lists of their own, rankings that the control cannot show are
+    meant, and have a note of their own."""
+    sample = aggregates.sample.columns()
+    if OUTSIDE not in sample or "draws_treatment" not in sample:
+        return health.mass_never_shown
+    drawn = sample["draws_treatment"]
+    return float(((drawn > LOG_NEVER) & np.isfinite(drawn)).mean())
+
+
+def _never(mass: float | None) -> Question | None:
     """Mass where the control's probability is 0, or floored at a number that is as good as 0."""
-    mass = health.mass_never_shown
     if mass is None or mass <= MOST_NEVER_SHOWN:
         return None
     return Question(

@@ -21,7 +21,9 @@ from foretest.log.column_types import (
     is_one_or_list_of,
 )
 from foretest.policies.adapter import as_policy, whose_columns
+from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import LoggedColumn, Policy, logged_column
+from foretest.policies.own_candidates import candidates_of
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.examination import examination_columns
@@ -77,6 +79,15 @@ class NeededColumns:
         return tuple(dict.fromkeys(name for p in self.policies for name in p.ranking_columns))
 
     @property
+    def own_candidates(self) -> dict[str, str]:
+        """The lists of policies that choose from items of their own, with whose they are; none where one serves all."""
+        several, lists = len(self.settings.treatments) > 1, {}
+        for name, policy in self.settings.treatments.items():
+            lists[candidates_of(policy)] = f"the treatment '{name}'" if several else "the treatment"
+        lists[candidates_of(self.settings.control)] = "the control"
+        return {column: whose for column, whose in lists.items() if column is not None}
+
+    @property
     def by_slot(self) -> tuple[str, ...]:
         """The columns with numbers of the control slot by slot."""
         return self.settings.control.slot_columns
@@ -86,14 +97,18 @@ class NeededColumns:
         """The columns that the audit looks at beside those of the policies: contexts, the day, and candidates where it
         draws."""
         log = self.settings.log
-        candidates = log.candidates if self.settings.control.can_draw else None
+        candidates = self.settings.candidates if self.settings.control.can_draw else None
         more = [name for name in (log.date, candidates) if name is not None]
         return tuple(dict.fromkeys([*log.contexts, *more]))
 
     @property
     def unpriced(self) -> set[str]:
-        """Score columns of policies whose probability of the shown ranking is in a column of its own."""
-        return {name for p in self.policies for name in p.score_columns if logged_columns(p)}
+        """Score columns that a probability of a shown ranking is not computed from, or not always: it is in a column of
+        its own, 1 as that of a control that always shows the same, or 0 where a list lacks an item."""
+        control = self.settings.control
+        unpriced = [p for p in self.policies if logged_columns(p) or candidates_of(p) is not None]
+        unpriced += [control] if shows_one_ranking(control) else []
+        return {name for p in unpriced for name in p.score_columns}
 
     @property
     def roles(self) -> list[ColumnRole]:
@@ -158,16 +173,12 @@ class NeededColumns:
         if log.ranking is None:
             return []
         shown = ColumnRole(log.ranking, *self._items("shown"))
-        if log.candidates is None:
-            return [shown]
-        return [
-            shown,
-            ColumnRole(log.candidates, "a list of integer or string ids (the items)", is_list_of(is_key)),
-        ]
+        lists = self.own_candidates if log.candidates is None else {log.candidates: ""}
+        return [shown, *(ColumnRole(name, _ids(whose), is_list_of(is_key)) for name, whose in lists.items())]
 
     def _items(self, of: str) -> tuple[str, Callable[[pa.DataType], bool]]:
         """What a column of rankings must be, in words and as a test of its type."""
-        if self.settings.log.candidates is None:
+        if self.settings.candidates is None:
             return f"a list of integers, or one integer (the positions {of})", is_one_or_list_of(is_integer)
         return f"a list of integer or string ids, or one id (the items {of})", is_one_or_list_of(is_key)
 
@@ -205,6 +216,10 @@ class NeededColumns:
         if len(treatments) == 1 or column in control.columns:
             return ""
         return next((f" of the treatment '{n}'" for n, p in treatments.items() if column in p.columns), "")
+
+
+def _ids(whose: str) -> str:
+    return f"a list of integer or string ids (the items{whose and ' of '}{whose})"
 
 
 def logged_columns(policy: Policy) -> list[LoggedColumn]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.displays.batch import Displays, Floats, Hashes
@@ -27,6 +28,7 @@ from foretest.log.column_values import (
 from foretest.log.examination_codes import curve_codes
 from foretest.log.item_columns import ItemLists, item_lists
 from foretest.log.logger_columns import logger_columns
+from foretest.log.own_lists import own_lists
 from foretest.log.rows import Rows
 from foretest.log.schema_checks import check_schemas
 from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
@@ -184,6 +186,9 @@ class Reader(NeededColumns):
         for name in self.extra:
             if name not in columns:
                 columns[name] = any_column(name, batch[name])
+        if self.own_candidates:
+            own = own_lists(batch, self.settings, columns)
+            return self._display_rows({**columns, **own.columns}, own.ranking, own.eligible, identity, unit)
         if log.candidates is not None:
             lists = {log.candidates: list_lengths(log.candidates, batch[log.candidates]), **lists}
         eligible = eligible_items(lists, batch.num_rows)
@@ -196,8 +201,14 @@ class Reader(NeededColumns):
         }
         if fixed and not lists:
             eligible = items_reached({**fixed, log.ranking: ranking} if log.ranking else fixed)
-        columns |= fixed
+        return self._display_rows({**columns, **fixed}, ranking, eligible, identity, unit)
+
+    def _display_rows(
+        self, columns: dict[str, Any], ranking: Ragged, eligible: npt.NDArray[np.int64], identity: Hashes | None,
+        unit: Hashes,
+    ) -> Displays:  # fmt: skip
+        """The displays of a batch, with what their keys are made of."""
         key_columns = None if identity is not None else self.settings.control.columns
         # without id or unit, what a row shows is its identity, for draws
-        root = identity if identity is not None else unit if log.unit is not None else np.zeros_like(unit)
+        root = identity if identity is not None else unit if self.settings.log.unit is not None else np.zeros_like(unit)
         return Displays(columns, ranking, eligible, root, key_columns)

@@ -88,14 +88,15 @@ def _family(kind: pa.DataType) -> str:
 
 def _check_ids(needed: NeededColumns, name: str, schema: pa.Schema) -> None:
     """Shown items are looked up among the candidates: an id that is text never equals one that is a number."""
-    ranking, candidates = needed.settings.log.ranking, needed.settings.log.candidates
+    ranking, candidates = needed.settings.log.ranking, needed.settings.candidates
     if needed.value_model_only or ranking is None or candidates is None:
         return
     items = schema.field(candidates).type
-    for column in dict.fromkeys((ranking, *needed.rankings)):
-        shown = schema.field(column).type
-        if is_text_key(shown.value_type if is_list(shown) else shown) != is_text_key(items.value_type):
+    for column in dict.fromkeys((ranking, *needed.rankings, *needed.own_candidates)):
+        ids = schema.field(column).type
+        if is_text_key(ids.value_type if is_list(ids) else ids) != is_text_key(items.value_type):
+            whose = "of candidates" if column in needed.own_candidates else "of shown items and of candidates"
             raise BadInput(
-                f"{name}: column '{column}' is {shown} and column '{candidates}' is {items}: the ids of shown items"
-                " and of candidates must be of one type. Convert one of them."
+                f"{name}: column '{column}' is {ids} and column '{candidates}' is {items}: the ids {whose} must be of"
+                " one type. Convert one of them."
             )

@@ -17,6 +17,7 @@ from foretest.diagnostics.audit import audit
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
 from foretest.diagnostics.mass_kept import mass_kept_by
+from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
 from foretest.diagnostics.weight_distribution import weight_distribution
 from foretest.displays.batch import Floats
@@ -83,7 +84,8 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     answers = {name: _with_roles(answer, settings) for name, answer in answers.items()}
     answers = _with_cap_paths(answers, plan, resamples, folded.r_max)
     first = next(iter(answers.values()))
-    notes = [*question_notes(aggregates), *cap_note(folded.aggregates.plan), *folded.notes, *plan_notes]
+    notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(folded.aggregates.plan)]
+    notes += [*folded.notes, *plan_notes]
     notes += [note for answer in answers.values() for note in answer.notes]
     metrics = {name: answer.metrics for name, answer in answers.items()}
     order = ranked(metrics)
@@ -112,7 +114,8 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
 def check_result(settings: Settings, folded: Folded) -> Result:
     """The result of a check: facts, health and the audit, without estimates."""
     aggregates, outcome = folded.aggregates, audit(folded.aggregates)
-    notes = [*question_notes(aggregates), *cap_note(aggregates.plan), *folded.notes, *audit_note(outcome)]
+    notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(aggregates.plan)]
+    notes += [*folded.notes, *audit_note(outcome)]
     if control_is_deterministic(aggregates):
         notes.append(f"{DETERMINISTIC}.")
     sums = by_treatment(aggregates) if aggregates.treatments else {}

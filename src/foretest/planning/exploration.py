@@ -1,7 +1,8 @@
 """What a little exploration would buy: the weights, if the control had shown a random ranking in a share ε of displays.
 
 The mixed control is π_ε = (1 − ε) π_p + ε/|A(x)|, |A| = M!/(M − K)! the number of rankings: with probability ε a
-display shows K items at random. Its weights w_ε = π_t/π_ε are at most w/(1 − ε), and at most π_t·|A|/ε ≤ |A|/ε.
+display shows K items at random, of those that the control may show. Its weights w_ε = π_t/π_ε are at most w/(1 − ε),
+and at most π_t·|A|/ε ≤ |A|/ε where the treatment has no items of its own.
 Nothing has to be drawn anew: over rankings a drawn from π_t and from π_p, half each, with m = (π_t + π_p)/2,
 
     Σ_a f(a) = E_m[f(a)/m(a)],    so that α = π_t/m and β = π_ε/m are to π_ε what 2W/(1+W) and 2/(1+W) are to π_p,
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import gammaln
 
 from foretest.aggregation.kept_rows import KeptRows
@@ -23,8 +25,11 @@ from foretest.aggregation.sample_pass import SampleFold
 from foretest.displays.batch import Displays, Floats
 from foretest.kernels import normaliser as kernel
 from foretest.log.rows import Rows
+from foretest.policies.own_candidates import items_of
 from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Weighting
+
+Mask = npt.NDArray[np.bool_]
 
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 DISPLAYS = 2048
@@ -52,20 +57,24 @@ class ExplorationFold(SampleFold):
             self._log_probabilities(displays, policy, stream)
             for policy, stream in (
                 (self.plan.settings.treatment, FROM_TREATMENT),
-                (self.plan.settings.control, FROM_CONTROL),
+                (self.plan.normaliser.control, FROM_CONTROL),
             )
         ]
-        log_t, log_p = (np.hstack(side) for side in zip(*pairs, strict=True))
-        m, k = displays.eligible, displays.slots
-        return {"log_t": log_t, "log_p": log_p, "log_rankings": gammaln(m + 1.0) - gammaln(m - k + 1.0)}
+        log_t, log_p, showable = (np.hstack(side) for side in zip(*pairs, strict=True))
+        m, k = items_of(self.plan.settings.control, displays), displays.slots
+        log_rankings = gammaln(m + 1.0) - gammaln(m - k + 1.0)
+        return {"log_t": log_t, "log_p": log_p, "showable": showable, "log_rankings": log_rankings}
 
-    def _log_probabilities(self, displays: Displays, policy: Any, stream: int) -> tuple[Floats, Floats]:
-        """log π_t and log π_p of rankings drawn from a policy, one row per display."""
+    def _log_probabilities(self, displays: Displays, policy: Any, stream: int) -> tuple[Floats, Floats, Mask]:
+        """log π_t and log π_p of rankings drawn from a policy, and whether the control has all of their items: one row
+        per display."""
         count, normaliser = DRAWS // 2, self.plan.normaliser
         part = displays.take(np.repeat(np.arange(len(displays)), count))
         rankings = policy.sample(part, normaliser.pair.uniforms(displays, stream, 0, count))
         log_t, log_p = (p.log_prob(part, rankings) for p in (normaliser.treatment, normaliser.control))
-        return log_t.reshape(-1, count), log_p.reshape(-1, count)
+        last = rankings.padded(-1).max(axis=1, initial=-1)  # items that the control has come first
+        showable = last < items_of(self.plan.settings.control, part)
+        return log_t.reshape(-1, count), log_p.reshape(-1, count), showable.reshape(-1, count)
 
 
 class Moments(NamedTuple):
@@ -74,7 +83,7 @@ class Moments(NamedTuple):
     second: Floats  # E[h²|x] of an estimator's weight h, normalised
     mass_kept: Floats  # q(x), the part of the treatment that the cap leaves
     largest: float  # the largest weight among the treatment's rankings drawn
-    bound: float  # no weight can be larger: |A|/ε
+    bound: float  # no weight can be larger: |A|/ε, infinite where the treatment has items that the control has not
 
 
 def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Moments:
@@ -82,7 +91,8 @@ def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Mo
     sample; ε = 0 is the control as it is."""
     log_t, log_p, log_rankings = columns["log_t"], columns["log_p"], columns["log_rankings"][:, None]
     with np.errstate(divide="ignore"):
-        log_mixed = np.logaddexp(np.log1p(-epsilon) + log_p, np.log(epsilon) - log_rankings)
+        log_uniform = np.where(columns["showable"], -log_rankings, -np.inf)
+        log_mixed = np.logaddexp(np.log1p(-epsilon) + log_p, np.log(epsilon) + log_uniform)
     log_m = np.logaddexp(log_t, log_p) - np.log(2.0)
     draws = log_t.shape[1]
     alpha, beta = (np.exp(log - log_m) / draws for log in (log_t, log_mixed))
@@ -100,7 +110,8 @@ def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Mo
     mass = q if weighting.pointwise else np.full(len(q), q.mean())
     second = np.maximum(1.0, np.divide(squares, mass**2, out=np.ones(len(q)), where=mass > 0.0))
     with np.errstate(over="ignore"):
-        bound = float(np.exp(log_rankings.max())) / epsilon if epsilon > 0.0 else np.inf
+        bounded = epsilon > 0.0 and bool(columns["showable"].all())
+        bound = float(np.exp(log_rankings.max())) / epsilon if bounded else np.inf
         return Moments(second, supported, float(np.exp(drawn.max())), bound)
 
 

@@ -9,6 +9,7 @@ from foretest.policies.logged import Logged
 from foretest.policies.logged_slots import LoggedSlots
 from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
+from foretest.policies.own_candidates import OwnCandidates
 from foretest.policies.plackett_luce import PlackettLuce
 from foretest.policies.swap_neighbours import SwapNeighbours
 from foretest.policies.thurstone import Thurstone
@@ -36,6 +37,7 @@ __all__ = [
     "LoggedSlots",
     "Mallows",
     "Mixture",
+    "OwnCandidates",
     "PlackettLuce",
     "Policy",
     "SwapNeighbours",

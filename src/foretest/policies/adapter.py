@@ -90,6 +90,9 @@ class AdaptedPolicy(Policy):
 
 def class_name(policy: Policy) -> str:
     """The name of a policy's class, as its author wrote it."""
+    from foretest.policies.own_candidates import without_list
+
+    policy = without_list(policy)
     return (policy.own_class if isinstance(policy, AdaptedPolicy) else type(policy)).__name__
 
 
@@ -100,5 +103,8 @@ def whose_columns(policy: Policy) -> str:
     >>> whose_columns(PlackettLuce("scores"))
     'of PlackettLuce'
     """
+    from foretest.policies.own_candidates import without_list
+
+    policy = without_list(policy)
     by_attributes = isinstance(policy, AdaptedPolicy) and not policy.declares_columns
     return f"of {class_name(policy)}" + (", whose text attributes name its columns" if by_attributes else "")

@@ -62,8 +62,10 @@ def is_own(policy: Policy) -> bool:
     """Is the policy, or a part of a mixture or of several loggers, of a class that Foretest does not have?"""
     from foretest.policies import POLICIES
     from foretest.policies.mixture import Mixture
+    from foretest.policies.own_candidates import without_list
     from foretest.policies.pooled import Pooled
 
+    policy = without_list(policy)
     if isinstance(policy, Mixture | Pooled):
         return any(is_own(part) for _, part in policy.components)
     return type(policy) not in POLICIES.values()

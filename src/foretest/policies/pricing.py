@@ -9,13 +9,18 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
 from foretest.policies.adapter import class_name
+from foretest.policies.as_shown import served
 from foretest.policies.base import LoggedColumn, Policy, logged_column
 
 _ROUNDING = 1e-6  # of a log-probability, computed or logged as float32
 
 
 def shown_log_prob(policy: Policy, displays: Displays, *, is_control: bool) -> Floats:
-    """log π of the ranking that was shown: from the logged column where the policy has one, else computed."""
+    """log π of the ranking that was shown: from the logged column where the policy has one, else computed.
+
+    A control that always shows the same is taken as it served: `AsShown`.
+    """
+    policy = served(policy) if is_control else policy
     logged = logged_column(policy)
     if logged is None:
         answer = np.asarray(policy.log_prob(displays, displays.ranking), dtype=np.float64)

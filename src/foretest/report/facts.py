@@ -38,6 +38,7 @@ def offline_facts(result: Result) -> list[Fact]:
              _state(effective[name], FEWEST_POSITIVES, _SOME_EFFECTIVE), _other_metrics(effective, name, None)),
         *_mass_kept(health, metric.headline),
         *_support(health, result.cap, max(positives.values())),
+        *_outside_candidates(health.get("outside_candidates")),
         *_treatment(health.get("treatment")),
         *_questions(health.get("questions", [])),
     ]  # fmt: skip
@@ -76,6 +77,17 @@ def _mass_kept(health: dict[str, Any], headline: str | None) -> list[Fact]:
     return [
         Fact("mass behind the answer", pct(mass), meaning, _state(mass, LEAST_MASS_KEPT, 0.9), f"kept by {headline}")
     ]
+
+
+def _outside_candidates(share: float | None) -> list[Fact]:
+    """How much of what the treatment shows the control could not, where the policies have lists of their own."""
+    if share is None:
+        return []
+    meaning = (
+        "The share of what the treatment shows that comes from items outside the control's candidates. No log of the"
+        " control says anything of them: they are unsupported for certain, and what they earn is in the range."
+    )
+    return [Fact("outside candidates", pct(share), meaning, _state(-share, -0.5, -0.1))]
 
 
 def _support(health: dict[str, Any], cap: float, positives: int) -> list[Fact]:

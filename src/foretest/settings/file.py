@@ -14,7 +14,7 @@ from typing import Any
 
 from foretest.errors import BadInput, choose, nearest
 from foretest.files import read_text
-from foretest.policies import POLICIES, Mixture, Policy
+from foretest.policies import POLICIES, Mixture, OwnCandidates, Policy
 from foretest.settings.analysis import Analysis
 from foretest.settings.examination import FIT
 from foretest.settings.log_columns import LogColumns
@@ -152,13 +152,19 @@ def _components(where: str, tables: Any) -> list[tuple[float, Policy]]:
 
 
 _NAMES_A_COLUMN = ("scores", "ranking", "probs", "matrix", "log_prob", "prob")  # keys of the built-in policies
+_CANDIDATES = "candidates"  # a key of every policy with scores, and of fixed
 
 
 def _construct(name: str, cls: type[Policy], arguments: dict[str, Any]) -> Policy:
     declared = inspect.signature(cls).parameters.values()
     parameters = [p for p in declared if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]
     if not any(p.kind is p.VAR_KEYWORD for p in declared):
-        refuse_unknown(name, arguments, [p.name for p in parameters])
+        known = [p.name for p in parameters]
+        if _CANDIDATES in arguments and _CANDIDATES not in known:
+            rest = {key: value for key, value in arguments.items() if key != _CANDIDATES}
+            return OwnCandidates(_construct(name, cls, rest), arguments[_CANDIDATES])
+        built_in = cls in POLICIES.values() and cls.can_draw
+        refuse_unknown(name, arguments, [*known, _CANDIDATES] if built_in else known)
     missing = [p.name for p in parameters if p.default is p.empty and p.name not in arguments]
     if missing:
         example = f', as in {missing[0]} = "column"' if missing[0] in _NAMES_A_COLUMN else ""

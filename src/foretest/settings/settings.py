@@ -122,6 +122,16 @@ class Settings:
         object.__setattr__(self, "control", as_policy(self.control))
         object.__setattr__(self, "treatments", {name: as_policy(policy) for name, policy in named.items()})
         object.__setattr__(self, "treatment", next(iter(self.treatments.values())))
+        from foretest.settings.own_candidates import check_own_candidates
+
+        check_own_candidates(self.log, self.control, self.treatments, self.analysis)
+
+    @property
+    def candidates(self) -> str | None:
+        """The list column with the ids of the items that the control may show; None where rankings are positions."""
+        from foretest.policies.own_candidates import candidates_of
+
+        return self.log.candidates or candidates_of(self.control)
 
     def _named_treatments(self) -> dict[str, Policy]:
         """The treatments by name; a single one is named "treatment", unless it was given a name."""

@@ -23,6 +23,7 @@ _SLOT_TESTS = {"company of slots": "company", "curve by score": "trust", "curve 
 #: what a test that passes shows, in few words
 _PASSES = {
     "exploration": "other rankings could have been shown",
+    "as served": "displays show what the control gives",
     "logged probabilities": "they follow from the scores",
     "log-likelihood": "the log is as likely as expected",
     "rank among draws": "what was shown looks like a draw",

@@ -95,6 +95,9 @@ def _health_table(result: Result) -> Table:
         who = "no logger ever shows it" if result.log.get("loggers") else "the control never shows it"
         table.add_row("displays with q < 0.5", percent(below_half), "the cap cuts off over half of the treatment there")
         table.add_row("mass never shown", percent(never), f"of the treatment: {who}")
+    if health.get("outside_candidates") is not None:
+        note = "of the treatment: items that the control could not show"
+        table.add_row("outside candidates", percent(health["outside_candidates"]), note)
     return table
 
 

@@ -19,6 +19,7 @@ from foretest.kernels.random import uniforms
 from foretest.kernels.slot_marginals import centre_ranks
 from foretest.policies import PlackettLuce, Thurstone
 from foretest.policies.base import Policy
+from foretest.policies.own_candidates import OwnCandidates
 from foretest.policies.pooled import LOGGER, Pooled
 from foretest.weights.slot_marginals import shown_marginals
 
@@ -49,6 +50,8 @@ def company_excess(
     `marginals` has P_p(a_k in k) of every shown slot, where it is known. With several loggers each row is compared with
     its own.
     """
+    if isinstance(control, OwnCandidates):  # whose items come first in every union: positions are the same
+        return company_excess(control.policy, control.own(displays).displays, earns, seed, marginals)
     if isinstance(control, Pooled):
         return _by_logger(control, displays, earns, seed)
     if type(control) is PlackettLuce:

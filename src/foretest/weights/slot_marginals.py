@@ -13,6 +13,7 @@ from foretest.displays.ragged import Ragged, places_within
 from foretest.kernels import slot_marginals as kernel
 from foretest.policies import Mixture
 from foretest.policies.base import marginal_places
+from foretest.policies.own_candidates import without_list
 from foretest.policies.pooled import Pooled
 from foretest.weights.policy_pair import PolicyPair
 
@@ -24,6 +25,7 @@ _CELLS = 1 << 20  # marginals in memory at a time
 
 def knows_marginals(policy: Any) -> bool:
     """Has the policy a `slot_marginals(displays)`, and if it is a mixture, have all its components?"""
+    policy = without_list(policy)
     if isinstance(policy, Mixture | Pooled):
         return all(knows_marginals(part) for _, part in policy.components)
     return callable(getattr(policy, "slot_marginals", None)) and getattr(policy, "knows_all_slots", True)

@@ -13,7 +13,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_context import DAY, HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
-from foretest.aggregation.audit_draws import LOG_RANKINGS, NO_ITEM, NO_RANK, OWN, RANKS
+from foretest.aggregation.audit_draws import AS_SERVED, LOG_RANKINGS, NO_ITEM, NO_RANK, OWN, RANKS
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, rows
@@ -45,6 +45,8 @@ def audit(aggregates: Aggregates) -> Audit:
         obstacle = _obstacle(name, sample, plan)
         findings.append(test(sample, plan) if obstacle is None else not_made(name, obstacle))
     findings.insert(len(findings) - 1, _possible_weights(aggregates, sample))
+    if AS_SERVED in sample:
+        findings.insert(1, rows.as_served(sample[AS_SERVED]))
     of_own = own_policy.own_policy(sample)
     if of_own is not None:
         findings.append(of_own)
@@ -57,7 +59,7 @@ def audit(aggregates: Aggregates) -> Audit:
 _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
 _OF_BOTH = (moments.MOMENT, moments.BALANCE)
 # the tests that hold what was shown against the control's scores: without any of them, probabilities are taken on trust
-_VERIFYING = (rows.LOGGED, likelihood.CALIBRATION)
+_VERIFYING = (rows.LOGGED, rows.SERVED, likelihood.CALIBRATION)
 
 
 def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:

@@ -11,10 +11,12 @@ from foretest.displays.batch import Floats, Hashes
 from foretest.results.audit import FAIL, PASS, WARN, Finding, not_made
 
 LOGGED, EXPLORATION, REPEATS = "logged probabilities", "exploration", "repeated rows"
+SERVED = "as served"
 ROUNDING = 1e-6  # relative, of a probability or its logarithm
 ROUGH = 1e-3  # beyond this it is no rounding of any kind
 FEW_OFF = 0.001  # share of rows that may be off by more without failing the log
 FEW_REPEATS = 0.01
+MOST_OTHER = 0.05  # share of displays that may show another ranking than the control's without failing the log
 
 
 def logged_probabilities(logged: Floats, recomputed: Floats) -> Finding:
@@ -69,6 +71,22 @@ def exploration(certain: npt.NDArray[np.bool_], declared: bool) -> Finding:
         )  # fmt: skip
     meaning = "the control explores" if share == 0.0 else f"the control explores on {1.0 - share:.1%} of displays"
     return Finding(EXPLORATION, PASS, None, share, meaning, None)
+
+
+def as_served(is_own: npt.NDArray[np.bool_]) -> Finding:
+    """Does each display show the one ranking of a control that always shows the same? `is_own`: it does."""
+    rows = int((~is_own).sum())
+    share = rows / len(is_own)
+    if not rows:
+        return Finding(SERVED, PASS, None, 0.0, "every display shows the ranking that the control gives", None)
+    return Finding(
+        SERVED, FAIL if share > MOST_OTHER else WARN, None, share,
+        f"{rows:,} of {len(is_own):,} sampled displays ({share:.2%}) show another ranking than the control gives;"
+        " weights are of what was shown",
+        "The log is of another policy, or something between it and the page changes what it gives: filters, caches,"
+        " fallbacks, scores of another version. Log what the policy ranked when it served; if what was shown is right"
+        ' however it came about, name the column of [log] ranking as the control, policy = "fixed".',
+    )  # fmt: skip
 
 
 def repeated_ids(unit: Hashes, key: Hashes) -> Finding:
