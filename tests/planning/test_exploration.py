@@ -11,12 +11,12 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.engines import dispatch
-from foretest.offline.passes import offline_reader
-from foretest.planning.exploration import DISPLAYS, DRAWS, SHARES, ExplorationFold, moments
+from foretest.planning.exploration import DRAWS, moments, ranking_draws
+from foretest.planning.exploring_policies import SHARES
 from foretest.planning.plan import plan_log
+from foretest.planning.rewarded_sample import DISPLAYS, rewarded_sample
 from foretest.sources import open_source
-from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped, Weighting
+from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped, Weighting, log_weights
 from tests.support import SmallLog, build_test
 
 M, K = 5, 2
@@ -98,14 +98,16 @@ def exactly(log: SmallLog, rows: np.ndarray, weighting: Weighting, epsilon: floa
 def test_against_enumeration(weighting: Weighting) -> None:
     log = SmallLog(rows=1500, units=1500, spread=1.5, seed=8)
     plan = FoldPlan(build_test().settings)
-    sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=ExplorationFold)
-    columns = sample.sample.columns()
+    sample = rewarded_sample(open_source(log.table()), plan)
+    assert sample is not None
+    columns = ranking_draws(sample.displays, plan.normaliser.pair)
     assert columns["log_t"].shape == (int((log.click > 0).sum()), DRAWS)
-    assert (columns["r:0"] > 0).all()
+    assert (sample.rewards[:, 0] > 0).all()
     np.testing.assert_allclose(np.exp(columns["log_rankings"]), 20.0)
     # the rows in the sample's order, by their own weight
     place = {round(float(w), 9): i for i, w in enumerate(log.log_w)}
-    rows = np.array([place[round(float(w), 9)] for w in columns["log_w"]])
+    log_w = log_weights(plan.settings.treatment, plan.settings.control, sample.displays)
+    rows = np.array([place[round(float(w), 9)] for w in log_w])
     for epsilon in SHARES:
         predicted = moments(columns, weighting, epsilon)
         second, q = exactly(log, rows, weighting, epsilon)
@@ -120,8 +122,9 @@ def test_against_enumeration(weighting: Weighting) -> None:
 def test_the_sample_is_bounded() -> None:
     world = World(30_000, seed=1)
     plan = FoldPlan(offline("point-ncis-adaptive").settings)
-    sample = dispatch.aggregate(open_source(world.table(0.0)), offline_reader(plan), plan, kind=ExplorationFold)
-    assert len(sample.sample) == DISPLAYS
+    sample = rewarded_sample(open_source(world.table(0.0)), plan)
+    assert sample is not None
+    assert len(sample) == DISPLAYS
 
 
 @pytest.mark.slow
@@ -130,7 +133,7 @@ def test_a_log_that_explored_has_the_error_that_was_predicted(estimator: str) ->
     """Predicted from the log of the control as it is, met by a log of the mixed control: within 8 %."""
     world = World(40_000, seed=2)
     outlook = plan_log(offline(estimator), world.table(0.0)).to_dict()
-    rows = {row["epsilon"]: row for row in outlook["metrics"]["click"]["exploration"]}
+    rows = {row["epsilon"]: row for row in outlook["metrics"]["click"]["exploration"] if row["kind"] == "uniform"}
     assert list(rows) == list(SHARES)
     for epsilon in (0.0, 0.05, 0.2):
         result = offline(estimator, epsilon).run(world.table(epsilon))
