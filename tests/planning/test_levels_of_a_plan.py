@@ -170,7 +170,8 @@ def test_streams_and_parts_give_the_same() -> None:
         for name, level in row["levels"].items():
             assert level["reason"] == other["levels"][name]["reason"]
             assert level["std_error"] == pytest.approx(other["levels"][name]["std_error"], rel=1e-9)
-            assert level["smallest_uplift"] == pytest.approx(other["levels"][name]["smallest_uplift"], rel=1e-9)
+            if level["reason"] is None:
+                assert level["smallest_uplift"] == pytest.approx(other["levels"][name]["smallest_uplift"], rel=1e-9)
 
 
 def test_words_in_80_columns(given: dict[str, Any], explored: dict[str, Any]) -> None:
@@ -192,3 +193,23 @@ def test_settings_as_toml() -> None:
         {"share": 0.1, "policy": "epsilon-greedy", "epsilon": 1.0},
     ]}  # fmt: skip
     assert tomllib.loads("\n".join(toml_lines("control", table))) == {"control": table}
+
+
+def test_no_reward_and_rewards_of_short_displays_alone() -> None:
+    """A curve that is fitted has the slots of rewarded displays; others may be longer."""
+    nothing = LOG.table(click=[0.0] * LOG.rows, slot_click=pa.array([[0.0, 0.0]] * LOG.rows))
+    document = document_of(by_slot("point-ncis-adaptive"), nothing)
+    assert document["metrics"]["click"]["smallest_uplift"]["total"] is None
+    assert document["recommended"] is None
+    short = [i % 2 == 0 for i in range(LOG.rows)]
+    rankings = LOG.table()["ranking"].to_pylist()
+    table = LOG.table(
+        ranking=pa.array([r[:1] if one else r for r, one in zip(rankings, short, strict=True)], pa.list_(pa.int32())),
+        click=[float(one and click > 0) for one, click in zip(short, LOG.click, strict=True)],
+        slot_click=pa.array(
+            [[float(click > 0)] if one else [0.0, 0.0] for one, click in zip(short, LOG.click, strict=True)],
+            pa.list_(pa.float64()),
+        ),
+    )
+    levels = document_of(by_slot("point-ncis-adaptive"), table)["metrics"]["click"]["levels"]
+    assert levels["exposure"]["smallest_uplift"] == pytest.approx(levels["slot"]["smallest_uplift"])
