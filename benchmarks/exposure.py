@@ -132,9 +132,9 @@ def measure_sharp(histories: int) -> Iterator[str]:
     yield "| history | RMSE by slot | by exposure | ratio | correlation by slot | by exposure |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
     for seed in range(histories):
-        for number in range(SHARP_TESTS):
+        for number in range(1, SHARP_TESTS + 1):
             drawn = draw_test(world, number, seed)
-            truth = true_values(world, drawn.change, drawn.seed)["click"]["rel_uplift"]
+            truth = true_values(world, drawn.change, drawn.seed)["click"].rel_uplift
             log = pa.Table.from_batches(simulate_log(replace(world, change=drawn.change), SHARP_DISPLAYS, drawn.seed))
             metric = test.run(log, threads=1).metrics["click"]
             found["truth"].append(float(truth))

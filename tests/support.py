@@ -16,6 +16,7 @@ import foretest as ft
 SLOT_KEYS = ("iips", "rips", "slot-ncis-adaptive")
 EXPOSURE_KEYS = ("pbm", "exposure-ncis-adaptive")
 CURVE = (1.0, 0.6, 0.4, 0.3)  # of examination, for as many slots as a log has
+MODEL_KEYS = ("point-dr-adaptive", "cascade-dr")  # those with predicted rewards of items
 SCORES = {"control": ft.PlackettLuce(scores="control_scores"), "treatment": ft.PlackettLuce(scores="treatment_scores")}
 
 
@@ -63,6 +64,7 @@ class SmallLog:
         self.revenue = self.click * np.exp(g.normal(size=rows))
         # which slot earned it: a click one of them, revenue all, in different shares
         self.shares = {"click": np.eye(k)[g.integers(0, k, rows)], "revenue": g.dirichlet(np.ones(k), rows)}
+        self.predicted = {name: 0.2 * np.exp(g.normal(size=(rows, m))) for name in ("click", "revenue")}
 
     @property
     def log_w(self) -> np.ndarray:
@@ -82,6 +84,7 @@ class SmallLog:
             "treatment_scores": pa.array(self.treatment.tolist(), pa.list_(pa.float64())),
             "slot_click": self.slots("click", self.click),
             "slot_revenue": self.slots("revenue", self.revenue),
+            **{f"predicted_{name}": pa.array(lists.tolist()) for name, lists in self.predicted.items()},
             **extra,
         }
         table = pa.table(columns)
@@ -160,8 +163,36 @@ class SmallLog:
         c = np.exp(low)
         return np.minimum(w, c[:, None]) / np.minimum(t, c[:, None] * p).sum(axis=1)[:, None]
 
+    def item_rewards(self, metric: str, r: np.ndarray, folds: int = 2) -> np.ndarray:
+        """r̂ of every item in every slot, rows × slots × items: the prediction times Σr/Σr̂ of that slot in the rows of
+        the other folds."""
+        from foretest.aggregation.value_model import FOLD_SALT
+        from foretest.kernels.hashing import hash_integers
+        from foretest.kernels.random import derived_bucket
+
+        at, shown = np.arange(self.rows), self.rankings[self.shown]
+        fold = derived_bucket(hash_integers(self.unit), FOLD_SALT, folds)
+        earned = self.shares[metric] * r[:, None]
+        scales = np.empty((folds, self.k))
+        for f in range(folds):
+            seen = np.flatnonzero(fold != f)
+            for k in range(self.k):
+                expected = self.predicted[metric][at, shown[:, k]]
+                scales[f, k] = earned[seen, k].sum() / expected[seen].sum()
+        return scales[fold][:, :, None] * self.predicted[metric][:, None, :]
+
+    def model_terms(self, key: str, metric: str, r: np.ndarray, bound: float) -> np.ndarray:
+        """The rows' terms of an estimator with predicted rewards."""
+        r_hat, earned = self.item_rewards(metric, r), self.shares[metric] * r[:, None]
+        shown = np.take_along_axis(r_hat, self.rankings[self.shown][:, :, None], axis=2)[:, :, 0]
+        h = self.adaptive(bound)[:, None] if key == "point-dr-adaptive" else self.slot_weights("rips", bound)
+        under_t, under_p = ((self.marginals(log) * r_hat).sum(axis=(1, 2)) for log in (self.log_t, self.log_p))
+        return (h * (earned - shown)).sum(axis=1) + under_t + shown.sum(axis=1) - under_p
+
     def weights(self, key: str, cap: float, bound: float, capping: str = "max", metric: str = "click") -> np.ndarray:
         """h of every row, as the estimator's table has it."""
+        if key == "cascade-dr":
+            key = "rips"
         if key in SLOT_KEYS:
             return (self.slot_weights(key, bound) * self.shares[metric]).sum(axis=1)
         if key in EXPOSURE_KEYS:
@@ -179,6 +210,9 @@ class SmallLog:
         self, key: str, r: np.ndarray, cap: float, bound: float, capping: str = "max"
     ) -> tuple[float, np.ndarray]:
         """The treatment's value and the influence ψ of every row."""
+        if key in MODEL_KEYS:
+            term = self.model_terms(key, "click", r, bound)
+            return term.mean(), term - term.mean()
         h = self.weights(key, cap, bound, capping)
         if key == "dr":
             term = (r - self.value) * h + self.value
@@ -205,7 +239,11 @@ def build_test(
     200 resamples, not 1000: they are most of the time of a test on a small log, and no identity depends on how many.
     """
     settings = {"cap": 2.0, "weight_bound": 3.0, "strata": "stratum", "value": "v", "n_resamples": 200, **analysis}
-    by_slot = any(getattr(e, "key", e) in SLOT_KEYS + EXPOSURE_KEYS for e in estimators or ())
+    by_slot = any(getattr(e, "key", e) in (*SLOT_KEYS, *EXPOSURE_KEYS, *MODEL_KEYS) for e in estimators or ())
+    if any(getattr(e, "key", e) in MODEL_KEYS for e in estimators or ()):
+        settings.setdefault("predictions", {name: f"predicted_{name}" for name in metrics})
+    if any(getattr(e, "key", e) in EXPOSURE_KEYS for e in estimators or ()):
+        settings.setdefault("examination", CURVE)
     slots = {name: f"slot_{name}" for name in metrics} if by_slot else None
     columns = ft.LogColumns(rewards=metrics, unit=unit, ranking="ranking", id="id", slot_rewards=slots)
     return ft.OfflineTest(log=columns, **SCORES, estimators=estimators, **settings)

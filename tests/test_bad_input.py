@@ -65,12 +65,19 @@ FIXED = treatment('policy = "fixed"\nranking = "fixed"')
 FIXED_IDS = IDS.replace(
     'policy = "plackett-luce"\nscores = "treatment_scores"', 'policy = "fixed"\nranking = "fixed_ids"'
 )
+LOGGED_SLOTS = SLOTS.replace(
+    'policy = "plackett-luce"\nscores = "control_scores"', 'policy = "logged-slots"\nprobs = "slot_probs"'
+)
+MATRIX = LOGGED_SLOTS.replace('probs = "slot_probs"', 'matrix = "matrix"')
+MATRIX_REMEDY = (
+    "Check the column: slot by slot it holds the probability of each eligible item, in the order of the row's lists."
+)
 GREEDY = control('policy = "epsilon-greedy"\nscores = "control_scores"\nepsilon = 0.0')
 
 HERE = Path("log.parquet")
 NAMES = (
     "click, revenue, user, ranking, shown, items, names, control_scores, treatment_scores, prob, log_prob, country, v,"
-    " slots, fixed, fixed_ids"
+    " slots, fixed, fixed_ids, slot_probs, matrix"
 )
 POSITIONS = (
     "A ranking holds distinct positions into the row's lists, from 0, best slot first; if these are item ids, name the"
@@ -80,10 +87,11 @@ ALL_IDS = "A ranking holds distinct ids of the row's candidates, best slot first
 FILL = "Every row needs one: fill it, or leave the row out."
 FINITE = "Every row needs a finite number: fix it, or leave the row out."
 SCORES = "Scores must be finite: leave an item that may not be shown out of the lists."
-ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive"
+ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive,"
+ESTIMATORS += " point-dr-adaptive, cascade-dr, pbm, exposure-ncis-adaptive"
 POLICIES = (
     "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k, fixed, swap-neighbours, logged,"
-    " mixture"
+    " logged-slots, mixture"
 )
 
 
@@ -106,6 +114,8 @@ def columns(rows: int = ROWS) -> dict[str, list[Any]]:
         "slots": [[0.5 * (i % 3), 0.5 * (i % 3)] for i in range(rows)],
         "fixed": [[i % 4, (i + 2) % 4, (i + 1) % 4] for i in range(rows)],
         "fixed_ids": [[10 + i % 4, 10 + (i + 2) % 4] for i in range(rows)],
+        "slot_probs": [[0.5, 0.25]] * rows,
+        "matrix": [[0.25] * 8] * rows,
     }
 
 
@@ -166,8 +176,8 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 ANALYSIS_KEYS = (
     "estimators, cap, capping, weight_bound, headline, normaliser, draws, confidence_level, interval, n_resamples,"
-    " buckets, strata, strata_base, value, value_log, folds, seed, gamma, gamma_slots, decide_on, r_max,"
-    " ignore_audit, baseline"
+    " buckets, strata, strata_base, value, value_log, predictions, folds, seed, gamma, gamma_slots, examination,"
+    " decide_on, r_max, ignore_audit, baseline"
 )
 BAD_SETTINGS = {
     "unknown key": (
@@ -177,12 +187,12 @@ BAD_SETTINGS = {
     "unknown key of the log": (
         SETTINGS.replace("unit =", "units ="),
         "[log] has an unknown key 'units'. Did you mean 'unit'? Known: rewards, unit, ranking, candidates, id, date,"
-        " features, slot_rewards, segments, logger.",
+        " features, slot_rewards, segments, logger, item_features.",
     ),
     "a key in the wrong table": (
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
-        " date, features, slot_rewards, segments, logger.",
+        " date, features, slot_rewards, segments, logger, item_features.",
     ),
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),
@@ -732,6 +742,52 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
         IDS, {"items": [10, 11, 12, 13, 14]}, "control_scores",
         "the list has length 4 where column 'items' has length 5",
         "All lists of a row have one entry for each eligible item.",
+    ),
+    "slot probabilities of another number": (
+        LOGGED_SLOTS, {"slot_probs": [0.5]}, "slot_probs", "the list has length 1 where the row needs 2",
+        "Give one number for each shown slot, in the ranking's order.",
+    ),
+    "slot probability 0": (
+        LOGGED_SLOTS, {"slot_probs": [0.5, 0.0]}, "slot_probs",
+        "the item shown in slot 2 has the logged probability 0 there",
+        "The control must be the policy that produced the log: check the column.",
+    ),
+    "slot probability above 1": (
+        LOGGED_SLOTS, {"slot_probs": [1.5, 0.5]}, "slot_probs", "a logged probability is 1.5",
+        "Probabilities lie between 0 and 1.",
+    ),
+    "slot probability negative": (
+        LOGGED_SLOTS, {"slot_probs": [0.5, -0.1]}, "slot_probs", "a logged probability is -0.1",
+        "Probabilities lie between 0 and 1.",
+    ),
+    "slot probability NaN": (
+        LOGGED_SLOTS, {"slot_probs": [NAN, 0.1]}, "slot_probs", "a logged probability is NaN",
+        "Probabilities lie between 0 and 1.",
+    ),
+    "slot probability infinite": (
+        MATRIX, {"matrix": [INF] + [0.0] * 7}, "matrix", "a logged probability is inf",
+        "Probabilities lie between 0 and 1.",
+    ),
+    "slot probabilities with a null": (
+        LOGGED_SLOTS, {"slot_probs": [None, 0.1]}, "slot_probs", "the list holds a null",
+        "Every entry needs a value: fill it, or leave the row out.",
+    ),
+    "matrix of another number": (
+        MATRIX, {"matrix": [0.25] * 4}, "matrix", "the list has length 4 where the row needs 8",
+        "Give slot by slot a number for each eligible item.",
+    ),
+    "matrix whose slot does not sum to 1": (
+        MATRIX, {"matrix": [0.25] * 4 + [0.25, 0.25, 0.25, 0.2]}, "matrix",
+        "the probabilities of slot 2 sum to 0.95, not 1", MATRIX_REMEDY,
+    ),
+    "matrix with an item in two slots": (
+        MATRIX, {"matrix": [0.7, 0.1, 0.1, 0.1] * 2}, "matrix",
+        "the probabilities of one item sum to 1.4 over its slots, above 1", MATRIX_REMEDY,
+    ),
+    "matrix with probability 0 of a shown item": (
+        MATRIX, {"matrix": [0.0, 0.5, 0.5, 0.0, 0.5, 0.5, 0.0, 0.0], "ranking": [0, 1]}, "matrix",
+        "the item shown in slot 1 has the logged probability 0 there",
+        "The control must be the policy that produced the log: check the column.",
     ),
     "probability 0": (
         LOGGED, {"prob": 0.0}, "prob", "the control gives probability 0 to the ranking that was shown",

@@ -15,8 +15,10 @@ from .estimators import IS as IS
 from .estimators import NCIS as NCIS
 from .estimators import NIS as NIS
 from .estimators import RIPS as RIPS
+from .estimators import AdaptivePointDR as AdaptivePointDR
 from .estimators import AdaptivePointNCIS as AdaptivePointNCIS
 from .estimators import AdaptiveSlotNCIS as AdaptiveSlotNCIS
+from .estimators import CascadeDR as CascadeDR
 from .estimators import Estimator as Estimator
 from .estimators import PieceNCIS as PieceNCIS
 from .estimators import PointNCIS as PointNCIS
@@ -32,6 +34,7 @@ from .planning.plan import plan_log as plan_log
 from .policies import EpsilonGreedy as EpsilonGreedy
 from .policies import Fixed as Fixed
 from .policies import Logged as Logged
+from .policies import LoggedSlots as LoggedSlots
 from .policies import Mallows as Mallows
 from .policies import Mixture as Mixture
 from .policies import PlackettLuce as PlackettLuce

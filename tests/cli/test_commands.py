@@ -124,6 +124,18 @@ def test_help_names_the_options(command: str, foretest_command: Command) -> None
     assert all(len(line) <= 80 for line in ran.out.splitlines())
 
 
+@pytest.mark.parametrize(("words", "curve"), [(["1", ".6", ".4"], [1.0, 0.6, 0.4]), (["fit"], "fit")])
+def test_an_examination_curve_is_numbers_or_a_word(words: list[str], curve: Any, foretest_command: Command) -> None:
+    ran = foretest_command("run", "up.parquet", "-c", "test.toml", "--json", "--examination", *words)
+    assert json.loads(ran.out)["settings"]["analysis"]["examination"] == curve
+
+
+def test_an_examination_curve_of_numbers_and_words_is_refused(foretest_command: Command) -> None:
+    ran = foretest_command("run", "up.parquet", "-c", "test.toml", "--examination", "1", "fit")
+    assert ran.code == 2
+    assert "--examination 1 fit: expected one number per slot, as in 1.0 0.6 0.4, or one word" in ran.err
+
+
 def test_every_analysis_key_is_an_option(foretest_command: Command) -> None:
     for command in ("run", "check"):
         ran = foretest_command(command, "--help")
@@ -432,7 +444,8 @@ MISTAKES: dict[tuple[str, ...], str] = {
     " leans-negative, audit, unverified, guardrail, no-winner.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
-    " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive.",
+    " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive,"
+    " point-dr-adaptive, cascade-dr, pbm, exposure-ncis-adaptive.",
     (*RUN, "--draws", "0"): "on the command line: draws = 0: expected a whole number of at least 2.",
     (*RUN, "-o", "up.parquet"): "up.parquet: is a file, expected a folder for the output. Give -o another name.",
     ("demo", "-o", "test.toml"): "test.toml: is a file, expected a folder for the output. Give -o another name.",

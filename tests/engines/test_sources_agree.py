@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 import foretest as ft
 from foretest.history.run import run_history
+from foretest.inference import company
 from tests.engines.input_forms import INPUT_FORMS, input_forms, write_csv, write_json_lines
 from tests.support import SCORES, SmallLog, build_test
 
@@ -29,7 +31,7 @@ LOG = SMALL.table(
     shown=pa.array([[f"item {i}" for i in shown] for shown in SMALL.rankings[SMALL.shown]]),
     seen=pa.array((SMALL.revenue > 0).tolist()),
 )
-ALL = ["is", "nis", "dr", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
+ALL = ["is", "nis", "dr", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive", "slot-ncis-adaptive"]
 ABSOLUTE = ("treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper")
 RELATIVE = ("rel_effect_size", "rel_effect_size_ci_lower", "rel_effect_size_ci_upper", "effective_positives")
 
@@ -41,6 +43,14 @@ TESTS = {
             rewards=["click"], unit="user", ranking="ranking", id="id", date="day", features=["country", "v", "day"]
         ),
         **SCORES, estimators=["dr", "piece-ncis"], cap=2.0, n_resamples=100,
+    ),
+    # a pass for the reward model, of items' numbers and text
+    "a reward model": lambda: ft.OfflineTest(
+        log=ft.LogColumns(
+            rewards=["click"], unit="user", ranking="ranking", id="id", features=["country"],
+            slot_rewards={"click": "slot_click"}, item_features=["items", "predicted_click"],
+        ),
+        **SCORES, estimators=["dr", "point-dr-adaptive", "cascade-dr"], n_resamples=100,
     ),
     # buckets come from the place of a row in the whole log
     "neither unit nor id": lambda: ft.OfflineTest(
@@ -56,6 +66,14 @@ TESTS = {
 
 # one quick test for each form of input; the others go through each form too, in the whole suite
 _PARAMS = [name if name == "text ids" else pytest.param(name, marks=pytest.mark.slow) for name in TESTS]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _tested_company() -> Iterator[None]:
+    """The test of slots and their company is made, although the log is small."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(company, "FEWEST_UNITS", 20)
+        yield
 
 
 @pytest.fixture(scope="module", params=_PARAMS)
@@ -88,6 +106,11 @@ def assert_same(got: dict[str, Any], want: dict[str, Any]) -> None:
         assert other["control"] == pytest.approx(metric["control"], rel=1e-9)
         assert (other["headline"], other["verdict"]) == (metric["headline"], metric["verdict"])
         assert list(other["estimates"]) == list(metric["estimates"])
+        assert ("slot_model" in other) == ("slot_model" in metric)
+        if "slot_model" in metric:
+            tested, found = metric["slot_model"]["company"], other["slot_model"]["company"]
+            assert (found["status"], found["rewards"]) == (tested["status"], tested["rewards"])
+            assert found["z"] == pytest.approx(tested["z"], rel=1e-9)
         for label, estimate in metric["estimates"].items():
             found = other["estimates"][label]
             assert (found["verdict"], found["reasons"]) == (estimate["verdict"], estimate["reasons"])
@@ -107,6 +130,7 @@ def test_same_answer(way: str, expected: tuple[str, dict[str, Any]], tmp_path: P
 def test_the_answer_is_that_of_plain_numpy(key: str) -> None:
     """What all ways agree on is right."""
     result = TESTS["all estimators"]().run(LOG)
+    assert all(abs(metric.slot_model.company.z) < 4.0 for metric in result.metrics.values())
     for name, reward in (("click", SMALL.click), ("revenue", SMALL.revenue)):
         value, _ = SMALL.estimate(key, reward, cap=2.0, bound=3.0)
         assert result.metrics[name].estimates[key].treatment == pytest.approx(value, rel=1e-9)

@@ -14,13 +14,14 @@ import foretest as ft
 from foretest.estimators import ESTIMATORS
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import absolute_uplift_of, mean_reward
-from tests.support import SCORES, SLOT_KEYS, SmallLog, apart, build_test
+from tests.support import MODEL_KEYS, SCORES, SLOT_KEYS, SmallLog, apart, build_test
 
 LOG = SmallLog()
 ALL = list(ESTIMATORS)
 RATIOS = ["nis", "ncis", "piece-ncis"]
 LINEAR = [key for key in ALL if key not in RATIOS]
 SLOTS = list(SLOT_KEYS)
+BOUNDED = ["cis", "point-ncis-adaptive", "slot-ncis-adaptive", "exposure-ncis-adaptive"]
 CAPPED = ["cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive"]
 
 
@@ -54,7 +55,7 @@ def test_a_constant_reward_is_returned(key: str) -> None:
 @pytest.mark.parametrize("interval", ["bootstrap", "delta", "bernstein"])
 @pytest.mark.parametrize("key", ALL)
 def test_rewards_scale(key: str, interval: str) -> None:
-    if interval == "bernstein" and key not in ("cis", "point-ncis-adaptive", "slot-ncis-adaptive"):
+    if interval == "bernstein" and key not in BOUNDED:
         with pytest.raises(ft.BadInput, match="bernstein"):
             build_test([key], interval=interval, r_max=1.0).run(LOG.table())
         return
@@ -217,8 +218,10 @@ def population() -> tuple[pa.Table, dict[str, float]]:
             rows += [(x, a)] * round(1000 * shares[x] * p[x, a])
     x, a = np.array(rows).T
     v = np.array([1.0, 4.0])
+    predicted = np.array([[0.8, 0.3, 1.5], [4.0, 2.0, 2.5]])
     table = pa.table({
         "r": r[x, a], "ranking": pa.array([[int(i)] for i in a]), "stratum": x, "v": v[x],
+        "predicted": pa.array(predicted[x].tolist()),
         "slots": pa.array([[float(value)] for value in r[x, a]]),
         "control_scores": pa.array(np.log(p[x]).tolist()), "treatment_scores": pa.array(np.log(t[x]).tolist()),
     })  # fmt: skip
@@ -245,16 +248,28 @@ def population() -> tuple[pa.Table, dict[str, float]]:
         "iips": float(share @ (t * r).sum(axis=1)),
         "rips": float(share @ (t * r).sum(axis=1)),
         "slot-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),
+        "pbm": float(share @ (t * r).sum(axis=1)),
+        "exposure-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),
+        # what is cut off is worth what the model says, and what it errs by on the rest
+        "point-dr-adaptive": float(share @ (surrogate * (r - predicted) + t * predicted).sum(axis=1)),
+        "cascade-dr": float(share @ (t * r).sum(axis=1)),
     }
     return table, limits
 
 
 @pytest.mark.parametrize("key", ALL)
-def test_the_population_gives_the_limit(key: str) -> None:
+def test_the_population_gives_the_limit(key: str, tmp_path: Any) -> None:
+    import pyarrow.parquet as pq
+
     table, limits = population()
+    pq.write_table(table, tmp_path / "fitted.parquet")  # one scale for all rows, not one in each fold
+    known: dict[str, Any] = {"value": "v"}
+    if key in MODEL_KEYS:
+        known = {"predictions": "predicted", "value_log": tmp_path / "fitted.parquet"}
+    slots = None if key == "point-dr-adaptive" else {"r": "slots"}  # a prediction as it is
     test = ft.OfflineTest(
-        log=ft.LogColumns(rewards=["r"], ranking="ranking", slot_rewards={"r": "slots"}), **SCORES, estimators=[key],
-        strata="stratum", value="v", cap=2.5, weight_bound=2.2,
+        log=ft.LogColumns(rewards=["r"], ranking="ranking", slot_rewards=slots), **SCORES, estimators=[key],
+        strata="stratum", cap=2.5, weight_bound=2.2, **known,
     )  # fmt: skip
     value = test.run(table).metrics["r"].estimates[key].treatment
     assert value == pytest.approx(limits[key], rel=2e-6 if key.endswith("adaptive") else 1e-9)

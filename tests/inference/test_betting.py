@@ -253,7 +253,8 @@ def test_it_needs_to_know_the_largest_reward() -> None:
     with pytest.raises(ft.BadInput, match="interval = \"betting\" needs r_max, the largest possible reward of 'click'"):
         build_test(["cis"], interval="betting").run(LOG.table())
     with pytest.raises(
-        ft.BadInput, match='interval = "betting" holds for cis, point-ncis-adaptive and slot-ncis-adaptive only'
+        ft.BadInput,
+        match='interval = "betting" holds for cis, point-ncis-adaptive, slot-ncis-adaptive and, with a given',
     ):
         build_test(["ncis"], interval="betting", r_max=1.0).run(LOG.table())
 

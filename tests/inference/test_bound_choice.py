@@ -64,6 +64,16 @@ class Rule:
             risks[b] = self.variance[b] + max([0.0, *bias])
         return GRID[min(risks, key=lambda b: (risks[b], b))], admissible
 
+    def moved(self) -> tuple[float, float]:
+        """How far larger admissible bounds move the value beyond one standard error, down and up."""
+        bound, admissible = self.choice()
+        best = GRID.index(bound)
+        above = [b for b in np.flatnonzero(admissible) if b > best]
+        gains = {b: self.value[b] - self.value[best] for b in above}
+        noise = {b: self.apart(best, b, self.beta[best]) ** 0.5 / self.rows for b in above}
+        clear = [gains[b] for b in above if abs(gains[b]) > noise[b]]
+        return min([0.0, *clear]), max([0.0, *clear])
+
 
 def weights_at(t: np.ndarray, p: np.ndarray, bound: float) -> np.ndarray:
     """w̃ of every outcome, by bisection on log c̃; every outcome can be shown by both policies."""
@@ -89,6 +99,26 @@ def compare(estimate: ft.Estimate, rule: Rule) -> None:
     events = [np.inf if row["events"] is None else row["events"] for row in rows]
     assert events == pytest.approx(rule.events, rel=1e-6)
     assert estimate.treatment == pytest.approx(rule.value[GRID.index(bound)], rel=1e-9)
+    compare_range(estimate, *rule.moved(), control=float(rule.r.sum() / rule.rows))
+
+
+def compare_range(estimate: ft.Estimate, down: float, up: float, *, control: float) -> None:
+    """Each end is moved by the largest of the assumed Γ's share, the slice test's nearest end and the path above."""
+    band, limits = estimate.sensitivity, estimate.range
+    assert band is not None
+    assert limits is not None
+    lower, upper = estimate.effect_size_ci_lower, estimate.effect_size_ci_upper
+    assert lower is not None
+    assert upper is not None
+    t = (estimate.unsupported or 0.0) * control
+    slices = [band[f"slice_gamma_ci_{end}"] for end in ("lower", "upper")]
+    least = min([1 / (band["gamma_lower"] or 1.0), *[s for s in slices[1:] if s is not None]])
+    most = max([band["gamma_upper"] or 1.0, *[s for s in slices[:1] if s is not None]])
+    assert limits.ci_lower == pytest.approx(lower + min((least - 1) * t, down), rel=1e-7)
+    assert limits.ci_upper == pytest.approx(upper + max((most - 1) * t, up), rel=1e-7)
+    if t:
+        assert limits.factor_lower == pytest.approx(max(0.0, min(least, 1 + down / t)), rel=1e-7)
+        assert limits.factor_upper == pytest.approx(max(most, 1 + up / t), rel=1e-7)
 
 
 @pytest.mark.parametrize("dense", [False, True], ids=["rare", "dense"])
@@ -144,6 +174,23 @@ def test_dense_rewards_and_a_far_treatment_raise_it() -> None:
     assert fixed.treatment is not None
     assert fixed.treatment < 0.4
     assert "best balance" in chosen.bound_choice["reason"]
+
+
+def test_the_range_reaches_as_far_as_larger_bounds_move_the_value() -> None:
+    """At 20 the second action, which weighs 30, has a weight of 20, and .75 of the treatment is unsupported (c = 5, q =
+    .25); at 50 all is supported. The log can carry both, and their difference is more than one standard error."""
+    rows, table = 20_000, bandit(20_000, (0.05, 0.05), 0.03, 3)
+    estimate = run_bandit(table, gamma=1.0)
+    found = estimate.bound_choice
+    assert found is not None
+    assert (found["bound"], found["bounds"][1]["admissible"]) == (20.0, True)
+    action, click = np.array(table["ranking"].to_pylist())[:, 0], table["click"].to_numpy()
+    small, large = np.array([0.1 / 0.97 / 0.25, 20.0]), np.array([0.1 / 0.97, 30.0])
+    up = float((click * (large - small)[action]).mean())
+    error = np.sqrt((click.sum() * (0.97 * (large - small)[0] ** 2 + 0.03 * (large - small)[1] ** 2)) / rows**2)
+    assert up > error
+    assert 1 + up / ((estimate.unsupported or 0.0) * click.mean()) > 1.05  # more than Γ = 1 says
+    compare_range(estimate, 0.0, up, control=float(click.mean()))
 
 
 def test_rare_rewards_leave_it() -> None:

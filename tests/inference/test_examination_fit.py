@@ -135,10 +135,12 @@ def test_resamples_and_segments_have_the_curves_error_too() -> None:
 def test_a_log_that_does_not_show_its_curve() -> None:
     log = SmallLog(rows=80, units=40, m=5, k=3)
     with pytest.raises(ft.BadInput, match="cannot run: the log does not show how likely users look at slots 2, 3 of 3"):
-        build_test(["pbm"]).run(log.table())
+        build_test(["pbm"], examination="fit").run(log.table())
     result = build_test(None, n_resamples=20).run(log.table())
     assert "pbm" not in result.metrics["click"].estimates
     pairs = Pairs(np.zeros((2, 4, 3, 3)), np.zeros((2, 3, 3)))
+    assert fit_curve(pairs).theta == (1.0, 1.0, 1.0)  # without a reward any curve weighs alike
+    pairs.squares[0, 0, 1] = pairs.sums[0, 0, 0, 1] = 1.0
     with pytest.raises(CannotFit, match="slots 2, 3 of 3"):
         fit_curve(pairs)
 

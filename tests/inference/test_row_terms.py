@@ -43,6 +43,7 @@ def test_bounds() -> None:
         "cis",
         "point-ncis-adaptive",
         "slot-ncis-adaptive",
+        "exposure-ncis-adaptive",
     ]
     assert weight_bound(Capped(7.0)) == 7.0
     assert weight_bound(Adaptive(3.0)) == 3.0

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import foretest as ft
 from foretest.inference.slot_agreement import slot_agreement
+from foretest.report.estimator_words import headline_reason
 from foretest.report.many import treatments_section
-from foretest.report.words import headline_reason
 from tests.estimators.test_common_checks import apart
 from tests.support import SCORES, SmallLog, build_test
 
@@ -59,6 +61,19 @@ def test_limits_are_the_formula() -> None:
     assert agreement.interval.lower == pytest.approx(low.mean() - 1.6448536 * error(low), rel=1e-6)
     assert agreement.interval.upper == pytest.approx(high.mean() + 1.6448536 * error(high), rel=1e-6)
     assert min(tp.sum(), ts.sum()) > 0.0
+    assert agreement.p_value == 1.0  # 0 is inside
+
+
+def test_p_value_is_that_of_the_nearer_end() -> None:
+    """No weight exceeds the bound, so that there is no band, and p is the two-sided one of the difference."""
+    log = simulated(influence=True, rows=400)
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
+    metric = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH, buckets=2**17).run(log).metrics["click"]
+    assert metric.slots is not None
+    half = metric.slots["ci_upper"] - metric.slots["difference"]
+    assert [metric.estimates[key].unsupported for key in BOTH] == [0.0, 0.0]
+    z = abs(metric.slots["difference"]) / (half / 1.6448536269514722)
+    assert metric.slots["p_value"] == pytest.approx(math.erfc(z / math.sqrt(2.0)), rel=1e-9)
 
 
 def simulated(influence: bool, rows: int = 20_000) -> pa.Table:
@@ -96,6 +111,42 @@ def test_slots_that_influence_each_other_are_found_out() -> None:
     assert result.to_dict()["metrics"]["click"]["slots"]["disagree"]
     asked = test.replace(headline="slot-ncis-adaptive").run(simulated(influence=True)).metrics["click"]
     assert asked.headline == "slot-ncis-adaptive"  # who asks for it has it, and the reason
+
+
+def test_a_disagreement_that_chance_may_explain_widens_the_range() -> None:
+    """p between .001 and .1: slots lead, and their range spans the interval by ranking."""
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
+    result = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH).run(simulated(influence=True, rows=400))
+    metric = result.metrics["click"]
+    assert metric.slots is not None
+    assert (metric.slots["disagree"], metric.slots["refuted"]) == (True, False)
+    assert 0.001 < metric.slots["p_value"] < 0.1
+    assert metric.headline == "slot-ncis-adaptive"
+    slot, point = (metric.estimates[key] for key in reversed(BOTH))
+    assert slot.range is not None
+    assert slot.unsupported == pytest.approx(0.0, abs=1e-15)  # so that the range is noise, but for rankings
+    assert slot.range.ci_lower == pytest.approx(slot.effect_size_ci_lower, rel=1e-9)
+    assert slot.effect_size_ci_lower < point.effect_size_ci_lower
+    assert slot.range.ci_upper == point.effect_size_ci_upper > slot.effect_size_ci_upper
+    assert slot.range.rel_ci_upper == point.rel_effect_size_ci_upper
+    assert any("So its range spans the interval of point-ncis-adaptive" in reason for reason in slot.reasons)
+    assert "not slot-ncis-adaptive" not in headline_reason(result, metric)
+
+
+def test_where_they_agree_the_range_reaches_to_the_uplift_by_ranking() -> None:
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
+    test = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH)
+    metric = test.run(simulated(influence=False, rows=800)).metrics["click"]
+    slot, point = (metric.estimates[key] for key in reversed(BOTH))
+    assert not metric.slots["disagree"]
+    assert slot.unsupported == pytest.approx(0.0, abs=1e-15)
+    assert slot.range.ci_lower == point.effect_size < slot.effect_size_ci_lower
+    assert slot.range.ci_upper == pytest.approx(slot.effect_size_ci_upper, rel=1e-9)
+    assert slot.range.rel_ci_lower == point.rel_effect_size
+    assert slot.reasons == ["its range reaches to point-ncis-adaptive, which assumes nothing of slots"]
+    within = test.run(simulated(influence=False, rows=1000)).metrics["click"].estimates["slot-ncis-adaptive"]
+    assert within.range.ci_lower == pytest.approx(within.effect_size_ci_lower, rel=1e-9)  # it holds rankings already
+    assert within.reasons == []
 
 
 def test_slots_that_do_not_are_left_in_the_lead() -> None:

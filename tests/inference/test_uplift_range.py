@@ -9,9 +9,12 @@ from typing import Any
 
 import jsonschema
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import foretest as ft
 from foretest.inference.uplift_range import with_adjusted, word_on
+from foretest.results.range_text import range_meaning
 from foretest.results.result import Adjusted, Estimate
 from tests.support import SmallLog, build_test
 
@@ -85,6 +88,42 @@ def test_slots_have_wider_factors_of_their_own() -> None:
     assert wider.ci_upper > slot.ci_upper  # type: ignore[operator]
 
 
+@pytest.mark.parametrize(("rate", "end"), [(0.9, "lower"), (0.01, "upper")], ids=["worth more", "worth less"])
+def test_factors_give_way_to_the_slice_test(rate: float, end: str) -> None:
+    """Actions with weights 1/6, 2/3, 10/3 and 40, by hand at bound 20: the cap c solves c = 20·(.6 + .01·c), so c = 15
+    and q = .75; the slice between caps 5 and 15 is the last action alone, worth far more or less than the others."""
+    p, t, rates = (np.array(v) for v in ([0.6, 0.3, 0.09, 0.01], [0.1, 0.2, 0.3, 0.4], [0.2, 0.2, 0.2, rate]))
+    counts = (p * 40_000).astype(int)
+    shown = np.repeat(np.arange(4), counts)
+    click = np.concatenate([np.arange(n) < round(r * n) for n, r in zip(counts, rates, strict=True)])
+    table = pa.table({
+        "ranking": [[int(a)] for a in shown], "click": click, "id": np.arange(len(shown)),
+        "p": [np.log(p).tolist()] * len(shown), "t": [np.log(t).tolist()] * len(shown),
+    })  # fmt: skip
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="ranking", id="id"), control=ft.PlackettLuce("p"),
+        treatment=ft.PlackettLuce("t"), estimators=["point-ncis-adaptive"], weight_bound=20.0, interval="delta",
+    )  # fmt: skip
+    e = test.run(table, threads=1).metrics["click"].estimates["point-ncis-adaptive"]
+    assert e.sensitivity is not None
+    assert e.range is not None
+    caps = {c: (np.minimum(t / p, c), np.minimum(t, c * p).sum()) for c in (5.0, 15.0)}
+    (small, small_q), (large, large_q) = caps[5.0], caps[15.0]
+    assert large_q == pytest.approx(0.75)
+    gamma = (p * (large - small) * rates).sum() / ((large_q - small_q) / small_q * (p * small * rates).sum())
+    assert e.sensitivity["slice_gamma"] == pytest.approx(gamma, rel=1e-6)
+    nearest = e.sensitivity[f"slice_gamma_ci_{end}"]
+    assert nearest is not None
+    unsupported = float((p * large * (1 / large_q - 1) * rates).sum())
+    factors = (1 / 1.15, nearest) if end == "lower" else (nearest, 1.3)
+    assert factors[0] < 1 / 1.15 or factors[1] > 1.3  # refuted
+    assert (e.range.factor_lower, e.range.factor_upper) == pytest.approx(factors, rel=1e-9)
+    assert e.range.ci_lower == pytest.approx(e.effect_size_ci_lower + (factors[0] - 1) * unsupported, rel=1e-6)
+    assert e.range.ci_upper == pytest.approx(e.effect_size_ci_upper + (factors[1] - 1) * unsupported, rel=1e-6)
+    assert range_meaning(e).endswith("; this log refutes the usual 1/1.15 to 1.3")
+    assert e.sensitivity["gamma_upper"] == 1.3  # the band stays what it is
+
+
 def test_without_a_band_the_range_is_noise() -> None:
     for key in ("cis", "ncis"):
         e = estimates()[key]
@@ -144,7 +183,9 @@ def test_every_form_has_the_range() -> None:
     jsonschema.validate(document, SCHEMA)
     for key, row in zip(KEYS, result.to_dicts(), strict=True):
         e = document["metrics"]["click"]["estimates"][key]
-        assert set(e["range"]) == {"kind", "ci_lower", "ci_upper", "rel_ci_lower", "rel_ci_upper"}
+        limits = {"kind", "ci_lower", "ci_upper", "rel_ci_lower", "rel_ci_upper", "factor_lower", "factor_upper"}
+        assert set(e["range"]) == limits
+        assert (e["range"]["factor_upper"] is None) == (e["range"]["kind"] != "band")
         assert e["word"] in SCHEMA["$defs"]["word"]["enum"]
         assert row["range_ci_lower"] == e["range"]["ci_lower"]
         assert row["word"] == e["word"]

@@ -43,6 +43,7 @@ def test_reasons() -> None:
     assert evidence(rows=0) == (False, ["the log is empty"])
     assert evidence(positives=0) == (False, ["no row has a reward"])
     assert evidence(units=4)[0] is False
+    assert evidence(curve="(1, 0.6)") == (True, ["it rests on the examination curve (1, 0.6) that was given"])
     assert evidence(effective_positives=29.9) == (False, ["only 29.9 effective positives: at least 30 are needed"])
     assert evidence(effective_positives=30.0)[0] is True
     # what is predicted goes before what the log itself shows

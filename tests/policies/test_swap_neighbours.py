@@ -94,12 +94,6 @@ def test_tiny_probabilities_keep_their_digits() -> None:
     assert got == pytest.approx(np.log(0.5) + 3 * np.log(1e-120), rel=1e-14)
 
 
-def test_it_is_deterministic_without_swaps() -> None:
-    assert SwapNeighbours("s", 0).deterministic
-    assert not SwapNeighbours("s", 0.1).deterministic
-    assert not SwapNeighbours("s", 0.1).full_support
-
-
 @pytest.mark.parametrize("swap", [-0.1, 0.51, np.nan, np.inf, True, "often", None])
 def test_a_wrong_swap_is_refused(swap: object) -> None:
     with pytest.raises(BadInput, match=r"^swap = .*: expected a number from 0 to 0\.5, the probability that a pair is"):

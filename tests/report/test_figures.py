@@ -28,6 +28,13 @@ def test_a_run_has_the_weights_and_two_a_metric() -> None:
         assert_sound(spec)
 
 
+def test_a_run_by_exposure_has_its_curve() -> None:
+    log = SmallLog(k=3)
+    result = build_test(["exposure-ncis-adaptive"], examination=(1.0, 0.6, 0.4)).run(log.table())
+    assert list(result.figures())[-1] == "examination-click"
+    assert_sound(result.figures()["examination-click"])
+
+
 def test_a_check_has_the_weights_an_empty_log_none_of_them() -> None:
     assert list(build_test(["cis"]).check(LOG.table()).figures()) == ["weights"]
     assert list(build_test(["cis"]).run(LOG.table().slice(0, 0)).figures()) == ["cap-click", "cap-estimates-click"]

@@ -9,6 +9,7 @@ import pytest
 from foretest.report import theme
 from foretest.report.charts.cap import CURVES
 from foretest.report.charts.cap_estimates import ESTIMATORS
+from foretest.report.charts.examination import SIGNS
 
 
 def luminance(colour: str) -> float:
@@ -70,8 +71,9 @@ VISION = {
         [sign.colour for sign in theme.VERDICTS.values()],
         [sign.colour for _, sign in CURVES.values()],
         [sign.colour for _, sign in ESTIMATORS.values()],
+        [sign.colour for sign in SIGNS],
     ],
-    ids=["outcomes", "verdicts", "curves", "estimators"],
+    ids=["outcomes", "verdicts", "curves", "estimators", "examination"],
 )
 def test_colours_differ_for_every_eye(vision: str, colours: list[str]) -> None:
     seen = []

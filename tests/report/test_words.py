@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import foretest as ft
+from foretest.report.estimator_words import headline_reason
 from foretest.report.words import (
     assumption,
     evidence,
     further_sentences,
     guide,
-    headline_reason,
     range_sentence,
     things,
     verdict_sentence,

@@ -187,6 +187,11 @@ epsilon = 0.2
             'policy = "swap-neighbours"\nscores = "s"\nswap = 0.6',
             "swap = 0.6: expected a number from 0 to 0.5, the probability that a pair is swapped.",
         ),
+        (
+            'policy = "logged-slots"\nprobs = "p"\nmatrix = "m"',
+            'the policy "logged-slots" needs probs = "column" or matrix = "column", one of them.',
+        ),
+        ('policy = "logged-slots"\nprobs = 3', "probs = 3: expected the name of a column."),
         ('policy = "fixed"', 'policy = "fixed" needs the key ranking, as in ranking = "column".'),
         ('policy = "fixed"\nranking = ["a"]', "ranking = ['a']: expected the name of a column."),
         ('policy = "plackett-luce"\nscores = 3', "scores = 3: expected the name of a column."),
@@ -201,7 +206,7 @@ epsilon = 0.2
         (
             'scores = "s"',
             "policy is missing. Known: plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k,"
-            ' fixed, swap-neighbours, logged, mixture, or "module:Class".',
+            ' fixed, swap-neighbours, logged, logged-slots, mixture, or "module:Class".',
         ),
     ],
 )

@@ -32,10 +32,12 @@ DEFAULTS = {
     "strata_base": 2.0,
     "value": None,
     "value_log": None,
+    "predictions": None,
     "folds": 2,
     "seed": 0,
     "gamma": None,
     "gamma_slots": (1.3, 2.0),
+    "examination": None,
     "decide_on": "interval",
     "r_max": None,
     "ignore_audit": False,
@@ -49,7 +51,7 @@ def test_defaults() -> None:
     columns = LogColumns(rewards=["click"])
     assert dataclasses.asdict(columns) == {
         "rewards": ("click",), "unit": None, "ranking": None, "candidates": None, "id": None, "date": None,
-        "features": (), "slot_rewards": None, "segments": (), "logger": None,
+        "features": (), "slot_rewards": None, "segments": (), "logger": None, "item_features": (),
     }  # fmt: skip
 
 

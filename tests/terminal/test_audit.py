@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from foretest.results.audit import Audit, Finding, not_made
-from foretest.terminal.audit import audit_row, findings_table
+from foretest.results.result import Control, Metric
+from foretest.results.slot_model import SlotModel, SlotTest
+from foretest.terminal.audit import audit_row, findings_table, slot_model_rows
 from foretest.terminal.parts import plain_text
 
 PASSES = Finding("balance", "pass", 0.25, 0.1, "weights leave the contexts as they are (0.1 standard errors)", None)
@@ -42,3 +46,18 @@ def test_only_a_test_that_passes_is_in_brief() -> None:
 
 def test_without_an_audit_there_is_no_table() -> None:
     assert findings_table(None, in_full=True) == []
+
+
+def test_tests_of_the_curve_are_rows_where_they_speak_against_it() -> None:
+    passed = SlotTest("pass", None, 0.4, 1200, "as far as the log tells, yes")
+    failed = SlotTest("fail", None, 0.0002, 900, "no one curve")
+    metric = Metric(
+        Control(0.02, 0.001, 0.018, 0.022), {}, None, "neutral", slot_model=SlotModel(passed, passed, failed)
+    )
+    rows = [(title, outcome.plain, text) for title, outcome, text in slot_model_rows({"click": metric})]
+    assert rows == [
+        ("company of slots", "passed", "as far as the log tells, yes; p = 0.4"),
+        ("curve by chain", "FAILED", "no one curve; p = 0.0002"),
+    ]
+    both = slot_model_rows({"click": metric, "sale": replace(metric, slot_model=None)})
+    assert both[1][2] == "click: no one curve; p = 0.0002"

@@ -109,3 +109,20 @@ def test_markdown_has_all_columns(result: ft.Result) -> None:
     assert "- range: allows for noise" in text
     assert text.startswith("200 displays, 75 units (user), 75 with click. Propensity audit not verified")
     assert replace(result, metrics={}).to_markdown().startswith("200 displays")
+
+
+@pytest.mark.parametrize(
+    ("examination", "line"),
+    [
+        ({"kind": "fit", "theta": [1.0, 0.604, 0.413], "std_error": [0.0, 0.021, 0.018], "pairs": []},
+         "examination: 1, 0.60 ± 0.02, 0.41 ± 0.02 (fitted from the log, ± std error)"),
+        ({"kind": "given", "theta": [1.0, 0.6, 0.4]}, "examination: 1, 0.6, 0.4 (given)"),
+    ],
+)  # fmt: skip
+def test_the_examination_curve_has_a_line(result: ft.Result, examination: dict[str, Any], line: str) -> None:
+    metric = replace(with_estimate(result, UP).metrics["click"], examination=examination)
+    curved = replace(result, metrics={"click": metric})
+    assert f"  {line}" in render(curved).splitlines()
+    assert f"- {line}".replace("_", "\\_") in curved.to_markdown().splitlines()
+    assert f"<small>click, {line}.</small>" in curved._repr_html_()
+    assert "examination:" not in render(with_estimate(result, UP))

@@ -218,13 +218,11 @@ def test_every_road_gives_the_same(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "log.parquet")
     test.pack(tmp_path / "log.parquet", tmp_path / "packed")
     same(test.run(tmp_path / "packed"))
-    fitted = build_test(KEYS, interval="delta", metrics=("click",))
-    assert fitted.settings.analysis.examination is None
 
 
 def test_saved_sums_leave_a_fitted_curve_out(tmp_path: Path) -> None:
     log = SmallLog(rows=300, units=80)
-    test = build_test(["slot-ncis-adaptive", *KEYS])
+    test = build_test(["slot-ncis-adaptive", *KEYS], examination="fit")
     pq.write_table(log.table(), tmp_path / "log.parquet")
     test.save_aggregates(tmp_path / "log.parquet", tmp_path / "a.sums")
     result = ft.OfflineTest.from_aggregates(tmp_path / "a.sums").run(tmp_path / "a.sums")

@@ -226,17 +226,20 @@ def test_bounded_intervals_hold_the_estimate(interval: str) -> None:
 
 
 def answers(result: Any) -> np.ndarray:
-    """Value, error and limits of both metrics and all three."""
+    """Value, error and limits of both metrics and all three, and what the test of their company says."""
     names = ("treatment", "std_error", "effect_size_ci_lower", "effect_size_ci_upper")
-    return np.array([
+    estimates = [
         getattr(metric.estimates[key], name) for metric in result.metrics.values() for key in KEYS for name in names
-    ])  # fmt: skip
+    ]
+    tests = [metric.slot_model.company for metric in result.metrics.values()]
+    return np.array([*estimates, *(number for test in tests for number in (test.z, test.p_value, test.rewards))])
 
 
 def test_every_road_gives_the_same(tmp_path: Path) -> None:
     """Folded in halves, saved and read back, packed, from CSV and with lists of other Arrow types."""
     test = build_test(KEYS, metrics=("click", "revenue"))
-    table = LOG.table()
+    log = SmallLog(rows=500, units=300)
+    table = log.table()
     whole = answers(test.run(table))
     near = {"rtol": 1e-9, "atol": 1e-12}
     halves = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
@@ -256,6 +259,6 @@ def test_every_road_gives_the_same(tmp_path: Path) -> None:
         for name in table.column_names if pa.types.is_list(table[name].type)
     }).to_csv(csv, index=False)  # fmt: skip
     np.testing.assert_allclose(answers(test.run(str(csv))), whole, **near)
-    clicks = pa.array((LOG.shares["click"] * LOG.click[:, None] > 0).tolist(), pa.large_list(pa.bool_()))
+    clicks = pa.array((log.shares["click"] * log.click[:, None] > 0).tolist(), pa.large_list(pa.bool_()))
     other = table.set_column(9, "slot_click", clicks)
     np.testing.assert_allclose(answers(test.run(other)), whole, **near)

@@ -83,11 +83,13 @@ def _first_slots(rankings: Ragged) -> npt.NDArray[np.int32]:
 
 
 def shown_columns(control: Policy, displays: Displays) -> Columns:
-    """log π_p of each display as the weights use it, and whether nothing else could have been shown; for any policy."""
-    log_p = shown_log_prob(control, displays, is_control=True)
+    """log π_p of each display as the weights use it, and whether nothing else could have been shown; neither where the
+    control is known slot by slot."""
     single = np.asarray(displays.eligible == 1)
-    columns: Columns = {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single, "single": single}
-    columns[LOG_RANKINGS] = log_rankings(displays.eligible, displays.slots)
+    columns: Columns = {"single": single, LOG_RANKINGS: log_rankings(displays.eligible, displays.slots)}
+    if control.prices_rankings:
+        log_p = shown_log_prob(control, displays, is_control=True)
+        columns |= {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single}
     scores = control.score_columns
     if scores and displays.key_columns is not None:
         columns["scores"] = _hash_of_scores(displays, scores)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, HEADLINES, AdaptiveSlotNCIS, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, AdaptivePointDR, Estimator
 from foretest.estimators.bounded import is_bounded
+from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.settings.examination import curves_of
 from foretest.settings.settings import Settings
@@ -22,6 +24,20 @@ _NO_SLOTS = (
 )
 # one note for all three: most logs do not say which slot earned the reward
 _SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not say which slot earned the reward."
+
+_NO_RANKINGS = "the control is known slot by slot (logged-slots), and it needs the probability of the whole ranking."
+_RANKINGS_LEFT_OUT = (
+    "estimators that weigh whole rankings were left out: the control is known slot by slot (logged-slots), and so how"
+    " likely a whole ranking was is not."
+)
+_LEFT_OUT = {_NO_SLOTS: _SLOTS_LEFT_OUT, _NO_RANKINGS: _RANKINGS_LEFT_OUT}
+
+
+# no note: most logs have no predictions of items
+_NO_PREDICTIONS = (
+    'it needs predicted rewards of items: name their list column, as in [analysis] predictions = "predicted_clicks",'
+    ' or features of items to fit a reward model on, as in [log] item_features = ["price"].'
+)
 
 
 class ChosenPlan(NamedTuple):
@@ -42,7 +58,37 @@ def choose_estimators(settings: Settings) -> ChosenPlan:
     _refuse_same_names(chosen)
     _check_headline(chosen, settings)
     plan = FoldPlan(settings, tuple(chosen))
-    return ChosenPlan(plan, notes + _metrics_without_slots(plan))
+    return ChosenPlan(plan, notes + _metrics_without_slots(plan) + _metrics_without_predictions(plan))
+
+
+def settle_dense(plan: FoldPlan, dense: bool) -> ChosenPlan:
+    """The plan of a log whose density is known, and notes on what is left out for it, unless it was asked for.
+
+    Where rewards are rare only rewarded rows are weighed. `point-dr-adaptive` weighs all: cheap for single actions,
+    but for rankings many times the cost of all other estimators.
+    """
+    plan = replace(plan, dense=dense)
+    rankings = bool(plan.settings.log.slot_rewards)
+    if dense or not rankings or plan.settings.analysis.estimators is not None:
+        return ChosenPlan(plan, [])
+    left = [e for e in plan.estimators if not isinstance(e, AdaptivePointDR)]
+    if len(left) == len(plan.estimators):
+        return ChosenPlan(plan, [])
+    note = f"{AdaptivePointDR.key} was left out: rewards are rare, and it weighs every row. List it to run it."
+    return ChosenPlan(replace(plan, estimators=tuple(left)), [note])
+
+
+def _metrics_without_predictions(plan: FoldPlan) -> list[str]:
+    """A note on metrics whose items have no predicted rewards."""
+    labels = [e.label for e in plan.estimators if e.uses_items]
+    without = [name for name in plan.metrics if name not in plan.settings.predicted_metrics]
+    without = [name for name in without if name in (plan.settings.log.slot_rewards or plan.metrics)]  # else said
+    if not labels or not without:
+        return []
+    was = "was" if len(labels) == 1 else "were"
+    return [
+        f"{', '.join(labels)} {was} left out for {', '.join(without)}: [analysis] predictions has no column for it."
+    ]
 
 
 def _all_that_can_run(settings: Settings) -> tuple[list[Estimator], list[str]]:
@@ -54,8 +100,10 @@ def _all_that_can_run(settings: Settings) -> tuple[list[Estimator], list[str]]:
         reason = _obstacle_of_any(estimator, settings)
         if reason is None:
             chosen.append(estimator)
-        else:
-            notes.append(_SLOTS_LEFT_OUT if reason == _NO_SLOTS else f"{key} was left out: {reason}")
+        elif reason != _NO_PREDICTIONS:
+            notes.append(_LEFT_OUT.get(reason, f"{key} was left out: {reason}"))
+    if not chosen:
+        raise BadInput(f"no estimator can run: {' '.join(dict.fromkeys(notes))}")
     return chosen, list(dict.fromkeys(notes))
 
 
@@ -103,11 +151,13 @@ def _metrics_without_slots(plan: FoldPlan) -> list[str]:
     ]
 
 
-def headline_of(asked: str | None, estimators: Sequence[Estimator], *, by_slot: bool = True) -> str:
-    """The estimator whose verdict is the metric's; `by_slot` False where slots influence each other."""
+def headline_of(
+    asked: str | None, estimators: Sequence[Estimator], *, without: Collection[str] = frozenset()
+) -> str:  # fmt: skip
+    """The estimator whose verdict is the metric's; those with keys in `without` lead only where no other can."""
     labels = [e.label for e in estimators]
-    order = [key for key in HEADLINES if key in labels and (by_slot or key != AdaptiveSlotNCIS.key)]
-    return asked if asked in labels else (order or labels)[0]
+    order = [key for key in HEADLINES if key in labels]
+    return asked if asked in labels else ([key for key in order if key not in without] or order or labels)[0]
 
 
 def obstacle(estimator: Estimator, settings: Settings) -> str | None:
@@ -115,19 +165,28 @@ def obstacle(estimator: Estimator, settings: Settings) -> str | None:
     return (
         _obstacle_in_policies(estimator, settings)
         or _obstacle_in_capping(estimator, settings)
+        or _obstacle_in_predictions(estimator, settings)
         or _obstacle_in_values(estimator, settings)
     )
 
 
 def _obstacle_in_policies(estimator: Estimator, settings: Settings) -> str | None:
     """Does it need to know more of slots or policies than the log has?"""
-    weighting = estimator.weighting(settings.analysis)
+    weighting, control = estimator.weighting(settings.analysis), settings.control
+    by_marginals = isinstance(weighting, SlotWeighting) and weighting.marginal
+    if not control.prices_rankings and not by_marginals:
+        return _NO_RANKINGS
     if weighting.by_slot and not settings.log.slot_rewards:
         return _NO_SLOTS
+    if isinstance(weighting, SlotWeighting) and weighting.whole_slots and not control.knows_all_slots:
+        return (
+            "the control says how likely the shown items were, and it needs how likely every item was in every slot:"
+            ' log the whole matrix, as in matrix = "column".'
+        )
     if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
         what = "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
         for role in ("treatment", "control"):
-            if not getattr(settings, role).can_draw:
+            if not getattr(settings, role).can_draw and getattr(settings, role).prices_rankings:
                 return (
                     f"the {role} is a logged policy, and {what} that were not shown:"
                     f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
@@ -148,15 +207,28 @@ def _obstacle_in_capping(estimator: Estimator, settings: Settings) -> str | None
     return None
 
 
+def _obstacle_in_predictions(estimator: Estimator, settings: Settings) -> str | None:
+    """Does it lack predicted rewards of items?"""
+    if not estimator.uses_items:
+        return None
+    if not settings.predicted_metrics:
+        return _NO_PREDICTIONS
+    if isinstance(settings.control, Pooled):
+        return "its predicted rewards are compared with those of one control, and several produced the log."
+    return None
+
+
 def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
     """Does it lack strata or V(x), or the bound on its weights that the interval needs?"""
     a = settings.analysis
     has_value = a.value is not None or a.value_log is not None or bool(settings.log.features)
+    has_items = FoldPlan(settings).predicts_items(estimator)
     if estimator.stratified and a.strata == VALUE_MODEL and not has_value:
         return "it needs strata: name a strata column, a value column, or features to fit a value model on."
-    if estimator.uses_value and getattr(estimator, "model", None) is None and not has_value:
+    if estimator.uses_value and getattr(estimator, "model", None) is None and not (has_value or has_items):
         return "it needs V(x): name a value column, or features to fit a value model on."
-    if a.value_log is not None and not settings.log.features and (estimator.uses_value or estimator.stratified):
+    needs_features = estimator.stratified or (estimator.uses_value and not has_items)
+    if a.value_log is not None and not settings.log.features and needs_features:
         return "value_log needs features to fit V(x) on."
     if a.interval in BOUNDED and not is_bounded(estimator):
         return (
@@ -210,7 +282,7 @@ def _check_policies(settings: Settings) -> None:
     several = len(settings.treatments) > 1
     named = {f"treatment '{name}'" if several else "treatment": p for name, p in settings.treatments.items()}
     for role, policy in {"control": settings.control, **named}.items():
-        if policy.can_draw and settings.log.ranking is None:
+        if (policy.can_draw or not policy.prices_rankings) and settings.log.ranking is None:
             raise BadInput(f"the {role} ranks items, so the log needs a ranking: name its column in [log] ranking.")
     used = {column for policy in named.values() for column in policy.columns}
     used -= set(settings.control.columns)

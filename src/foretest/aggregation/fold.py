@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,15 +12,21 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.display_sample import add_to_sample, priced, with_keys
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.fold_state import FoldState
+from foretest.aggregation.item_rewards import ItemRewards, item_rewards
+from foretest.aggregation.model_sums import (
+    adaptive_points,
+    add_predictions,
+    add_weighted_predictions,
+    model_weightings,
+)
+from foretest.aggregation.own_reward_model import own_predictions
 from foretest.aggregation.rewarded_rows import AT_ONCE, RewardedRows
 from foretest.aggregation.rewarded_sums import PointsByWeighting, add_rewarded
 from foretest.aggregation.scaled_sums import add_padded
 from foretest.displays.batch import Floats
-from foretest.errors import BadInput
 from foretest.estimators import DR
 from foretest.log.rows import Rows
 from foretest.policies.pooled import Pooled
-from foretest.weights.policy_pair import MODEL
 from foretest.weights.weightings import PointWeights, Uncapped, all_log_weights
 
 Ints = npt.NDArray[np.int64]
@@ -45,11 +50,15 @@ class Fold:
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)
         weights = all_log_weights(settings.treatments, settings.control, rows.displays)
-        for fold_of_one, log_w in zip((self, *self.further.values()), weights, strict=True):
-            fold_of_one.add_weighted(rows, log_w)
+        folds = (self, *self.further.values())
+        predicted: Sequence[ItemRewards | None] = [None] * len(folds)
+        if self.plan.reads_items:
+            predicted = item_rewards([fold_of_one.plan for fold_of_one in folds], rows, weights)
+        for fold_of_one, log_w, rewards in zip(folds, weights, predicted, strict=True):
+            fold_of_one.add_weighted(rows, log_w, rewards)
 
-    def add_weighted(self, rows: Rows, log_w: Floats) -> None:
-        """Take in one batch whose rankings are weighed."""
+    def add_weighted(self, rows: Rows, log_w: Floats, predicted: ItemRewards | None = None) -> None:
+        """Take in one batch whose rankings are weighed, with predicted rewards where an estimator asks for them."""
         plan, state = self.plan, self.state
         cell = plan.cells_of(rows)
         state.n += np.bincount(cell, minlength=plan.cells)
@@ -61,9 +70,12 @@ class Fold:
         values = plan.values(rows)
         codes = self._strata(rows, values)
         self._add_weights(log_w, cell, codes)
-        self._add_models(rows, log_w, cell, values)
+        self._add_models(rows, log_w, cell, values, predicted)
         weighed = np.arange(len(rows)) if plan.dense else rows.rewarded
-        rewarded = RewardedRows.of(rows, log_w, cell, codes, weighed)
+        shown = None if predicted is None else predicted.shown
+        rewarded = RewardedRows.of(rows, log_w, cell, codes, weighed, shown)
+        if shown is not None and not plan.dense and model_weightings(plan):
+            self._add_unrewarded(RewardedRows.of(rows, log_w, cell, codes, rows.unrewarded, shown))
         if state.segments:  # the codes of their values are known while a batch is at hand
             points = self._add_rewarded(rewarded) if len(rewarded) else {}
             for column, sums in state.segments.items():
@@ -115,12 +127,19 @@ class Fold:
                 for table, place in places.items():
                     sums.add(f"h:{table}", np.bincount(place, weights=h, minlength=state.places(table)))
 
-    def _add_models(self, rows: Rows, log_w: Floats, cell: Ints, values: Floats | None) -> None:
-        """DR's control variate: Σ w·r̂(a, x) and Σ E_t r̂."""
+    def _add_models(
+        self, rows: Rows, log_w: Floats, cell: Ints, values: Floats | None, predicted: ItemRewards | None
+    ) -> None:
+        """DR's control variate, Σ w·r̂(a, x) and Σ E_t r̂; and what other estimators with a reward model add."""
+        if predicted is not None:
+            add_predictions(self.state, rows, log_w, cell, predicted)
         for estimator in self.plan.estimators:
             if not isinstance(estimator, DR):
                 continue
-            shown, expected = self._predictions(estimator, rows, values)
+            if predicted is not None and self.plan.predicts_items(estimator):
+                shown, expected = predicted.shown, predicted.treatment
+            else:
+                shown, expected = self._predictions(estimator, rows, values)
             sums = self.state.h[Uncapped()]
             w = sums.scaled(log_w)
             for m in range(len(self.plan.metrics)):
@@ -135,21 +154,7 @@ class Fold:
         if estimator.model is None:
             assert values is not None
             return values, values
-        metrics, displays, model = len(self.plan.metrics), rows.displays, estimator.model
-
-        def predicted(rankings: Any) -> Floats:
-            answer = np.asarray(model.predict(displays, rankings), dtype=np.float64).reshape(len(rows), -1)
-            if answer.shape[1] != metrics:
-                raise BadInput(
-                    f"the reward model predicts {answer.shape[1]} columns, expected one per metric ({metrics})."
-                )
-            return answer
-
-        total = np.zeros((len(rows), metrics))
-        for draw in range(estimator.draws):
-            u = self.plan.normaliser.pair.uniforms(displays, MODEL, draw, 1)
-            total += predicted(self.plan.settings.treatment.sample(displays, u))
-        return predicted(displays.ranking), total / estimator.draws
+        return own_predictions(self.plan, estimator.model, estimator.draws, rows.displays)
 
     def _add_sample(self, rows: Rows, log_w: Floats) -> None:
         """Add the displays of the batch that may be among the fixed sample."""
@@ -169,6 +174,12 @@ class Fold:
         waiting, self.waiting = self.waiting, []
         if waiting:
             self._add_rewarded(RewardedRows.concatenate(waiting))
+
+    def _add_unrewarded(self, others: RewardedRows) -> None:
+        """Add what was predicted for rows without a reward, weighed as those with one are."""
+        for part in others.parts() if len(others) else ():
+            for weighting, point in adaptive_points(self.plan, part).items():
+                add_weighted_predictions(self.state, part, weighting, point)
 
     def _add_rewarded(self, rewarded: RewardedRows) -> PointsByWeighting:
         """Add rewarded rows, some thousand at a time; their weights by the pointwise estimators."""

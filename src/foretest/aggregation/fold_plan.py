@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.examination import Examination, FittedCurve
+from foretest.aggregation.item_model import ItemModel
 from foretest.aggregation.value_model import ValueModel
 from foretest.displays.batch import Floats, Hashes
-from foretest.estimators import Estimator
+from foretest.estimators import DR, Estimator
 from foretest.kernels.random import derived_bucket
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER
@@ -42,6 +43,7 @@ class FoldPlan:
     estimators: tuple[Estimator, ...] = ()
     value_model: ValueModel | None = None
     cap_choice: CapChoice | None = None  # how `cap = "auto"` was settled; the settings then have the number
+    item_model: ItemModel | None = None  # what predicts rewards of items, where an estimator asks for it
     dense: bool = False  # are rewards so dense that all rows are weighed, not the rewarded alone?
     fits: Mapping[int, FittedCurve] = field(default_factory=dict)  # examination curves by metric, fitted beforehand
 
@@ -164,9 +166,36 @@ class FoldPlan:
         by_exposure = (w for w in self.point_weightings if isinstance(w, ExposureWeighting))
         return tuple(dict.fromkeys(w.bound_or_none for w in by_exposure))
 
+    @property
+    def reads_slots(self) -> bool:
+        """Does any estimator need to know what each slot earned?"""
+        return any(self.weighting(e).by_slot for e in self.estimators)
+
+    def predicts_items(self, estimator: Estimator) -> bool:
+        """Does it need predicted rewards of items? `dr` takes them for r̂ where all rewards have them."""
+        plain = isinstance(estimator, DR) and estimator.model is None and self.settings.treatment.can_draw
+        return estimator.uses_items or (plain and self.settings.predicted_metrics == self.metrics)
+
+    @property
+    def reads_items(self) -> bool:
+        """Does any estimator need predicted rewards of items?"""
+        return any(self.predicts_items(e) for e in self.estimators)
+
+    @property
+    def fits_value_model(self) -> bool:
+        """Is V(x) to be fitted: does an estimator need it, and no column has it?"""
+        needs_v = any(
+            e.uses_value and getattr(e, "model", None) is None and not self.predicts_items(e) for e in self.estimators
+        )
+        by_value = bool(self.stratified) and self.settings.analysis.strata == VALUE_MODEL
+        return self.settings.analysis.value is None and (needs_v or by_value)
+
     def weighs(self, estimator: Estimator, metric: int) -> bool:
-        """Can the estimator answer for this metric? By slot, only where the log says which slot earned it."""
+        """Can the estimator answer for this metric? By slot, only where the log says which slot earned it; with
+        predicted rewards of items, only where it has them."""
         by_metric = self.settings.log.slot_rewards or {}
+        if estimator.uses_items and self.metrics[metric] not in self.settings.predicted_metrics:
+            return False
         return not self.weighting(estimator).by_slot or self.metrics[metric] in by_metric
 
     @cached_property
@@ -186,6 +215,11 @@ class FoldPlan:
     def can_draw(self) -> bool:
         """Can rankings be drawn from both policies, and rankings that were not shown be priced?"""
         return self.settings.treatment.can_draw and self.settings.control.can_draw
+
+    @property
+    def prices_rankings(self) -> bool:
+        """Are the weights of whole rankings known, and not only those of slots?"""
+        return self.settings.control.prices_rankings
 
     def table_of(self, metric: int) -> str:
         """The name of a metric's table of strata: one for all, unless each metric has a value model of its own."""

@@ -22,6 +22,11 @@ MOST_REWARDED = 1 << 17
 SAMPLED_DISPLAYS = 20_000
 
 
+def squares_of(label: str) -> str:
+    """The name of Σ (E_t r̂ − E_p r̂) and Σ (E_t r̂ − E_p r̂)² among the sums of an estimator's model."""
+    return f"{label}: squares"
+
+
 @dataclass
 class FoldState:
     """The sums so far; each field means what it means in `Aggregates`."""
@@ -51,7 +56,7 @@ class FoldState:
         """The sums of no rows."""
         cells, metrics = plan.cells, len(plan.metrics)
         order = ("unit", "key", "log_w", *(f"r:{m}" for m in range(metrics)))  # later columns break ties
-        models = [e for e in plan.estimators if isinstance(e, DR)]
+        models = [e for e in plan.estimators if isinstance(e, DR) or e.uses_items]
         return cls(
             plan=plan,
             n=np.zeros(cells),
@@ -60,7 +65,8 @@ class FoldState:
             positives=np.zeros(metrics),
             h={w: ScaledSums() for w in (*plan.weightings, *plan.normalised_weightings)},
             hr={(w, m): ScaledSums() for w in [*plan.weightings, *plan.point_weightings] for m in range(metrics)},
-            v={(e.label, m): np.zeros(cells) for e in models for m in range(metrics)},
+            v={(e.label, m): np.zeros(cells) for e in models for m in range(metrics)}
+            | {(squares_of(e.label), m): np.zeros(2) for e in models if e.uses_items for m in range(metrics)},
             strata={table: Strata() for table in plan.tables},
             strata_n={table: np.zeros(0) for table in plan.tables},
             unsupported=dict.fromkeys(plan.point_weightings, 0),

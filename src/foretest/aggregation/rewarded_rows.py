@@ -29,11 +29,14 @@ class RewardedRows:
     log_w: Floats
     cell: Ints  # logger·buckets + bucket of units
     codes: dict[str, Ints]  # of strata, by name of their table
+    predicted: Floats | None = None  # r̂ of what was shown, by metric
 
     @classmethod
-    def of(cls, rows: Rows, log_w: Floats, cell: Ints, codes: dict[str, Ints], at: Ints) -> RewardedRows:
+    def of(
+        cls, rows: Rows, log_w: Floats, cell: Ints, codes: dict[str, Ints], at: Ints, predicted: Floats | None = None
+    ) -> RewardedRows:
         """The rows of one batch at some places: those with a reward, or all."""
-        rewarded = cls(rows, log_w, cell, codes).take(at)
+        rewarded = cls(rows, log_w, cell, codes, predicted).take(at)
         return replace(rewarded, rows=replace(rewarded.rows, displays=rewarded.rows.displays.with_key()))
 
     def __len__(self) -> int:
@@ -42,7 +45,8 @@ class RewardedRows:
     def take(self, at: Ints) -> RewardedRows:
         """The rows at some places."""
         codes = {table: code[at] for table, code in self.codes.items()}
-        return RewardedRows(self.rows.take(at), self.log_w[at], self.cell[at], codes)
+        predicted = None if self.predicted is None else self.predicted[at]
+        return RewardedRows(self.rows.take(at), self.log_w[at], self.cell[at], codes, predicted)
 
     def parts(self) -> Iterator[RewardedRows]:
         """The rows in parts of fewer than twice AT_ONCE."""
@@ -74,4 +78,6 @@ class RewardedRows:
             np.concatenate([part.log_w for part in parts]),
             np.concatenate([part.cell for part in parts]),
             {table: np.concatenate([part.codes[table] for part in parts]) for table in first.codes},
-        )
+            np.concatenate(predictions) if (predictions := [p.predicted for p in parts if p.predicted is not None])
+            else None,
+        )  # fmt: skip

@@ -8,10 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.bound_sums import add_bound_sums
+from foretest.aggregation.company_terms import company_columns
 from foretest.aggregation.examination import slope_name
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.fold_state import FoldState
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.model_sums import add_weighted_predictions, model_weightings
 from foretest.aggregation.point_path import path_columns
 from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.aggregation.scaled_sums import ScaledSums
@@ -45,8 +47,11 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
         if weighting in plan.normalised_weightings:
             sums = state.h[weighting]
             sums.add("h", np.bincount(rewarded.cell, weights=sums.scaled(point.log_mean), minlength=plan.cells))
+        if rewarded.predicted is not None and weighting in model_weightings(plan):
+            assert isinstance(weighting, Adaptive)
+            add_weighted_predictions(state, rewarded, weighting, point)
     _add_bound_sums(state, rewarded, prices)
-    _keep_rows(state, rewarded, points, normaliser)
+    _keep_rows(state, rewarded, points, normaliser, prices.slots)
     return points
 
 
@@ -194,7 +199,8 @@ def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -
 
 
 def _keep_rows(
-    state: FoldState, rewarded: RewardedRows, points: PointsByWeighting, normaliser: Normaliser
+    state: FoldState, rewarded: RewardedRows, points: PointsByWeighting, normaliser: Normaliser,
+    prices: SlotPrices | None,
 ) -> None:  # fmt: skip
     """Keep the rows of the smallest unit hashes, for what is no function of sums, with the path of their weights."""
     plan, displays, unit = state.plan, rewarded.rows.displays, rewarded.rows.unit
@@ -210,9 +216,14 @@ def _keep_rows(
             columns[f"log_capped:{i}"] = point.log_capped
     rows = state.rewarded.below(unit)
     columns = {name: column[rows] for name, column in columns.items()}
+    marginals = None if prices is None else prices.control
     if len(rows) < len(unit):
-        displays = displays.take(rows)
+        if marginals is not None:
+            marginals = marginals[np.isin(np.repeat(np.arange(len(unit)), displays.slots), rows)]
+        rewarded = rewarded.take(rows)
+        displays = rewarded.rows.displays
     columns |= path_columns(plan, normaliser, columns["log_w"], displays)
+    columns |= company_columns(plan, rewarded.rows, marginals)
     state.rewarded.add(columns, len(unit))
 
 

@@ -13,7 +13,8 @@ from foretest.displays.batch import Floats
 from foretest.kernels.exponential import exponentials
 
 _STEP = 64  # exponents move in steps, so that rescaling is exact and rare
-SQUARES = ("h2", "hr2", "bound_products", "bound_products_r", "bound_products_1")
+MODEL_MOMENTS = "model_moments"
+SQUARES = ("h2", "hr2", "bound_products", "bound_products_r", "bound_products_1", MODEL_MOMENTS)
 _LN2 = float(np.log(2.0))
 
 

@@ -10,7 +10,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.weights.exposure_weights import UNCAPPED, ExposurePricer
 from foretest.weights.slot_weights import Pricer, SlotPricer, marginal_parts
 
-DISPLAYS = 1024  # of the sample, the first by hash: enough for a mean to a hundredth
+DISPLAYS = 512  # of the sample, the first by hash: enough for a mean to a hundredth or two
 SLOT, EXPOSURE = "slot_q", "exposure_q"
 
 

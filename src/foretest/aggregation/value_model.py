@@ -48,7 +48,7 @@ class ValueModel:
     def predict(self, features: pa.RecordBatch, unit: Hashes) -> Floats:
         """V(x) for each row and metric, from the model that did not see the row's unit."""
         x = self.encoder.matrix(features)
-        fold = _fold_of(unit, len(self.models))
+        fold = fold_of(unit, len(self.models))
         values = np.empty((len(unit), len(self.models[0])))
         for f, by_metric in enumerate(self.models):
             rows = np.flatnonzero(fold == f)
@@ -109,7 +109,7 @@ def fit_value_model(batches: Iterable[FeatureRows], folds: int, seed: int, threa
     features, rewards, unit = in_background(lambda: smallest_rows(batches))
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
-    fold = _fold_of(unit, folds)
+    fold = fold_of(unit, folds)
 
     def fit(f: int, m: int) -> Any:
         seen = np.flatnonzero(fold != f) if folds > 1 else np.arange(len(unit))
@@ -133,7 +133,8 @@ def _fingerprint(x: Floats, rewards: Floats, unit: Hashes, encoder: Encoder, fol
     return digest.hexdigest()
 
 
-def _fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:
+def fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:
+    """The fold of each unit, whose model did not see it."""
     return derived_bucket(unit, FOLD_SALT, folds)
 
 

@@ -57,6 +57,7 @@ def compile_kernels() -> None:
     from foretest.displays.batch import Displays
     from foretest.displays.ragged import Ragged
     from foretest.policies import PlackettLuce
+    from foretest.weights.company import company_excess
     from foretest.weights.normaliser import Normaliser
     from foretest.weights.slot_weights import slot_prices
 
@@ -71,7 +72,8 @@ def compile_kernels() -> None:
     normaliser.path(displays, log_w, CAPS, BOUNDS)
     drawn_columns(control, displays, log_w, draw_from_control(normaliser.pair, displays, 16, weigh=True), seed=0)
     normaliser.at_adaptive_cap(displays, 2.0)
-    slot_prices(displays, log_w, normaliser, [2.0])
+    prices = slot_prices(displays, log_w, normaliser, [2.0])
+    company_excess(control, displays, np.ones(8, np.bool_), 0, prices.control)
     treatment.log_prob(displays, shown)
     compared_scores(lists["p"], lists["t"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -31,6 +30,7 @@ from foretest.cli.options import (
     SettingsFile,
     SqlText,
     Threads,
+    analysis_overrides,
     check_threads,
     fail_conditions,
     log_source,
@@ -38,7 +38,6 @@ from foretest.cli.options import (
 from foretest.cli.output import check_figures_folder, check_output_folder, deliver, output_form, print_json, show_result
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
-from foretest.settings.analysis import Analysis
 
 
 @app.command
@@ -123,9 +122,8 @@ def configured_test(command: str, log: Any, config: Path | None, overrides: Any)
         test = OfflineTest.from_aggregates(log)
     else:
         raise BadInput(f"{command} needs --config or -c: The settings file (TOML). See foretest {command} --help.")
-    given = {f.name: value for f in fields(Analysis) if (value := getattr(overrides, f.name, None)) is not None}
     try:
-        test = test.replace(**given)
+        test = test.replace(**analysis_overrides(overrides))
     except BadInput as error:
         raise BadInput(f"on the command line: {error}") from None
     try:

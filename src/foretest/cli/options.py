@@ -24,6 +24,7 @@ _TYPES: dict[str, Any] = {
     "estimators": list[str], "cap": float | Literal["auto"], "weight_bound": float | Literal["auto"], "draws": int,
     "confidence_level": float, "n_resamples": int, "buckets": int, "strata_base": float, "folds": int,
     "seed": int, "r_max": float, "gamma": list[float], "gamma_slots": list[float], "ignore_audit": bool,
+    "examination": list[str],
 }  # fmt: skip
 _OVERRIDES = "Settings of the analysis, to use instead of those in the settings file"
 
@@ -113,6 +114,31 @@ World = Annotated[
     ),
 ]
 Seed = Annotated[int, Parameter(help="Seed of everything that is random.")]
+
+
+def analysis_overrides(options: Any) -> dict[str, Any]:
+    """The settings of the analysis that options give."""
+    given = {f.name: value for f in fields(Analysis) if (value := getattr(options, f.name, None)) is not None}
+    if "examination" in given:
+        given["examination"] = examination_of(given["examination"])
+    return given
+
+
+def examination_of(words: list[str]) -> str | list[float]:
+    """The examination curve on a command line: numbers, or one word.
+
+    >>> examination_of(["1", "0.6"]), examination_of(["fit"]), examination_of(["out/result.json"])
+    ([1.0, 0.6], 'fit', 'out/result.json')
+    """
+    try:
+        return [float(word) for word in words]
+    except ValueError:
+        if len(words) == 1:
+            return words[0]
+        shown = " ".join(words)
+        raise BadInput(
+            f"--examination {shown}: expected one number per slot, as in 1.0 0.6 0.4, or one word."
+        ) from None
 
 
 def log_source(command: str, log: list[Path] | None, sql: str | None, engine: str = "local") -> Any:

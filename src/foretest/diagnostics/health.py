@@ -12,6 +12,11 @@ from foretest.diagnostics.treatment_health import treatment_health
 from foretest.weights.weightings import PointWeighting, Uncapped, Weighting
 
 _CERTAIN = float(np.log1p(-1e-6))
+# what is of the weights of whole rankings: not known where the control is known slot by slot
+_OF_RANKINGS = (
+    "effective_sample_size", "max_weight", "max_log10_weight", "max_weight_share", "capped_share",
+    "treatment_mass_kept",
+)  # fmt: skip
 _QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -40,6 +45,8 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
         "support": None,
         "control_deterministic": control_is_deterministic(aggregates),
     }  # fmt: skip
+    if not plan.prices_rankings:
+        report |= dict.fromkeys(_OF_RANKINGS) | {"effective_positives": dict.fromkeys(plan.metrics)}
     treatment = treatment_health(aggregates)
     if treatment is not None:
         report["treatment"] = treatment.to_dict()

@@ -56,12 +56,12 @@ def treatment_health(aggregates: Aggregates) -> TreatmentHealth | None:
     if LOG_RANKINGS not in sample:
         return None
     correlation, error = mean_by_unit(sample[CORRELATION], sample["unit"]) if CORRELATION in sample else (None, None)
-    drawn, shown = sample.get(DRAWN_TREATMENT), sample.get("expected_log_p", sample["log_p"])
+    drawn, shown = sample.get(DRAWN_TREATMENT), sample.get("expected_log_p", sample.get("log_p"))
     never = sample.get("draws_treatment")
     return TreatmentHealth(
         rank_correlation=correlation,
         rank_correlation_error=error,
-        entropy_control=finite_or_none(-float(shown.mean())),
+        entropy_control=None if shown is None else finite_or_none(-float(shown.mean())),
         entropy_treatment=None if drawn is None else _entropy(drawn),
         entropy_uniform=_mean(sample[LOG_RANKINGS]),
         scale_ratio=scale_ratio(sample, SCALED_CONTROL, SCALED_TREATMENT),
@@ -117,7 +117,7 @@ def _is_sorted(sample: Columns) -> bool | None:
 def _is_identical(aggregates: Aggregates) -> bool:
     """Is every weight 1? So it is where none is larger and their mean is not smaller."""
     raw, rows = aggregates.h[Uncapped()], aggregates.rows
-    if not rows or not abs(aggregates.max_log_w) <= _SAME_WEIGHT:
+    if not aggregates.plan.prices_rankings or not rows or not abs(aggregates.max_log_w) <= _SAME_WEIGHT:
         return False
     return float(raw.get("h").sum()) * float(np.exp(raw.log_unit)) >= rows * (1.0 - _SAME_WEIGHT)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.treatment_scores import SCALED_TREATMENT, SPREAD_CONTROL, SPREAD_TREATMENT
+from foretest.diagnostics.health import control_is_deterministic
 from foretest.diagnostics.treatment_health import (
     CONSTANT,
     LOG_NEVER,
@@ -47,7 +48,9 @@ def treatment_questions(aggregates: Aggregates) -> list[Question]:
         return []
     if health.identical:
         return [Question(IDENTICAL, _IDENTICAL)]
-    never, shape = _never(health), _not_scores(aggregates, health)
+    # a control that never varies shows one ranking: weights by exposure ask for the treatment's items alone
+    by_items = bool(aggregates.plan.exposure_bounds) and control_is_deterministic(aggregates)
+    never, shape = None if by_items else _never(health), _not_scores(aggregates, health)
     questions = [shape, never]
     if shape is None:
         order = _order(aggregates, health)

@@ -43,9 +43,9 @@ def weight_distribution(aggregates: Aggregates) -> dict[str, Any] | None:
     Where both policies can be drawn from, rankings are drawn for the sampled displays (source "draws"). Else the rows
     of the log take their place (source "log"): P_t(W < c) = E_p[w·1(w < c)], estimated by Σ_{w<c} w/n and at most 1.
     That sum has a variance of at most c/n, so the distribution is good as far as the log goes; what it does not reach
-    is `share_unseen`, the mass that no row represents. None for an empty log.
+    is `share_unseen`, the mass that no row represents. None for an empty log, and where rankings have no known weight.
     """
-    if aggregates.rows == 0:
+    if aggregates.rows == 0 or not aggregates.plan.prices_rankings:
         return None
     drawn = aggregates.sample.columns().get("draws_treatment")
     cap = aggregates.plan.settings.analysis.cap_number

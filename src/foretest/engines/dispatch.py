@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.item_model import feature_rows
 from foretest.aggregation.value_model import FeatureRows
 from foretest.engines import local
 from foretest.engines.local import Progress
@@ -34,11 +35,11 @@ def aggregate(
 
 
 def value_model_rows(source: Source, reader: Reader, progress: Progress | None = None) -> Iterator[FeatureRows]:
-    """The rows that V(x) is fitted on."""
+    """The rows that V(x), or with a reader of shown items the reward model, is fitted on."""
     if isinstance(source, SparkFrame):
         yield from rows_from_spark(source, reader)
         return
     for rows in local.read_rows(source, reader):
         if progress is not None:
             progress(len(rows))
-        yield FeatureRows(rows.features, rows.rewards, rows.unit)
+        yield feature_rows(reader, rows)

@@ -31,8 +31,7 @@ from foretest.policies.pooled import Pooled
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
-from foretest.weights.slot_marginals import slot_marginals
-from foretest.weights.slot_weights import part_rows
+from foretest.weights.slot_marginals import in_pieces, slot_marginals
 
 MOST_SLOTS = 64  # a curve of more is no fit, but a guess
 
@@ -92,19 +91,21 @@ class _PairFold:
             self.pairs.setdefault(m, Pairs(np.zeros((2, self.plan.cells, 0, 0)), np.zeros((2, 0, 0))))
 
     def add(self, rows: Rows) -> None:
-        some = rows.take(rows.rewarded)
-        if not len(some):
+        if not len(rows):
             return
-        displays, cell = some.displays.with_key(), self.plan.cells_of(some)
-        widest = int(displays.slots.max())
+        widest = int(rows.displays.slots.max())  # also of displays without a reward: they may be weighed
         if widest > MOST_SLOTS:
             raise BadInput(
                 f"a display shows {widest} items, and an examination curve is fitted for {MOST_SLOTS} slots at most:"
                 " give [analysis] examination, or list estimators that need none."
             )
         self.pairs = {m: pairs.widened(widest) for m, pairs in self.pairs.items()}
+        some = rows.take(rows.rewarded)
+        if not len(some):
+            return
+        displays, cell = some.displays.with_key(), self.plan.cells_of(some)
         normaliser = self.plan.normaliser
-        for at in part_rows(displays):
+        for at in in_pieces(displays):
             part = displays.take(at)
             table = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(at)))
             half = _halves(normaliser.control, part)
@@ -173,7 +174,7 @@ def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
     no more than features and segments."""
     settings: Settings = reader.settings
     log = replace(settings.log, features=(), segments=())
-    if isinstance(settings.control, Pooled):
+    if isinstance(settings.control, Pooled) or not settings.control.prices_rankings:  # neither is a treatment
         narrow = replace(settings, log=log)
     else:
         control = settings.control

@@ -22,6 +22,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.flat import from_batch, to_batch
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.item_model import feature_rows
 from foretest.aggregation.value_model import FeatureRows, smallest_rows
 from foretest.engines.local import FirstFault, State, find_fault
 from foretest.errors import BadInput, RowFault
@@ -117,7 +118,7 @@ def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[FeatureRows
                     read = reader.read(chunk)
                 except RowFault as fault:
                     raise _Fault.of(fault, chunk, find_fault(chain([chunk], chunks), reader, None)) from None
-                yield FeatureRows(read.features, read.rewards, read.unit)
+                yield feature_rows(reader, read)
 
         return packed(smallest_rows(rows()))
 

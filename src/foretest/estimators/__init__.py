@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from foretest.estimators.adaptive import AdaptivePointNCIS
+from foretest.estimators.adaptive_doubly_robust import AdaptivePointDR
 from foretest.estimators.base import Estimator, Sums
 from foretest.estimators.capped import CIS
+from foretest.estimators.cascade import CascadeDR
 from foretest.estimators.doubly_robust import DR
 from foretest.estimators.exposure import PBM, AdaptiveExposureNCIS
 from foretest.estimators.importance import IS
@@ -15,13 +17,15 @@ from foretest.estimators.pointwise import PointNCIS
 from foretest.estimators.slots import IIPS, RIPS, AdaptiveSlotNCIS
 
 _ALL: tuple[type[Estimator], ...] = (
-    IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, PBM,
-    AdaptiveExposureNCIS,
+    IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, AdaptivePointDR,
+    CascadeDR, PBM, AdaptiveExposureNCIS,
 )  # fmt: skip
 ESTIMATORS: dict[str, type[Estimator]] = {cls.key: cls for cls in _ALL}
 
 #: whose verdict is the metric's, where the settings do not say
-HEADLINES = ("slot-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis")
+HEADLINES = (
+    "slot-ncis-adaptive", "exposure-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis",
+)  # fmt: skip
 
 __all__ = [
     "CIS",
@@ -35,8 +39,10 @@ __all__ = [
     "PBM",
     "RIPS",
     "AdaptiveExposureNCIS",
+    "AdaptivePointDR",
     "AdaptivePointNCIS",
     "AdaptiveSlotNCIS",
+    "CascadeDR",
     "Estimator",
     "PieceNCIS",
     "PointNCIS",

@@ -25,7 +25,7 @@ class Sums:
     hr: npt.NDArray[Any]  # Σ h·r (by stratum)
     h: npt.NDArray[Any]  # Σ h (by stratum)
     hv: npt.NDArray[Any]  # Σ h·r̂
-    v: npt.NDArray[Any]  # Σ E_t r̂
+    v: npt.NDArray[Any]  # Σ E_t r̂; of estimators with a control variate for both policies Σ (E_t r̂ + r̂ − E_p r̂)
     unit: float = 1.0
 
 
@@ -55,6 +55,8 @@ class Estimator:
     stratified: ClassVar[bool] = False
     #: does it need a value model V(x)?
     uses_value: ClassVar[bool] = False
+    #: does it need the predicted reward r̂(x, item) of every eligible item?
+    uses_items: ClassVar[bool] = False
 
     name: str | None = None
 
@@ -75,6 +77,13 @@ class Estimator:
 def mean_or_ratio(sums: Sums) -> npt.NDArray[Any]:
     """Σ h·r/Σ h where all rows were weighed, else Σ h·r/n."""
     return ratio(sums.hr, sums.h) if np.any(sums.h) else sums.unit * ratio(sums.hr, sums.n)
+
+
+def mean_of_residuals(sums: Sums) -> npt.NDArray[Any]:
+    """Σ h·(r − r̂)/n + Σ v/n; where all rows were weighed for a ratio, Σ h·(r − r̂)/Σ h + Σ v/n."""
+    residual = sums.hr - sums.hv
+    mean = ratio(residual, sums.h) if np.any(sums.h) else sums.unit * ratio(residual, sums.n)
+    return np.asarray(mean + ratio(sums.v, sums.n))
 
 
 def ratio(numerator: npt.NDArray[Any], denominator: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -14,7 +14,7 @@ from foretest.history.manifest import Entry
 from foretest.history.records import Measurement
 from foretest.sources import LogFiles, open_source
 
-_LAYOUT = "history-6"  # of a file of the cache; another layout has another name
+_LAYOUT = "history-7"  # of a file of the cache; another layout has another name
 
 
 def cached_file(folder: Path, entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> Path:

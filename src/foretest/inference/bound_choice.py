@@ -30,7 +30,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.bound_sums import BoundSums, bound_sums
 from foretest.aggregation.dense import is_dense_ratio
 from foretest.displays.batch import Floats
-from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
+from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointDR, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.inference.buckets import bucket_sums, mean_weights
 from foretest.inference.uplift import value_of
 from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES
@@ -120,8 +120,10 @@ def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> B
         return None
     if mean_weights(aggregates, weightings[0]) is None:  # bounds on means
         moments = moments._replace(weighed=0.0)
+    # a reward model changes no bound: the same weights suit both
+    plain = AdaptivePointNCIS() if isinstance(estimator, AdaptivePointDR) else estimator
     value = [
-        float(value_of(estimator, bucket_sums(aggregates, at_bound(estimator, w.bound), metric).total())[0])
+        float(value_of(plain, bucket_sums(aggregates, at_bound(plain, w.bound), metric).total())[0])
         for w in weightings
     ]  # fmt: skip
     rewards = float(aggregates.r[metric].sum())

@@ -108,6 +108,9 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
         arrays["h"] = weights.get("h", cells) * weight_factor
         arrays["hv"] = weights.get(f"hv:{estimator.label}:{metric}", cells) * weight_factor
         arrays["v"] = aggregates.v.get((estimator.label, metric), zero)
+    if estimator.uses_items:  # Σ h·r̂ is beside Σ h·r
+        arrays["hv"] = rewards.get("hv", cells) * reward_factor
+        arrays["v"] = aggregates.v.get((estimator.label, metric), zero)
     if estimator.stratified:
         assert weights is not None
         table = plan.table_of(metric)

@@ -53,8 +53,9 @@ class LogRatios(NamedTuple):
 def fit_curve(pairs: Pairs, loggers: int = 1) -> FittedCurve:
     """θ of a metric with its standard errors; CannotFit where its slots are not connected by enough rewards."""
     slots = pairs.slots
-    if slots <= 1:
-        return FittedCurve((1.0,), (0.0,), (), np.zeros((pairs.sums.shape[1], 1)))
+    if slots <= 1 or not pairs.squares.any():  # one slot, or no reward: any curve weighs alike
+        size = max(1, slots)
+        return FittedCurve((1.0,) * size, (0.0,) * size, (), np.zeros((pairs.sums.shape[1], size)))
     ratios = LogRatios.of(pairs.together)
     apart = _not_connected(slots, _strong(ratios))
     if apart:

@@ -16,7 +16,7 @@ slice test asks the log itself: what lies between c/3 and c is supported at c, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -24,11 +24,13 @@ from scipy.special import ndtr, stdtr
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
+from foretest.estimators import Estimator
 from foretest.inference.betting import betting_limits
-from foretest.inference.buckets import Interval, mean_weights, with_curve_error
+from foretest.inference.buckets import Interval, bucket_sums, mean_weights, with_curve_error
 from foretest.inference.by_logger import by_unit
 from foretest.inference.delta import FEW_UNITS, quantile, std_error
 from foretest.inference.row_terms import unsupported_terms, uplift_range, uplift_terms, weight_bound
+from foretest.inference.uplift import absolute_uplift_of
 from foretest.results.sensitivity import Sensitivity
 from foretest.weights.weightings import Weighting
 
@@ -80,6 +82,18 @@ class Terms:
             hr = hr - float(hr.sum() / h.sum()) * (h - aggregates.n)
         d = hr - aggregates.r[metric]
         return cls(aggregates.n, d, t, sliced, expected, aggregates.n_units, aggregates.plan.loggers)
+
+    @classmethod
+    def of_estimator(cls, aggregates: Aggregates, estimator: Estimator, metric: int) -> Terms:
+        """The sums of an estimator whose weighting is banded. With a reward model d is that of its own uplift; what the
+        log does not support counts as without, and the slice test, which is of weights alone, is not made."""
+        terms = cls.of(aggregates, aggregates.plan.weighting(estimator), metric)
+        if not estimator.uses_items:
+            return terms
+        sums, uplift = bucket_sums(aggregates, estimator, metric), absolute_uplift_of(estimator)
+        d = sums.influence(uplift) + float(uplift(sums.total())[0]) * aggregates.n  # one logger: by bucket
+        nothing = np.zeros(len(d))
+        return replace(terms, d=d, sliced=nothing, expected=nothing)
 
     @property
     def rows(self) -> float:
@@ -148,15 +162,16 @@ def sensitivity(
     control: float,
     gamma: tuple[float, float],
     betting: float | None = None,
+    terms: Terms | None = None,
 ) -> Sensitivity:
     """The band around an estimate with the interval `plain`, and what it takes to undo its verdict.
 
     `gamma` are the factors of what unsupported recommendations may earn. `betting` is r_max where the limits are to
-    be those of betting, which are valid with few rewards.
+    be those of betting, which are valid with few rewards; `terms` are the sums where they are not the weighting's own.
     """
     a = aggregates.plan.settings.analysis
     level, rounding = a.confidence_level, 1e-12 * abs(control)
-    terms = Terms.of(aggregates, weighting, metric)
+    terms = Terms.of(aggregates, weighting, metric) if terms is None else terms
     bounds = terms.bounds(gamma)
     sign = {"positive": 1, "negative": -1}.get(verdict)
     if betting is not None:

@@ -8,6 +8,10 @@ of the kind. Both leave out a part of the treatment, and not the same one: each 
     [L_slot − U_point − zσ, U_slot − L_point + zσ]
 
 with σ the standard error of that end's difference, by unit: both come from the same rows, and mostly move together.
+The estimate by ranking assumes less, and a range that excludes it claims that slots are independent: the range by slot
+reaches to it, and where the two disagree over its whole interval. At the level of an interval chance alone makes some
+logs disagree, just those in which the estimate by ranking is far off, and leading with it would choose the worse of the
+two: only p < .001 refutes the slots, and takes the lead from them.
 
 Where the estimate by ranking has too little evidence itself, it is no judge: of a treatment that always shows its best
 ranking the log may have next to no row, and its uplift is then 0 by construction. The slots lead there, unchecked.
@@ -26,7 +30,10 @@ from foretest.estimators import AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.delta import quantile
+from foretest.inference.multiple_testing import two_sided_p
 from foretest.inference.sensitivity import Terms
+from foretest.inference.uplift_range import reaching
+from foretest.results.audit import FAIL, grade
 from foretest.results.result import Estimate
 
 GAMMA = (1.15, 1.3)
@@ -40,6 +47,7 @@ class SlotAgreement(NamedTuple):
     difference: float
     interval: Interval
     compared: bool = True  # had the estimate by ranking enough evidence to be compared with?
+    p_value: float = 1.0  # two-sided, of the end nearer to 0; 1 where they agree
 
     @property
     def disagree(self) -> bool:
@@ -47,8 +55,14 @@ class SlotAgreement(NamedTuple):
         return self.compared and (self.interval.lower > 0.0 or self.interval.upper < 0.0)
 
     @property
+    def refuted(self) -> bool:
+        """Do they differ so much that slots may not lead?"""
+        return self.disagree and grade(self.p_value) == FAIL
+
+    @property
     def reason(self) -> str | None:
-        """What a reader of the estimate by slot must know: that it does not lead, or leads unchecked; else None."""
+        """What a reader of the estimate by slot must know: that it does not lead, or why its range is wide, or that it
+        leads unchecked; else None."""
         if not self.compared:
             return (
                 f"whether slots influence each other could not be checked: {self.point}, which assumes nothing of the"
@@ -56,10 +70,10 @@ class SlotAgreement(NamedTuple):
             )
         if not self.disagree:
             return None
-        return (
-            f"slots influence each other here: {self.slot} and {self.point} differ by more than noise and what the log"
-            f" does not support explain. Trust {self.point}"
-        )
+        apart = f"{self.slot} and {self.point} differ by more than noise and what the log does not support explain"
+        if self.refuted:
+            return f"slots influence each other here: {apart}. Trust {self.point}"
+        return f"slots may influence each other: {apart}. So its range spans the interval of {self.point}"
 
     def to_dict(self) -> dict[str, float | bool | str | None]:
         """The comparison as result.json has it."""
@@ -71,6 +85,8 @@ class SlotAgreement(NamedTuple):
             "ci_upper": finite_or_none(self.interval.upper),
             "compared": self.compared,
             "disagree": self.disagree,
+            "p_value": finite_or_none(self.p_value),
+            "refuted": self.refuted,
         }
 
 
@@ -89,16 +105,28 @@ def slot_agreement(
     z = quantile(s.units, plan.settings.analysis.confidence_level)
     # of equal policies the two differ by rounding only
     rounding = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.rows
+    lower, upper = s.mean(low) - rounding, s.mean(high) + rounding
     with np.errstate(invalid="ignore"):
-        limits = Interval(s.mean(low) - z * s.error(low) - rounding, s.mean(high) + z * s.error(high) + rounding)
+        limits = Interval(lower - z * s.error(low), upper + z * s.error(high))
     compared = estimates[point.label].verdict != "insufficient"
-    return SlotAgreement(slot.label, point.label, s.mean(s.d - p.d), limits, compared)
+    p_value = 1.0
+    if limits.lower > 0.0 or limits.upper < 0.0:
+        gap, error = (lower, s.error(low)) if limits.lower > 0.0 else (upper, s.error(high))
+        p_value = two_sided_p(gap, error, s.units)
+    return SlotAgreement(slot.label, point.label, s.mean(s.d - p.d), limits, compared, p_value)
 
 
-def with_reason(estimates: dict[str, Estimate], agreement: SlotAgreement | None) -> dict[str, Estimate]:
-    """The estimates, the one by slot with the reason why it does not lead, or why it is unchecked."""
-    reason = None if agreement is None else agreement.reason
-    if agreement is None or reason is None:
+def with_agreement(
+    estimates: dict[str, Estimate], agreement: SlotAgreement | None, control: float | None
+) -> dict[str, Estimate]:
+    """The estimates; the range by slot reaches to the uplift by ranking, and over its interval where the two disagree.
+    A reason says so, or why slots do not lead, or that they are unchecked."""
+    if agreement is None:
         return estimates
-    slot = estimates[agreement.slot]
-    return {**estimates, agreement.slot: replace(slot, reasons=[*slot.reasons, reason])}
+    slot, reasons = estimates[agreement.slot], [] if agreement.reason is None else [agreement.reason]
+    if agreement.compared and control is not None:
+        reached = reaching(slot, estimates[agreement.point], control, spanning=agreement.disagree)
+        if reached.range != slot.range and not reasons:
+            reasons = [f"its range reaches to {agreement.point}, which assumes nothing of slots"]
+        slot = reached
+    return {**estimates, agreement.slot: replace(slot, reasons=[*slot.reasons, *reasons])}

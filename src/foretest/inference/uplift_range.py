@@ -5,7 +5,9 @@ unsupported part of the treatment, valued as the supported part is, and factors 
 
     [noise lower + (1/Γ_lower − 1)·T, noise upper + (Γ_upper − 1)·T]
 
-With a calibration the range is the calibrated interval. An estimator with neither has the noise interval.
+Γ is an assumption, and gives way where the log itself refutes it: where the interval of the slice test lies beyond it,
+its nearest end is the factor, and no end moves less than larger bounds on weights, which the log can carry, move the
+value. With a calibration the range is the calibrated interval. An estimator with neither has the noise interval.
 """
 
 from __future__ import annotations
@@ -16,23 +18,39 @@ from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.verdict import decide
 from foretest.results.result import Adjusted, Estimate
-from foretest.results.uplift_range import CALIBRATED, NOISE, Range, leaning
+from foretest.results.uplift_range import BAND, CALIBRATED, NOISE, Range, leaning
 
 _NAN = float("nan")
 _NOWHERE = Interval(0.0, 0.0)
 
 
-def shifted_ends(
-    noise: Interval, unsupported: float, gamma: tuple[float, float], moved: Interval = _NOWHERE
-) -> Interval:
-    """The noise interval with each end moved by what the unsupported part may earn, and no less than by `moved`.
+def shifted_ends(noise: Interval, shift: Interval, scale: float = 1.0) -> Interval:
+    """The noise interval with each end moved by a shift over `scale`."""
+    return Interval(noise.lower + shift.lower / scale, noise.upper + shift.upper / scale)
 
-    >>> limits = shifted_ends(Interval(0.02, 0.08), 0.1, (1.25, 2.0))
-    >>> round(limits.lower, 6), round(limits.upper, 6)
-    (0.0, 0.18)
+
+def unsupported_shift(unsupported: float, gamma: tuple[float, float], moved: Interval = _NOWHERE) -> Interval:
+    """How far the unsupported part may move each end of an interval, and no less than `moved`.
+
+    >>> shift = unsupported_shift(0.1, (1.25, 2.0))
+    >>> round(shift.lower, 6), round(shift.upper, 6)
+    (-0.02, 0.1)
     """
     down, up = (1.0 / gamma[0] - 1.0) * unsupported, (gamma[1] - 1.0) * unsupported
-    return Interval(noise.lower + min(down, moved.lower), noise.upper + max(up, moved.upper))
+    return Interval(min(down, moved.lower), max(up, moved.upper))
+
+
+def factors_by_log(gamma: tuple[float, float], slice_gamma: Interval) -> tuple[float, float]:
+    """(Γ_lower, Γ_upper), each as large as the slice test says at the least.
+
+    The nearest end of its interval is the least change that the log demands: an alarm by chance then moves next to
+    nothing. Limits that do not exist (NaN) refute nothing.
+
+    >>> factors_by_log((1.25, 2.0), Interval(2.5, 3.5)), factors_by_log((1.25, 2.0), Interval(0.2, 0.5))
+    ((1.25, 2.5), (2.0, 2.0))
+    """
+    down, up = gamma
+    return (1.0 / slice_gamma.upper if 0.0 < slice_gamma.upper < 1.0 / down else down, max(up, slice_gamma.lower))
 
 
 def range_of(kind: str, absolute: Interval, control: float, relative: Interval | None = None) -> Range:
@@ -40,6 +58,29 @@ def range_of(kind: str, absolute: Interval, control: float, relative: Interval |
     if relative is None:
         relative = Interval(*(limit / control if control else _NAN for limit in absolute))
     return Range(kind, *(finite_or_none(limit) for limit in (*absolute, *relative)))
+
+
+def band_range(
+    estimate: Estimate, noise: Interval, unsupported: float, gamma: tuple[float, float], moved: Interval, control: float
+) -> Range:
+    """The range of an estimate with a band: the interval `noise`, which the verdict was taken on, with both ends moved
+    by what the unsupported part may earn or, where that is more, by `moved`."""
+    shift = unsupported_shift(unsupported, gamma, moved)
+    relative = None
+    if (
+        estimate.rel_effect_size_ci_lower is not None
+        and estimate.rel_effect_size_ci_upper is not None
+        and noise == (estimate.effect_size_ci_lower, estimate.effect_size_ci_upper)
+    ):
+        own = Interval(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+        relative = shifted_ends(own, shift, control)
+    limits = range_of(BAND, shifted_ends(noise, shift), control, relative)
+    least, most = (1.0 + end / unsupported for end in moved) if unsupported > 0.0 else (1.0, 1.0)
+    return replace(
+        limits,
+        factor_lower=min(1.0 / gamma[0], max(0.0, least)),
+        factor_upper=finite_or_none(max(gamma[1], most)),
+    )
 
 
 def word_on(on_noise: str, on_range: str, kind: str) -> str:
@@ -63,6 +104,32 @@ def with_range(estimate: Estimate, limits: Range, noise: Interval, enough: bool,
     ends = Interval(*(_NAN if end is None else end for end in (limits.ci_lower, limits.ci_upper)))
     on_noise, on_range = decide(noise, enough, control), decide(ends, enough, control)
     return replace(estimate, range=limits, word=word_on(on_noise, on_range, limits.kind))
+
+
+def reaching(estimate: Estimate, other: Estimate, control: float, *, spanning: bool = False) -> Estimate:
+    """An estimate whose range reaches to the uplift of another one, or (`spanning`) over its interval, with the word
+    that this leaves."""
+    own = estimate.range
+    if own is None or own.ci_lower is None or own.ci_upper is None or other.effect_size is None:
+        return estimate
+    absolute, relative = [other.effect_size], [other.rel_effect_size]
+    if spanning:
+        absolute += [end for end in (other.effect_size_ci_lower, other.effect_size_ci_upper) if end is not None]
+        relative += [other.rel_effect_size_ci_lower, other.rel_effect_size_ci_upper]
+    limits = replace(own, ci_lower=min(own.ci_lower, *absolute), ci_upper=max(own.ci_upper, *absolute))
+    shares = [end for end in relative if end is not None]
+    if own.rel_ci_lower is not None and own.rel_ci_upper is not None and shares:
+        limits = replace(
+            limits, rel_ci_lower=min(own.rel_ci_lower, *shares), rel_ci_upper=max(own.rel_ci_upper, *shares)
+        )
+    # where there is a betting interval, the verdict was taken on it
+    ends = (
+        (estimate.effect_size_ci_lower, estimate.effect_size_ci_upper)
+        if estimate.betting is None
+        else (estimate.betting["ci_lower"], estimate.betting["ci_upper"])
+    )
+    noise = Interval(*(_NAN if end is None else end for end in ends))
+    return with_range(estimate, limits, noise, estimate.word != "insufficient", control)
 
 
 def with_adjusted(estimate: Estimate, adjusted: Adjusted) -> Estimate:

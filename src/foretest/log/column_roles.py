@@ -13,6 +13,7 @@ from foretest.log.column_types import (
     is_anything,
     is_feature,
     is_integer,
+    is_item_feature,
     is_key,
     is_label,
     is_list_of,
@@ -24,6 +25,7 @@ from foretest.policies.base import LoggedColumn, Policy, logged_column
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.examination import examination_columns
+from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
 
 
@@ -46,11 +48,18 @@ class NeededColumns:
     slots: bool = False  # are the rewards of slots needed?
     examination: bool = False  # are examination curves needed?
     value_model_only: bool = False  # rewards, units and features, and nothing of the policies
+    items: bool = False  # are the columns of the reward model needed, with a value for each eligible item?
+    shown_items_only: bool = False  # what the reward model is fitted on: rewards, units, what was shown, and features
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The needed columns; no other is read."""
         return tuple(dict.fromkeys(role.column for role in self.roles))
+
+    @property
+    def policies_too(self) -> bool:
+        """Are the columns of the policies read, and not those alone that a model is fitted on?"""
+        return not (self.value_model_only or self.shown_items_only)
 
     @property
     def policies(self) -> tuple[Policy, ...]:
@@ -66,6 +75,11 @@ class NeededColumns:
     def rankings(self) -> tuple[str, ...]:
         """The columns with the rankings of policies that always show the same."""
         return tuple(dict.fromkeys(name for p in self.policies for name in p.ranking_columns))
+
+    @property
+    def by_slot(self) -> tuple[str, ...]:
+        """The columns with numbers of the control slot by slot."""
+        return self.settings.control.slot_columns
 
     @property
     def audited(self) -> tuple[str, ...]:
@@ -96,7 +110,10 @@ class NeededColumns:
                 for name in log.features
             ]
             return roles
-        roles += [*self._ranking_roles(), *(self.slot_roles if self.slots else []), *self._policy_roles()]
+        roles += [*self._ranking_roles(), *(self.slot_roles if self.slots else []), *self._item_roles()]
+        if self.shown_items_only:
+            return [*roles, *self._feature_roles()]
+        roles += self._policy_roles()
         if self.examination:
             what = "an integer, string or bool column (its value chooses the examination curve)"
             roles += [ColumnRole(name, what, is_label) for name in examination_columns(analysis.examination)]
@@ -105,9 +122,7 @@ class NeededColumns:
             roles.append(ColumnRole(analysis.value, "a number column (V(x))", is_number))
         if self.strata and analysis.strata != VALUE_MODEL:
             roles.append(ColumnRole(analysis.strata, "an integer, string or bool column (strata)", is_label))
-        for name in log.features:
-            if self.features or name in self.audited:
-                roles.append(ColumnRole(name, "a number, bool, string or date column (a feature)", is_feature))
+        roles += self._feature_roles()
         roles += [ColumnRole(name, "an integer, string or bool column (a segment)", is_label) for name in log.segments]
         if log.logger is not None:
             roles.append(ColumnRole(log.logger, "an integer, string or bool column (the logger)", is_label))
@@ -116,6 +131,26 @@ class NeededColumns:
             # only the shares of several loggers need it: elsewhere a date of another type is left alone
             roles.append(day if log.logger is not None else ColumnRole(log.date, "a column", is_anything))
         return roles
+
+    def _feature_roles(self) -> list[ColumnRole]:
+        """The context features that are read."""
+        what = "a number, bool, string or date column (a feature)"
+        named = [name for name in self.settings.log.features if self.features or name in self.audited]
+        return [ColumnRole(name, what, is_feature) for name in named]
+
+    @property
+    def item_columns(self) -> tuple[str, ...]:
+        """The columns that the reward model reads, with a value for each eligible item; none where it is not needed."""
+        log, analysis = self.settings.log, self.settings.analysis
+        return (log.item_features or tuple(prediction_columns(log, analysis).values())) if self.items else ()
+
+    def _item_roles(self) -> list[ColumnRole]:
+        """Features of items, numbers or text, or their predicted rewards."""
+        if not self.settings.log.item_features:
+            what = "a list of numbers (the predicted reward of each eligible item)"
+            return [ColumnRole(name, what, is_list_of(is_number)) for name in self.item_columns]
+        what = "a list of numbers or strings (a feature of each eligible item)"
+        return [ColumnRole(name, what, is_list_of(is_item_feature)) for name in self.item_columns]
 
     def _ranking_roles(self) -> list[ColumnRole]:
         """What was shown, and the eligible items where the ranking has ids."""
@@ -143,12 +178,15 @@ class NeededColumns:
             for name in self.scores
         ]
         roles += [ColumnRole(name, *self._items(f"of a fixed ranking{self._whose(name)}")) for name in self.rankings]
+        what = "a list of numbers (the control's probabilities, slot by slot)"
+        roles += [ColumnRole(name, what, is_list_of(is_number)) for name in self.by_slot]
+        known = (*self.scores, *self.rankings, *self.by_slot)
         for policy in self.policies:
             logged = {name for name, _ in logged_columns(policy)}
             for name in policy.columns:
                 if name in logged:
                     roles.append(ColumnRole(name, f"a number column (a probability{self._whose(name)})", is_number))
-                elif name not in self.scores and name not in self.rankings:
+                elif name not in known:
                     roles.append(ColumnRole(name, f"a column ({whose_columns(policy)})", is_anything))
         return roles
 

@@ -38,6 +38,10 @@ def is_feature(kind: pa.DataType) -> bool:
     return is_label(kind) or is_number(kind) or bool(pa.types.is_temporal(kind))
 
 
+def is_item_feature(kind: pa.DataType) -> bool:
+    return is_number(kind) or is_text_key(kind)
+
+
 def type_family(kind: pa.DataType) -> str:
     """Text, time or number."""
     if is_text_key(kind):

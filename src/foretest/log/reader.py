@@ -25,6 +25,7 @@ from foretest.log.column_values import (
     logged_numbers,
 )
 from foretest.log.examination_codes import curve_codes
+from foretest.log.item_columns import ItemLists, item_lists
 from foretest.log.logger_columns import logger_columns
 from foretest.log.rows import Rows
 from foretest.log.schema_checks import check_schemas
@@ -41,7 +42,11 @@ class Reader(NeededColumns):
 
     def for_value_model(self) -> Reader:
         """A reader of the part of the log that V(x) is fitted on: rewards, units and features."""
-        return replace(self, value_model_only=True)
+        return replace(self, value_model_only=True, items=False)
+
+    def for_item_model(self) -> Reader:
+        """A reader of what the reward model is fitted on: rewards, units, what was shown, and its features."""
+        return replace(self, shown_items_only=True, slots=bool(self.settings.log.slot_rewards))
 
     def check(self, source: Source) -> None:
         """Refuse a log that lacks a column or has one of the wrong type, before any row is read."""
@@ -61,6 +66,8 @@ class Reader(NeededColumns):
             nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
             displays = Displays({}, nothing, nothing.lengths, unit)
             return Rows(displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards)
+        if self.shown_items_only:
+            return self._shown_items(batch, rewards, unit)
         value = None
         if self.settings.analysis.value is not None:
             value = finite_numbers(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")
@@ -81,9 +88,36 @@ class Reader(NeededColumns):
             features=features_of(batch, log.features) if self.features else None,
             names=log.rewards,
             slots=slot_rewards(batch, log, displays.slots, rewards) if self.slots else {},
+            items=self._item_lists(batch, displays),
             context=batch.select(list(dict.fromkeys(self.audited))) if self.audited else None,
             segments={name: batch[name] for name in log.segments},
         )
+
+    def _shown_items(self, batch: pa.RecordBatch, rewards: Floats, unit: Hashes) -> Rows:
+        """The rows that the reward model is fitted on, whose displays know what was shown and no policy."""
+        log, lists = self.settings.log, {}
+        for name in self.item_columns:
+            lists[name] = list_lengths(name, batch[name])
+        eligible = eligible_items(lists, batch.num_rows)
+        displays = Displays({}, shown_rankings(batch, log, eligible, known=True), eligible, unit)
+        return Rows(
+            displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards,
+            slots=slot_rewards(batch, log, displays.slots, rewards) if self.slots else {},
+            items=self._item_lists(batch, displays),
+        )  # fmt: skip
+
+    def _item_lists(self, batch: pa.RecordBatch, displays: Displays) -> dict[str, ItemLists]:
+        """What the reward model reads of every eligible item; without the slots' rewards it is of single actions."""
+        log, what = self.settings.log, "a feature of an item" if self.settings.log.item_features else "a prediction"
+        several = np.flatnonzero(displays.slots > 1)
+        if len(several) and self.item_columns and not log.slot_rewards:
+            assert log.ranking is not None
+            raise RowFault("items-several", log.ranking, several,
+                           f"the row shows {displays.slots[several[0]]} items, and predictions are of single actions",
+                           "Name the list column that says which slot earned the reward in [log] slot_rewards, or leave"
+                           f" {'[log] item_features' if log.item_features else '[analysis] predictions'} out."
+                           )  # fmt: skip
+        return {name: item_lists(name, batch[name], displays.eligible, what) for name in self.item_columns}
 
     def r_max(self, source: Source) -> dict[str, float]:
         """The largest possible reward of each metric where it is known: as set, 1 for bool columns."""
@@ -145,7 +179,8 @@ class Reader(NeededColumns):
                     columns[name] = (
                         logged_numbers(name, batch[name]) if name in logged else any_column(name, batch[name])
                     )
-        lists = {name: c.lengths for name, c in columns.items() if isinstance(c, Ragged)}
+        by_item = {name: c for name, c in columns.items() if name not in self.by_slot}
+        lists = {name: c.lengths for name, c in by_item.items() if isinstance(c, Ragged)}
         for name in self.extra:
             if name not in columns:
                 columns[name] = any_column(name, batch[name])

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from foretest.displays.batch import Displays, Floats, Hashes
 from foretest.displays.ragged import Ragged
+from foretest.log.item_columns import ItemLists
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Rows:
     slots: dict[int, Ragged] = field(default_factory=dict)  # what each slot earned, by metric
     context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
     segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
+    items: dict[str, ItemLists] = field(default_factory=dict)  # what the reward model reads of every eligible item
     log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
 
     @property
@@ -42,11 +44,16 @@ class Rows:
             is_rewarded |= more != 0.0
         return np.flatnonzero(is_rewarded)
 
+    @property
+    def unrewarded(self) -> npt.NDArray[np.int64]:
+        """The rows that have none."""
+        return np.setdiff1d(np.arange(len(self)), self.rewarded, assume_unique=True)
+
     def __len__(self) -> int:
         return len(self.rewards)
 
     def take(self, at: npt.NDArray[np.int64]) -> Rows:
-        """Some rows, without the columns that are asked for a batch at a time: strata, values, features, segments."""
+        """Some rows, without what is asked for a batch at a time: strata, values, features, items, segments."""
         return Rows(
             self.displays.take(at), self.rewards[at], self.unit[at], None, None, None, self.names,
             slots={m: lists.take(at) for m, lists in self.slots.items()},

@@ -16,14 +16,14 @@ from foretest.sources import AGGREGATES, Remarks, Source
 def check_schemas(needed: NeededColumns, source: Source) -> None:
     """Refuse a log that lacks a column or has one of the wrong type, by file and column."""
     roles = list(needed.roles)
-    if not needed.value_model_only:
+    if needed.policies_too:
         log = needed.settings.log
         named = [name for name in (log.date, *log.features) if name is not None]
         roles += [*needed.slot_roles, *(ColumnRole(name, "a column", is_anything) for name in named)]
     for name, schema in source.schemas():
         if AGGREGATES in (schema.metadata or {}):
             raise BadInput(f"{name}: holds saved aggregates, expected a log. Aggregates are for foretest run.")
-        if not needed.value_model_only:
+        if needed.policies_too:
             _check_loggers(needed, name, schema)
         for role in roles:
             _check_column(role, source, name, schema)
@@ -70,14 +70,20 @@ def _check_files_agree(needed: NeededColumns, source: Source) -> None:
     strata = analysis.strata if needed.strata and analysis.strata != VALUE_MODEL else None
     features = [f for f in log.features if needed.features or needed.value_model_only or f in needed.audited]
     (first, begin), *others = source.schemas()
-    for column in (log.unit, log.id, strata, *features, *(() if needed.value_model_only else log.segments)):
+    segments = log.segments if needed.policies_too else ()
+    for column in (log.unit, log.id, strata, *features, *needed.item_columns, *segments):
         for name, schema in others if column is not None else ():
             kind, other = schema.field(column).type, begin.field(column).type
-            if type_family(kind) != type_family(other):
+            if _family(kind) != _family(other):
                 raise BadInput(
                     f"{name}: column '{column}' is {kind}, but {other} in {first}: it must be of one type in all"
                     " files. Convert one of them."
                 )
+
+
+def _family(kind: pa.DataType) -> str:
+    """Text, time or number, also of the values of a list."""
+    return type_family(kind.value_type if is_list(kind) else kind)
 
 
 def _check_ids(needed: NeededColumns, name: str, schema: pa.Schema) -> None:

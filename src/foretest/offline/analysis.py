@@ -153,16 +153,16 @@ def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
 
 
 def _plan_used(
-    settings: Settings, used: Settings, folded: FoldPlan, told: Sequence[str]
-) -> tuple[FoldPlan, list[str]]:  # fmt: skip
-    """The estimators to analyse, of those that were folded, and notes on what was left out, unless `told` has them."""
+    settings: Settings, used: Settings, folded: FoldPlan, fold_notes: Sequence[str]
+) -> tuple[FoldPlan, list[str]]:
+    """The estimators to analyse, among those that were folded, and notes on what was left out and not said yet."""
     plan, notes = choose_estimators(used)
     by_label = {e.label: e for e in folded.estimators}
     chosen = []
     for estimator in plan.estimators:
         label = estimator.label
         if settings.analysis.estimators is None and label not in by_label:
-            if not any(note.startswith(f"{label} was left out") for note in told):
+            if not any(note.startswith(f"{label} was left out") for note in fold_notes):
                 notes.append(f"{label} was left out: the aggregates do not have it.")
             continue
         if by_label.get(label) != estimator or folded.weighting(estimator) != plan.weighting(estimator):
@@ -204,7 +204,10 @@ def _with_roles(answer: Answer, settings: Settings) -> Answer:
 def _with_cap_paths(
     answers: dict[str, Answer], plan: FoldPlan, resamples: Resamples, r_max: Mapping[str, float]
 ) -> dict[str, Answer]:
-    """The answers, the first with its estimates along the cap, for the page's figures."""
+    """The answers, the first with its estimates along the cap, for the page's figures; there are none where rankings
+    have no known weight."""
+    if not plan.prices_rankings:
+        return answers
     [(first, answer), *_] = answers.items()
     metrics = {
         name: dataclasses.replace(

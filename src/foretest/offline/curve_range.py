@@ -12,7 +12,7 @@ from foretest.estimators import AdaptiveExposureNCIS, Estimator
 from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval, bucket_sums
 from foretest.inference.sensitivity import Terms
-from foretest.inference.uplift_range import range_of, shifted_ends, with_range
+from foretest.inference.uplift_range import range_of, shifted_ends, unsupported_shift, with_range
 from foretest.inference.usual_intervals import usual_intervals
 from foretest.results.result import Estimate
 from foretest.results.uplift_range import BAND, Range
@@ -50,11 +50,9 @@ def uplift_by_curve(
         intervals = usual_intervals(aggregates, one, bucket_sums(aggregates, one, metric), counts)
         terms = Terms.of(aggregates, plan.weighting(one), metric)
         unsupported, gamma = terms.mean(terms.t), plan.gamma(one)
-        absolute = shifted_ends(intervals.absolute.limits, unsupported, gamma, moved)
-        relative = None
-        if control:
-            shifted = Interval(moved.lower / control, moved.upper / control)
-            relative = shifted_ends(intervals.relative.limits, unsupported / control, gamma, shifted)
+        shift = unsupported_shift(unsupported, gamma, moved)
+        absolute = shifted_ends(intervals.absolute.limits, shift)
+        relative = shifted_ends(intervals.relative.limits, shift, control) if control else None
         limits = range_of(BAND, absolute, control, relative)
         absolute_size, relative_size = (
             finite_or_none(uplift.value) for uplift in (intervals.absolute, intervals.relative)
@@ -82,7 +80,25 @@ def calibrated_over_curves(calibrated: Estimate, plain: Estimate) -> Estimate:
     )  # fmt: skip
     noise = Interval(limits.ci_lower, limits.ci_upper)
     control = (calibrated.treatment or 0.0) - (calibrated.effect_size or 0.0)
-    return with_range(calibrated, reach, noise, calibrated.verdict != "insufficient", control)
+    curves = [_moved_by_curve(calibrated, plain, limits, curve) for curve in plain.curves]
+    over_curves = with_range(calibrated, reach, noise, calibrated.verdict != "insufficient", control)
+    return replace(over_curves, curves=curves)
+
+
+def _moved_by_curve(calibrated: Estimate, plain: Estimate, limits: Range, curve: dict[str, Any]) -> dict[str, Any]:
+    """The calibrated uplift under another curve: moved as far as the plain one is."""
+
+    def moved(value: float | None, name: str) -> float | None:
+        own, other = getattr(plain, name), curve[name]
+        return None if value is None or own is None or other is None else float(value + other - own)
+
+    return {
+        "curve": curve["curve"],
+        "effect_size": moved(calibrated.effect_size, "effect_size"),
+        "rel_effect_size": moved(calibrated.rel_effect_size, "rel_effect_size"),
+        "rel_ci_lower": moved(limits.rel_ci_lower, "rel_effect_size"),
+        "rel_ci_upper": moved(limits.rel_ci_upper, "rel_effect_size"),
+    }
 
 
 def hull(ranges: list[Range]) -> Range:
@@ -98,6 +114,7 @@ def hull(ranges: list[Range]) -> Range:
         known = [value for value in ends if value is not None]
         return choose(known) if len(known) == len(ends) else ends[0]
 
-    return Range(
-        first.kind, end("ci_lower", min), end("ci_upper", max), end("rel_ci_lower", min), end("rel_ci_upper", max)
-    )
+    return replace(
+        first, ci_lower=end("ci_lower", min), ci_upper=end("ci_upper", max), rel_ci_lower=end("rel_ci_lower", min),
+        rel_ci_upper=end("rel_ci_upper", max),
+    )  # fmt: skip

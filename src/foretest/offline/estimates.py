@@ -22,22 +22,25 @@ from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.bound_choice import at_choice, choose_bound
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
+from foretest.inference.company import company_test, leading_note, with_company
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of
+from foretest.inference.model_lead import model_lead, with_model_reason
 from foretest.inference.sensitivity import Terms, no_sensitivity, robustness, sensitivity
-from foretest.inference.slot_agreement import slot_agreement, with_reason
+from foretest.inference.slot_agreement import slot_agreement, with_agreement
 from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import absolute_uplift_of, mean_reward, relative_uplift_of, value_of
 from foretest.inference.uplift_estimate import NO_UPLIFT, StdErrors, Uplift, no_estimate, uplift_estimate
-from foretest.inference.uplift_range import range_of, shifted_ends, with_range, without_band
+from foretest.inference.uplift_range import band_range, factors_by_log, with_range, without_band
 from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
 from foretest.offline.audited import audited_estimate
 from foretest.offline.curve_range import calibrated_over_curves, hull, uplift_by_curve
+from foretest.offline.leading_level import leading_level, with_curve_tests
 from foretest.results.audit import Audit
 from foretest.results.bound_choice import BoundChoice
 from foretest.results.result import Estimate, Metric
-from foretest.results.uplift_range import BAND, Range
+from foretest.results.slot_model import SlotModel
 from foretest.settings.analysis import BOUNDED
 from foretest.weights.exposure_weights import ExposureWeighting
 
@@ -74,17 +77,32 @@ def estimate_metrics(
                 label: calibrated_over_curves(one, estimates[PLAIN[label]]) if label in PLAIN else one
                 for label, one in estimates.items()
             }
-        agreement = slot_agreement(aggregates, chosen, m, estimates)  # by the evidence, whatever the audit says
-        estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
-        estimates = with_reason(estimates, agreement)
-        apart = agreement is not None and agreement.disagree
-        headline = headline_of(plan.settings.analysis.headline, chosen, by_slot=not apart)
-        slots = None if agreement is None else agreement.to_dict()
+        # both by the evidence, whatever the audit says
+        agreement, company = slot_agreement(aggregates, chosen, m, estimates), company_test(aggregates, chosen, m)
         control = control_of(aggregates, m, counts)
-        examination = plan.examination.to_dict(m) if plan.exposure_bounds else None
+        estimates = with_company(estimates, chosen, plan, company, control.value)
+        notes += leading_note(name, company)
+        estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
+        estimates = with_agreement(estimates, agreement, control.value)
+        apart = (agreement is not None and agreement.refuted) or (company is not None and company.fails)
+        lead = model_lead(aggregates, chosen, m, estimates)
+        estimates = with_model_reason(estimates, lead)
+        model = None if company is None else SlotModel(company)
+        if m in plan.fits:
+            model = with_curve_tests(model, plan.fits[m].tests)
+        level = leading_level(aggregates, chosen, model, apart=apart)
+        headline = headline_of(plan.settings.analysis.headline, chosen, without=level.without)
+        if lead is not None and lead.takes_over(headline, plan.settings.analysis.headline):
+            headline = lead.model
+            notes.append(f"{name}: {lead.sentence}.")
         metrics[name] = Metric(
-            control, estimates, headline, estimates[headline].verdict, slots=slots, examination=examination
-        )
+            control, estimates, headline, estimates[headline].verdict,
+            slots=None if agreement is None else agreement.to_dict(),
+            slot_model=model,
+            headline_reason=level.reason,
+            examination=plan.examination.to_dict(m) if plan.exposure_bounds else None,
+            reward_model=None if lead is None else lead.to_dict(),
+        )  # fmt: skip
     return MetricsAndNotes(metrics, notes)
 
 
@@ -235,19 +253,20 @@ def _with_band(
 ) -> Estimate:  # fmt: skip
     """The estimate with its sensitivity band, its range and its word; where the settings say so decided on the band."""
     gamma, weighting = aggregates.plan.gamma(estimator), aggregates.plan.weighting(estimator)
+    terms = Terms.of_estimator(aggregates, estimator, metric)
     band = sensitivity(
         aggregates, weighting, metric, plain=decided_on, verdict=estimate.verdict,
-        control=control, gamma=gamma, betting=betting_r_max,
+        control=control, gamma=gamma, betting=betting_r_max, terms=terms,
     )  # fmt: skip
     on_band = decide(Interval(band.ci_lower, band.ci_upper), judgement.enough, control)
     verdict, reasons = estimate.verdict, estimate.reasons
     if aggregates.plan.settings.analysis.decide_on == "band" and on_band != verdict:
         reasons = [*reasons, f"decided on the sensitivity band: the interval alone says {verdict}"]
         verdict = on_band
-    terms = Terms.of(aggregates, weighting, metric)
     unsupported = terms.mean(terms.t)
+    factors = factors_by_log(gamma, Interval(band.slice_gamma_ci_lower, band.slice_gamma_ci_upper))
     moved = Interval(0.0, 0.0) if choice is None else Interval(choice.lower, choice.upper)
-    limits = _band_range(estimate, decided_on, unsupported, gamma, control, moved)
+    limits = band_range(estimate, decided_on, unsupported, factors, moved, control)
     by_curve = uplift_by_curve(aggregates, estimator, metric, counts, control, moved)
     limits = hull([limits, *(uplift.range for uplift in by_curve)])
     return dataclasses.replace(
@@ -258,23 +277,4 @@ def _with_band(
         robustness=robustness(estimate.verdict, on_band, band),
         unsupported=finite_or_none(unsupported / control) if control else None,
         curves=[uplift.to_dict() for uplift in by_curve] or None,
-    )
-
-
-def _band_range(
-    estimate: Estimate, noise: Interval, unsupported: float, gamma: tuple[float, float], control: float,
-    moved: Interval,
-) -> Range:  # fmt: skip
-    """The range of an estimate with a band: both ends of the interval that the verdict was taken on, moved by what the
-    unsupported part may earn or, where that is more, as far as larger bounds that the log can carry move the value."""
-    absolute = shifted_ends(noise, unsupported, gamma, moved)
-    own = estimate.effect_size_ci_lower, estimate.effect_size_ci_upper
-    if estimate.rel_effect_size_ci_lower is None or estimate.rel_effect_size_ci_upper is None or own != noise:
-        return range_of(BAND, absolute, control)
-    relative = Interval(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
-    return range_of(
-        BAND,
-        absolute,
-        control,
-        shifted_ends(relative, unsupported / control, gamma, Interval(moved.lower / control, moved.upper / control)),
     )

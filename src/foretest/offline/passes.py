@@ -10,12 +10,14 @@ from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.cap_choice import choose_cap
-from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.choose_estimators import choose_estimators, settle_dense
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
+from foretest.aggregation.item_model import ItemModel, fit_item_model, is_fitted
 from foretest.aggregation.sample_pass import SampleFold
 from foretest.aggregation.value_model import ValueModel, fit_value_model
 from foretest.background import in_background
+from foretest.displays.ragged import is_list
 from foretest.engines import dispatch
 from foretest.engines.logger_shares import count_shares
 from foretest.errors import BadInput
@@ -26,7 +28,7 @@ from foretest.offline.dense_rewards import peek
 from foretest.offline.examination import fit_curves, metrics_to_fit, without_fits
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
-from foretest.settings.analysis import AUTO, BOUNDED, VALUE_MODEL
+from foretest.settings.analysis import AUTO, BOUNDED
 from foretest.settings.settings import Settings, with_cap
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.sources.spark_frames import SparkFrame
@@ -62,15 +64,13 @@ class Curved(NamedTuple):
 
 def offline_reader(plan: FoldPlan) -> Reader:
     """The reader of the columns that the plan's estimators need."""
-    needs_v = any(e.uses_value and getattr(e, "model", None) is None for e in plan.estimators)
-    stratified = any(e.stratified for e in plan.estimators)
-    by_value = plan.settings.analysis.strata == VALUE_MODEL
-    features = plan.settings.analysis.value is None and (needs_v or (stratified and by_value))
+    features = plan.fits_value_model or (plan.reads_items and bool(plan.settings.log.item_features))
     models = [getattr(e, "model", None) for e in plan.estimators]
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
-    slots = any(plan.weighting(e).by_slot for e in plan.estimators)
-    examined = bool(plan.exposure_bounds)
-    return Reader(plan.settings, features=features, strata=stratified, extra=extra, slots=slots, examination=examined)
+    return Reader(
+        plan.settings, features=features, strata=bool(plan.stratified), extra=extra, slots=plan.reads_slots,
+        items=plan.reads_items, examination=bool(plan.exposure_bounds),
+    )  # fmt: skip
 
 
 def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None = None) -> Folded:
@@ -91,7 +91,8 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
     r_max = reader.r_max(source)
     require_r_max(plan, r_max)
     source, dense = peek(source, plan)
-    plan = dataclasses.replace(plan, dense=dense)
+    plan, dense_notes = settle_dense(plan, dense)
+    notes, reader = notes + dense_notes, offline_reader(plan)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         source, plan, left_out = _with_curves(source, reader, plan, folder, work)
@@ -100,10 +101,14 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
         notes += packed_notes
         if packed is not None:
             return Folded(packed, notes, r_max)
-        if reader.features:
-            if settings.analysis.value_log is None and not source.repeatable:
-                source = _spooled(source, reader, folder)
+        fits_items = plan.reads_items and is_fitted(settings)
+        if (plan.fits_value_model or fits_items) and settings.analysis.value_log is None and not source.repeatable:
+            source = _spooled(source, reader, folder)
+        if plan.fits_value_model:
             plan = dataclasses.replace(plan, value_model=_fit_value_model(settings, source, reader, work))
+        if plan.reads_items:
+            model = _fit_item_model(settings, source, reader, work) if fits_items else ItemModel(settings)
+            plan = dataclasses.replace(plan, item_model=model)
         aggregates = fold_resumably(
             source, reader, plan, parts, threads=work.threads, batch_rows=work.batch_rows,
             progress=stage(work.progress, "read", source),
@@ -120,7 +125,9 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
-        all_columns = dataclasses.replace(offline_reader(bare), slots=bool(settings.log.slot_rewards))
+        all_columns = dataclasses.replace(
+            offline_reader(bare), slots=bool(settings.log.slot_rewards), items=plan.reads_items
+        )  # fmt: skip
         done = stage(work.progress, "check", source)
         aggregates = dispatch.aggregate(source, all_columns, bare, threads=work.threads, progress=done)
     return Folded(aggregates, notes, {})
@@ -180,14 +187,27 @@ def _sample_of(source: Source, plan: FoldPlan, work: Work) -> Aggregates:
 
 def _fit_value_model(settings: Settings, log: Source, reader: Reader, work: Work) -> ValueModel:
     """V(x): cross-fitted on the log, or fitted on a separate one."""
+    source, folds = _log_to_fit_on(settings, log, narrow := reader.for_value_model())
+    done = stage(work.progress, "value model", source)
+    rows = dispatch.value_model_rows(source, narrow, done)
+    return fit_value_model(rows, folds, settings.analysis.seed, work.threads)
+
+
+def _fit_item_model(settings: Settings, log: Source, reader: Reader, work: Work) -> ItemModel:
+    """The predicted rewards of items: cross-fitted on the log, or fitted on a separate one."""
+    source, folds = _log_to_fit_on(settings, log, narrow := reader.for_item_model())
+    done = stage(work.progress, "reward model", source)
+    return fit_item_model(dispatch.value_model_rows(source, narrow, done), settings, folds, work.threads)
+
+
+def _log_to_fit_on(settings: Settings, log: Source, narrow: Reader) -> tuple[Source, int]:
+    """The log that a model is fitted on, checked, and in how many folds: a separate one in one."""
     a = settings.analysis
     source, folds = (log, a.folds) if a.value_log is None else (open_source(a.value_log), 1)
-    narrow = reader.for_value_model()
     narrow.check(source)
     if a.value_log is not None:
-        _refuse_other_features(log, source, settings.log.features)
-    done = stage(work.progress, "value model", source)
-    return fit_value_model(dispatch.value_model_rows(source, narrow, done), folds, a.seed, work.threads)
+        _refuse_other_features(log, source, (*settings.log.features, *narrow.item_columns))
+    return source, folds
 
 
 def _refuse_other_features(log: Source, value_log: Source, features: tuple[str, ...]) -> None:
@@ -195,7 +215,8 @@ def _refuse_other_features(log: Source, value_log: Source, features: tuple[str, 
     [(_, mine), *_], [(name, theirs), *_] = log.schemas(), value_log.schemas()
     for feature in features:
         kinds = [schema.field(feature).type for schema in (mine, theirs)]
-        if is_text_key(kinds[0]) != is_text_key(kinds[1]):
+        is_text = [is_text_key(kind.value_type if is_list(kind) else kind) for kind in kinds]
+        if is_text[0] != is_text[1]:
             raise BadInput(f"{name}: the feature '{feature}' is {kinds[1]}, but {kinds[0]} in the log that is tested.")
 
 

@@ -83,6 +83,7 @@ class OfflineTest:
         strata_base: float = 2.0,
         value: str | None = None,
         value_log: str | Path | None = None,
+        predictions: str | Mapping[str, str] | None = None,
         folds: int = 2,
         seed: int = 0,
         gamma: float | tuple[float, float] | list[float] | None = None,

@@ -6,6 +6,7 @@ from foretest.policies.base import Policy
 from foretest.policies.epsilon_greedy import EpsilonGreedy
 from foretest.policies.fixed import Fixed
 from foretest.policies.logged import Logged
+from foretest.policies.logged_slots import LoggedSlots
 from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
 from foretest.policies.plackett_luce import PlackettLuce
@@ -23,6 +24,7 @@ POLICIES: dict[str, type[Policy]] = {
     "fixed": Fixed,
     "swap-neighbours": SwapNeighbours,
     "logged": Logged,
+    "logged-slots": LoggedSlots,
     "mixture": Mixture,
 }
 
@@ -31,6 +33,7 @@ __all__ = [
     "EpsilonGreedy",
     "Fixed",
     "Logged",
+    "LoggedSlots",
     "Mallows",
     "Mixture",
     "PlackettLuce",

@@ -36,12 +36,16 @@ class Policy:
     deterministic: bool = False
     #: can rankings be drawn, and rankings that were not shown be priced?
     can_draw: bool = True
+    #: is the probability of the ranking that was shown known, and not only those of its slots?
+    prices_rankings: bool = True
+    #: is P(item in slot) known of every item, or can it be counted over draws, and not only of those that were shown?
+    knows_all_slots: bool = True
     _logged: LoggedColumn | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the log that this policy reads, in role order."""
-        names = (*self.score_columns, *self.ranking_columns)
+        names = (*self.score_columns, *self.ranking_columns, *self.slot_columns)
         return (*names, self._logged.name) if self._logged else names
 
     @property
@@ -55,6 +59,11 @@ class Policy:
         shows; they are read as positions, also where the log has ids."""
         return ()
 
+    @property
+    def slot_columns(self) -> tuple[str, ...]:
+        """The list columns that this policy reads and that hold numbers slot by slot."""
+        return ()
+
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         """log π(ranking | display), for one ranking per display."""
         raise NotImplementedError(f"{type(self).__name__} has no log_prob")
@@ -65,6 +74,10 @@ class Policy:
         `uniforms` has one row per display, as wide as the longest list of eligible items plus one.
         """
         raise NotImplementedError(f"{type(self).__name__} has no sample")
+
+    def shown_slots(self, displays: Displays) -> Floats:
+        """P(a_k in slot k) of every shown slot, one after the other, of a policy of which no more is known."""
+        raise NotImplementedError(f"{type(self).__name__} has no shown_slots")
 
     def settings(self) -> dict[str, Any]:
         """The settings-file table that makes this policy."""
@@ -123,6 +136,15 @@ def class_path(policy: object) -> str:
     """The class of an object as a settings file names it, "module:Class"."""
     kind = type(policy)
     return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def refuse_slots_alone(policy: Any, role: str) -> None:
+    """Refuse a policy of which only the slots' probabilities are known, in a role that prices whole rankings."""
+    if not getattr(policy, "prices_rankings", True):
+        raise BadInput(
+            f"{role} cannot be logged-slots, which does not say how likely a whole ranking is: it is for a single"
+            " [control]."
+        )
 
 
 def logged_column(policy: Policy) -> LoggedColumn | None:

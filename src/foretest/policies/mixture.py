@@ -11,7 +11,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, is_finite_number
 from foretest.policies.adapter import as_policy
-from foretest.policies.base import Policy
+from foretest.policies.base import Policy, refuse_slots_alone
 from foretest.policies.by_row import picked_by, sample_by_row
 from foretest.policies.pricing import priced
 
@@ -36,9 +36,10 @@ class Mixture(Policy):
             raise BadInput("a mixture needs at least one component.")
         if not all(isinstance(part, tuple | list) and len(part) == 2 for part in components):
             raise BadInput("the components of a mixture are pairs (share, policy).")
-        for share, _ in components:
+        for share, policy in components:
             if not is_finite_number(share) or share <= 0.0:
                 raise BadInput(f"share = {share!r}: expected a number above 0.")
+            refuse_slots_alone(policy, "a component of a mixture")
         total = sum(share for share, _ in components)
         self.components = tuple((share / total, as_policy(policy)) for share, policy in components)
         self.remember_logged(log_prob, prob)

@@ -20,7 +20,7 @@ from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, RowFault
 from foretest.formatting import shortened
 from foretest.policies.adapter import as_policy
-from foretest.policies.base import Policy, logged_column
+from foretest.policies.base import Policy, logged_column, refuse_slots_alone
 from foretest.policies.by_row import Ints, picked_by, sample_by_row
 from foretest.policies.pricing import priced, shown_log_prob
 
@@ -72,6 +72,8 @@ class Pooled(Policy):
     def __init__(self, loggers: Mapping[str, Policy], baseline: str, shares: Shares | None = None) -> None:
         self.loggers = {name: as_policy(policy) for name, policy in loggers.items()}
         self.baseline, self.shares = baseline, shares
+        for name, policy in self.loggers.items():
+            refuse_slots_alone(policy, f"the logger '{name}', one of several,")
         self._refuse_shared_probabilities()
 
     def _refuse_shared_probabilities(self) -> None:

@@ -40,10 +40,6 @@ class SwapNeighbours(SortPolicy):
         super().__init__(scores, log_prob=log_prob, prob=prob)
         self.swap = float(swap)
 
-    @property
-    def deterministic(self) -> bool:  # type: ignore[override]
-        return self.swap == 0.0
-
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s, lengths = displays[self.scores], rankings.lengths
         sort = places_in_sort(s)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from foretest.report.blocks import typeset
 from foretest.report.digits import p_text
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding
-from foretest.results.result import Result
+from foretest.results.result import Metric, Result
+from foretest.results.slot_model import SlotTest
 
 #: outcome: its CSS class, and a sign and a word that say the same
 SIGNS = {
@@ -64,6 +65,30 @@ def alarm(result: Result) -> str | None:
     if result.audit.ignored:
         return f"{begin} The settings say ignore_audit = true, so verdicts are given all the same. Do not trust them."
     return f"{begin} The numbers are shown as they are; no verdict can rest on them."
+
+
+def company_line(metric: Metric) -> str | None:
+    """What the log says of slots and their company, in a line below the estimators; None without estimators by slot."""
+    return (
+        None
+        if metric.slot_model is None
+        else _slot_line("Do slots depend on their company?", metric.slot_model.company)
+    )
+
+
+def curve_lines(metric: Metric) -> list[str]:
+    """What the log says of a fitted examination curve: does it hold for all items, and between all slots?"""
+    model = metric.slot_model
+    if model is None:
+        return []
+    tests = {"Is it one curve for all items?": model.trust, "And between all slots?": model.chain}
+    return [_slot_line(question, test) for question, test in tests.items() if test is not None]
+
+
+def _slot_line(question: str, test: SlotTest) -> str:
+    _, sign, word = SIGNS[test.status]
+    rewards = f" ({test.rewards:,} rewards)" if test.p_value is not None else ""
+    return typeset(f"{question} {sign} {word[:1].upper()}{word[1:]}: {test.text}{rewards}.")
 
 
 def _lead(audit: Audit) -> str:

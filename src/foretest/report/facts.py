@@ -81,7 +81,7 @@ def _mass_kept(health: dict[str, Any], headline: str | None) -> list[Fact]:
 def _support(health: dict[str, Any], cap: float, positives: int) -> list[Fact]:
     """How much of the treatment the log supports; `positives` is the largest number of rewarded rows of a metric."""
     mass, capped, unsupported = health["treatment_mass_kept"], health["capped_share"], health["unsupported_rows"]
-    return [
+    facts = [
         Fact("treatment mass kept", pct(mass),
              f"The share of what the treatment would show that the log supports at cap {cap:g} (the mean capped weight;"
              " by chance it can be a little over 100 %). The rest is modelled, not measured.",
@@ -96,6 +96,8 @@ def _support(health: dict[str, Any], cap: float, positives: int) -> list[Fact]:
              .replace("%", "\N{NO-BREAK SPACE}%"),
              _state(-unsupported / max(1, positives), -MOST_UNSUPPORTED, -1e-12)),
     ]  # fmt: skip
+    # of a control that is known slot by slot no weight of a ranking is
+    return facts[-1:] if mass is None and capped is None and positives else facts
 
 
 def online_facts(result: Result) -> list[Fact]:

@@ -10,6 +10,7 @@ from foretest.report.charts.cap import cap_chart
 from foretest.report.charts.cap_estimates import bound_chart, cap_estimates_chart
 from foretest.report.charts.correlation import correlation_chart
 from foretest.report.charts.decisions import decisions_chart
+from foretest.report.charts.examination import examination_chart
 from foretest.report.charts.weights import weights_chart
 
 Figures = dict[str, dict[str, Any]]
@@ -26,6 +27,9 @@ def result_figures(document: dict[str, Any]) -> Figures:
             _add(figures, f"cap-estimates-{name}", cap_estimates_chart(metric["cap_path"]))
             if metric["cap_path"].get("point-ncis-adaptive") is not None:
                 _add(figures, f"bound-{name}", bound_chart(metric["cap_path"]))
+        if metric.get("examination") is not None:
+            level = document["settings"]["analysis"]["confidence_level"]
+            _add(figures, f"examination-{name}", examination_chart(metric["examination"], name, level))
     return figures
 
 

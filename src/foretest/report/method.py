@@ -10,13 +10,18 @@ from typing import Any
 from foretest.calibration.fit import CALIBRATED
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS
 from foretest.report.blocks import Link
-from foretest.report.words import ESTIMATORS
+from foretest.report.estimator_words import ESTIMATORS
+from foretest.results.examination_text import FITTED
 from foretest.results.result import Result
 from foretest.settings.analysis import AUTO, GAMMA
 
 _PAPER = Link(
     "Gilotte, Calauzènes, Nedelec, Abraham, Dollé: Offline A/B testing for Recommender Systems (WSDM 2018)",
     "https://doi.org/10.1145/3159652.3159687",
+)
+_CLICK_MODELS = Link(
+    "Li et al.: Offline Evaluation of Ranking Policies with Click Models (KDD 2018)",
+    "https://doi.org/10.1145/3219819.3220028",
 )
 _REFERENCES: dict[str, list[Link]] = {
     "is": [Link("Horvitz, Thompson: A Generalization of Sampling Without Replacement from a Finite Universe (1952)",
@@ -27,10 +32,14 @@ _REFERENCES: dict[str, list[Link]] = {
                 "https://arxiv.org/abs/1103.4601")],
     "cis": [Link("Bottou et al.: Counterfactual Reasoning and Learning Systems (2013)",
                  "https://arxiv.org/abs/1209.2355")],
-    "iips": [Link("Li et al.: Offline Evaluation of Ranking Policies with Click Models (KDD 2018)",
-                  "https://doi.org/10.1145/3219819.3220028")],
+    "iips": [_CLICK_MODELS],
+    "pbm": [_CLICK_MODELS],
+    "fitted curve": [Link("Agarwal et al.: Estimating Position Bias without Intrusive Interventions (WSDM 2019)",
+                          "https://arxiv.org/abs/1812.05161")],
     "rips": [Link("McInerney et al.: Counterfactual Evaluation of Slate Recommendations with Sequential Reward"
                   " Interactions (KDD 2020)", "https://doi.org/10.1145/3394486.3403229")],
+    "cascade-dr": [Link("Kiyohara et al.: Doubly Robust Off-Policy Evaluation for Ranking Policies under the Cascade"
+                        " Behavior Model (WSDM 2022)", "https://doi.org/10.1145/3488560.3498380")],
     "bootstrap": [Link("Efron: Bootstrap Methods: Another Look at the Jackknife (1979)",
                        "https://doi.org/10.1214/aos/1176344552")],
     "delta": [Link("Deng, Knoblich, Lu: Applying the Delta Method in Metric Analytics (2018)",
@@ -112,10 +121,21 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
         return f"{cap} {_bound(analysis)} ({_draws(analysis)})."
     if key == "slot-ncis-adaptive":
         return f"Each slot of each display has the largest cap that keeps its weight at or below {_bound(analysis)}."
+    if key == "exposure-ncis-adaptive":
+        exposure = "e(j) is item j's exposure, how likely it is looked at; Θ is the sum over the slots."
+        return f"{exposure} Each display has the largest cap that keeps its weights at or below {_bound(analysis)}."
+    if key == "pbm":
+        return "e(j) is item j's exposure: how likely it is looked at, θ of each slot times P(j in k). No cap."
     if key == "iips":
         return "P(a in k) is the probability that the item is in slot k, whatever the other slots show. No cap."
     if key == "rips":
         return "The probability of a prefix is that of the items down to slot k, in order. No cap."
+    if key == "point-dr-adaptive":
+        return (
+            f"r̂ is the predicted reward of an item in its slot; weights as in point-ncis-adaptive, {_bound(analysis)}."
+        )
+    if key == "cascade-dr":
+        return "r̂ is the predicted reward of an item in slot k; weights as in rips. No cap."
     if key in CALIBRATED.values():
         plain = next(label for label, calibrated in CALIBRATED.items() if calibrated == key)
         return (
@@ -152,7 +172,7 @@ def _band(analysis: Mapping[str, Any]) -> str:
     given = analysis.get("gamma")
     factors = [given] if given is not None else [GAMMA, analysis["gamma_slots"]]
     spans = [f"between 1/{down:g} and {up:g}" for down, up in factors]
-    between = spans[0] if len(spans) == 1 else f"{spans[0]} (by slot {spans[1]})"
+    between = spans[0] if len(spans) == 1 else f"{spans[0]} (by slot and by exposure {spans[1]})"
     decided = " The verdict follows from it." if analysis["decide_on"] == "band" else ""
     return (
         "For the point estimators: in each display, the part of the treatment that the cap cuts off earns"
@@ -164,9 +184,17 @@ def _band(analysis: Mapping[str, Any]) -> str:
 def references(result: Result) -> list[Link]:
     """The references for what was used, the paper first."""
     band = any(estimate.sensitivity for metric in result.metrics.values() for estimate in metric.estimates.values())
-    used = [*_keys(result).values(), result.settings["analysis"]["interval"], "delta", *(["band"] if band else [])]
-    links = [link for key in dict.fromkeys(used) for link in _REFERENCES.get(key, [])]
-    return links if "sample_ratio" in result.health else [_PAPER, *links]
+    curves = [metric.examination for metric in result.metrics.values() if metric.examination is not None]
+    fitted = ["fitted curve"] if any(curve["kind"] == FITTED for curve in curves) else []
+    used = [
+        *_keys(result).values(),
+        *fitted,
+        result.settings["analysis"]["interval"],
+        "delta",
+        *(["band"] if band else []),
+    ]
+    links = dict.fromkeys(link for key in used for link in _REFERENCES.get(key, []))
+    return [*([] if "sample_ratio" in result.health else [_PAPER]), *links]
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:

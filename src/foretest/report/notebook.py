@@ -11,6 +11,7 @@ from foretest.report.history_page import metric_parts
 from foretest.report.page import environment
 from foretest.report.rows import estimator_rows, metric_rows
 from foretest.report.words import verdict_sentence
+from foretest.results.examination_text import examination_line
 from foretest.results.range_text import legend
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def result_html(result: Result) -> str:
     return environment().get_template("notebook.html").render(
         choice=None if choice is None else typeset(choice.reason), sentence=sentence, level=level(confidence),
         rows=metric_rows(result)[:ROWS], details=details, left_out=len(result.metrics) - len(shown), colours=COLOURS,
+        curves={name: examination_line(metric.examination) for name, metric in shown if metric.examination is not None},
         notes=result.notes, tables=None, page="result", online=online,
         legend=None if online else typeset(". ".join(_sentence(text) for text in legend(headline)) + "."),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretest.offline.winner import Choice, choice_of
-from foretest.report.audit_list import alarm, checklist
+from foretest.report.audit_list import alarm, checklist, company_line
 from foretest.report.bars import Bar, bars
 from foretest.report.blocks import Chart, Remark, Words, chart_of, typeset
 from foretest.report.charts.cap import cap_charts
@@ -15,6 +15,8 @@ from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.charts.weights import weights_chart
 from foretest.report.choice_table import choice_table
 from foretest.report.digits import level, num, pct
+from foretest.report.estimator_words import headline_reason
+from foretest.report.examination_part import ExaminationPart, examination_part
 from foretest.report.facts import offline_facts, online_facts, summary
 from foretest.report.many import leading, segments_section, treatments_section
 from foretest.report.method import methods, references, settings_text
@@ -27,7 +29,6 @@ from foretest.report.words import (
     evidence,
     further_sentences,
     guide,
-    headline_reason,
     range_sentence,
     things,
     trust,
@@ -72,13 +73,15 @@ class FurtherMetric:
 
 @dataclass(frozen=True)
 class MetricPart:
-    """What is shown of one metric at a time: estimators, cap, strata."""
+    """What is shown of one metric at a time: estimators, examination curve, cap, strata."""
 
     name: str
     forest: Chart
     estimators: list[EstimatorRow]
+    examination: ExaminationPart | None
     cap: list[Chart]
     strata: StrataTable | None
+    company: str | None  # do rewards depend on what else is shown?
 
 
 def result_page(result: Result, truth: Mapping[str, float] | None = None) -> str:
@@ -183,6 +186,7 @@ def _places(context: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("metrics", "Metrics", True),
         ("arms", "Arms", context["online"]),
         ("estimators", "Estimators", offline),
+        ("examination", "Slots", any(part.examination is not None for part in parts)),
         ("cap", "Cap", offline and cap),
         ("strata", "Strata", any(part.strata is not None for part in parts)),
         ("segments", "Segments", context["segments"] is not None),
@@ -267,8 +271,11 @@ def _metric_parts(
         path = document["metrics"][name]["cap_path"]
         cap = [] if path is None else [chart_of(chart) for chart in cap_charts(path)]
         parts.append(
-            MetricPart(name, chart_of(forest), estimator_rows(result, metric), cap, strata_table(metric, strata))
-        )
+            MetricPart(
+                name, chart_of(forest), estimator_rows(result, metric), examination_part(name, metric, confidence), cap,
+                strata_table(metric, strata), company_line(metric),
+            )
+        )  # fmt: skip
     return parts
 
 

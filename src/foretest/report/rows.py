@@ -8,8 +8,8 @@ from typing import Any
 
 from foretest.report.bars import Bar, Span, bars
 from foretest.report.digits import count, interval_text, num, p_text, pct
+from foretest.report.estimator_words import ESTIMATORS
 from foretest.report.many import role_words
-from foretest.report.words import ESTIMATORS
 from foretest.results.range_text import is_wider_than_noise, range_of
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import is_fragile

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from foretest.results.robustness_text import band_factors
+from foretest.results.robustness_text import band_factors, factor, inverse_factor
 from foretest.results.uplift_range import BAND, CALIBRATED, NOISE, Range
 
 if TYPE_CHECKING:
@@ -33,16 +33,32 @@ def is_wider_than_noise(estimate: Estimate) -> bool:
 
 def range_meaning(estimate: Estimate) -> str:
     """What the range of an estimate allows for, to follow "the range allows for"."""
-    kind = range_of(estimate).kind
-    if kind == BAND:
-        least, most = band_factors(estimate)
+    limits = range_of(estimate)
+    curves = "; and for examination curves steeper and flatter than the one given" if estimate.curves else ""
+    if limits.kind == BAND:
+        usual = band_factors(estimate)
+        least, most = range_factors(limits) or usual
+        refuted = "" if (least, most) == usual else f"; this log refutes the usual {usual[0]} to {usual[1]}"
         return (
             "noise, and for what the log cannot support: unsupported recommendations may earn from"
-            f" {least} to {most} times what supported ones earn"
+            f" {least} to {most} times what supported ones earn{refuted}{curves}"
         )
-    if kind == CALIBRATED:
-        return "noise, and for what unsupported recommendations earned in past tests"
+    if limits.kind == CALIBRATED:
+        return f"noise, and for what unsupported recommendations earned in past tests{curves}"
     return "noise alone"
+
+
+def range_factors(limits: Range) -> tuple[str, str] | None:
+    """The least and the most that unsupported recommendations may earn in a range, as multiples of the supported; None
+    where a file of an earlier version does not say.
+
+    >>> range_factors(Range("band", 0.0, 1.0, 0.0, 1.0, 1 / 1.3, 2.5)), range_factors(Range("band", 0, 1, 0, 1, 0, 2))
+    (('1/1.3', '2.5'), ('0', '2'))
+    """
+    least, most = limits.factor_lower, limits.factor_upper
+    if least is None or most is None:
+        return None
+    return inverse_factor(1.0 / least) if least > 0.0 else "0", factor(most)
 
 
 def legend(headline: Estimate | None) -> list[str]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import pandas
 
     from foretest.results.audit import Audit
+    from foretest.results.slot_model import SlotModel
     from foretest.results.uplift_range import Range
 
 SCHEMA = 1
@@ -89,7 +90,10 @@ class Metric:
     verdict: str
     cap_path: dict[str, Any] | None = None  # of an offline test
     slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
+    headline_reason: str | None = None  # why exposure leads and not slots, where it does
     examination: dict[str, Any] | None = None  # the examination curve, where an estimator used one
+    slot_model: SlotModel | None = None  # tests of what estimates by slot assume, where there are any
+    reward_model: dict[str, Any] | None = None  # whether the estimate with a reward model leads, where there is one
     role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
 
     @property
@@ -288,6 +292,9 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         "robustness": metric.robustness,
         "cap_path": metric.cap_path,
         **({} if metric.slots is None else {"slots": metric.slots}),
+        **({} if metric.headline_reason is None else {"headline_reason": metric.headline_reason}),
         **({} if metric.examination is None else {"examination": metric.examination}),
+        **({} if metric.slot_model is None else {"slot_model": metric.slot_model.to_dict()}),
+        **({} if metric.reward_model is None else {"reward_model": metric.reward_model}),
         **(metric.role or {}),
     }

@@ -17,6 +17,16 @@ def factor(gamma: float) -> str:
     return f"{gamma:.2g}" if gamma < 1.0 else f"{gamma:.3g}"
 
 
+def inverse_factor(gamma: float) -> str:
+    """1/Γ, as people read it.
+
+    >>> inverse_factor(1.15), inverse_factor(1.0)
+    ('1/1.15', '1')
+    """
+    text = factor(gamma)
+    return text if text == "1" else f"1/{text}"
+
+
 def breakdown_text(estimate: Estimate) -> str | None:
     """What would undo a positive or negative verdict, to follow "the verdict"; None for any other verdict."""
     if estimate.sensitivity is None or estimate.verdict not in ("positive", "negative"):
@@ -39,8 +49,7 @@ def band_factors(estimate: Estimate) -> tuple[str, str]:
     The first is written as 1/Γ, the second as Γ.
     """
     band = estimate.sensitivity or {}
-    lower, upper = (factor(band.get(end) or 1.0) for end in ("gamma_lower", "gamma_upper"))
-    return lower if lower == "1" else f"1/{lower}", upper
+    return inverse_factor(band.get("gamma_lower") or 1.0), factor(band.get("gamma_upper") or 1.0)
 
 
 def robustness_sentence(estimate: Estimate) -> str | None:

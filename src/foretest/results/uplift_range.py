@@ -21,6 +21,8 @@ class Range:
     ci_upper: float | None
     rel_ci_lower: float | None
     rel_ci_upper: float | None
+    factor_lower: float | None = None  # of a band: what unsupported recommendations may earn, as multiples of supported
+    factor_upper: float | None = None
 
 
 def leaning(word: str) -> str:

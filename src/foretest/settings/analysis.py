@@ -54,7 +54,10 @@ class Analysis:
     strata_base: float = _doc(2.0, "b of the value bins [b^k, b^(k+1))")
     value: str | None = _doc(None, "the column with a logged V(x)")
     value_log: str | None = _doc(None, "a separate log to fit V(x) on")
-    folds: int = _doc(2, "folds of the cross-fitted V(x), by unit")
+    predictions: str | Mapping[str, str] | None = _doc(
+        None, "the list column with the predicted reward of each eligible item; of several rewards a table by reward"
+    )
+    folds: int = _doc(2, "folds of the cross-fitted V(x) and of the reward model, by unit")
     seed: int = _doc(0, "of draws, resamples and folds")
     gamma: tuple[float, float] | None = _doc(
         None,
@@ -94,6 +97,9 @@ class Analysis:
             raise BadInput(f'weight_bound = {self.weight_bound!r}: expected a number of at least 1, or "{AUTO}".')
         if self.weight_bound != AUTO:
             check_number("weight_bound", self.weight_bound, at_least=1.0)
+        for name in ("cap", "weight_bound"):  # of whole numbers above 2^63 NumPy makes objects
+            if isinstance(getattr(self, name), int) and getattr(self, name) > 2**53:
+                object.__setattr__(self, name, float(getattr(self, name)))
         check_number("strata_base", self.strata_base, above=1.0)
         check_number("confidence_level", self.confidence_level, above=0.0, below=1.0)
         for name, (least, most) in _WHOLE_NUMBERS.items():
@@ -123,6 +129,7 @@ class Analysis:
             raise BadInput(f'strata = {self.strata!r}: expected "value-model" or the name of a column.')
         if self.value is not None and self.value_log is not None:
             raise BadInput("value and value_log are both given: V(x) comes from a column or from a separate log.")
+        _check_predictions(self.predictions)
         if isinstance(self.r_max, Mapping):
             for metric, bound in self.r_max.items():
                 check_number(f"r_max of '{metric}'", bound, above=0.0)
@@ -160,6 +167,15 @@ def _check_estimators(items: tuple[Any, ...]) -> None:
             raise BadInput(f"estimators holds the class {item.__name__}: write {item.__name__}().")
         if not isinstance(item, Estimator):
             choose("estimator", item, ESTIMATORS)
+
+
+def _check_predictions(given: Any) -> None:
+    columns = list(given.values()) if isinstance(given, Mapping) else [given]
+    if given is not None and not (columns and all(isinstance(column, str) for column in columns)):
+        raise BadInput(
+            f"predictions = {given!r}: expected the name of a list column, or one for each reward, as in"
+            ' {click = "predicted_clicks"}.'
+        )
 
 
 def _gamma(name: str, value: Any) -> tuple[float, float]:

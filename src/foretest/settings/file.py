@@ -151,7 +151,7 @@ def _components(where: str, tables: Any) -> list[tuple[float, Policy]]:
     return parts
 
 
-_NAMES_A_COLUMN = ("scores", "ranking", "log_prob", "prob")  # keys of the built-in policies
+_NAMES_A_COLUMN = ("scores", "ranking", "probs", "matrix", "log_prob", "prob")  # keys of the built-in policies
 
 
 def _construct(name: str, cls: type[Policy], arguments: dict[str, Any]) -> Policy:

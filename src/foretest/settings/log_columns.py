@@ -28,9 +28,10 @@ class LogColumns:
     slot_rewards: Mapping[str, str] | None = None
     segments: tuple[str, ...] = ()
     logger: str | None = None
+    item_features: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("rewards", "features", "segments"):
+        for name in ("rewards", "features", "segments", "item_features"):
             object.__setattr__(self, name, _names(f"[log] {name}", getattr(self, name)))
         for name in ("unit", "ranking", "candidates", "id", "date", "logger"):
             value = getattr(self, name)
@@ -42,8 +43,11 @@ class LogColumns:
             raise BadInput(f"[log] rewards names a column twice: {', '.join(self.rewards)}.")
         if len(set(self.segments)) < len(self.segments):
             raise BadInput(f"[log] segments names a column twice: {', '.join(self.segments)}.")
-        if self.candidates is not None and self.ranking is None:
-            raise BadInput("[log] candidates is given without ranking: name the column of the shown items too.")
+        if len(set(self.item_features)) < len(self.item_features):
+            raise BadInput(f"[log] item_features names a column twice: {', '.join(self.item_features)}.")
+        for name in ("candidates", "item_features"):
+            if getattr(self, name) and self.ranking is None:
+                raise BadInput(f"[log] {name} is given without ranking: name the column of the shown items too.")
         if self.slot_rewards is not None:
             self._check_slots(self.slot_rewards)
 

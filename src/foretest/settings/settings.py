@@ -12,6 +12,7 @@ from foretest.settings.analysis import Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.examination import check_metrics
 from foretest.settings.log_columns import LogColumns
+from foretest.settings.predictions import check_predictions, predicted_metrics
 
 if TYPE_CHECKING:
     from foretest.policies import Policy
@@ -60,6 +61,7 @@ class Settings:
 
             object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
         check_metrics(self.analysis.examination, self.log.rewards)
+        check_predictions(self.log, self.analysis)
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:
@@ -110,10 +112,13 @@ class Settings:
     def _check_policies(self) -> None:
         """An object without the base class, which needs only log_prob and sample, becomes a `Policy` here."""
         from foretest.policies.adapter import as_policy
+        from foretest.policies.base import refuse_slots_alone
 
         for role in ("control", "treatment"):
             _check_policy(role, getattr(self, role))
         named = self._named_treatments()
+        for name, policy in named.items():
+            refuse_slots_alone(policy, "the treatment" if name == TREATMENT else f"the treatment '{name}'")
         object.__setattr__(self, "control", as_policy(self.control))
         object.__setattr__(self, "treatments", {name: as_policy(policy) for name, policy in named.items()})
         object.__setattr__(self, "treatment", next(iter(self.treatments.values())))
@@ -136,6 +141,11 @@ class Settings:
         if list(self.treatments) == [TREATMENT]:
             del fields["treatments"]  # the one that `treatment` is
         return call_text(self, fields, in_lines=True)
+
+    @property
+    def predicted_metrics(self) -> tuple[str, ...]:
+        """The rewards that items have a prediction of."""
+        return predicted_metrics(self.log, self.analysis)
 
     def by_treatment(self) -> dict[str, Settings]:
         """Settings with one treatment each, by its name."""

@@ -25,8 +25,7 @@ cap = 100.0
 
 _POSITION_BASED = """\
 [analysis]
-estimators = ["point-ncis-adaptive", "slot-ncis-adaptive"]
-# how much each slot is looked at: examination = {examination}
+examination = {examination}  # how likely users look at each slot
 """
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import p_value
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding
+from foretest.results.result import Metric
 from foretest.terminal.parts import list_table
 
 _STYLES = {PASS: "green", WARN: "yellow", FAIL: "bold red", NOT_MADE: "dim", UNVERIFIED: "yellow"}
-_OUTCOMES = {PASS: "passed", WARN: "warns", FAIL: "FAILED", UNVERIFIED: "not verified"}
+_OUTCOMES = {PASS: "passed", WARN: "warns", FAIL: "FAILED", UNVERIFIED: "not verified", NOT_MADE: "not run"}
 _TEST_OUTCOMES = {PASS: "pass", WARN: "warn", FAIL: "fail", NOT_MADE: "not run"}
+
+#: what the rows of the tests of slots are called
+_SLOT_TESTS = {"company of slots": "company", "curve by score": "trust", "curve by chain": "chain"}
 
 #: what a test that passes shows, in few words
 _PASSES = {
@@ -36,6 +42,25 @@ def audit_row(audit: Audit) -> tuple[str, Text, str]:
     if audit.ignored:
         note += "; ignore_audit = true lets verdicts stand"
     return "propensity audit", Text(_OUTCOMES[audit.outcome], style=_STYLES[audit.outcome]), note
+
+
+def slot_model_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text, str]]:
+    """What the log says of the models behind slots and exposure: a row for each metric and test, as for the audit.
+
+    Tests of an examination curve are there only where they warn or fail.
+    """
+    return [
+        (
+            title,
+            Text(_OUTCOMES[test.status], style=_STYLES[test.status]),
+            test.text if len(metrics) == 1 else f"{name}: {test.text}",
+        )
+        for title, which in _SLOT_TESTS.items()
+        for name, metric in metrics.items()
+        if metric.slot_model is not None
+        and (test := getattr(metric.slot_model, which)) is not None
+        and (which == "company" or test.warns)
+    ]
 
 
 def findings_table(audit: Audit | None, *, in_full: bool) -> list[RenderableType]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from foretest.formatting import format_number
+from foretest.results.examination_text import examination_line
 from foretest.results.range_text import legend
 from foretest.results.robustness_text import is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row
@@ -52,7 +53,9 @@ def _evidence(result: Result) -> str:
     if result.audit is not None:
         _, outcome, note = audit_row(result.audit)
         text += f". Propensity audit {outcome.plain}: {note}"
-    return markdown_text(f"{text}. Effective sample size {format_number(result.health['effective_sample_size'])}.")
+    size = result.health["effective_sample_size"]
+    known = "" if size is None else f" Effective sample size {format_number(size)}."
+    return markdown_text(f"{text}.{known}")
 
 
 def _metric(name: str, metric: Metric, result: Result) -> list[str]:
@@ -70,6 +73,7 @@ def _metric(name: str, metric: Metric, result: Result) -> list[str]:
         for reason in estimate.reasons
     }
     lines += [f"{', '.join(labels)}: {reason}" for reason, labels in reasons.items()]
+    lines += [] if metric.examination is None else [examination_line(metric.examination)]
     title = f"**{markdown_text(name)}**{markdown_text(metric_title(metric, result))}"
     bullets = "\n".join(f"- {markdown_text(line)}" for line in lines)
     return [title, markdown_table(columns), *([bullets] if bullets else [])]

@@ -9,9 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import format_number, percent
+from foretest.results.examination_text import examination_line
 from foretest.results.range_text import legend
 from foretest.results.robustness_text import is_fragile, robustness_sentence
-from foretest.terminal.audit import audit_row, findings_table
+from foretest.terminal.audit import audit_row, findings_table, slot_model_rows
 from foretest.terminal.comparisons import choice_lines, segments_tables, treatments_tables
 from foretest.terminal.estimates import estimate_columns
 from foretest.terminal.fitting import FittedTable
@@ -67,6 +68,11 @@ def _health_table(result: Result) -> Table:
     table.add_column(style="dim")
     if result.audit is not None:
         table.add_row(*audit_row(result.audit))
+    for row in slot_model_rows(result.metrics):
+        table.add_row(*row)
+    if health["treatment_mass_kept"] is None and result.log["rows"]:  # of slots alone
+        table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "rankings have no known weight")
+        return table
     size = health["effective_sample_size"]
     share = percent((size or 0.0) / rows)
     table.add_row("effective sample size", format_number(size), f"{share} of rows, at cap {result.cap:g}")
@@ -115,7 +121,7 @@ def _metric_table(name: str, metric: Metric, result: Result, truth: float | None
     level, online = result.settings["analysis"]["confidence_level"], "sample_ratio" in result.health
     table = FittedTable(estimate_columns(metric, level, truth, online=online))
     below = [*_role(metric), *detectable_effect(name, result), *_robustness(metric), *_reasons(metric.estimates)]
-    return [title, table, *below]
+    return [title, table, *below, *_examination(metric)]
 
 
 def metric_title(metric: Metric, result: Result) -> str:
@@ -158,6 +164,11 @@ def _robustness(metric: Metric) -> list[Text]:
     if fragile and fragile != [metric.headline]:
         lines.append("~ fragile: the sensitivity band contains 0, or the log refutes what it assumes")
     return wrapped_lines(lines)
+
+
+def _examination(metric: Metric) -> list[Text]:
+    """How likely users look at each slot, where an estimator used it."""
+    return [] if metric.examination is None else wrapped_lines([examination_line(metric.examination)])
 
 
 def _reasons(estimates: dict[str, Estimate]) -> list[Text]:

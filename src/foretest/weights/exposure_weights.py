@@ -70,6 +70,7 @@ class ExposurePricer:
 
     def add(self, part: MarginalPart) -> None:
         """Price the slots of some displays."""
+        assert part.p is not None
         codes = self.codes[part.rows]
         for variant, table in enumerate(self.tables):
             e_t, e_p = (self._exposures(part.displays, of_policy, table, codes) for of_policy in (part.t, part.p))
@@ -113,6 +114,7 @@ class ExposurePricer:
 
     def _add_slopes(self, part: MarginalPart, e_t: Ragged, e_p: Ragged, table: Floats, codes: Codes) -> None:
         ranking = part.displays.ranking
+        assert part.p is not None
         for bound in self.bounds:
             cap, mass, _ = self.caps[bound, 0][:, part.rows]
             kernel.slopes(
@@ -184,9 +186,11 @@ def _row_slopes(
         )
         for out, log_slot, log_row, slope in both:
             some = np.flatnonzero((r > 0.0) & np.isfinite(log_slot))
-            part = r[some] / total[some] * np.exp(log_slot[some] - log_row[row[some], m])
-            for slot in range(count):
-                out[:, m, slot] = np.bincount(row[some], weights=part * slope[some, slot], minlength=rows)
+            if len(some):
+                owner = row[some]
+                part = r[some] / total[some] * np.exp(log_slot[some] - log_row[owner, m])
+                first = np.flatnonzero(np.diff(owner, prepend=-1))  # slots of a row follow one another
+                out[owner[first], m, :count] = np.add.reduceat(part[:, None] * slope[some], first, axis=0)
     return Slopes(of_h, of_capped)
 
 

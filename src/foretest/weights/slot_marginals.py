@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged, places_within
+from foretest.kernels import slot_marginals as kernel
 from foretest.policies import Mixture
 from foretest.policies.base import marginal_places
 from foretest.policies.pooled import Pooled
@@ -16,13 +19,14 @@ from foretest.weights.policy_pair import PolicyPair
 #: rankings that are drawn and counted where a policy does not know its marginals
 DRAWS = 1024
 _STREAM = 100  # of random numbers: one for both policies, so that equal ones count alike
+_CELLS = 1 << 20  # marginals in memory at a time
 
 
 def knows_marginals(policy: Any) -> bool:
     """Has the policy a `slot_marginals(displays)`, and if it is a mixture, have all its components?"""
     if isinstance(policy, Mixture | Pooled):
         return all(knows_marginals(part) for _, part in policy.components)
-    return callable(getattr(policy, "slot_marginals", None))
+    return callable(getattr(policy, "slot_marginals", None)) and getattr(policy, "knows_all_slots", True)
 
 
 def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Floats) -> Ragged:
@@ -55,11 +59,33 @@ def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Flo
     return Ragged(counts, starts, lengths)
 
 
+def in_pieces(displays: Displays) -> Iterator[npt.NDArray[np.int64]]:
+    """The rows of displays in pieces whose marginals are not too many to be in memory together."""
+    cells = np.cumsum(displays.eligible * displays.slots)
+    pieces = np.split(np.arange(len(displays)), np.flatnonzero(np.diff(cells // _CELLS)) + 1)
+    return (rows for rows in pieces if len(rows))
+
+
+def marginals_at(table: Ragged, displays: Displays) -> Floats:
+    """P(a_k in slot k) of every shown slot, from the marginals of all items."""
+    out, ranking = np.empty(int(displays.slots.sum())), displays.ranking
+    kernel.shown_marginals(
+        table.values, table.starts, displays.eligible, ranking.values, ranking.starts, ranking.lengths, out
+    )
+    return out
+
+
+def shown_marginals(policy: Any, displays: Displays) -> Floats:
+    """P(a_k in slot k) of every shown slot, under a policy that knows its marginals."""
+    parts = [displays.take(rows) for rows in in_pieces(displays)]
+    return np.concatenate([np.empty(0), *(marginals_at(policy.slot_marginals(part), part) for part in parts)])
+
+
 def counted_notes(pair: PolicyPair) -> list[str]:
     """What a reader must know where marginals are counted over draws."""
     return [
         f"the {role} cannot say how likely an item is in a slot: this was counted over {DRAWS:,} draws for each"
         " rewarded row, and weights by slot are noisy."
         for role in ("control", "treatment")
-        if not knows_marginals(getattr(pair, role))
+        if not knows_marginals(getattr(pair, role)) and getattr(pair, role).knows_all_slots
     ]

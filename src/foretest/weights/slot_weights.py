@@ -19,11 +19,10 @@ from foretest.kernels import slot_marginals as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE
 from foretest.weights.normaliser import Normaliser
-from foretest.weights.slot_marginals import slot_marginals
+from foretest.weights.slot_marginals import in_pieces, marginals_at, slot_marginals
 from foretest.weights.weight_bounds import BoundMasses
 from foretest.weights.weightings import PointWeighting, PointWeights
 
-_CELLS = 1 << 20  # marginals in memory at a time
 _LEAST = 1e-300  # for the marginal of a shown item, which cannot be 0 as the item was shown
 
 
@@ -32,6 +31,7 @@ class SlotPrices(NamedTuple):
 
     log_w: Floats  # log P_t(a_k in slot k)/P_p(a_k in slot k)
     caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
+    control: Floats  # P_p(a_k in slot k)
     bounds: BoundMasses | None = None  # at all bounds that one is chosen from, with a row per slot
 
 
@@ -71,27 +71,27 @@ class MarginalPart(NamedTuple):
     rows: slice
     slots: slice  # of the shown slots of all displays, one after the other
     t: Ragged
-    p: Ragged
+    p: Ragged | None  # None where only the shown items are known
+    shown_p: Floats  # of the shown items
 
 
 def marginal_parts(displays: Displays, log_w: Floats, normaliser: Normaliser) -> Iterator[MarginalPart]:
     """All displays, some at a time, with the marginals of both policies; `log_w` is that of the shown rankings."""
     slots = displays.slots
-    ends = np.cumsum(slots)
-    for rows in part_rows(displays):
-        part = displays.take(rows)
-        t = slot_marginals(normaliser.treatment, part, normaliser.pair, log_w[rows])
-        p = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(rows)))
-        first, last = int(rows[0]), int(rows[-1])
+    ends, control, pair = np.cumsum(slots), normaliser.control, normaliser.pair
+    if not control.prices_rankings:  # the shown ranking, of unknown weight, is not counted with the treatment's draws
+        log_w = np.full(len(displays), -np.inf)
+    for rows in in_pieces(displays):
+        part, first, last = displays.take(rows), int(rows[0]), int(rows[-1])
+        t = slot_marginals(normaliser.treatment, part, pair, log_w[rows])
+        p: Ragged | None = None
+        if control.prices_rankings:
+            p = slot_marginals(control, part, pair, np.zeros(len(rows)))
+        elif control.knows_all_slots:
+            p = control.slot_marginals(part)
+        shown_p = control.shown_slots(part) if p is None else marginals_at(p, part)
         here = slice(int(ends[first] - slots[first]), int(ends[last]))
-        yield MarginalPart(part, slice(first, last + 1), here, t, p)
-
-
-def part_rows(displays: Displays) -> list[npt.NDArray[np.int64]]:
-    """The places of displays, as many at a time as have marginals that fit in memory."""
-    cells = np.cumsum(displays.eligible * displays.slots)
-    parts = np.split(np.arange(len(displays)), np.flatnonzero(np.diff(cells // _CELLS)) + 1)
-    return [rows for rows in parts if len(rows)]
+        yield MarginalPart(part, slice(first, last + 1), here, t, p, shown_p)
 
 
 class Pricer(Protocol):
@@ -108,20 +108,17 @@ class SlotPricer:
 
     def __init__(self, displays: Displays, bounds: Sequence[float], together: Sequence[float] = ()) -> None:
         shown = int(displays.slots.sum())
-        self.log_w, self.together = np.empty(shown), together
+        self.log_w, self.control, self.together = np.empty(shown), np.empty(shown), together
         self.caps = {bound: np.empty((3, shown)) for bound in bounds if bound not in together}
         self.masses, self.grid = BoundMasses.empty(shown, len(together)), np.asarray(together)
 
     def add(self, part: MarginalPart) -> None:
         """Price the slots of some displays."""
         displays, t, p, here = part.displays, part.t, part.p, part.slots
-        both = np.empty((2, here.stop - here.start))
-        for table, out in ((t, both[0]), (p, both[1])):
-            kernel.shown_marginals(
-                table.values, table.starts, displays.eligible, displays.ranking.values, displays.ranking.starts,
-                displays.slots, out,
-            )  # fmt: skip
-        self.log_w[here] = log_ratio(both[0], both[1])
+        self.control[here] = part.shown_p
+        self.log_w[here] = log_ratio(marginals_at(t, displays), part.shown_p)
+        if p is None:
+            return
         lists = (t.values, t.starts, p.values, p.starts, displays.eligible, displays.slots)
         for bound, of_bound in self.caps.items():
             kernel.slot_caps(*lists, float(bound), of_bound[:, here])
@@ -131,8 +128,8 @@ class SlotPricer:
     def prices(self) -> SlotPrices:
         """The prices of all slots."""
         if not len(self.together):
-            return SlotPrices(self.log_w, self.caps)
-        return SlotPrices(self.log_w, {**self.caps, **self.masses.caps(self.together)}, self.masses)
+            return SlotPrices(self.log_w, self.caps, self.control)
+        return SlotPrices(self.log_w, {**self.caps, **self.masses.caps(self.together)}, self.control, self.masses)
 
 
 def log_ratio(of_treatment: Floats, of_control: Floats) -> Floats:
@@ -160,6 +157,8 @@ class SlotWeighting(PointWeighting):
     banded: ClassVar[bool] = False
     #: does it need P(item in slot), or only the probabilities of prefixes?
     marginal: ClassVar[bool] = True
+    #: does it need P(item in slot) of items that were not shown?
+    whole_slots: ClassVar[bool] = True
 
     @property
     def bounds(self) -> tuple[float, ...]:
@@ -181,6 +180,8 @@ class SlotWeighting(PointWeighting):
 @dataclass(frozen=True)
 class SlotUncapped(SlotWeighting):
     """h_k = w_k = P_t(a_k in slot k)/P_p(a_k in slot k)."""
+
+    whole_slots: ClassVar[bool] = False
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
         assert prices is not None
@@ -210,18 +211,22 @@ class Prefixes(SlotWeighting):
     marginal: ClassVar[bool] = False
 
     def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
-        slots, ranking = displays.slots, displays.ranking
-        first = np.cumsum(slots) - slots
-        prefix_log_w = np.empty(int(slots.sum()))
-        prefix_log_w[first + slots - 1] = log_w
-        for k in range(1, int(slots.max(initial=1))):
-            rows = np.flatnonzero(slots > k)
-            part = displays.take(rows)
-            prefix = Ragged(ranking.values, ranking.starts[rows], np.full(len(rows), k))
-            prefix_log_w[first[rows] + k - 1] = normaliser.treatment.log_prob(
-                part, prefix
-            ) - normaliser.control.log_prob(part, prefix)
-        return SlotTerms.uncapped(prefix_log_w)
+        return SlotTerms.uncapped(prefix_log_weights(log_w, displays, normaliser))
+
+
+def prefix_log_weights(log_w: Floats, displays: Displays, normaliser: Normaliser) -> Floats:
+    """log π_t(a_1..a_k)/π_p(a_1..a_k) of every shown slot; `log_w` is that of whole rankings."""
+    slots, ranking = displays.slots, displays.ranking
+    first = np.cumsum(slots) - slots
+    prefix_log_w = np.empty(int(slots.sum()))
+    prefix_log_w[first + slots - 1] = log_w
+    for k in range(1, int(slots.max(initial=1))):
+        rows = np.flatnonzero(slots > k)
+        part = displays.take(rows)
+        prefix = Ragged(ranking.values, ranking.starts[rows], np.full(len(rows), k))
+        log_t, log_p = (policy.log_prob(part, prefix) for policy in (normaliser.treatment, normaliser.control))
+        prefix_log_w[first[rows] + k - 1] = log_t - log_p
+    return prefix_log_w
 
 
 def row_weights(

@@ -19,13 +19,21 @@ from foretest.weights.normaliser import Masses, Normaliser
 
 
 def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Floats:
-    """log w of the shown rankings; π_t(a) = 0 is legal (w = 0), π_p(a) = 0 is impossible data."""
+    """log w of the shown rankings; π_t(a) = 0 is legal (w = 0), π_p(a) = 0 is impossible data.
+
+    0 for a control of which only the slots are known: no weight of a ranking is then used or told of.
+    """
     log_t = shown_log_prob(treatment, displays, is_control=False)
-    return log_t - shown_log_prob(control, displays, is_control=True)
+    return log_t - shown_log_prob(control, displays, is_control=True) if control.prices_rankings else _ones(displays)
 
 
 def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays: Displays) -> list[Floats]:
-    """log w of the shown rankings for several treatments; the control's probability is found once."""
+    """log w of the shown rankings for several treatments; the control's probability is found once.
+
+    Rows that a control of logged slots cannot have shown are refused here.
+    """
+    if not control.prices_rankings:
+        control.shown_slots(displays)
     if len(treatments) == 1:
         return [log_weights(policy, control, displays) for policy in treatments.values()]
     priced = []
@@ -35,8 +43,15 @@ def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays:
         except RowFault as fault:
             what = f"{fault.what} (the treatment '{name}')"
             raise RowFault(fault.kind, fault.column, fault.rows, what, fault.remedy) from None
+    if not control.prices_rankings:
+        return [_ones(displays) for _ in priced]
     log_p = shown_log_prob(control, displays, is_control=True)
     return [log_t - log_p for log_t in priced]
+
+
+def _ones(displays: Displays) -> Floats:
+    """log w of rankings whose weight is not known: 0."""
+    return np.zeros(len(displays))
 
 
 class Slopes(NamedTuple):

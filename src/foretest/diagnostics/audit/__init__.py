@@ -67,6 +67,8 @@ def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
         return "the log is empty"
     if name == rows.REPEATS and log.id is None and "scores" not in sample:
         return "without an id or scores, equal rows cannot be told from copies; name the display's id in [log]"
+    if name == rows.EXPLORATION and "certain" not in sample:
+        return "the control is known slot by slot, not how likely a whole ranking was"
     if name == rows.LOGGED and "log_p_scores" not in sample:
         has = "logged probability" if control.can_draw else "scores"
         return f"the control has no {has} to compare"
@@ -79,6 +81,8 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
     """Why a test that needs drawn rankings cannot be run; None if it can."""
     log, control, treatment = plan.settings.log, plan.settings.control, plan.settings.treatment
     for role, policy in (("control", control), ("treatment", treatment)):
+        if not policy.prices_rankings:
+            return "it draws rankings, and the control is known slot by slot; log the scores of all eligible items"
         if not policy.can_draw and (role == "control" or name in _OF_BOTH):
             return f"it draws rankings, and the {role} is a logged policy; log the scores of all eligible items"
     if _is_deterministic(sample):
@@ -145,6 +149,8 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
         return not_made(name, few if sample else "the log is empty")
     if _needs_no_exploration(sample, aggregates.plan):
         return not_made(name, "the control is deterministic")
+    if not aggregates.plan.prices_rankings:
+        return not_made(name, "the control is known slot by slot, and rankings have no known weight")
     if LOG_RANKINGS in sample:
         never_shown = possible_weights.impossible_rankings(sample.get(OWN, sample["log_p"]), sample[LOG_RANKINGS])
         if never_shown is not None:

@@ -33,6 +33,11 @@ def refuse_other_recipe(mine: Recipe, name: str, theirs: Recipe, other_name: str
             " log. Fold both with the same: name a column that holds V (value), a strata column (strata), or one"
             " log that it is fitted on (value_log)."
         )
+    if mine.item_model != theirs.item_model:
+        raise BadInput(
+            f"{name} was made with another reward model than {other_name}: a cross-fitted one belongs to its log. Fit"
+            " both on one log (value_log), or give predictions of single actions as a column (predictions)."
+        )
 
 
 def _refuse_other_estimators(mine: Recipe, name: str, theirs: Recipe, other_name: str) -> None:

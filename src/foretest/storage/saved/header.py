@@ -15,7 +15,7 @@ def check_header(document: Any) -> None:
     if not isinstance(document, Mapping):
         raise ValueError("its header is no table")
     for name, is_right in _PARTS.items():
-        if name not in document and name not in ("rows", "packed"):
+        if name not in document and name not in ("rows", "packed", "item_model"):
             raise ValueError(f"its header has no {name}")
         if name in document and not is_right(document[name]):
             raise ValueError(f"its header has a wrong {name}")
@@ -87,6 +87,7 @@ _PARTS: dict[str, Check] = {
     "policies": _all_in_table(_is_policy),
     "treatments": lambda value: _all_in_list(_is_text)(value) and len(value) > 0,
     "value_model": lambda value: value is None or _is_text(value),
+    "item_model": lambda value: value is None or _is_text(value),
     "r_max": _all_in_table(is_finite_number),
     "notes": _all_in_list(_is_text),
     "inputs": _all_in_list(_is_input),

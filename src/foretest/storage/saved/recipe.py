@@ -12,6 +12,7 @@ from foretest._version import __version__
 from foretest.aggregation.cap_choice import CapChoice
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.item_model import ItemModel
 from foretest.aggregation.value_model import Encoder, ValueModel
 from foretest.errors import BadInput
 from foretest.estimators import ESTIMATORS, Estimator
@@ -57,6 +58,7 @@ class Recipe:
     r_max: dict[str, float]
     notes: list[str] = field(default_factory=list)
     inputs: list[InputFile] = field(default_factory=list)
+    item_model: str | None = None  # the fingerprint of a fitted reward model
     cap_choice: dict[str, Any] | None = None  # how the cap was chosen, where it was; the settings have the number
     layout: int = LAYOUT
     hash: str = hashing.NAME
@@ -83,6 +85,7 @@ class Recipe:
             r_max=dict(r_max or {}),
             notes=list(notes),
             inputs=list(inputs),
+            item_model=None if plan.item_model is None else plan.item_model.fingerprint,
             cap_choice=None if plan.cap_choice is None else plan.cap_choice.to_dict(),
         )
 
@@ -90,6 +93,7 @@ class Recipe:
     def fingerprint(self) -> str:
         """A hash of everything that must be the same for sums to add up."""
         same = [self.layout, self.hash, binding_settings(self.settings), self.estimators, self.value_model]
+        same += [] if self.item_model is None else [self.item_model]
         return digest(json.dumps(same, sort_keys=True).encode())
 
     def to_json(self) -> dict[str, Any]:
@@ -98,7 +102,8 @@ class Recipe:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> Recipe:
         """Read it back, from a header of this layout."""
-        recipe = cls(**{f.name: document[f.name] for f in dataclasses.fields(cls)})
+        given = {f.name: document[f.name] for f in dataclasses.fields(cls) if f.name != "item_model"}
+        recipe = cls(**given, item_model=document.get("item_model"))  # not in files of earlier versions
         return dataclasses.replace(recipe, settings=_with_defaults_of_now(recipe.settings))
 
     def recorded(self, name: str) -> Settings:
@@ -135,7 +140,8 @@ class Recipe:
         estimators = self._estimators(name, {e.label: e for e in choose_estimators(settings)[0].estimators})
         model = None if self.value_model is None else ValueModel((), Encoder((), ()), self.value_model)
         choice = None if self.cap_choice is None else CapChoice.from_dict(self.cap_choice)
-        return FoldPlan(settings, estimators, model, choice)
+        items = None if self.item_model is None else ItemModel(settings, scales_fingerprint=self.item_model)
+        return FoldPlan(settings, estimators, model, choice, items)
 
     def _estimators(self, name: str, mine: Mapping[str, Estimator]) -> tuple[Estimator, ...]:
         """The estimators of these aggregates, `mine` by label being a test's; one of that label must be the same."""
@@ -197,6 +203,8 @@ class RecordedPolicy(Policy):
     def __init__(self, table: Mapping[str, Any], columns: Sequence[str], can_draw: bool) -> None:
         self._table, self._columns = dict(table), tuple(columns)
         self.can_draw = can_draw
+        by_slot = table.get("policy") == "logged-slots"
+        self.prices_rankings, self.knows_all_slots = not by_slot, not by_slot or "matrix" in table
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -1,0 +1,47 @@
+"""What the test of slots and their company needs of each rewarded row: one term for each metric that is by slot.
+
+The term of a row is Σ_k r_k (S_k − E_p[S_k | a_k]) over its slots, S_k the worth of what stands beside slot k. Its mean
+is 0 if what a slot earns depends on its own item and place alone. It is NaN where no slot that earns can be compared.
+Kept with the rewarded rows, terms are bounded in number, and days add up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.kept_rows import Columns
+from foretest.displays.batch import Floats
+from foretest.log.rows import Rows
+from foretest.weights.company import company_excess, has_company
+
+
+def company_column(metric: int) -> str:
+    """The column of kept rows with the terms of a metric."""
+    return f"company:{metric}"
+
+
+def company_columns(plan: FoldPlan, rows: Rows, marginals: Floats | None) -> Columns:
+    """The terms of rewarded rows; `marginals` has P_p(a_k in k) of their shown slots, where it is known."""
+    control, log, displays = plan.settings.control, plan.settings.log, rows.displays
+    if not plan.reads_slots or not rows.slots or not has_company(control):
+        return {}
+    if log.unit is None and log.id is None:
+        # equal rows have equal keys, and must not share their draws: they would err together
+        displays = replace(displays, identity=rows.unit, key_columns=None)
+    earned = {m: lists.flat().astype(np.float64) for m, lists in rows.slots.items()}
+    earns, owner = np.any([r > 0.0 for r in earned.values()], axis=0), np.repeat(np.arange(len(rows)), displays.slots)
+    paid = np.unique(owner[earns])
+    here, excess = np.isin(owner, paid), np.full(len(owner), np.nan)
+    if len(paid):
+        shown = None if marginals is None else marginals[here]
+        excess[here] = company_excess(control, displays.take(paid), earns[here], plan.settings.analysis.seed, shown)
+    columns: Columns = {}
+    for m, r in earned.items():
+        used = np.isfinite(excess) & (r > 0.0)
+        total = np.bincount(owner[used], weights=r[used] * excess[used], minlength=len(rows))
+        is_compared = np.bincount(owner[used], minlength=len(rows)) > 0
+        columns[company_column(m)] = np.where(is_compared, total, np.nan)
+    return columns
