@@ -212,4 +212,4 @@ def test_no_reward_and_rewards_of_short_displays_alone() -> None:
         ),
     )
     levels = document_of(by_slot("point-ncis-adaptive"), table)["metrics"]["click"]["levels"]
-    assert levels["exposure"]["smallest_uplift"] == pytest.approx(levels["slot"]["smallest_uplift"])
+    assert all(level["smallest_uplift"]["total"] > 0.0 for level in levels.values())
