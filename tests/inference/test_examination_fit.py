@@ -145,6 +145,18 @@ def test_a_log_that_does_not_show_its_curve() -> None:
         fit_curve(pairs)
 
 
+def test_a_control_that_never_varies_shows_no_curve() -> None:
+    """Its items never change places: that is no log without a reward, of which any curve would do."""
+    log = SmallLog(rows=400, units=400, m=4, k=3)
+    order = np.argsort(-log.control, axis=1, kind="stable")[:, :3]
+    table = log.table(ranking=pa.array(order.tolist(), pa.list_(pa.int32())))
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
+    policies = {"control": ft.TopK(scores="control_scores"), "treatment": ft.TopK(scores="treatment_scores")}
+    test = ft.OfflineTest(log=columns, **policies, estimators=["exposure-ncis-adaptive"])
+    with pytest.raises(ft.BadInput, match="cannot run: the log does not show how likely users look at slots 2, 3 of 3"):
+        test.run(table)
+
+
 def test_tests_of_the_model() -> None:
     """Items of high and low score have one curve, or not; no test of a right world is below .001."""
 

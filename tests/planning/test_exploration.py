@@ -11,12 +11,14 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.engines import dispatch
-from foretest.offline.passes import offline_reader
-from foretest.planning.exploration import DISPLAYS, DRAWS, SHARES, ExplorationFold, moments
+from foretest.planning.exploration import DRAWS, moments, ranking_draws
+from foretest.planning.exploring_policies import SHARES
 from foretest.planning.plan import plan_log
+from foretest.planning.rewarded_sample import DISPLAYS, rewarded_sample
+from foretest.policies.own_candidates import candidates_of, places_column
+from foretest.settings.file import settings_from_tables
 from foretest.sources import open_source
-from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped, Weighting
+from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped, Weighting, log_weights
 from tests.own_lists import CONTROL, TREATMENT, OwnLog, own_test
 from tests.support import SmallLog, build_test
 
@@ -99,14 +101,16 @@ def exactly(log: SmallLog, rows: np.ndarray, weighting: Weighting, epsilon: floa
 def test_against_enumeration(weighting: Weighting) -> None:
     log = SmallLog(rows=1500, units=1500, spread=1.5, seed=8)
     plan = FoldPlan(build_test().settings)
-    sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=ExplorationFold)
-    columns = sample.sample.columns()
+    sample = rewarded_sample(open_source(log.table()), plan)
+    assert sample is not None
+    columns = ranking_draws(sample.displays, plan.normaliser.pair, plan.settings.control)
     assert columns["log_t"].shape == (int((log.click > 0).sum()), DRAWS)
-    assert (columns["r:0"] > 0).all()
+    assert (sample.rewards[:, 0] > 0).all()
     np.testing.assert_allclose(np.exp(columns["log_rankings"]), 20.0)
     # the rows in the sample's order, by their own weight
     place = {round(float(w), 9): i for i, w in enumerate(log.log_w)}
-    rows = np.array([place[round(float(w), 9)] for w in columns["log_w"]])
+    log_w = log_weights(plan.settings.treatment, plan.settings.control, sample.displays)
+    rows = np.array([place[round(float(w), 9)] for w in log_w])
     for epsilon in SHARES:
         predicted = moments(columns, weighting, epsilon)
         second, q = exactly(log, rows, weighting, epsilon)
@@ -121,8 +125,9 @@ def test_against_enumeration(weighting: Weighting) -> None:
 def test_the_sample_is_bounded() -> None:
     world = World(30_000, seed=1)
     plan = FoldPlan(offline("point-ncis-adaptive").settings)
-    sample = dispatch.aggregate(open_source(world.table(0.0)), offline_reader(plan), plan, kind=ExplorationFold)
-    assert len(sample.sample) == DISPLAYS
+    sample = rewarded_sample(open_source(world.table(0.0)), plan)
+    assert sample is not None
+    assert len(sample) == DISPLAYS
 
 
 @pytest.mark.slow
@@ -131,7 +136,7 @@ def test_a_log_that_explored_has_the_error_that_was_predicted(estimator: str) ->
     """Predicted from the log of the control as it is, met by a log of the mixed control: within 8 %."""
     world = World(40_000, seed=2)
     outlook = plan_log(offline(estimator), world.table(0.0)).to_dict()
-    rows = {row["epsilon"]: row for row in outlook["metrics"]["click"]["exploration"]}
+    rows = {row["epsilon"]: row for row in outlook["metrics"]["click"]["exploration"] if row["kind"] == "uniform"}
     assert list(rows) == list(SHARES)
     for epsilon in (0.0, 0.05, 0.2):
         result = offline(estimator, epsilon).run(world.table(epsilon))
@@ -153,8 +158,9 @@ def test_exploration_shows_only_what_the_control_may() -> None:
     log = OwnLog(control, rows=600, seed=2)
     log.user = np.arange(600)
     plan = FoldPlan(own_test(control, treatment).settings)
-    sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=ExplorationFold)
-    columns = sample.sample.columns()
+    sample = rewarded_sample(open_source(log.table()), plan)
+    assert sample is not None
+    columns = ranking_draws(sample.displays, plan.normaliser.pair, plan.settings.control)
     rewarded = np.flatnonzero(log.slots.sum(axis=1) > 0)
     inside = []
     for i in rewarded:
@@ -168,3 +174,29 @@ def test_exploration_shows_only_what_the_control_may() -> None:
         predicted = moments(columns, Uncapped(), epsilon)
         assert predicted.mass_kept.mean() == pytest.approx(np.mean(inside), abs=4 * error)
         assert predicted.bound == np.inf
+
+
+@pytest.mark.parametrize("control", [ft.PlackettLuce("control_scores"), ft.TopK("control_scores")])
+def test_every_way_to_explore_ranks_the_controls_own_candidates(control: ft.Policy) -> None:
+    """Each row has settings that load beside the treatment's own list, and shows no item that the control lacks."""
+    log = OwnLog(control, rows=600, seed=3)
+    test = own_test(control, ft.PlackettLuce("treatment_scores"), estimators=["slot-ncis-adaptive"])
+    rows = plan_log(test, log.table()).to_dict()["metrics"]["click"]["exploration"]
+    assert {row["kind"] for row in rows} == {"uniform", "swap-neighbours", "plackett-luce", "epsilon-greedy"}
+    for row in rows:
+        tables = {
+            "log": {"rewards": ["click"], "ranking": "shown"},
+            "control": row["settings"],
+            "treatment": {"policy": "plackett-luce", "scores": "treatment_scores", "candidates": TREATMENT},
+        }
+        assert candidates_of(settings_from_tables(tables).control) == CONTROL
+    sample = rewarded_sample(open_source(log.table()), FoldPlan(test.settings))
+    assert sample is not None
+    marginals = test.settings.treatment.slot_marginals(sample.displays)  # by enumeration in tests/policies
+    item = np.concatenate([np.tile(np.arange(m), K) for m in sample.displays.eligible])
+    row = np.repeat(np.arange(len(sample)), sample.displays.eligible * K)
+    inside = item < sample.displays[places_column(CONTROL)].lengths[row]
+    most = float(marginals.flat()[inside].sum()) / (K * len(sample))
+    kept = [one["levels"]["slot"]["treatment_mass_kept"] for one in rows]
+    assert max(kept) <= most + 0.05  # by the rewards of slots, all slots alike above
+    assert max(kept) >= 0.8 * most

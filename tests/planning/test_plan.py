@@ -221,9 +221,17 @@ def test_whole_rankings_are_planned_for_where_slots_lead() -> None:
     assert not any("by slot" in note for note in alone["notes"])
 
 
-def test_slots_alone_cannot_be_planned_for() -> None:
-    with pytest.raises(ft.BadInput, match="every estimator listed goes by slot: add point-ncis-adaptive"):
-        plan_log(by_slot("slot-ncis-adaptive", "iips"), LOG.table())
+def test_slots_alone_are_planned_for_beside_rankings() -> None:
+    alone = plan_log(by_slot("slot-ncis-adaptive", "iips"), LOG.table()).to_dict()
+    assert alone["headline"] == "point-ncis-adaptive"
+    assert alone["metrics"] == plan_log(by_slot("point-ncis-adaptive"), LOG.table()).to_dict()["metrics"]
+
+
+def test_slots_under_zero_capping_cannot_be_planned_for() -> None:
+    with pytest.raises(
+        ft.BadInput, match=r"starts from whole rankings, and point-ncis-adaptive cannot run: .* max capping"
+    ):
+        plan_log(by_slot("iips").replace(capping="zero"), LOG.table())
 
 
 def test_an_estimated_number_of_units_is_marked_and_rounded() -> None:

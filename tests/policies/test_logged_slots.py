@@ -219,7 +219,7 @@ def test_it_is_for_a_single_control_alone() -> None:
 
 @pytest.mark.parametrize("keys", [KEYS, None])
 def test_plan_says_what_it_needs(keys: Any) -> None:
-    with pytest.raises(ft.BadInput, match=r"^foretest plan is about whole rankings"):
+    with pytest.raises(ft.BadInput, match=r"^foretest plan starts from whole rankings"):
         ft.plan_log(build(MATRIX, keys), table())
 
 

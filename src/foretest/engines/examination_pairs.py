@@ -37,7 +37,7 @@ MOST_SLOTS = 64  # a curve of more is no fit, but a guess
 
 
 class Pairs(NamedTuple):
-    """F by half, cell, slot k and slot l, and Σ of its terms' squares by half, k and l.
+    """F by half, cell, slot k and slot l, and Σ of its terms' squares by half, k and l; Σ r² of a slot where l = k.
 
     Items that the control scores above the median of their display are the second half: under the model both have one
     curve. Where the control has no scores all items are in the first.

@@ -93,7 +93,8 @@ def slopes(t, t_starts, p, p_starts, lengths, e_t, e_p, e_starts, ranking, r_sta
 def paired_terms(table, starts, lengths, ranking, r_starts, slots, rewards, w_starts, half, h_starts, cell,
                  sums, squares):  # fmt: skip
     """Add, for every reward r of an item i in slot k and every other slot j, r·P(i, j)/(P(i, k) + P(i, j)) to
-    sums[half of i, cell, k, j] and its square to squares[half of i, k, j]."""
+    sums[half of i, cell, k, j] and its square to squares[half of i, k, j]; r² to squares[half of i, k, k], which tells
+    a log whose items never change places from one without a reward."""
     for row in range(len(starts)):
         n = lengths[row]
         for k in range(slots[row]):
@@ -102,11 +103,12 @@ def paired_terms(table, starts, lengths, ranking, r_starts, slots, rewards, w_st
                 continue
             i = ranking[r_starts[row] + k]
             own = table[starts[row] + k * n + i]
+            of = half[h_starts[row] + i]
+            squares[of, k, k] += r * r
             for j in range(slots[row]):
                 other = table[starts[row] + j * n + i]
                 if j == k or other <= 0.0:
                     continue
                 term = r * other / (own + other)
-                of = half[h_starts[row] + i]
                 sums[of, cell[row], k, j] += term
                 squares[of, k, j] += term * term

@@ -17,6 +17,14 @@ from foretest.sources import Source
 from foretest.weights.exposure_weights import ExposureWeighting
 
 
+class NoCurve(BadInput):
+    """A curve was to be fitted, and the log does not show it; `what` says why."""
+
+    def __init__(self, labels: Sequence[str], what: str) -> None:
+        super().__init__(f"{', '.join(labels)} cannot run: {what}")
+        self.what = what
+
+
 class CurvesFound(NamedTuple):
     """A plan with its curves, or without estimators by exposure where there are none; and notes."""
 
@@ -67,7 +75,7 @@ def fit_curves(
         return CurvesFound(dataclasses.replace(plan, fits=fits), [])
     labels = [e.label for e in by_exposure(plan)]
     if plan.settings.analysis.estimators is not None:
-        raise BadInput(f"{', '.join(labels)} cannot run: {reasons[0]}")
+        raise NoCurve(labels, reasons[0])
     return _left_out(plan, [f"{label} was left out: {reasons[0]}" for label in labels])
 
 

@@ -13,68 +13,49 @@ neither policy draws have no part in either sum: the treatment has next to nothi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
-from foretest.aggregation.kept_rows import KeptRows
-from foretest.aggregation.sample_pass import SampleFold
 from foretest.displays.batch import Displays, Floats
 from foretest.kernels import normaliser as kernel
-from foretest.log.rows import Rows
+from foretest.policies import Policy
 from foretest.policies.own_candidates import items_of
-from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT
+from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Weighting
 
 Mask = npt.NDArray[np.bool_]
 
-SHARES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
-DISPLAYS = 2048
 DRAWS = 64  # rankings per display, half from each policy
 
 
-@dataclass
-class ExplorationFold(SampleFold):
-    """Samples rewarded displays of the smallest unit hashes, with rankings drawn from both policies and the log
-    probabilities of each.
+def ranking_draws(displays: Displays, pair: PolicyPair, control: Policy) -> dict[str, Floats]:
+    """log π_t and log π_p of rankings drawn from both policies, the treatment's first, and log |A|, by display;
+    `control` is the policy that names the items to explore."""
+    pairs = [
+        _log_probabilities(displays, pair, policy, stream, control)
+        for policy, stream in ((pair.treatment, FROM_TREATMENT), (pair.control, FROM_CONTROL))
+    ]
+    log_t, log_p, showable = (np.hstack(side) for side in zip(*pairs, strict=True))
+    m, k = items_of(control, displays), displays.slots
+    log_rankings = gammaln(m + 1.0) - gammaln(m - k + 1.0)
+    return {"log_t": log_t, "log_p": log_p, "showable": showable, "log_rankings": log_rankings}
 
-    Only rewarded displays have a part in an uplift's variance: where rewards are is where weights matter.
-    """
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.state.sample = KeptRows(DISPLAYS, self.state.sample.order)
-
-    def add(self, rows: Rows) -> None:
-        if len(rows.rewarded):
-            super().add(rows.take(rows.rewarded))
-
-    def _draws(self, displays: Displays) -> dict[str, Floats]:
-        pairs = [
-            self._log_probabilities(displays, policy, stream)
-            for policy, stream in (
-                (self.plan.settings.treatment, FROM_TREATMENT),
-                (self.plan.normaliser.control, FROM_CONTROL),
-            )
-        ]
-        log_t, log_p, showable = (np.hstack(side) for side in zip(*pairs, strict=True))
-        m, k = items_of(self.plan.settings.control, displays), displays.slots
-        log_rankings = gammaln(m + 1.0) - gammaln(m - k + 1.0)
-        return {"log_t": log_t, "log_p": log_p, "showable": showable, "log_rankings": log_rankings}
-
-    def _log_probabilities(self, displays: Displays, policy: Any, stream: int) -> tuple[Floats, Floats, Mask]:
-        """log π_t and log π_p of rankings drawn from a policy, and whether the control has all of their items: one row
-        per display."""
-        count, normaliser = DRAWS // 2, self.plan.normaliser
-        part = displays.take(np.repeat(np.arange(len(displays)), count))
-        rankings = policy.sample(part, normaliser.pair.uniforms(displays, stream, 0, count))
-        log_t, log_p = (p.log_prob(part, rankings) for p in (normaliser.treatment, normaliser.control))
-        last = rankings.padded(-1).max(axis=1, initial=-1)  # items that the control has come first
-        showable = last < items_of(self.plan.settings.control, part)
-        return log_t.reshape(-1, count), log_p.reshape(-1, count), showable.reshape(-1, count)
+def _log_probabilities(
+    displays: Displays, pair: PolicyPair, policy: Any, stream: int, control: Policy
+) -> tuple[Floats, Floats, Mask]:
+    """log π_t and log π_p of rankings drawn from a policy, and whether the control has all of their items: one row per
+    display."""
+    count = DRAWS // 2
+    part = displays.take(np.repeat(np.arange(len(displays)), count))
+    rankings = policy.sample(part, pair.uniforms(displays, stream, 0, count))
+    log_t, log_p = (p.log_prob(part, rankings) for p in (pair.treatment, pair.control))
+    last = rankings.padded(-1).max(axis=1, initial=-1)  # items that the control has come first
+    showable = last < items_of(control, part)
+    return log_t.reshape(-1, count), log_p.reshape(-1, count), showable.reshape(-1, count)
 
 
 class Moments(NamedTuple):
@@ -87,8 +68,8 @@ class Moments(NamedTuple):
 
 
 def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Moments:
-    """The weights under the control mixed with a share ε of uniform rankings, from the columns of an exploration's
-    sample; ε = 0 is the control as it is."""
+    """The weights under the control mixed with a share ε of uniform rankings, from rankings drawn of
+    both policies; ε = 0 is the control as it is."""
     log_t, log_p, log_rankings = columns["log_t"], columns["log_p"], columns["log_rankings"][:, None]
     with np.errstate(divide="ignore"):
         log_uniform = np.where(columns["showable"], -log_rankings, -np.inf)

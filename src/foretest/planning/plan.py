@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from foretest._version import __version__
-from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.choose_estimators import choose_estimators, headline_of
+from foretest.aggregation.choose_estimators import choose_estimators, headline_of, obstacle
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.folded import Folded
 from foretest.background import in_background
-from foretest.engines import dispatch
 from foretest.errors import BadInput
-from foretest.estimators import Estimator
+from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.files import json_ready, json_text
+from foretest.offline.examination import NoCurve
 from foretest.offline.passes import offline_reader
 from foretest.offline.test import OfflineTest
 from foretest.online.comparison import POWER
 from foretest.planning.days import count_days
-from foretest.planning.exploration import ExplorationFold
-from foretest.planning.smallest_uplift import LogToPlan, plan_metric
+from foretest.planning.levels import EXPOSURE, RANKING, SLOT
+from foretest.planning.log_to_plan import LogToPlan
+from foretest.planning.recommendation import recommend
+from foretest.planning.rewarded_sample import rewarded_sample
+from foretest.planning.smallest_uplift import plan_metric
 from foretest.progress import Progress, stage
 from foretest.results.result import Result
 from foretest.settings.settings import Settings
@@ -55,52 +59,99 @@ class PlanResult:
 def plan_log(
     test: OfflineTest, log: Any, *, threads: int | None = None, progress: Progress | None = None
 ) -> PlanResult:
-    """What the log could show of the test's headline, among estimators of whole rankings. The log is read twice, or
-    three times where it has days."""
-    headline = _headline(test.settings)
-    test = test.replace(estimators=[headline.estimator], headline=None, interval="delta")
+    """What the log could show by whole rankings and, where it says which slot earned the reward, by slot and by
+    exposure; and what exploration would change. The log is read twice, or three times where it has days; a pass more
+    fits the examination curve."""
+    planned = _planned(test.settings)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-        opened = _open(log, test.settings, folder)
-        folded = test.aggregate(opened.log, threads=threads, progress=progress)
+        opened = _open(log, test.settings, planned, folder)
+        test, folded, left_out = _fold(test, opened, planned, threads, progress)
         days = _days(opened, test.settings.log.date)
         no_sample = _why_no_sample(opened, test.settings)
-        sample = None if no_sample else _sample(opened.source, folded.aggregates, threads, progress)
+        sample = None
+        if not no_sample:
+            done = stage(progress, "exploration", opened.source)
+            sample = rewarded_sample(opened.source, folded.aggregates.plan, threads=threads, progress=done)
     result = test.analyse(*folded)
-    planned = LogToPlan(
+    labels = {e.label for e in folded.aggregates.plan.estimators}
+    log_to_plan = LogToPlan(
         aggregates=folded.aggregates,
         sample=sample,
-        estimator=headline.estimator,
+        estimators={level: e for level, e in planned.estimators.items() if e.label in labels},
         days=days,
         split=test.settings.online.split,
     )
-    return PlanResult(_document(test.settings, result, planned, [*result.notes, *headline.notes, *no_sample]))
+    notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample])
+    return PlanResult(_document(test.settings, result, log_to_plan, list(notes)))
 
 
-class _Headline(NamedTuple):
-    """The estimator that is planned for, and a note where it is not the headline of a run."""
+class _Planned(NamedTuple):
+    """The estimators that are planned for, by level, and a note where the one of rankings would not lead a run."""
 
-    estimator: Estimator
+    estimators: dict[str, Estimator]
     notes: list[str]
 
 
-def _headline(settings: Settings) -> _Headline:
-    """The first estimator of whole rankings, by the order in which headlines are chosen."""
+_LEVELS: dict[str, type[Estimator]] = {SLOT: AdaptiveSlotNCIS, EXPOSURE: AdaptiveExposureNCIS}
+
+
+def _planned(settings: Settings) -> _Planned:
+    """The first estimator of whole rankings, by the order in which headlines are chosen, and those of slots that can
+    run."""
     if settings.log.logger is not None:
         raise BadInput("foretest plan is for a log of one control, and the settings name several ([[control]] tables).")
     plan = choose_estimators(settings)[0]
     asked = plan.settings.analysis.headline
-    of_rankings = [e for e in plan.estimators if not plan.weighting(e).by_slot]
-    if not of_rankings:
-        raise BadInput(
-            "foretest plan is about whole rankings, and every estimator listed goes by slot: add point-ncis-adaptive to"
-            " estimators."
-        )
+    of_rankings = [e for e in plan.estimators if not plan.weighting(e).by_slot] or [_of_rankings(settings)]
     label, leader = headline_of(asked, of_rankings), headline_of(asked, plan.estimators)
     [estimator] = [e for e in of_rankings if e.label == label]
+    by_level = {RANKING: estimator}
+    for level, kind in _LEVELS.items():
+        listed = [e for e in plan.estimators if type(e) is kind]
+        one = listed[0] if listed else kind()
+        if obstacle(one, _by_delta(settings)) is None:
+            by_level[level] = one
     if leader == label:
-        return _Headline(estimator, [])
-    note = f"planned for {label}: {leader} goes by slot, and can show smaller uplifts than these."
-    return _Headline(estimator, [note])
+        return _Planned(by_level, [])
+    note = f"planned for {label}: {leader} goes by slot, and has its own numbers under levels."
+    return _Planned(by_level, [note])
+
+
+def _of_rankings(settings: Settings) -> Estimator:
+    """An estimator of whole rankings where none is listed."""
+    estimator = AdaptivePointNCIS()
+    reason = obstacle(estimator, settings)
+    if reason is not None:
+        raise BadInput(f"foretest plan starts from whole rankings, and {estimator.label} cannot run: {reason}")
+    return estimator
+
+
+def _by_delta(settings: Settings) -> Settings:
+    """The settings with the interval that a plan uses."""
+    return dataclasses.replace(settings, analysis=settings.analysis.replace(interval="delta"))
+
+
+class _Folded(NamedTuple):
+    """The test that was folded, its sums, and notes on levels that were left out."""
+
+    test: OfflineTest
+    folded: Folded
+    notes: list[str]
+
+
+def _fold(
+    test: OfflineTest, opened: _OpenedLog, planned: _Planned, threads: int | None, progress: Progress | None
+) -> _Folded:
+    """Fold the log for all levels; where it shows no examination curve, without exposure."""
+    estimators = [e for e in planned.estimators.values() if opened.folded is None or e.label in opened.folded]
+    alone = test.replace(estimators=estimators, headline=None, interval="delta")
+    try:
+        return _Folded(alone, alone.aggregate(opened.log, threads=threads, progress=progress), [])
+    except NoCurve as reason:
+        rest = [e for level, e in planned.estimators.items() if level != EXPOSURE and e in estimators]
+        alone = alone.replace(estimators=rest)
+        folded = alone.aggregate(opened.log, threads=threads, progress=progress)
+        return _Folded(alone, folded, [f"exposure was left out: {reason.what}"])
 
 
 class _OpenedLog(NamedTuple):
@@ -108,43 +159,42 @@ class _OpenedLog(NamedTuple):
 
     log: Any  # what `OfflineTest.aggregate` takes
     source: Source
-    saved: bool  # it is saved aggregates, without displays
+    folded: list[str] | None  # of saved aggregates, which have no displays: the estimators that they have
 
 
-def _open(log: Any, settings: Settings, folder: str) -> _OpenedLog:
+def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _OpenedLog:
     """Open a log; a stream, which passes once, is written to the folder first."""
     source, date = open_source(log), settings.log.date
-    saved = bool(saved_files(source))
-    if saved or source.repeatable:
-        return _OpenedLog(log, source, saved)
-    columns = [*offline_reader(choose_estimators(settings)[0]).columns, *([date] if date else [])]
+    saved = saved_files(source)
+    if saved:
+        return _OpenedLog(log, source, [record["label"] for record in saved[0].recipe.estimators])
+    if source.repeatable:
+        return _OpenedLog(log, source, None)
+    plan = FoldPlan(settings, (*choose_estimators(settings)[0].estimators, *planned.estimators.values()))
+    columns = [*offline_reader(plan).columns, *([date] if date else [])]
     spooled = in_background(lambda: spool(source, columns, folder))
-    return _OpenedLog(str(Path(folder) / "stream.parquet"), spooled, saved)
+    return _OpenedLog(str(Path(folder) / "stream.parquet"), spooled, None)
 
 
 def _days(opened: _OpenedLog, date: str | None) -> int | None:
     """How many days the log has; None where that is not known."""
-    return None if date is None or opened.saved else count_days(opened.source, date)
+    return None if date is None or opened.folded is not None else count_days(opened.source, date)
 
 
 def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
     """Why exploration cannot be predicted, in a note; empty where it can."""
-    if opened.saved:
+    if opened.folded is not None:
         return ["saved aggregates have no displays: what exploration would buy needs the log."]
     if not choose_estimators(settings)[0].can_draw:
         return ["a policy is logged, and other rankings have no probability: what exploration would buy needs scores."]
     return []
 
 
-def _sample(source: Source, aggregates: Aggregates, threads: int | None, progress: Progress | None) -> Aggregates:
-    """Rewarded displays with draws of both policies."""
-    bare = FoldPlan(aggregates.plan.settings)
-    done = stage(progress, "exploration", source)
-    return dispatch.aggregate(source, offline_reader(bare), bare, threads=threads, progress=done, kind=ExplorationFold)
-
-
 def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[str]) -> dict[str, Any]:
     """The content of plan.json."""
+    metrics = {name: plan_metric(result.metrics[name], m, log) for m, name in enumerate(settings.log.rewards)}
+    first, plan = next(iter(metrics.items()))
+    recommended = recommend(first, plan.exploration) if plan.exploration else None
     document: dict[str, Any] = json_ready(
         {
             "foretest": __version__,
@@ -152,7 +202,8 @@ def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[st
             "headline": log.estimator.label,
             "confidence_level": settings.analysis.confidence_level,
             "power": POWER,
-            "gamma": list(settings.analysis.gamma_at(by_slot=log.weighting.by_slot)),
+            "gamma": list(settings.analysis.gamma_at(by_slot=False)),
+            "gamma_slots": list(settings.analysis.gamma_at(by_slot=True)),
             "split": list(log.split),
             "unit": settings.log.unit,
             "log": {
@@ -161,9 +212,8 @@ def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[st
                 **({} if log.aggregates.units_exact else {"units_approximate": True}),
                 "days": log.days,
             },
-            "metrics": {
-                name: plan_metric(result.metrics[name], m, log).to_dict() for m, name in enumerate(settings.log.rewards)
-            },
+            "metrics": {name: metric.to_dict() for name, metric in metrics.items()},
+            "recommended": None if recommended is None else recommended.to_dict(),
             "notes": notes,
         }
     )

@@ -14,49 +14,48 @@ treatment mass that the cap leaves.
 An online test with N users, shares (a, b), shows an uplift Δ if Δ = (z_{1−α/2} + z_{.8})·σ·√((1/a + 1/b)/N), σ² the
 control's variance per user (of a ratio by user: the delta method), the treatment's taken to be the same.
 
-For an exploration of ε both parts are predicted. If within a display reward and weight do not go together,
+For a share ε of random rankings both parts are predicted. If within a display reward and weight do not go together,
 E_p[(w̃ − 1)² r² | x] = E_p[r²|x]·(E_p[w̃²|x] − 1) and E_p[t|x] = (1 − q(x))·E_p[w̃ r|x], so that
 
     s² = mean(r²)·(mean of E[w̃²|x] over rewarded rows, weighted by r², − 1)/n
     mean(t) = R_t·(mean of 1 − q(x) over rewarded rows, weighted by r)
 
 under the control mixed with uniform rankings (`exploration`); the log as it is gets the same formula, to compare. It
-costs at most ε·(R_p − R_uniform) ≤ ε·R_p.
+costs at most ε·(R_p − R_uniform) ≤ ε·R_p. Other ways to explore, and weights by slot and by exposure, are predicted by
+`explored`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
 from scipy.special import ndtri
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.estimators import Estimator
-from foretest.files import finite_or_none
-from foretest.inference.bound_choice import settled
-from foretest.online.comparison import POWER
-from foretest.planning.exploration import SHARES, moments
-from foretest.results.result import Metric
-from foretest.settings.analysis import Analysis
+from foretest.diagnostics.evidence import log_evidence
+from foretest.diagnostics.health import control_is_deterministic
+from foretest.planning.cost import Uncertainty
+from foretest.planning.explored import Explored, Explorer, explored_rows
+from foretest.planning.levels import (
+    EXPOSURE,
+    FIT,
+    GIVEN,
+    NOTHING,
+    RANKING,
+    SLOT,
+    LevelOutlook,
+    LevelsToPlan,
+    Scale,
+    SmallestUplift,
+)
+from foretest.planning.log_to_plan import LogToPlan, scale_of
+from foretest.planning.policy_tables import MetricLists, PolicyTables
+from foretest.results.result import Estimate, Metric
 from foretest.weights.weightings import Weighting
 
-
-class SmallestUplift(NamedTuple):
-    """The two parts of the smallest uplift, relative to the control's value; NaN where there is none."""
-
-    sampling: float
-    identification: float
-
-    @property
-    def total(self) -> float:
-        return self.sampling + self.identification
-
-    def to_dict(self) -> dict[str, float | None]:
-        parts = {"sampling": self.sampling, "identification": self.identification, "total": self.total}
-        return {name: finite_or_none(value) for name, value in parts.items()}
+NEVER_VARIES = "the control never varies: it says nothing of another ranking, nor of another item in a slot"
 
 
 class ToHalve(NamedTuple):
@@ -67,19 +66,23 @@ class ToHalve(NamedTuple):
     more_days: int | None
 
 
-class Explored(NamedTuple):
-    """What a log could show if the control had explored in a share `epsilon` of displays."""
+class MeasuredLevel(NamedTuple):
+    """What the log as it is could show at one level."""
 
-    epsilon: float
-    cost_at_most: float  # as a share of the control's value
-    treatment_mass_kept: float
-    std_error: float
-    largest_weight: float
-    weight_bound: float
-    smallest_uplift: SmallestUplift
+    estimator: str
+    treatment: float | None
+    outlook: LevelOutlook
+    to_halve: ToHalve | None
+    online_units: int | None
+    reasons: list[str]  # of the estimator's verdict
 
     def to_dict(self) -> dict[str, Any]:
-        return self._asdict() | {"smallest_uplift": self.smallest_uplift.to_dict()}
+        """The content of plan.json for one level of a metric."""
+        halve = None if self.to_halve is None else self.to_halve._asdict()
+        return {
+            "estimator": self.estimator, "treatment": self.treatment, **self.outlook.to_dict(), "to_halve": halve,
+            "online_units": self.online_units, "reasons": self.reasons,
+        }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,7 @@ class MetricPlan:
     smallest_uplift: SmallestUplift
     to_halve: ToHalve | None = None
     online_units: int | None = None
+    levels: dict[str, MeasuredLevel] = field(default_factory=dict)
     exploration: list[Explored] | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -103,61 +107,39 @@ class MetricPlan:
             "smallest_uplift": self.smallest_uplift.to_dict(),
             "to_halve": None if self.to_halve is None else self.to_halve._asdict(),
             "online_units": self.online_units,
+            "levels": {name: level.to_dict() for name, level in self.levels.items()},
             "exploration": None if self.exploration is None else [row.to_dict() for row in self.exploration],
         }
 
 
-class LogToPlan(NamedTuple):
-    """A log as a plan sees it."""
-
-    aggregates: Aggregates
-    sample: Aggregates | None  # rewarded displays with draws of both policies, where exploration can be predicted
-    estimator: Estimator  # the headline
-    days: int | None
-    split: tuple[float, float]  # of an online test
-
-    @property
-    def weighting(self) -> Weighting:
-        return self.aggregates.plan.weighting(self.estimator)
-
-
 def plan_metric(metric: Metric, m: int, log: LogToPlan) -> MetricPlan:
     """What the log could show of the m-th metric, whose result is `metric`."""
-    [estimate] = metric.estimates.values()
-    log = log._replace(estimator=settled(log.aggregates, log.estimator, m))
+    log = log.settled(m)
+    estimate = metric.estimates[log.estimator.label]
     control, treatment = metric.control.value, estimate.treatment
     if not control or estimate.std_error is None:
-        return MetricPlan(control, treatment, estimate.reasons, SmallestUplift(math.nan, math.nan))
-    analysis = log.aggregates.plan.settings.analysis
-    scale = _Scale.of(analysis, log.weighting.by_slot, control, treatment or 0.0)
-    half_band = _half_band(estimate.sensitivity, log.aggregates, log.weighting, scale.width * scale.treatment)
-    smallest = SmallestUplift(scale.factor * estimate.std_error / control, half_band / control)
-    units, uplift = log.aggregates.n_units, smallest.total * control
+        return MetricPlan(control, treatment, estimate.reasons, NOTHING)
+    scale = scale_of(log, m, control, treatment or 0.0)
+    smallest = _smallest(RANKING, estimate, log, m, scale)
     return MetricPlan(
         control=control,
         treatment=treatment,
         reasons=estimate.reasons,
         smallest_uplift=smallest,
         to_halve=to_halve(smallest, log.days),
-        online_units=online_units(metric.control.std_error, units, uplift, scale.factor, log.split),
+        online_units=_online(metric, smallest, log, scale),
+        levels=_measured(metric, m, log, scale),
         exploration=_explorations(log, m, scale),
     )
 
 
-class _Scale(NamedTuple):
-    """What turns standard errors and unsupported parts of one metric into uplifts."""
-
-    factor: float  # z_{1−α/2} + z_{.8}
-    width: float  # ½·[(Γ_upper − 1) + (1 − 1/Γ_lower)]
-    control: float  # the mean reward
-    treatment: float
-
-    @classmethod
-    def of(cls, analysis: Analysis, by_slot: bool, control: float, treatment: float) -> _Scale:
-        factor = float(ndtri(0.5 + analysis.confidence_level / 2.0) + ndtri(POWER))
-        lower, upper = analysis.gamma_at(by_slot=by_slot)
-        width = 0.5 * ((upper - 1.0) + (1.0 - 1.0 / lower))
-        return cls(factor, width, control, treatment)
+def _smallest(level: str, estimate: Estimate, log: LogToPlan, m: int, scale: Scale) -> SmallestUplift:
+    """The two parts at one level, as measured."""
+    assert estimate.std_error is not None
+    worth = scale.width[level] * (estimate.treatment or 0.0)
+    half_band = _half_band(estimate.sensitivity, log.aggregates, log.weighting(level), worth)
+    moved = _moved_by_curves(estimate)
+    return SmallestUplift(scale.factor * estimate.std_error / scale.control, (half_band + moved) / scale.control)
 
 
 def _half_band(sensitivity: Any, aggregates: Aggregates, weighting: Weighting, worth: float) -> float:
@@ -171,6 +153,39 @@ def _half_band(sensitivity: Any, aggregates: Aggregates, weighting: Weighting, w
     return max(0.0, 1.0 - mass_kept) * worth
 
 
+def _moved_by_curves(estimate: Estimate) -> float:
+    """Half of how far the uplift moves over curves steeper and flatter than the one that was given; 0 without one."""
+    own = estimate.effect_size
+    others = [one["effect_size"] for one in estimate.curves or ()]
+    shifts: list[float] = [0.0, *(other - own for other in others if other is not None and own is not None)]
+    return 0.5 * (max(shifts) - min(shifts))
+
+
+def _measured(metric: Metric, m: int, log: LogToPlan, scale: Scale) -> dict[str, MeasuredLevel]:
+    """The levels at which the log has an estimate."""
+    aggregates, levels = log.aggregates, {}
+    never_varies = bool(control_is_deterministic(aggregates))
+    for level, estimator in log.estimators.items():
+        estimate = metric.estimates.get(estimator.label)
+        if estimate is None or estimate.std_error is None:
+            continue
+        evidence, smallest = log_evidence(aggregates, estimator, m), _smallest(level, estimate, log, m, scale)
+        curve = None
+        if level == EXPOSURE:
+            curve = GIVEN if m in aggregates.plan.examination.given else FIT
+        outlook = LevelOutlook(
+            smallest, estimate.std_error, 1.0 if evidence.mass_kept is None else evidence.mass_kept,
+            evidence.unsupported / max(1, evidence.rewarded), curve,
+            NEVER_VARIES if never_varies and level != EXPOSURE else None,
+        )  # fmt: skip
+        shows = outlook.obstacle is None
+        levels[level] = MeasuredLevel(
+            estimator.label, estimate.treatment, outlook, to_halve(smallest, log.days) if shows else None,
+            _online(metric, smallest, log, scale) if shows else None, estimate.reasons,
+        )  # fmt: skip
+    return levels
+
+
 def to_halve(smallest: SmallestUplift, days: int | None) -> ToHalve:
     """f = (2S/(S − I))² times the log."""
     sampling, identification = smallest
@@ -178,6 +193,11 @@ def to_halve(smallest: SmallestUplift, days: int | None) -> ToHalve:
         return ToHalve(None, None)
     times = (2.0 * sampling / (sampling - identification)) ** 2
     return ToHalve(times, None if days is None else math.ceil((times - 1.0) * days))
+
+
+def _online(metric: Metric, smallest: SmallestUplift, log: LogToPlan, scale: Scale) -> int | None:
+    uplift = smallest.total * scale.control
+    return online_units(metric.control.std_error, log.aggregates.n_units, uplift, scale.factor, log.split)
 
 
 def online_units(
@@ -189,29 +209,30 @@ def online_units(
     return math.ceil(error**2 * units * sum(1.0 / share for share in split) * (factor / uplift) ** 2)
 
 
-def _explorations(log: LogToPlan, m: int, scale: _Scale) -> list[Explored] | None:
-    """One entry per share of exploration; None where it cannot be predicted."""
-    columns = {} if log.sample is None else log.sample.sample.columns()
-    if not columns:
+def _explorations(log: LogToPlan, m: int, scale: Scale) -> list[Explored] | None:
+    """One entry per way to explore; None where it cannot be predicted."""
+    if log.sample is None:
         return None
-    r = columns[f"r:{m}"]
-    mean_square, rows = float(log.aggregates.r2[m]) / log.aggregates.rows, log.aggregates.rows
-    explorations = []
-    for epsilon in SHARES if r.any() else ():
-        explored = moments(columns, log.weighting, epsilon)
-        spread = float(np.average(explored.second, weights=r**2)) - 1.0
-        mass_kept = float(np.average(explored.mass_kept, weights=r))
-        sampling = scale.factor * math.sqrt(mean_square * max(0.0, spread) / rows) / scale.control
-        identification = scale.width * max(0.0, 1.0 - mass_kept) * scale.treatment / scale.control
-        explorations.append(
-            Explored(
-                epsilon=epsilon,
-                cost_at_most=epsilon,
-                treatment_mass_kept=mass_kept,
-                std_error=sampling * scale.control / scale.factor,
-                largest_weight=explored.largest,
-                weight_bound=explored.bound,
-                smallest_uplift=SmallestUplift(sampling, identification),
-            )
-        )
-    return explorations
+    if not log.sample.rewards[:, m].any():
+        return []
+    plan, small = log.aggregates.plan, log.sample.of_metric(m)
+    a, curves = plan.settings.analysis, plan.examination.curves.get(m)
+    able = {RANKING: True, SLOT: m in small.slots, EXPOSURE: m in small.slots and curves is not None}
+    levels = LevelsToPlan(
+        metric=m,
+        weightings={level: log.weighting(level) for level in log.estimators if able[level]},
+        curves=curves,
+        curve_given=m in plan.examination.given,
+    )
+    explorer = Explorer(
+        sample=log.sample,
+        lists=MetricLists(PolicyTables(small, plan.normaliser.pair, a.bound_number), m, curves),
+        levels=levels,
+        scale=scale,
+        reach=Uncertainty(
+            float(ndtri(0.5 + a.confidence_level / 2.0)),
+            {level: a.gamma_at(by_slot=log.weighting(level).by_slot) for level in log.estimators},
+        ),
+        deterministic=bool(control_is_deterministic(log.aggregates)),
+    )
+    return explored_rows(explorer, plan, log.weighting(RANKING))

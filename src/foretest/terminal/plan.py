@@ -1,7 +1,8 @@
-"""A plan as text: the smallest uplift that a log could show, and what would halve it."""
+"""A plan as text: the smallest uplift that a log could show, what would halve it, and how to explore."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -9,7 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import format_number, percent, plural, round_percent, units_text
-from foretest.terminal.parts import WIDTH, add_number_columns, headed_table, list_table, note_lines, plain_text
+from foretest.terminal.parts import (
+    WIDTH,
+    add_number_columns,
+    headed_table,
+    list_table,
+    note_lines,
+    plain_text,
+    wrapped_lines,
+)
+
+_NONE = "-"
 
 
 def plan_table(document: dict[str, Any]) -> Group:
@@ -20,11 +31,11 @@ def plan_table(document: dict[str, Any]) -> Group:
     confidence, power = round_percent(document["confidence_level"]), round_percent(document["power"])
     parts: list[RenderableType] = [
         Text.assemble(("Foretest plan ", "bold"), f"{plural(log['rows'], 'display')}{units}{days}"),
-        Text(f"of {document['headline']}, at {confidence} confidence and {power} power", style="dim"),
+        Text(f"of {_estimators(document)}, at {confidence} confidence and {power} power", style="dim"),
     ]
     for name, metric in document["metrics"].items():
         parts += [Text(), *_metric_table(name, metric, document)]
-    return Group(*parts, *note_lines(document["notes"]))
+    return Group(*parts, *_recommended(document.get("recommended")), *note_lines(document["notes"]))
 
 
 def render_plan(document: dict[str, Any], width: int = WIDTH) -> str:
@@ -32,18 +43,30 @@ def render_plan(document: dict[str, Any], width: int = WIDTH) -> str:
     return plain_text(plan_table(document), width)
 
 
+def _estimators(document: dict[str, Any]) -> str:
+    """The estimators that are planned for: the headline, and those of further levels."""
+    of_levels = [level["estimator"] for m in document["metrics"].values() for level in m.get("levels", {}).values()]
+    return ", ".join(dict.fromkeys([document["headline"], *of_levels]))
+
+
 def _metric_table(name: str, metric: dict[str, Any], document: dict[str, Any]) -> list[RenderableType]:
     title = Text.assemble((name, "bold"), f": control {format_number(metric['control'])} per display")
     if metric["smallest_uplift"]["total"] is None:
         reason = "; ".join(metric["reasons"]) or "there is no standard error"
         return [title, Text(f"  nothing can be planned: {reason}")]
-    lines: list[RenderableType] = [title, _smallest_uplift_table(metric, document)]
+    levels = metric.get("levels", {})
+    lines: list[RenderableType] = [title]
+    if len(levels) > 1:
+        lines += [_levels_table(levels), *wrapped_lines(_remarks(levels, document))]
+    else:
+        lines += [_smallest_uplift_table(metric, document)]
     if metric["exploration"]:
         lines += [
-            Text("  if the control had shown random rankings in a share of displays:", style="dim"),
-            _exploration_table(metric["exploration"]),
+            Text("  if the control explored, what it would cost and the smallest uplift:", style="dim"),
+            _exploration_table(metric["exploration"], document.get("recommended") or {}),
         ]
-    return [*lines, *(Text(f"  {reason}", style="dim") for reason in metric["reasons"])]
+    reasons = [] if len(levels) > 1 else metric["reasons"]
+    return [*lines, *(Text(f"  {reason}", style="dim") for reason in reasons)]
 
 
 def _smallest_uplift_table(metric: dict[str, Any], document: dict[str, Any]) -> Table:
@@ -57,10 +80,47 @@ def _smallest_uplift_table(metric: dict[str, Any], document: dict[str, Any]) -> 
     table.add_row("    identification", percent(parts["identification"]), f"does not; gamma {lower:g} and {upper:g}")
     table.add_row("  to halve it", *_needed_to_halve(metric["to_halve"]))
     if metric["online_units"] is not None:
-        unit = document["unit"] or "display"
-        split = " : ".join(f"{100.0 * share:g}" for share in document["split"])
-        table.add_row("  online, for the same uplift", f"{metric['online_units']:,}", f"{unit}s in all, split {split}")
+        table.add_row("  online, for the same uplift", f"{metric['online_units']:,}", _online(document))
     return table
+
+
+def _levels_table(levels: dict[str, Any]) -> Table:
+    """A column per level."""
+    table = headed_table()
+    table.add_column(no_wrap=True)
+    add_number_columns(table, *levels)
+    for label, part in (
+        ("  smallest uplift it could show", "total"),
+        ("    sampling: shrinks with more log", "sampling"),
+        ("    identification: does not", "identification"),
+    ):
+        table.add_row(label, *(_percent(level["smallest_uplift"][part]) for level in levels.values()))
+    halving = [
+        _NONE if level["to_halve"] is None else _needed_to_halve(level["to_halve"])[0] for level in levels.values()
+    ]
+    table.add_row("  more log to halve it", *halving)
+    online = [level["online_units"] for level in levels.values()]
+    table.add_row("  online, for the same uplift", *(_NONE if units is None else f"{units:,}" for units in online))
+    return table
+
+
+def _remarks(levels: dict[str, Any], document: dict[str, Any]) -> list[str]:
+    """What the numbers of levels are, and why a level has none."""
+    by_reason: dict[str, list[str]] = {}
+    for name, level in levels.items():
+        if level["reason"] is not None:
+            by_reason.setdefault(level["reason"], []).append(name)
+    whys = [f"by {' and '.join(names)}: {reason}." for reason, names in by_reason.items()]
+    of_gamma = [("ranking", document["gamma"]), ("slot and exposure", document["gamma_slots"])]
+    gamma = ", ".join(f"{lower:g} and {upper:g} by {name}" for name, (lower, upper) in of_gamma)
+    given = any(level.get("examination") == "given" for level in levels.values())
+    curve = " By exposure it covers curves steeper and flatter than the one that was given." if given else ""
+    return [*whys, f"online: {_online(document)}. Identification: gamma {gamma}.{curve}"]
+
+
+def _online(document: dict[str, Any]) -> str:
+    split = " : ".join(f"{100.0 * share:g}" for share in document["split"])
+    return f"{document['unit'] or 'display'}s in all, split {split}"
 
 
 def _needed_to_halve(needed: dict[str, Any]) -> tuple[str, str]:
@@ -73,11 +133,58 @@ def _needed_to_halve(needed: dict[str, Any]) -> tuple[str, str]:
     return f"{needed['more_days']:,} days", f"more, {times} the log, of other users"
 
 
-def _exploration_table(rows: list[dict[str, Any]]) -> Table:
+def _exploration_table(rows: list[dict[str, Any]], recommended: dict[str, Any]) -> Table:
+    """A row per way to explore; a star marks the one that is recommended."""
+    levels = list(dict.fromkeys(name for row in rows for name in row["levels"]))
     table = headed_table()
-    add_number_columns(table, "    share", "cost at most", "mass kept", "sampling", "identification", "smallest uplift")
+    table.add_column(no_wrap=True)
+    add_number_columns(table, "cost", "at most", *levels)
     for row in rows:
-        cells = (row["cost_at_most"], row["treatment_mass_kept"], *row["smallest_uplift"].values())
-        share = "as it is" if row["epsilon"] == 0.0 else round_percent(row["epsilon"])
-        table.add_row(share, *(percent(value) for value in cells))
+        totals = [row["levels"][name]["smallest_uplift"]["total"] if name in row["levels"] else None for name in levels]
+        mark = (
+            "* " if (row["kind"], row["settings"]) == (recommended.get("kind"), recommended.get("settings")) else "  "
+        )
+        table.add_row(
+            mark + way_to_explore(row), _percent(row["cost"]), percent(row["cost_at_most"]), *map(_percent, totals)
+        )
     return table
+
+
+def _percent(value: float | None) -> str:
+    return _NONE if value is None else percent(value)
+
+
+def way_to_explore(row: dict[str, Any]) -> str:
+    """A row of exploration in a few words."""
+    table = row["settings"] or {}
+    if row["epsilon"] is not None:
+        return "as it is" if row["epsilon"] == 0.0 else f"random rankings in {round_percent(row['epsilon'])}"
+    if "swap" in table:
+        return f"neighbours swapped, {table['swap']:g}"
+    if "temperature" in table:
+        return f"plackett-luce, temperature {table['temperature']:.3g}"
+    return f"epsilon-greedy, epsilon {table['epsilon']:g}"
+
+
+def _recommended(choice: dict[str, Any] | None) -> list[RenderableType]:
+    """The recommended way to explore, with the table of settings that makes it."""
+    if choice is None:
+        return []
+    heading = Text.assemble(("Recommended", "bold"), f" (by {choice['metric']}): {choice['sentence']}")
+    settings = toml_lines("control", choice["settings"]) if choice["settings"] else []
+    return [Text(), heading, *(Text(f"  {line}", style="dim") for line in settings)]
+
+
+def toml_lines(name: str, table: dict[str, Any]) -> list[str]:
+    """A policy as a table of a settings file.
+
+    >>> toml_lines("control", {"policy": "top-k", "scores": "s"})
+    ['[control]', 'policy = "top-k"', 'scores = "s"']
+    """
+    lines, nested = [f"[{name}]"], []
+    for key, value in table.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            nested += [line for part in value for line in ["", f"[[{name}.{key}]]", *toml_lines("", part)[1:]]]
+        else:
+            lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
+    return lines + nested
