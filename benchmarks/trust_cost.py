@@ -33,7 +33,7 @@ PARTS: list[tuple[str, Any, str]] = [
     ("audit", display_sample, "sampled_context"),
     ("audit", display_sample, "shown_columns"),
     ("audit", display_sample, "drawn_columns"),
-    ("audit", display_sample, "draw_from_control"),
+    ("audit", display_sample, "draw_rankings"),
     ("audit", analysis, "audit"),
     ("path", rewarded_sums, "path_columns"),
     ("path", cap_path, "path_along_caps"),

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest.aggregation.audit_draws import MOST_SLOTS, NO_ITEM, Drawn, draw_from_control, drawn_columns, shown_columns
+from foretest.aggregation import audit_draws
+from foretest.aggregation.audit_draws import MOST_SLOTS, NO_ITEM, Drawn, draw_rankings, drawn_columns, shown_columns
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
-from foretest.weights.policy_pair import PolicyPair
+from foretest.weights.policy_pair import FROM_TREATMENT, PolicyPair
 from tests.support import SmallLog
 
 LOG = SmallLog(rows=300, seed=5)
@@ -31,7 +32,7 @@ def displays(**columns: Any) -> Displays:
 
 def drawn(control: Any, treatment: Any = None, count: int = 16, **columns: Any) -> Drawn:
     pair = PolicyPair(treatment or ft.PlackettLuce("treatment_scores"), control, seed=3)
-    return draw_from_control(pair, displays(**columns), count, weigh=True)
+    return draw_rankings(pair, displays(**columns), count, weigh=True)
 
 
 @pytest.mark.parametrize("policy", [ft.PlackettLuce, Own])
@@ -39,7 +40,7 @@ def drawn(control: Any, treatment: Any = None, count: int = 16, **columns: Any) 
 def test_draws_are_priced_as_enumerated(policy: type, weigh: bool) -> None:
     """Compiled and generic alike: a drawn ranking's probabilities are those of the same ranking among all 20."""
     pair = PolicyPair(ft.PlackettLuce("treatment_scores"), policy("control_scores"), seed=3)
-    draws = draw_from_control(pair, displays(), 4, weigh=weigh)
+    draws = draw_rankings(pair, displays(), 4, weigh=weigh)
     place = {tuple(ranking): i for i, ranking in enumerate(LOG.rankings.tolist())}
     which = np.array([[place[tuple(r[:2])] for r in row] for row in draws.positions.tolist()])
     rows = np.arange(300)[:, None]
@@ -47,6 +48,17 @@ def test_draws_are_priced_as_enumerated(policy: type, weigh: bool) -> None:
     assert (draws.log_w is None) != weigh
     if draws.log_w is not None:
         np.testing.assert_allclose(draws.log_w, (LOG.log_t - LOG.log_p)[rows, which], rtol=1e-9, atol=1e-10)
+    expected = pair.draw(displays(), FROM_TREATMENT, 0, 4, from_treatment=True) if weigh else None
+    np.testing.assert_equal(draws.log_w_treatment, expected)
+
+
+def test_batches_of_draws_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rankings of both policies are priced together, few displays at a time or many."""
+    pair = PolicyPair(Own("treatment_scores"), Own("control_scores"), seed=3)
+    whole = draw_rankings(pair, displays(), 16, weigh=True)
+    monkeypatch.setattr(audit_draws, "rankings_at_once", lambda displays: 100)
+    for part, same in zip(draw_rankings(pair, displays(), 16, weigh=True), whole, strict=True):
+        np.testing.assert_array_equal(part, same)
 
 
 def test_expectations_by_enumeration() -> None:

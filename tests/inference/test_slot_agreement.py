@@ -10,8 +10,10 @@ import pytest
 
 import foretest as ft
 from foretest.inference.slot_agreement import slot_agreement
+from foretest.inference.uplift_range import reaching
 from foretest.report.estimator_words import headline_reason
 from foretest.report.many import treatments_section
+from foretest.results.uplift_range import Range
 from tests.estimators.test_common_checks import apart
 from tests.support import SCORES, SmallLog, build_test
 
@@ -131,6 +133,19 @@ def test_a_disagreement_that_chance_may_explain_widens_the_range() -> None:
     assert slot.range.rel_ci_upper == point.rel_effect_size_ci_upper
     assert any("So its range spans the interval of point-ncis-adaptive" in reason for reason in slot.reasons)
     assert "not slot-ncis-adaptive" not in headline_reason(result, metric)
+
+
+@pytest.mark.parametrize(("other", "spanning", "word"), [
+    (-0.01, True, "neutral"), (-0.01, False, "leans positive"), (0.01, True, "leans positive"),
+])  # fmt: skip
+def test_no_word_against_an_estimate_that_disagrees(other: float, spanning: bool, word: str) -> None:
+    """By slot the noise interval is above 0; by ranking the uplift has the same sign, or the other."""
+    limits = Range("band", 0.005, 0.1, 0.05, 1.0)
+    slot = ft.Estimate(0.13, 0.01, 0.03, 0.01, 0.05, 0.3, 0.1, 0.5, "positive", [], 99.0, range=limits, word="positive")
+    point = ft.Estimate(0.1, 0.03, other, -0.06, 0.04, other / 0.1, -0.6, 0.4, "neutral", [], 99.0)
+    reached = reaching(slot, point, 0.1, spanning=spanning)
+    assert reached.range.ci_lower == (-0.06 if spanning else -0.01)
+    assert reached.word == word
 
 
 def test_where_they_agree_the_range_reaches_to_the_uplift_by_ranking() -> None:

@@ -37,7 +37,8 @@ def predicted(m: int, k: int, *, fused: bool) -> float:
     """What a display of a run costs, in enumerated rankings, where one in ten is rewarded; parts as measured.
 
     A sampled display has 32 draws in any case. A rewarded row enumerates for the cap and for the adaptive cap (other
-    policies once for both), and draws for the path where it has more than 1 000 rankings.
+    policies once for both), and draws for the path where it has more than 1 000 rankings. Where it is drawn by other
+    policies, it has 256 draws and some 64 trials.
     """
     rankings = perm(m, k)
     sampled, rewarded = (
@@ -45,7 +46,7 @@ def predicted(m: int, k: int, *, fused: bool) -> float:
         for purpose in (Purpose.SAMPLED, Purpose.REWARDED)
     )
     if not fused:
-        return 48.0 + (sampled or 0.0) + 0.1 * (2.0 * 384.0 if rewarded is None else rewarded)
+        return 48.0 + (sampled or 0.0) + 0.1 * (1.5 * (256.0 + 64.0) if rewarded is None else rewarded)
     path = 2560.0 if rankings > FEW_RANKINGS and k > 1 else 0.0
     return 1020.0 + (sampled or 0.0) + 0.1 * (10_000.0 if rewarded is None else 3700.0 + path + 2.0 * rewarded)
 
@@ -176,3 +177,36 @@ def test_trials_of_dear_policies_are_bounded() -> None:
     assert found.stuck[q < 1e-3 / most].all()
     assert not found.stuck[q > 20.0 / most].any()
     assert 0 < found.stuck.sum() < 60
+
+
+@pytest.mark.parametrize("promises", BOTH)
+def test_every_ranking_of_a_batch_is_priced_once(promises: bool) -> None:
+    """Bounds, cap, adaptive cap and path share the two-sided draws; only trials are priced beside them."""
+    rows, draws = displays(40, 7, 4), 256
+    own = Normaliser(Own("t"), Own("p"), draws=draws)
+    own.control.full_support = promises
+    batch = own.for_batch(rows)
+    batch.at_bounds(rows, (20.0, 100.0))
+    of_draws = len(rows) * draws
+    assert own.control._priced[0] == own.treatment._priced[0] == of_draws
+    batch.at_adaptive_cap(rows, 20.0)
+    batch.path(rows, np.zeros(len(rows)), np.array([1.0, 100.0]), np.array([20.0]))
+    assert own.control._priced[0] == of_draws
+    assert not batch.at_cap(rows, 100.0, zero=False).stuck.any()
+    trials = own.control._priced[0] - of_draws
+    # to the first acceptance, four at a time; to the 64th the treatment's 128 draws suffice where q is near 1
+    assert 4 * len(rows) <= trials <= 8 * len(rows) if promises else trials == 0
+
+
+def test_no_trials_where_they_are_hopeless() -> None:
+    """Weights beyond the cap in nearly every draw: 768 trials would not give 64 acceptances, and none are made."""
+    rows, own = displays(30, 8, 4, seed=1), Normaliser(Own("t"), Own("p", 0.01), draws=256)
+    own.control.full_support = False
+    found = own.for_batch(rows).at_cap(rows, 100.0, zero=False)
+    trials = own.control._priced[0] - 30 * 256
+    q = np.array([exact_q(rows, i, own, 100.0) for i in range(30)])
+    hopeless = q < 0.001
+    assert 3 < hopeless.sum() < 30
+    assert found.stuck[hopeless].all()
+    assert not found.stuck[q > 0.2].any()
+    assert trials <= (inverse_mass.MOST_DEAR_COUNTED - 128) * (~hopeless).sum()

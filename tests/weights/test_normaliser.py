@@ -202,6 +202,22 @@ def test_trials_with_three_slots(zero: bool) -> None:
         assert_mean(inverse, 1.0 / q)
 
 
+@pytest.mark.parametrize("zero", [False, True])
+@pytest.mark.parametrize("draws", [16, 128])
+def test_trials_that_begin_with_known_draws(draws: int, zero: bool) -> None:
+    """The treatment's side of a batch's draws are the first trials: the estimate has the same mean."""
+    rows, cap, own = copies(T, P, 3, 1500), 2.0, normaliser("generic", "midzuno-sen", draws=draws)
+    own.control.full_support = False
+    alpha, beta = probabilities(rows, 0, own)
+    q = alpha[alpha < cap * beta].sum() if zero else np.minimum(alpha, cap * beta).sum()
+    inverse, unsupported, stuck = inverse_of(own.for_batch(rows), rows, cap, zero=zero)
+    assert not stuck.any()
+    assert not unsupported.any()
+    assert_mean(inverse, 1.0 / q)
+    # the time to the 64th of independent trials of probability q
+    assert inverse.var() == pytest.approx((1.0 - q) / (64 * q * q), rel=4 * np.sqrt(2.2 / 1500))
+
+
 def various(n: int = 40) -> Displays:
     rng = np.random.default_rng(4)
     sizes = rng.integers(1, 7, n)
@@ -587,7 +603,7 @@ def test_a_batch_draws_once_whoever_asks_first(kind: str, method: str) -> None:
         assert batch.batch is not None
         assert len(batch.batch.missing(np.arange(30))) == 0
         w = np.exp(np.hstack(own.pair.two_sided_draws(rows, 16)))
-        np.testing.assert_allclose(batch.batch.of(np.arange(30)), w, rtol=1e-12)
+        np.testing.assert_allclose(batch.batch.weights(np.arange(30)), w, rtol=1e-12)
         for i in (0, 1):
             for name in ("cap", "inverse", "q", "q_below"):
                 np.testing.assert_allclose(getattr(found[i], name), getattr(alone[i], name), rtol=1e-12)

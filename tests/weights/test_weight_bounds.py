@@ -44,6 +44,22 @@ def test_all_rankings_against_the_definition(kind: str) -> None:
                 assert masses.products[row, a, b] == pytest.approx(p @ (first * other), rel=1e-9)
 
 
+def test_many_rankings_against_the_definition() -> None:
+    """840 rankings are more than one block; two far bounds cut nothing off, and have the same weights."""
+    g = np.random.default_rng(8)
+    rows, own = displays(g.normal(size=(3, 7)).tolist(), (2 * g.normal(size=(3, 7))).tolist(), [4] * 3), None
+    for kind in ("fused", "generic"):
+        own = normaliser(kind, "exact")
+        masses = own.at_bounds(rows, BOUNDS)
+        for row in range(3):
+            t, p = probabilities(rows, row, own)
+            weights = [np.minimum(t / p, c) / q for c, q in (by_bisection(t, p, bound) for bound in BOUNDS)]
+            expected = np.array([[p @ (first * other) for other in weights] for first in weights])
+            np.testing.assert_allclose(masses.products[row], expected, rtol=1e-9)
+            gains = [p @ np.maximum(other - weights[0], 0.0) for other in weights]
+            np.testing.assert_allclose(masses.gains[row], gains, rtol=1e-8, atol=1e-12)
+
+
 @pytest.mark.parametrize("method", ["auto", "two-sided", "exact"])
 @pytest.mark.parametrize("kind", ["fused", "generic"])
 def test_one_bound_at_a_time_is_the_same(kind: str, method: str) -> None:

@@ -22,9 +22,10 @@ from foretest.kernels.score_ranks import ranks_by_score
 from foretest.policies import PlackettLuce
 from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import Policy, logged_column
+from foretest.policies.call_size import rankings_at_once
 from foretest.policies.own_candidates import items_of
 from foretest.policies.pricing import shown_log_prob
-from foretest.weights.policy_pair import FROM_CONTROL, PRICED, PolicyPair
+from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair
 
 KEPT_RANKINGS = 4  # drawn rankings per display whose items are counted by slot
 MOST_SLOTS = 8  # that are counted
@@ -39,15 +40,16 @@ _CERTAIN = -1e-9  # a ranking whose log-probability is above it is the only one
 
 
 class Drawn(NamedTuple):
-    """Rankings drawn from the control for some displays."""
+    """Rankings drawn for some displays, from the control and, where they can be weighed, from the treatment."""
 
-    log_w: Floats | None  # displays × draws, where the treatment can price them
-    log_p: Floats  # displays × draws
+    log_w: Floats | None  # displays × draws of the control's, where the treatment can price them
+    log_w_treatment: Floats | None  # of the treatment's
+    log_p: Floats  # displays × draws of the control's
     positions: npt.NDArray[np.int32]  # displays × KEPT_RANKINGS × MOST_SLOTS; −1 beyond the display's slots
 
 
-def draw_from_control(pair: PolicyPair, displays: Displays, count: int, *, weigh: bool) -> Drawn:
-    """`count` rankings for each display; with log w where `weigh` is true."""
+def draw_rankings(pair: PolicyPair, displays: Displays, count: int, *, weigh: bool) -> Drawn:
+    """`count` rankings from the control for each display; as many from the treatment, and log w, where `weigh`."""
     if type(pair.control) is not PlackettLuce or (weigh and not pair.is_fused):
         return _generic_draws(pair, displays, count, weigh)
     log_p = np.empty((len(displays), count))
@@ -55,26 +57,43 @@ def draw_from_control(pair: PolicyPair, displays: Displays, count: int, *, weigh
     # without weights the control is weighed against itself: the kernel takes two policies
     fused = pair if weigh else replace(pair, treatment=pair.control)
     log_w = fused.control_draws(displays, count, log_p, positions)
-    return Drawn(log_w if weigh else None, log_p, positions)
+    if not weigh:
+        return Drawn(None, None, log_p, positions)
+    return Drawn(log_w, pair.draw(displays, FROM_TREATMENT, 0, count, from_treatment=True), log_p, positions)
 
 
 def _generic_draws(pair: PolicyPair, displays: Displays, count: int, weigh: bool) -> Drawn:
-    """Draws by `sample` and `log_prob` alone; a policy whose probabilities are costly prices each ranking once."""
+    """Draws by `sample` and `log_prob` alone; each ranking is priced once, those of one display together."""
     rows, listed = len(displays), min(count, KEPT_RANKINGS)
-    log_p, log_w = np.empty((rows, count)), np.empty((rows, count))
+    log_p, log_w, log_w_treatment = (np.empty((rows, count)) for _ in range(3))
     positions = np.full((rows, listed, MOST_SLOTS), -1, np.int32)
-    step = max(1, PRICED // count)
+    sources = [(pair.control, FROM_CONTROL), (pair.treatment, FROM_TREATMENT)][: 2 if weigh else 1]
+    step = max(1, rankings_at_once(displays) // (count * len(sources)))
     for begin in range(0, rows, step):
         some = np.arange(begin, min(begin + step, rows))
-        part = displays.take(np.repeat(some, count))
-        rankings = pair.control.sample(part, pair.uniforms(displays.take(some), FROM_CONTROL, 0, count))
-        priced = pair.control.log_prob(part, rankings)
-        log_p[some] = priced.reshape(-1, count)
-        if weigh:
-            log_w[some] = (pair.treatment.log_prob(part, rankings) - priced).reshape(-1, count)
-        first = rankings.take((np.arange(len(some))[:, None] * count + np.arange(listed)).ravel())
+        few = displays.take(some)
+        sides = [
+            source.sample(few.take(np.repeat(np.arange(len(some)), count)), pair.uniforms(few, stream, 0, count))
+            for source, stream in sources
+        ]
+        first = sides[0].take((np.arange(len(some))[:, None] * count + np.arange(listed)).ravel())
         positions[some] = _first_slots(first).reshape(-1, listed, MOST_SLOTS)
-    return Drawn(log_w if weigh else None, log_p, positions)
+        rankings = _by_display(sides, count)
+        part = few.take(np.repeat(np.arange(len(some)), count * len(sides)))
+        priced = pair.control.log_prob(part, rankings).reshape(len(some), -1)
+        log_p[some] = priced[:, :count]
+        if weigh:
+            weighed = pair.treatment.log_prob(part, rankings).reshape(len(some), -1) - priced
+            log_w[some], log_w_treatment[some] = weighed[:, :count], weighed[:, count:]
+    return Drawn(log_w, log_w_treatment, log_p, positions) if weigh else Drawn(None, None, log_p, positions)
+
+
+def _by_display(sides: list[Ragged], count: int) -> Ragged:
+    """Rankings of several draws, `count` per display each, as those of one display after the other."""
+    if len(sides) == 1:
+        return sides[0]
+    order = np.arange(len(sides[0]) * len(sides)).reshape(len(sides), -1, count).swapaxes(0, 1).ravel()
+    return Ragged.concatenate(sides).take(order)
 
 
 def _first_slots(rankings: Ragged) -> npt.NDArray[np.int32]:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_context import sampled_context
-from foretest.aggregation.audit_draws import OWN, draw_from_control, drawn_columns, shown_columns
+from foretest.aggregation.audit_draws import OWN, draw_rankings, drawn_columns, shown_columns
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.outside_candidates import outside_columns
@@ -25,7 +25,6 @@ from foretest.displays.batch import Displays, Floats, Hashes
 from foretest.displays.ragged import Ragged
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER, OwnLogger, Pooled
-from foretest.weights.policy_pair import FROM_TREATMENT
 
 SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
 
@@ -103,22 +102,21 @@ def _drawn(plan: FoldPlan, displays: Displays, unit: Hashes) -> Columns:
     if not control.can_draw:
         return columns
     half = SAMPLE_DRAWS // 2
-    drawn = draw_from_control(pair, displays, half, weigh=plan.can_draw)
+    drawn = draw_rankings(pair, displays, half, weigh=plan.can_draw)
     if isinstance(control, Pooled):
         columns |= _own_columns(plan, OwnLogger(control), displays, half)
     else:
         columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
-    if drawn.log_w is None:
+    if drawn.log_w is None or drawn.log_w_treatment is None:
         return columns
-    treatment = pair.draw(displays, FROM_TREATMENT, 0, half, from_treatment=True)
-    both = np.hstack([treatment, drawn.log_w])
+    both = np.hstack([drawn.log_w_treatment, drawn.log_w])
     q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
-    return {**columns, "draws_treatment": treatment, "draws_control": drawn.log_w, "q": q}
+    return {**columns, "draws_treatment": drawn.log_w_treatment, "draws_control": drawn.log_w, "q": q}
 
 
 def _own_columns(plan: FoldPlan, own: OwnLogger, displays: Displays, count: int) -> Columns:
     """The audit's columns for a row's own logger: its probability of what was shown, and its draws."""
     logged, recomputed = own.shown(displays), own.log_prob(displays, displays.ranking)
-    drawn = draw_from_control(replace(plan.normaliser.pair, control=own), displays, count, weigh=False)
+    drawn = draw_rankings(replace(plan.normaliser.pair, control=own), displays, count, weigh=False)
     columns: Columns = {OWN: logged, **drawn_columns(own, displays, recomputed, drawn, plan.settings.analysis.seed)}
     return {**columns, "log_p_scores": recomputed} if own.has_logged else columns

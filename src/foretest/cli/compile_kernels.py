@@ -51,7 +51,7 @@ def compile_kernels() -> None:
     """
     import numpy as np
 
-    from foretest.aggregation.audit_draws import draw_from_control, drawn_columns
+    from foretest.aggregation.audit_draws import draw_rankings, drawn_columns
     from foretest.aggregation.point_path import BOUNDS, CAPS
     from foretest.aggregation.treatment_scores import compared_scores
     from foretest.displays.batch import Displays
@@ -70,7 +70,7 @@ def compile_kernels() -> None:
     normaliser = Normaliser(treatment, control).for_batch(displays)
     normaliser.at_cap(displays, 2.0, zero=False)
     normaliser.path(displays, log_w, CAPS, BOUNDS)
-    drawn_columns(control, displays, log_w, draw_from_control(normaliser.pair, displays, 16, weigh=True), seed=0)
+    drawn_columns(control, displays, log_w, draw_rankings(normaliser.pair, displays, 16, weigh=True), seed=0)
     normaliser.at_adaptive_cap(displays, 2.0)
     prices = slot_prices(displays, log_w, normaliser, [2.0])
     company_excess(control, displays, np.ones(8, np.bool_), 0, prices.control)

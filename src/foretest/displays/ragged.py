@@ -71,8 +71,10 @@ class Ragged:
 
     def padded(self, fill: float) -> npt.NDArray[Any]:
         """A matrix with one list per row, short ones filled up with `fill`."""
-        width = int(self.lengths.max(initial=0))
-        out = np.full((len(self), width), fill, dtype=np.result_type(self.values.dtype, type(fill)))
+        width, kind = int(self.lengths.max(initial=0)), np.result_type(self.values.dtype, type(fill))
+        if int(self.lengths.min(initial=width)) == width:  # nothing to fill: half the time
+            return self.flat().astype(kind, copy=False).reshape(len(self), width)
+        out = np.full((len(self), width), fill, dtype=kind)
         out[np.arange(width) < self.lengths[:, None]] = self.flat()
         return out
 

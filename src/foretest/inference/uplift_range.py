@@ -18,7 +18,7 @@ from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.verdict import decide
 from foretest.results.result import Adjusted, Estimate
-from foretest.results.uplift_range import BAND, CALIBRATED, NOISE, Range, leaning
+from foretest.results.uplift_range import BAND, CALIBRATED, NOISE, Range, is_good, leaning
 
 _NAN = float("nan")
 _NOWHERE = Interval(0.0, 0.0)
@@ -108,7 +108,7 @@ def with_range(estimate: Estimate, limits: Range, noise: Interval, enough: bool,
 
 def reaching(estimate: Estimate, other: Estimate, control: float, *, spanning: bool = False) -> Estimate:
     """An estimate whose range reaches to the uplift of another one, or (`spanning`) over its interval, with the word
-    that this leaves."""
+    that this leaves: a word that spans an uplift of the opposite sign is neutral."""
     own = estimate.range
     if own is None or own.ci_lower is None or own.ci_upper is None or other.effect_size is None:
         return estimate
@@ -129,7 +129,10 @@ def reaching(estimate: Estimate, other: Estimate, control: float, *, spanning: b
         else (estimate.betting["ci_lower"], estimate.betting["ci_upper"])
     )
     noise = Interval(*(_NAN if end is None else end for end in ends))
-    return with_range(estimate, limits, noise, estimate.word != "insufficient", control)
+    reached = with_range(estimate, limits, noise, estimate.word != "insufficient", control)
+    good = is_good(reached.word)
+    opposite = good is not None and (other.effect_size < 0.0 if good else other.effect_size > 0.0)
+    return replace(reached, word="neutral") if spanning and opposite else reached
 
 
 def with_adjusted(estimate: Estimate, adjusted: Adjusted) -> Estimate:

@@ -186,31 +186,50 @@ def sample(values, starts, lengths, slots, inverse_temperature, u, out):
 
     Each slot subtracts the largest score left, so that the other items lose no digit to a dominant one.
     """
-    x = np.empty(longest(lengths))
+    width = longest(lengths)
+    first_x, first_e = np.empty(width), np.empty(width)
+    x, e = np.empty(width), np.empty(width)
     at = 0
     for i in range(len(starts)):
         n = lengths[i]
-        load_row(values, starts[i], n, inverse_temperature, x)
+        if i == 0 or starts[i] != starts[i - 1] or n != lengths[i - 1]:  # draws of one display follow one another
+            load_row(values, starts[i], n, inverse_temperature, first_x)
+            highest = _exponentials(first_x, n, first_e)
+        most = highest
+        x[:n] = first_x[:n]
+        e[:n] = first_e[:n]
         for slot in range(slots[i]):
-            most = -np.inf
-            for j in range(n):
-                most = max(most, x[j])
             total = 0.0
             for j in range(n):
-                total += np.exp(x[j] - most)
+                total += e[j]
             target = u[i, slot] * total
             running = 0.0
             chosen = -1
             for j in range(n):
                 if x[j] == -np.inf:
                     continue
-                running += np.exp(x[j] - most)
+                running += e[j]
                 chosen = j
                 if running > target:
                     break
             out[at] = chosen
             at += 1
+            was_most = x[chosen] == most
             x[chosen] = -np.inf
+            e[chosen] = 0.0
+            if was_most and slot + 1 < slots[i]:
+                most = _exponentials(x, n, e)
+
+
+@step
+def _exponentials(x, n, e):
+    """e <- exp(x − max x), and max x."""
+    most = -np.inf
+    for j in range(n):
+        most = max(most, x[j])
+    for j in range(n):
+        e[j] = np.exp(x[j] - most)
+    return most
 
 
 @step

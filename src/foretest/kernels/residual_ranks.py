@@ -40,7 +40,9 @@ def items_at(values, starts, lengths, ranks, slots):
     at = 0
     for i in range(len(starts)):
         n = lengths[i]
-        left = np.argsort(-values[starts[i] : starts[i] + n].astype(np.float64), kind="mergesort")
+        if i == 0 or starts[i] != starts[i - 1] or n != lengths[i - 1]:  # draws of one display follow one another
+            order = np.argsort(-values[starts[i] : starts[i] + n].astype(np.float64), kind="mergesort")
+        left = order.copy()
         for slot in range(slots[i]):
             rank = ranks[at]
             item = left[rank]

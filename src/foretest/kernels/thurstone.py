@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from foretest.kernels import thurstone_grid as grid
 from foretest.kernels.jit import jit, step
 from foretest.kernels.lists import longest
 
@@ -13,18 +14,7 @@ _ORDER = 10
 _ONE_GRID = 60.0  # a line of so many sigma has one grid; on a longer one most of it would be empty
 
 
-def _quadrature() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Gauss-Legendre nodes and weights on [−1, 1], and Q[i, j] = ∫ from node i to 1 of the j-th Lagrange polynomial."""
-    nodes, weights = np.polynomial.legendre.leggauss(_ORDER)
-    basis = np.polynomial.legendre.legvander(nodes, _ORDER - 1)
-    integrals = np.empty((_ORDER, _ORDER))
-    for degree in range(_ORDER):
-        series = np.polynomial.legendre.Legendre.basis(degree).integ()
-        integrals[:, degree] = series(1.0) - series(nodes)
-    return nodes, weights, integrals @ np.linalg.inv(basis)
-
-
-NODES, WEIGHTS, TO_ONE = _quadrature()
+NODES, WEIGHTS, TO_ONE = grid.quadrature(_ORDER)
 
 
 @step

@@ -13,8 +13,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.policies.base import Policy
-
-AT_ONCE = 1 << 16  # rankings in one call of a policy
+from foretest.policies.call_size import rankings_at_once
 
 
 class AllRankings(NamedTuple):
@@ -39,9 +38,10 @@ def ranking_counts(displays: Displays) -> npt.NDArray[np.float64]:
 def over_all_rankings(policy: Policy, displays: Displays) -> Iterator[AllRankings]:
     """The displays one after the other, some priced together; their rankings must be few."""
     waiting: list[tuple[int, npt.NDArray[np.int32]]] = []
+    at_once = rankings_at_once(displays)
     for display, (m, k) in enumerate(zip(displays.eligible.tolist(), displays.slots.tolist(), strict=True)):
         waiting.append((display, np.array(list(permutations(range(m), k)), np.int32).reshape(-1, k)))
-        if sum(len(rankings) for _, rankings in waiting) >= AT_ONCE:
+        if sum(len(rankings) for _, rankings in waiting) >= at_once:
             yield from _priced(policy, displays, waiting)
             waiting = []
     if waiting:

@@ -9,6 +9,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels import slot_marginals
 from foretest.kernels import thurstone as kernel
+from foretest.kernels import thurstone_grid as grid
 from foretest.policies.base import ScorePolicy, marginal_places, positive
 
 
@@ -34,10 +35,18 @@ class Thurstone(ScorePolicy):
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s = displays[self.scores]
-        return kernel.log_prob(  # type: ignore[no-any-return]
+        log_p: Floats = grid.log_prob(
             s.values, s.starts, s.lengths, rankings.values, rankings.starts, rankings.lengths,
-            self.sigma, kernel.NODES, kernel.WEIGHTS, kernel.TO_ONE,
+            self.sigma, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
         )  # fmt: skip
+        left = np.flatnonzero(log_p > 0.0)
+        if len(left):
+            s, rankings = s.take(left), rankings.take(left)
+            log_p[left] = kernel.log_prob(
+                s.values, s.starts, s.lengths, rankings.values, rankings.starts, rankings.lengths,
+                self.sigma, kernel.NODES, kernel.WEIGHTS, kernel.TO_ONE,
+            )  # fmt: skip
+        return log_p
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         scores = displays[self.scores].padded(-np.inf)

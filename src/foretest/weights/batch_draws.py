@@ -7,34 +7,69 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.weights.enumeration import Priced
+from foretest.weights.policy_pair import PolicyPair, weights_of
+
+Indices = npt.NDArray[np.int64]
 
 
 class BatchDraws:
-    """For one batch of displays, filled when first needed: w of two-sided draws, and the most that log w can be; the
-    probabilities of all rankings of rows that are enumerated through `log_prob`."""
+    """For one batch of displays, filled when first needed: w of two-sided draws, and the most that log w can be; of
+    rows that are priced through `log_prob`, log w of these draws and the probabilities of all rankings.
 
-    def __init__(self, displays: Displays) -> None:
+    pair: the policies; draws: S, half from each of them.
+    """
+
+    def __init__(self, displays: Displays, pair: PolicyPair, draws: int) -> None:
         self.displays = displays
         self.most: Floats | None = None
         self.priced: dict[int, Priced] = {}
+        self._pair, self._draws = pair, draws
         self._weights: Floats | None = None
+        self._log_weights: Floats | None = None
         self._drawn = np.zeros(len(displays), np.bool_)
 
-    def missing(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def missing(self, rows: Indices) -> Indices:
         """The rows among `rows` whose weights have yet to be drawn."""
         return np.asarray(rows[~self._drawn[rows]])
 
-    def put(self, rows: npt.NDArray[np.int64], w: Floats) -> None:
+    def put(self, rows: Indices, w: Floats) -> None:
         """Store the weights of some rows."""
-        if len(rows) == len(self.displays):  # all at once: no copy
-            self._weights = w
-        else:
-            if self._weights is None:
-                self._weights = np.empty((len(self.displays), w.shape[1]))
-            self._weights[rows] = w
+        self._weights = self._with(self._weights, rows, w)
         self._drawn[rows] = True
 
-    def of(self, rows: npt.NDArray[np.int64]) -> Floats:
-        """The weights of some rows, all of which have been put."""
+    def weights(self, rows: Indices) -> Floats:
+        """w of the two-sided draws of some rows."""
+        self._draw_missing(rows)
         assert self._weights is not None
-        return self._weights if len(rows) == len(self.displays) else self._weights[rows]
+        return self._some(self._weights, rows)
+
+    def log_weights(self, rows: Indices) -> Floats:
+        """log w of the same draws. The kernel's are drawn again: of them no more than w is stored."""
+        if self._pair.is_fused:
+            return np.hstack(self._pair.two_sided_draws(self.displays.take(rows), self._draws))
+        self._draw_missing(rows)
+        assert self._log_weights is not None
+        return self._some(self._log_weights, rows)
+
+    def _draw_missing(self, rows: Indices) -> None:
+        missing = self.missing(rows)
+        if not len(missing):
+            return
+        part = self.displays.take(missing)
+        if self._pair.is_fused:
+            self.put(missing, self._pair.two_sided_weights(part, self._draws))
+            return
+        log_w = np.hstack(self._pair.two_sided_draws(part, self._draws))
+        self._log_weights = self._with(self._log_weights, missing, log_w)
+        self.put(missing, weights_of(log_w))
+
+    def _with(self, stored: Floats | None, rows: Indices, values: Floats) -> Floats:
+        """What is stored of all rows, with the values of some."""
+        if len(rows) == len(self.displays):  # all at once: no copy
+            return values
+        stored = np.empty((len(self.displays), values.shape[1])) if stored is None else stored
+        stored[rows] = values
+        return stored
+
+    def _some(self, stored: Floats, rows: Indices) -> Floats:
+        return stored if len(rows) == len(self.displays) else stored[rows]

@@ -19,7 +19,8 @@ from foretest.kernels import normaliser as kernel
 from foretest.kernels import point_path as path_kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE
-from foretest.weights.policy_pair import PRICED, PolicyPair
+from foretest.policies.call_size import rankings_at_once
+from foretest.weights.policy_pair import PolicyPair
 from foretest.weights.weight_bounds import BoundMasses
 
 MOST_RANKINGS = 5_000_000
@@ -125,7 +126,7 @@ def all_priced(pair: PolicyPair, displays: Displays) -> Iterator[Priced]:
     shapes, shape = np.unique(np.stack([displays.eligible, displays.slots]), axis=1, return_inverse=True)
     for which, (m, k) in enumerate(shapes.T.tolist()):
         all_rankings = np.array(list(permutations(range(m), k)), np.int32)
-        rows, step = np.flatnonzero(shape == which), max(1, PRICED // len(all_rankings))
+        rows, step = np.flatnonzero(shape == which), max(1, rankings_at_once(displays) // len(all_rankings))
         for some in (rows[at : at + step] for at in range(0, len(rows), step)):
             part = displays.take(np.repeat(some, len(all_rankings)))
             rankings = Ragged.packed(np.tile(all_rankings.ravel(), len(some)), np.full(len(part), k))

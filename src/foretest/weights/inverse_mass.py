@@ -15,14 +15,16 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.kernels.peaked_mass import peaked_masses
 from foretest.kernels.random import uniforms
-from foretest.weights.policy_pair import ACCEPT, FIRST, SETS, TRIALS, PolicyPair
+from foretest.weights.policy_pair import ACCEPT, FIRST, FROM_TREATMENT, NONE, SETS, TRIALS, PolicyPair
 
 MOST_TRIALS = 100_000
 # where a trial is priced through `log_prob`, and costs ten times as much or more: to the first acceptance, to the m-th
-MOST_DEAR_TRIALS, MOST_DEAR_COUNTED = 512, 768
+MOST_DEAR_TRIALS, MOST_DEAR_COUNTED = 256, 768
+HOPELESS = 0.25  # of the acceptances needed: where the most trials promise no more, none are made
 LONG_WAIT = 1024  # trials after which a display's few likely rankings are gone through
 MOST_BEGINNINGS = 4000  # of rankings, that this may take: no more time than some thousand trials
 ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
+AT_ONCE = 1 << 20  # trials of all displays that wait, in memory
 
 Mask = npt.NDArray[np.bool_]
 
@@ -61,7 +63,7 @@ def _first_accepted(pair: PolicyPair, displays: Displays, cap: float) -> _FirstA
     most = MOST_TRIALS if pair.is_fused else min(MOST_TRIALS, MOST_DEAR_TRIALS)
     done = 0
     while len(waiting) and done < most:
-        block = min(most - done, max(4, (1 << 15) // len(waiting)) if done else 4)
+        block = _following(done, len(waiting), 4, most)
         if done < LONG_WAIT:
             block = min(block, LONG_WAIT - done)
         part = displays.take(waiting)
@@ -96,23 +98,35 @@ def lahiri(pair: PolicyPair, displays: Displays, cap: float, size: int) -> Inver
     return InverseMass(inverse, np.isin(np.arange(len(displays)), waiting))
 
 
-def count_trials(pair: PolicyPair, displays: Displays, cap: float, zero: bool) -> InverseMass:
-    """Trials to the m-th acceptance, over m: mean 1/q, also where z may be 0."""
-    n = len(displays)
-    trials = np.zeros(n)
-    accepted = np.zeros(n, np.int64)
-    waiting = np.arange(n)
+def count_trials(pair: PolicyPair, displays: Displays, cap: float, zero: bool, known: Floats = NONE) -> InverseMass:
+    """Trials to the m-th acceptance, over m: mean 1/q, also where z may be 0.
+
+    `known` may have z of the treatment's first draws of each display: these are then the first trials.
+    """
+    trials, accepted = np.zeros(len(displays)), np.zeros(len(displays), np.int64)
+    stuck, waiting = np.ones(len(displays), np.bool_), np.arange(len(displays))
     most = MOST_TRIALS if pair.is_fused else min(MOST_TRIALS, MOST_DEAR_COUNTED)
+    stream = FROM_TREATMENT if known.shape[1] else TRIALS
+    if known.shape[1]:
+        likely_most = (known.sum(axis=1) + 2.0) / known.shape[1]  # of q; few draws rule nothing out
+        waiting = np.flatnonzero(most * likely_most >= HOPELESS * ACCEPTANCES)
     done = 0
     while len(waiting) and done < most:
-        block = min(most - done, max(128, (1 << 15) // len(waiting)))
-        part = displays.take(waiting)
-        z = pair.treatment_z(part, TRIALS, done, block, cap, zero)
+        part, is_known = displays.take(waiting), done < known.shape[1]
+        block = min(most, known.shape[1]) if is_known else _following(done, len(waiting), ACCEPTANCES, most)
+        z = known[waiting, :block] if is_known else pair.treatment_z(part, stream, done, block, cap, zero)
         passed = uniforms(pair.seed, ACCEPT, part.key(), done, block, 1)[:, :, 0] < z
         running = accepted[waiting, None] + passed.cumsum(axis=1)
         reached = running[:, -1] >= ACCEPTANCES
         trials[waiting[reached]] = done + 1 + (running[reached] >= ACCEPTANCES).argmax(axis=1)
         accepted[waiting] = running[:, -1]
+        stuck[waiting[reached]] = False
         waiting = waiting[~reached]
         done += block
-    return InverseMass(trials / ACCEPTANCES, np.isin(np.arange(n), waiting))
+    return InverseMass(trials / ACCEPTANCES, stuck)
+
+
+def _following(done: int, waiting: int, first: int, most: int) -> int:
+    """How many trials follow those done: half as many, so that few are made for nothing."""
+    block = first if done == 0 else max(first // 2, done // 2)
+    return min(most - done, block, max(4, AT_ONCE // waiting))

@@ -9,7 +9,8 @@ import numpy as np
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.policies.base import Policy
-from foretest.weights.policy_pair import PRICED, PolicyPair
+from foretest.policies.call_size import rankings_at_once
+from foretest.weights.policy_pair import PolicyPair
 from foretest.weights.slot_marginals import slot_marginals
 
 
@@ -29,7 +30,8 @@ def action_probabilities(policy: Policy, displays: Displays) -> Floats:
     eligible = displays.eligible
     probabilities = np.empty(int(eligible.sum()))
     begin = np.cumsum(eligible) - eligible
-    pieces = np.split(np.arange(len(displays)), np.flatnonzero(np.diff((begin + eligible) // PRICED)) + 1)
+    at_once = rankings_at_once(displays)
+    pieces = np.split(np.arange(len(displays)), np.flatnonzero(np.diff((begin + eligible) // at_once)) + 1)
     for rows in (piece for piece in pieces if len(piece)):
         part = every_action(displays.take(rows))
         here = slice(int(begin[rows[0]]), int(begin[rows[-1]] + eligible[rows[-1]]))

@@ -24,7 +24,7 @@ from foretest.weights.batch_draws import BatchDraws
 from foretest.weights.enumeration import Priced, all_priced, exact_bounds, exact_masses, exact_path, is_cheap
 from foretest.weights.enumeration_cost import Purpose, most_enumerated
 from foretest.weights.inverse_mass import InverseMass, count_trials, lahiri, midzuno_sen
-from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair, weights_of, z_of
+from foretest.weights.policy_pair import FROM_TREATMENT, NONE, PolicyPair, z_of
 from foretest.weights.weight_bounds import BoundMasses
 
 FEW_DRAWS = 32  # for means over many displays
@@ -56,6 +56,12 @@ class Masses(NamedTuple):
         return cls(np.full(n, cap), np.ones(n), np.ones(n), np.ones(n), np.empty(n), np.zeros(n, np.bool_))
 
 
+class _TreatmentSide(NamedTuple):
+    mean: Floats  # of z at the cap
+    mean_below: Floats  # at a third of it
+    z: Floats  # displays × draws; without columns where the kernel draws, which tells no more than means
+
+
 @dataclass(frozen=True)
 class Normaliser:
     """How 1/q(x) is found for a pair of policies.
@@ -77,7 +83,7 @@ class Normaliser:
 
     def for_batch(self, displays: Displays) -> Normaliser:
         """A normaliser for one batch of displays, whose two-sided draws are made once and shared by all estimators."""
-        return replace(self, batch=BatchDraws(displays))
+        return replace(self, batch=BatchDraws(displays, self.pair, self.draws))
 
     def at_cap(self, displays: Displays, cap: float, *, zero: bool) -> Masses:
         """The masses at one cap."""
@@ -235,57 +241,50 @@ class Normaliser:
         stuck = np.ones(len(rows), np.bool_)  # of `two-sided` all: it tries nothing else
         if self.method != "two-sided":
             part = displays.take(rows)
-            masses.q[rows], masses.q_below[rows] = self._mean_z(displays, rows, part, cap, zero)
-            masses.inverse[rows], stuck = self._inverse(part, cap, zero, masses.q[rows])
+            of_treatment = self._treatment_side(displays, rows, part, cap, zero)
+            masses.q[rows], masses.q_below[rows] = of_treatment.mean, of_treatment.mean_below
+            masses.inverse[rows], stuck = self._inverse(part, cap, zero, of_treatment)
             masses.stuck[rows] = stuck
         masses.squares[rows], _ = self._at_little_cost(displays, rows, cap, zero)
         late = rows[stuck]
         if len(late):
-            log_w = np.hstack(self.pair.two_sided_draws(displays.take(late), self.draws))
+            log_w = self._log_weights_of(displays, late)
             masses.q[late], masses.q_below[late] = (
                 kernel.two_sided_means(log_w, c, zero) for c in (cap, cap / SLICE)
             )  # fmt: skip
             masses.inverse[late] = _reciprocal(masses.q[late])
 
-    def _inverse(self, displays: Displays, cap: float, zero: bool, mean_z: Floats) -> InverseMass:
+    def _inverse(self, displays: Displays, cap: float, zero: bool, of_treatment: _TreatmentSide) -> InverseMass:
         """A random estimate of 1/q by the method that is unbiased here."""
         if zero or not self.control.full_support:
-            return count_trials(self.pair, displays, cap, zero)
+            return count_trials(self.pair, displays, cap, zero, of_treatment.z)
         if self.method == "lahiri":
-            return lahiri(self.pair, displays, cap, self._set_size)
-        return midzuno_sen(self.pair, displays, cap, mean_z, self._others)
+            # the kernel sums the last slot out, which divides the variance by two or so: such a draw counts for two
+            return lahiri(self.pair, displays, cap, self.draws // 2 if self.pair.is_fused else self.draws)
+        return midzuno_sen(self.pair, displays, cap, of_treatment.mean, self.draws // 2)
 
-    @property
-    def _set_size(self) -> int:
-        """S. The kernel sums the last slot out, which divides the variance by two or so: such a draw counts for two."""
-        return self.draws // 2 if self.pair.is_fused else self.draws
-
-    @property
-    def _others(self) -> int:
-        """How many a_2..a_S are: by the kernel all of the treatment's side of the two-sided draws, a_1 beside them."""
-        return self._set_size if self.pair.is_fused else self._set_size - 1
-
-    def _mean_z(
+    def _treatment_side(
         self, displays: Displays, rows: Indices, part: Displays, cap: float, zero: bool
-    ) -> tuple[Floats, Floats]:
-        """The mean z of a_2..a_S at the cap, and of the same rankings at a third of it; `part` is displays.take(rows).
+    ) -> _TreatmentSide:  # fmt: skip
+        """z of the treatment's side of the two-sided draws, which a batch has or is given now: a_2..a_S of Midzuno-Sen.
 
-        They are the treatment's side of the two-sided draws: a batch that has yet to draw these is given their weights.
+        `part` is displays.take(rows).
         """
         batch, half = self._batch_of(displays), self.draws // 2
-        shared = batch if batch is not None and len(batch.missing(rows)) == len(rows) else None
         if self.pair.is_fused:
             means = np.empty((len(rows), 2))
+            shared = batch if batch is not None and len(batch.missing(rows)) == len(rows) else None
             want, from_p = (W, half) if shared else (Z, 0)
             w = self.pair.fused_draws(part, want, half, from_p, cap=cap, zero=zero, means=means)
             if shared:
                 shared.put(rows, w)
-            return means[:, 0], means[:, 1]
-        log_w = self.pair.draw(part, FROM_TREATMENT, 0, max(1, self._others), from_treatment=True)
-        if shared:
-            of_control = self.pair.draw(part, FROM_CONTROL, 0, half, from_treatment=False)
-            shared.put(rows, weights_of(np.hstack([log_w[:, :half], of_control])))
-        return z_of(log_w, cap, zero).mean(axis=1), z_of(log_w, cap / SLICE, zero).mean(axis=1)
+            return _TreatmentSide(means[:, 0], means[:, 1], NONE)
+        if batch is None:
+            log_w = self.pair.draw(part, FROM_TREATMENT, 0, max(1, half), from_treatment=True)
+        else:
+            log_w = batch.log_weights(rows)[:, :half]
+        z = z_of(log_w, cap, zero)
+        return _TreatmentSide(z.mean(axis=1), z_of(log_w, cap / SLICE, zero).mean(axis=1), z)
 
     def _at_little_cost(self, displays: Displays, rows: Indices, cap: float, zero: bool) -> tuple[Floats, Floats]:
         """E_p[w̄²] at the cap, and 1 − q at a third of it, of some rows: exact where that takes little, else from the
@@ -310,12 +309,14 @@ class Normaliser:
     def _weights_of(self, displays: Displays, rows: Indices) -> Floats:
         """w of two-sided draws of some rows, as many as the settings say."""
         batch = self._batch_of(displays)
+        return self.pair.two_sided_weights(displays.take(rows), self.draws) if batch is None else batch.weights(rows)
+
+    def _log_weights_of(self, displays: Displays, rows: Indices) -> Floats:
+        """log w of the same draws."""
+        batch = self._batch_of(displays)
         if batch is None:
-            return self.pair.two_sided_weights(displays.take(rows), self.draws)
-        missing = batch.missing(rows)
-        if len(missing):
-            batch.put(missing, self.pair.two_sided_weights(displays.take(missing), self.draws))
-        return batch.of(rows)
+            return np.hstack(self.pair.two_sided_draws(displays.take(rows), self.draws))
+        return batch.log_weights(rows)
 
     def _batch_of(self, displays: Displays) -> BatchDraws | None:
         """The batch, if these are its displays."""

@@ -17,13 +17,12 @@ from foretest.kernels import plackett_luce
 from foretest.kernels.random import uniforms
 from foretest.kernels.ranking_draws import LOG_W, W, Z, draws
 from foretest.policies import PlackettLuce
+from foretest.policies.call_size import rankings_at_once
 
 # one stream of random numbers for each purpose
 FIRST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = 0, 2, 3, 4, 5, 6, 7
 
 NONE, NOT_SHOWN = np.empty((0, 0)), np.empty((0, 0, 0), np.int32)  # where only weights are asked for
-
-PRICED = 1 << 16  # rankings in one call of a policy, or those of one display
 
 
 @dataclass(frozen=True)
@@ -56,7 +55,7 @@ class PolicyPair:
             return self.fused_draws(displays, LOG_W, *counts, streams=(stream, stream), first=first)
         source = self.treatment if from_treatment else self.control
         log_w = np.empty((len(displays), count))
-        step = max(1, PRICED // max(count, 1))
+        step = max(1, rankings_at_once(displays) // max(count, 1))
         for begin in range(0, len(displays), step):
             rows = np.arange(begin, min(begin + step, len(displays)))
             part = displays.take(np.repeat(rows, count))
