@@ -33,7 +33,7 @@ from foretest.displays.ragged import Ragged
 
 SEED = 20261117
 DISPLAYS = 1_000
-REWARDED = 0.1
+REWARDED = 0.05  # exactly so many: where a tenth of the rows is rewarded, all rows are weighed, and cost
 GOAL = 3.0
 SHARPNESS = [1.0, 0.3, 0.1, 0.03, 0.01]  # temperature of Plackett-Luce; others have a parameter that does the same
 
@@ -120,7 +120,7 @@ def lists(rows: npt.NDArray[Any]) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, pa.array(rows.ravel()))
 
 
-def log_of(cell: Cell, displays: int) -> pa.Table:
+def log_of(cell: Cell, displays: int, rewarded: float) -> pa.Table:
     """A log that the control of the cell produced; a reward in a tenth of its displays."""
     rng = np.random.default_rng([SEED, cell.items, cell.slots])
     old = rng.normal(size=(displays, cell.items))
@@ -131,14 +131,15 @@ def log_of(cell: Cell, displays: int) -> pa.Table:
     control = KINDS[cell.kind](cell.sharpness).control
     shown = control.sample(seen, rng.uniform(1e-12, 1.0 - 1e-12, size=(displays, cell.items + 1)))
     return pa.table({
-        "id": np.arange(displays), "click": rng.random(displays) < REWARDED, "old": lists(old), "new": lists(new),
+        "id": np.arange(displays), "click": rng.permutation(displays) < rewarded * displays,
+        "old": lists(old), "new": lists(new),
         "ranking": lists(shown.padded(-1)),
     })  # fmt: skip
 
 
-def seconds(cell: Cell, displays: int, repeats: int) -> float:
+def seconds(cell: Cell, displays: int, repeats: int, rewarded: float) -> float:
     """CPU seconds of a whole run, the least of some; one where it takes long."""
-    arms, log = KINDS[cell.kind](cell.sharpness), log_of(cell, displays)
+    arms, log = KINDS[cell.kind](cell.sharpness), log_of(cell, displays, rewarded)
     columns = ft.LogColumns(rewards=("click",), ranking="ranking", id="id")
     least = np.inf
     for _ in range(repeats):
@@ -150,14 +151,14 @@ def seconds(cell: Cell, displays: int, repeats: int) -> float:
     return least
 
 
-def measured(kinds: list[str], displays: int, repeats: int) -> dict[Cell, float]:
+def measured(kinds: list[str], displays: int, repeats: int, rewarded: float) -> dict[Cell, float]:
     times: dict[Cell, float] = {}
     for kind in kinds:
         sharp = 1.0 if kind == THURSTONE else SHARPNESS[-1]
         for shape in ((3, 2, 1.0), (8, 4, 1.0), (13, 4, 1.0), (24, 3, sharp)):
-            seconds(Cell(kind, *shape), 100, 1)  # whatever is compiled is compiled now
+            seconds(Cell(kind, *shape), 100, 1, rewarded)  # whatever is compiled is compiled now
         for cell in cells([kind]):
-            times[cell] = seconds(cell, displays, repeats)
+            times[cell] = seconds(cell, displays, repeats, rewarded)
             print(
                 f"{cell.kind:26} M={cell.items:<3} K={cell.slots} {cell.sharpness:<5} {times[cell]:8.3f} s", flush=True
             )
@@ -281,14 +282,15 @@ def main() -> None:
     )
     parser.add_argument("--displays", type=int, default=DISPLAYS)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--rewarded", type=float, default=REWARDED, help="the share of rewarded displays")
     parser.add_argument("--save", type=Path, help="write the times to this file, and no page")
     parser.add_argument("--before", type=Path, help="times of an earlier version, to stand beside these")
     options = parser.parse_args()
     begin = time.process_time()
-    times = measured(options.kinds.split(";"), options.displays, options.repeats)
+    times = measured(options.kinds.split(";"), options.displays, options.repeats, options.rewarded)
     text = table(times, from_file(options.before) if options.before else {})
     text += (
-        f"\n\nWhole runs on {options.displays:,} displays, {REWARDED:.0%} of them rewarded, one thread;"
+        f"\n\nWhole runs on {options.displays:,} displays, {options.rewarded:.0%} of them rewarded, one thread;"
         f" {len(times)} cells; foretest {ft.__version__}, Python {platform.python_version()}, NumPy {np.__version__};"
         f" {time.process_time() - begin:,.0f} s of CPU time."
     )
