@@ -99,8 +99,8 @@ SCORES = "Scores must be finite: leave an item that may not be shown out of the 
 ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive,"
 ESTIMATORS += " point-dr-adaptive, cascade-dr, pbm, exposure-ncis-adaptive"
 POLICIES = (
-    "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k, fixed, swap-neighbours, logged,"
-    " logged-slots, mixture"
+    "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k, fixed, swap-neighbours,"
+    " probabilities, logged, logged-slots, mixture"
 )
 
 

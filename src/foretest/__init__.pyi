@@ -40,6 +40,7 @@ from .policies import Mixture as Mixture
 from .policies import OwnCandidates as OwnCandidates
 from .policies import PlackettLuce as PlackettLuce
 from .policies import Policy as Policy
+from .policies import Probabilities as Probabilities
 from .policies import SwapNeighbours as SwapNeighbours
 from .policies import Thurstone as Thurstone
 from .policies import TopK as TopK

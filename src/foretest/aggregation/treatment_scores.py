@@ -20,6 +20,7 @@ from foretest.policies.base import Policy
 from foretest.policies.mixture import Mixture
 from foretest.policies.own_candidates import OwnCandidates, places_column, without_list
 from foretest.policies.pooled import Pooled
+from foretest.policies.probabilities import Probabilities
 from foretest.weights.policy_pair import FROM_TREATMENT, PolicyPair
 
 CORRELATION = "score_correlation"
@@ -44,6 +45,8 @@ def ranked_by(policy: Policy) -> Policy:
 
 def noise_scale(policy: Policy) -> float:
     """The scale on which a policy reads its scores, temperature or sigma; NaN where only their order matters."""
+    if isinstance(policy, Probabilities):  # whose scores are log p
+        return 1.0
     scale = getattr(policy, "temperature", getattr(policy, "sigma", None))
     return float(scale) if isinstance(scale, int | float) and scale > 0.0 else np.nan
 
@@ -106,9 +109,12 @@ def _plain(lists: Ragged) -> tuple[Floats, Floats]:
 
 def scores_of(policy: Policy, displays: Displays) -> Ragged | None:
     """The score lists that a policy ranks by; None where it has none."""
-    names = ranked_by(policy).score_columns
+    ranked = ranked_by(policy)
+    names = ranked.score_columns
     column = displays.columns.get(names[0]) if names else None
-    return column if isinstance(column, Ragged) and column.values.dtype.kind in "biuf" else None
+    if not isinstance(column, Ragged) or column.values.dtype.kind not in "biuf":
+        return None
+    return ranked.as_scores(column) if isinstance(ranked, Probabilities) else column
 
 
 def _drawn(pair: PolicyPair, displays: Displays) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
-from foretest.policies import EpsilonGreedy, Mixture, PlackettLuce, Policy, SwapNeighbours
+from foretest.policies import EpsilonGreedy, Mixture, PlackettLuce, Policy, Probabilities, SwapNeighbours
 from foretest.policies.own_candidates import OwnCandidates, candidates_of, without_list
 
 UNIFORM = "uniform"
@@ -65,6 +65,8 @@ def _mixed(plan: FoldPlan, share: float) -> Exploration:
 def _scores_of(control: Policy) -> str | None:
     """The column with the control's scores: of a mixture, those of its largest part that has any."""
     control = without_list(control)
+    if isinstance(control, Probabilities):  # no scores
+        return None
     if isinstance(control, Mixture):
         parts = sorted(control.components, key=lambda part: -part[0])
         return next((scores for _, part in parts if (scores := _scores_of(part)) is not None), None)

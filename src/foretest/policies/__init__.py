@@ -11,6 +11,7 @@ from foretest.policies.mallows import Mallows
 from foretest.policies.mixture import Mixture
 from foretest.policies.own_candidates import OwnCandidates
 from foretest.policies.plackett_luce import PlackettLuce
+from foretest.policies.probabilities import Probabilities
 from foretest.policies.swap_neighbours import SwapNeighbours
 from foretest.policies.thurstone import Thurstone
 from foretest.policies.top_k import TopK
@@ -24,6 +25,7 @@ POLICIES: dict[str, type[Policy]] = {
     "top-k": TopK,
     "fixed": Fixed,
     "swap-neighbours": SwapNeighbours,
+    "probabilities": Probabilities,
     "logged": Logged,
     "logged-slots": LoggedSlots,
     "mixture": Mixture,
@@ -40,6 +42,7 @@ __all__ = [
     "OwnCandidates",
     "PlackettLuce",
     "Policy",
+    "Probabilities",
     "SwapNeighbours",
     "Thurstone",
     "TopK",
