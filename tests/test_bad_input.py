@@ -198,7 +198,7 @@ BAD_SETTINGS = {
     "unknown key of the log": (
         SETTINGS.replace("unit =", "units ="),
         "[log] has an unknown key 'units'. Did you mean 'unit'? Known: rewards, unit, ranking, candidates, id, date,"
-        " features, slot_rewards, segments, logger, item_features.",
+        " features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot, tables.",
     ),
     "candidates of the log and of a policy": (
         OWN.replace("unit =", 'candidates = "items"\nunit ='),
@@ -273,7 +273,7 @@ BAD_SETTINGS = {
     "a key in the wrong table": (
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
-        " date, features, slot_rewards, segments, logger, item_features.",
+        " date, features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot, tables.",
     ),
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),

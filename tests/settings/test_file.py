@@ -114,6 +114,7 @@ POLICIES: dict[str, Any] = {
     'policy = "epsilon-greedy"\nscores = "s"\nepsilon = 0.1': ft.EpsilonGreedy(scores="s", epsilon=0.1),
     'policy = "top-k"\nscores = "s"': ft.TopK(scores="s"),
     'policy = "fixed"\nranking = "r"': ft.Fixed(ranking="r"),
+    'policy = "probabilities"\nprobs = "p"': ft.Probabilities(probs="p"),
     'policy = "swap-neighbours"\nscores = "s"\nswap = 0.1': ft.SwapNeighbours(scores="s", swap=0.1),
     'policy = "logged"\nprob = "p"': ft.Logged(prob="p"),
     'policy = "logged"\nlog_prob = "p"': ft.Logged(log_prob="p"),
@@ -206,7 +207,7 @@ epsilon = 0.2
         (
             'scores = "s"',
             "policy is missing. Known: plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k,"
-            ' fixed, swap-neighbours, logged, logged-slots, mixture, or "module:Class".',
+            ' fixed, swap-neighbours, probabilities, logged, logged-slots, mixture, or "module:Class".',
         ),
     ],
 )

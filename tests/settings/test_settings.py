@@ -52,6 +52,7 @@ def test_defaults() -> None:
     assert dataclasses.asdict(columns) == {
         "rewards": ("click",), "unit": None, "ranking": None, "candidates": None, "id": None, "date": None,
         "features": (), "slot_rewards": None, "segments": (), "logger": None, "item_features": (),
+        "layout": "display", "display": None, "item": None, "slot": None, "first_slot": 1, "tables": None,
     }  # fmt: skip
 
 

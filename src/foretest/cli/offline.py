@@ -65,7 +65,7 @@ def run(
     """
     conditions = fail_conditions(fail_on, (*VERDICTS, LEANS_NEGATIVE, AUDIT, UNVERIFIED, GUARDRAIL, NO_WINNER))
     form = output_form(json, markdown)
-    source = log_source("run", log, sql, engine)
+    source = log_source("run", log, sql, config, engine)
     check_threads(threads)
     check_output_folder(out)
     check_figures_folder(figures, out)
@@ -95,7 +95,7 @@ def check(
     Example: foretest check logs/*.parquet -c test.toml --fail-on audit
     """
     conditions = fail_conditions(fail_on, (AUDIT, UNVERIFIED))
-    source = log_source("check", log, sql, engine)
+    source = log_source("check", log, sql, config, engine)
     check_threads(threads)
     test = configured_test("check", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:

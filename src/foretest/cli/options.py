@@ -141,9 +141,13 @@ def examination_of(words: list[str]) -> str | list[float]:
         ) from None
 
 
-def log_source(command: str, log: list[Path] | None, sql: str | None, engine: str = "local") -> Any:
-    """The log that a command is given: files or a query, read here or by Spark."""
+def log_source(
+    command: str, log: list[Path] | None, sql: str | None, config: Path | None, engine: str = "local"
+) -> Any:
+    """The log that a command is given: files or a query, read here or by Spark; None where the settings name tables."""
     choose("engine", engine, ENGINES)
+    if sql is None and not log and config is not None and _names_tables(config):
+        return None
     if log and sql is not None:
         raise BadInput("LOG and --sql are both given: a query names its files itself, as in FROM 'log.parquet'.")
     if sql is None and not log:
@@ -160,6 +164,14 @@ def log_source(command: str, log: list[Path] | None, sql: str | None, engine: st
     from foretest.sources import Sql
 
     return Sql(sql)
+
+
+def _names_tables(config: Path) -> bool:
+    """Has the settings file the tables of a long log?"""
+    from foretest.settings.file import read_tables
+
+    log = read_tables(config).get("log")
+    return isinstance(log, dict) and "tables" in log
 
 
 def query_text(sql: str) -> str:

@@ -45,7 +45,7 @@ def plan(
 
     Example: foretest plan logs/*.parquet -c test.toml
     """
-    source = log_source("plan", log, sql, engine)
+    source = log_source("plan", log, sql, config, engine)
     check_threads(threads)
     check_output_folder(out)
     test = configured_test("plan", source, config, analysis)

@@ -46,7 +46,7 @@ def aggregate(
     """
     check_threads(threads)
     check_output_file(out)
-    source = log_source("aggregate", log, sql, engine)
+    source = log_source("aggregate", log, sql, config, engine)
     test = configured_test("aggregate", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         aggregates = test.save_aggregates(source, out, threads=threads, progress=progress)
@@ -71,7 +71,7 @@ def pack(
     Example: foretest pack logs/*.parquet -c test.toml -o packed
     """
     check_output_folder(out.absolute().parent)
-    source = log_source("pack", log, sql)
+    source = log_source("pack", log, sql, config)
     test = configured_test("pack", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         test.pack(source, out, progress=progress)

@@ -31,6 +31,7 @@ from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED
 from foretest.settings.settings import Settings, with_cap
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
+from foretest.sources.long_tables import LongTables
 from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.packed.reading import fold_packed, packed_logs, rewarded_rows
 from foretest.storage.packed.writing import pack
@@ -90,10 +91,11 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
     notes += unit_column_notes(settings.log, source)
     r_max = reader.r_max(source)
     require_r_max(plan, r_max)
-    source, dense = peek(source, plan)
-    plan, dense_notes = settle_dense(plan, dense)
-    notes, reader = notes + dense_notes, offline_reader(plan)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+        source = _folded_once(source, reader, folder)
+        source, dense = peek(source, plan)
+        plan, dense_notes = settle_dense(plan, dense)
+        notes, reader = notes + dense_notes, offline_reader(plan)
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         source, plan, left_out = _with_curves(source, reader, plan, folder, work)
         notes += left_out
@@ -122,12 +124,13 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     reader = offline_reader(plan)
     reader.check(source)
     notes += unit_column_notes(settings.log, source)
+    slots = bool(settings.log.slot_rewards)
+    whole = dataclasses.replace(reader, slots=slots, items=plan.reads_items)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+        source = _folded_once(source, whole, folder)
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
-        all_columns = dataclasses.replace(
-            offline_reader(bare), slots=bool(settings.log.slot_rewards), items=plan.reads_items
-        )  # fmt: skip
+        all_columns = dataclasses.replace(offline_reader(bare), slots=slots, items=plan.reads_items)
         done = stage(work.progress, "check", source)
         aggregates = dispatch.aggregate(source, all_columns, bare, threads=work.threads, progress=done)
     return Folded(aggregates, notes, {})
@@ -162,6 +165,11 @@ def resolve_shares_and_cap(source: Source, reader: Reader, plan: FoldPlan, folde
         choice = choose_cap(_sample_of(source, plan, work))
         plan = dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
     return Resolved(source, plan)
+
+
+def _folded_once(source: Source, reader: Reader, folder: str) -> Source:
+    """A long log folded to a file of displays: several passes read these, and in parallel; any other as it is."""
+    return _spooled(source, reader, folder) if isinstance(source, LongTables) else source
 
 
 def _with_curves(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Curved:

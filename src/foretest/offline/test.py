@@ -15,6 +15,7 @@ from foretest.calibration.estimate import refuse_unfit
 from foretest.calibration.file import Calibration
 from foretest.errors import BadInput
 from foretest.estimators import Estimator
+from foretest.log.opening import open_log
 from foretest.offline.analysis import analyse, check_result
 from foretest.offline.passes import Work, fold_log, fold_without_estimators, pack_log
 from foretest.policies import Policy
@@ -152,7 +153,7 @@ class OfflineTest:
         if calibration is not None:
             calibration = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
             refuse_unfit(calibration, choose_estimators(self.settings)[0])
-        source = open_source(log)
+        source = open_log(log, self.settings)
         folded = fold_log(self.settings, source, Work(threads, batch_rows, progress))
         result = analyse(self.settings, folded, calibration)
         # saved aggregates have their value model: its log may be gone
@@ -166,13 +167,13 @@ class OfflineTest:
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
         work = Work(threads, progress=progress)
-        return check_result(self.settings, fold_without_estimators(self.settings, open_source(log), work))
+        return check_result(self.settings, fold_without_estimators(self.settings, open_log(log, self.settings), work))
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
     ) -> Folded:
         """Fold a log, or add up saved aggregates: the sums, notes for the reader, and the known bounds of rewards."""
-        return fold_log(self.settings, open_source(log), Work(threads, batch_rows, progress))
+        return fold_log(self.settings, open_log(log, self.settings), Work(threads, batch_rows, progress))
 
     def analyse(
         self,
@@ -196,7 +197,7 @@ class OfflineTest:
     ) -> Aggregates:
         """Fold a log into a file, which `run` takes in place of the log. Of several files those that are folded are
         remembered beside it, in `<path>.parts`: after a kill the same call goes on from there."""
-        path, source = Path(path), open_source(log)
+        path, source = Path(path), open_log(log, self.settings)
         refuse_to_replace(path)
         parts = path.with_name(f"{path.name}.parts")
         inputs = [known for file in saved_files(source) for known in file.recipe.inputs] or recorded_inputs(source)
@@ -208,7 +209,7 @@ class OfflineTest:
     def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
         for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
-        pack_log(self.settings, open_source(log), Path(out), Work(progress=progress))
+        pack_log(self.settings, open_log(log, self.settings), Path(out), Work(progress=progress))
 
 
 def _arguments(settings: Settings) -> Fields:

@@ -10,6 +10,7 @@ from typing import Any
 from foretest._version import __version__
 from foretest.errors import BadInput
 from foretest.inference.guardrails import with_roles
+from foretest.log.opening import open_log
 from foretest.online.arms import Arm, ArmReader, Arms, fold_arm
 from foretest.online.checks import (
     ANALYSIS_KEYS,
@@ -31,9 +32,10 @@ from foretest.settings.analysis import BOUNDED, Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.file import read_tables, settings_from_tables
 from foretest.settings.log_columns import LogColumns
+from foretest.settings.long_layout import LONG
 from foretest.settings.metric_roles import roles_dict
 from foretest.settings.settings import Online, Settings
-from foretest.sources import BATCH_ROWS, Source, open_source
+from foretest.sources import BATCH_ROWS, Source
 from foretest.sources.inputs import inputs_of
 
 KEY = "online"
@@ -162,7 +164,9 @@ class OnlineTest:
 def _narrow(settings: Settings) -> Settings:
     """Only the settings that this test reads: rewards, date, the unit or else the id, and the analysis."""
     log, policy = settings.log, Logged(prob=_NO_POLICY["prob"])
-    columns = LogColumns(log.rewards, unit=log.unit, id=None if log.unit is not None else log.id, date=log.date)
+    key = None if log.unit is not None and log.layout != LONG else log.id
+    long = {name: getattr(log, name) for name in ("layout", "display", "item", "slot", "first_slot")}
+    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, **long)
     analysis = settings.analysis.replace(baseline=None)
     return dataclasses.replace(
         settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis
@@ -185,7 +189,7 @@ def _with_analysis(settings: Settings, **changes: Any) -> Settings:
 def _open(arm: str, log: Any, reader: ArmReader) -> Source:
     """An arm's log, with its columns checked."""
     with naming_log(arm):
-        source = open_source(log)
+        source = open_log(log, reader.settings)
         reader.check(source)
         return source
 

@@ -16,6 +16,7 @@ from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.files import json_ready, json_text
+from foretest.log.opening import open_log
 from foretest.offline.examination import NoCurve
 from foretest.offline.passes import offline_reader
 from foretest.offline.test import OfflineTest
@@ -29,7 +30,7 @@ from foretest.planning.smallest_uplift import plan_metric
 from foretest.progress import Progress, stage
 from foretest.results.result import Result
 from foretest.settings.settings import Settings
-from foretest.sources import Source, open_source, spool
+from foretest.sources import Source, spool
 from foretest.storage.saved.files import saved_files
 
 SCHEMA = 1
@@ -164,7 +165,7 @@ class _OpenedLog(NamedTuple):
 
 def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _OpenedLog:
     """Open a log; a stream, which passes once, is written to the folder first."""
-    source, date = open_source(log), settings.log.date
+    source, date = open_log(log, settings), settings.log.date
     saved = saved_files(source)
     if saved:
         return _OpenedLog(log, source, [record["label"] for record in saved[0].recipe.estimators])

@@ -18,6 +18,7 @@ from foretest.policies import POLICIES, Mixture, OwnCandidates, Policy
 from foretest.settings.analysis import Analysis
 from foretest.settings.examination import FIT
 from foretest.settings.log_columns import LogColumns
+from foretest.settings.long_layout import is_query
 from foretest.settings.settings import TREATMENT, Online, Settings
 from foretest.settings.unknown_keys import refuse_unknown
 
@@ -62,7 +63,7 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
         analysis["examination"] = str(folder / analysis["examination"])
     treatments = treatments_from_tables(tables[TREATMENT])
     return Settings(
-        log=_build("[log]", LogColumns, tables["log"]),
+        log=_build("[log]", LogColumns, _with_paths(tables["log"], folder)),
         control=control_from_tables(tables["control"]),
         treatment=next(iter(treatments.values())),
         treatments=treatments,
@@ -70,6 +71,15 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
         analysis=_build("[analysis]", Analysis, analysis),
         online=_build("[online]", Online, tables.get("online", {})),
     )
+
+
+def _with_paths(log: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The table [log] with the paths of [log.tables] relative to the folder."""
+    tables = log.get("tables")
+    if not isinstance(tables, Mapping):
+        return dict(log)
+    paths = {k: v if not isinstance(v, str) or is_query(v) else str(folder / v) for k, v in tables.items()}
+    return {**log, "tables": paths}
 
 
 _PURPOSE = {

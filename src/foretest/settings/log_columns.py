@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretest.errors import BadInput, nearest
-from foretest.settings.changed_fields import call_text, changed_fields
+from foretest.settings.changed_fields import Fields, call_text, changed_fields
+from foretest.settings.long_layout import DISPLAY, LONG, check_layout, derived_fields
 
 
 @dataclass(frozen=True)
 class LogColumns:
-    """Which column plays which role in the log; one row is one display.
+    """Which column plays which role in the log; one row is one display, or with layout="long" one item of a display.
 
     >>> LogColumns(rewards=["click"], unit="user").rewards
     ('click',)
+    >>> LogColumns(rewards=["click"], layout="long", display="view", item="sku", slot="place").id
+    'view'
     """
 
     rewards: tuple[str, ...]
@@ -29,6 +32,12 @@ class LogColumns:
     segments: tuple[str, ...] = ()
     logger: str | None = None
     item_features: tuple[str, ...] = ()
+    layout: str = DISPLAY
+    display: str | None = None
+    item: str | None = None
+    slot: str | None = None
+    first_slot: int = 1
+    tables: Mapping[str, str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("rewards", "features", "segments", "item_features"):
@@ -45,6 +54,10 @@ class LogColumns:
             raise BadInput(f"[log] segments names a column twice: {', '.join(self.segments)}.")
         if len(set(self.item_features)) < len(self.item_features):
             raise BadInput(f"[log] item_features names a column twice: {', '.join(self.item_features)}.")
+        check_layout(self)
+        if self.layout == LONG:
+            for name, value in derived_fields(self).items():
+                object.__setattr__(self, name, value)
         for name in ("candidates", "item_features"):
             if getattr(self, name) and self.ranking is None:
                 raise BadInput(f"[log] {name} is given without ranking: name the column of the shown items too.")
@@ -52,7 +65,12 @@ class LogColumns:
             self._check_slots(self.slot_rewards)
 
     def __repr__(self) -> str:
-        return call_text(self, changed_fields(self))
+        return call_text(self, self.written())
+
+    def written(self) -> Fields:
+        """The fields that differ from their defaults, as a user writes them."""
+        fields = changed_fields(self)
+        return fields if self.layout == DISPLAY else {k: v for k, v in fields.items() if k not in derived_fields(self)}
 
     @property
     def contexts(self) -> tuple[str, ...]:

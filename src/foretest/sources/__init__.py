@@ -4,6 +4,7 @@ from foretest.sources.arrow_files import ArrowFiles
 from foretest.sources.base import (
     AGGREGATES,
     BATCH_ROWS,
+    FOLDED,
     PACKED,
     ROW_NUMBER,
     Chunk,
@@ -24,6 +25,7 @@ from foretest.sources.tables import ArrowDataset, ArrowStream, ArrowTable, LazyP
 __all__ = [
     "AGGREGATES",
     "BATCH_ROWS",
+    "FOLDED",
     "PACKED",
     "ROW_NUMBER",
     "ArrowDataset",

@@ -13,6 +13,7 @@ BATCH_ROWS = 1 << 16
 
 ROW_NUMBER = "foretest_row"  # the column of a packed log with the positions of its rows
 PACKED = b"foretest.packed"  # in the metadata of the files of a packed log
+FOLDED = b"foretest.folded"  # in the metadata of displays that were folded from long rows
 AGGREGATES = b"foretest.aggregates"  # in the metadata of saved aggregates
 
 

@@ -48,7 +48,7 @@ class SqlQuery:
     @cached_property
     def _schema(self) -> pa.Schema:
         def look() -> pa.Schema:
-            with connect() as connection, _errors_explained(_SQL):
+            with connect() as connection, errors_explained(_SQL):
                 return _schema_of(connection.sql(_one_select(connection, self.query)))
 
         return in_background(look)
@@ -58,7 +58,7 @@ class SqlQuery:
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         def batches() -> Iterator[pa.RecordBatch]:
-            with connect() as connection, _errors_explained(_SQL):
+            with connect() as connection, errors_explained(_SQL):
                 query = _one_select(connection, self.query)
                 yield from _read(connection.sql(query), columns, batch_rows)
 
@@ -75,7 +75,7 @@ class Relation:
 
     @cached_property
     def _schema(self) -> pa.Schema:
-        with _errors_explained(_RELATION):
+        with errors_explained(_RELATION):
             return _schema_of(self.relation)
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
@@ -83,7 +83,7 @@ class Relation:
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         def batches() -> Iterator[pa.RecordBatch]:
-            with _errors_explained(_RELATION):
+            with errors_explained(_RELATION):
                 yield from _read(self.relation, columns, batch_rows)
 
         return [lambda: chunks(_RELATION, batches(), columns, batch_rows)]
@@ -149,11 +149,14 @@ def _bytes(text: str) -> int:
 
 
 @contextmanager
-def _errors_explained(name: str) -> Iterator[None]:
-    """DuckDB's errors as one sentence that begins with the name."""
+def errors_explained(name: str, problems: Sequence[Exception] = ()) -> Iterator[None]:
+    """DuckDB's errors as one sentence that begins with the name; `problems` are those of what it reads, which come
+    first."""
     try:
         yield
     except failures() as error:
+        if problems:
+            raise problems[0] from None
         raise BadInput(f"{name}: {sentence(error)}.") from None
     except (UnicodeDecodeError, RuntimeError) as error:
         # a name in a damaged file: DuckDB hands it on as it is, and its Python bindings cannot decode it

@@ -19,7 +19,7 @@ def spool(source: Source, columns: Sequence[str], folder: str) -> Source:
     [(_, schema)] = source.schemas()
     names = list(dict.fromkeys(columns))
     try:
-        with pq.ParquetWriter(path, pa.schema([schema.field(name) for name in names])) as writer:
+        with pq.ParquetWriter(path, pa.schema([schema.field(name) for name in names], schema.metadata)) as writer:
             for part in source.parts(names):
                 for chunk in part():
                     writer.write_batch(chunk.batch.select(names))

@@ -13,6 +13,7 @@ import numpy as np
 
 from foretest.estimators import ESTIMATORS, Estimator
 from foretest.policies.base import Policy, class_path
+from foretest.settings.changed_fields import changed_fields
 from foretest.settings.metric_roles import roles_dict
 from foretest.settings.settings import TREATMENT, Settings
 
@@ -63,9 +64,8 @@ def tables_of(settings: Settings) -> Tables:
         analysis["estimators"] = [item.label if isinstance(item, Estimator) else item for item in a.estimators]
     if a.value_log is not None:
         analysis["value_log"] = os.path.abspath(a.value_log)
-    log = {f.name: getattr(settings.log, f.name) for f in dataclasses.fields(settings.log)}
     tables = {
-        "log": log,
+        "log": changed_fields(settings.log),
         "control": settings.control.settings(),
         **{
             role: settings.treatments[name].settings()
