@@ -273,7 +273,8 @@ BAD_SETTINGS = {
     "a key in the wrong table": (
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
-        " date, features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot, tables.",
+        " date, features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot,"
+        " tables.",
     ),
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),
