@@ -15,7 +15,7 @@ ROOMS = [
     "_version", "errors", "formatting", "files", "background", "progress", "provenance", "kernels", "displays",
     "sources", "policies", "weights", "estimators", "settings", "log", "results", "aggregation", "engines", "storage",
     "inference", "diagnostics", "calibration", "offline", "online", "planning", "history", "terminal", "report",
-    "testing", "simulate", "paper", "cli",
+    "testing", "simulate", "paper", "convert", "cli",
 ]  # fmt: skip
 
 #: The only exits upward: a result that renders itself imports its tables or its page inside the method.

@@ -4,6 +4,8 @@ from . import testing as testing
 from ._version import __version__ as __version__
 from .aggregation.aggregates import Aggregates as Aggregates
 from .calibration.file import Calibration as Calibration
+from .convert.bandit_feedback import BanditLog as BanditLog
+from .convert.bandit_feedback import from_bandit_feedback as from_bandit_feedback
 from .displays.batch import Displays as Displays
 from .displays.ragged import Ragged as Ragged
 from .errors import BadInput as BadInput

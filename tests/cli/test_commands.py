@@ -418,7 +418,7 @@ def test_demo(foretest_command: Command) -> None:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
-COMMAND_NAMES = "Available commands: simulate, demo, history, run, check, online, paper, plan, ... See foretest --help."
+COMMAND_NAMES = "Available commands: convert, simulate, demo, history, run, check, online, paper, ... See foretest --help."
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
     (

@@ -1,0 +1,29 @@
+"""A converted log on disk: log.parquet and settings.toml in a folder, each whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from foretest.convert.settings_text import settings_text
+from foretest.files import whole_file, write_whole
+
+LOG, SETTINGS = "log.parquet", "settings.toml"
+
+
+def write_converted(
+    folder: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema, tables: Mapping[str, Any], comment: str
+) -> int:
+    """Write the displays and the settings that go with them; the number of displays."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = 0
+    with whole_file(folder / LOG) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
+            rows += batch.num_rows
+    write_whole(folder / SETTINGS, settings_text(tables, comment))
+    return rows

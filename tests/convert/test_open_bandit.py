@@ -1,0 +1,110 @@
+"""Files of the Open Bandit Dataset, and feedback dicts of Open Bandit Pipeline: values by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import foretest as ft
+from foretest.convert.bandit_feedback import from_bandit_feedback
+from foretest.convert.open_bandit import convert_open_bandit
+
+ROWS, ITEMS = 400, 6
+
+
+def write_csv(path: Path, **changed: Any) -> dict[str, np.ndarray]:
+    """A file as the dataset has it, with an unnamed first column."""
+    g = np.random.default_rng(0)
+    columns: dict[str, Any] = {
+        "": np.arange(ROWS), "timestamp": ["2019-11-24 00:00:17.004101+00:00"] * ROWS,
+        "item_id": g.integers(0, ITEMS, ROWS), "position": g.integers(1, 4, ROWS),
+        "click": (g.random(ROWS) < 0.2).astype(int),
+        "propensity_score": g.uniform(0.1, 0.3, ROWS), "user_feature_0": g.choice(["81ce", "03a5"], ROWS),
+        **{f"user-item_affinity_{i}": g.integers(0, 3, ROWS).astype(float) for i in range(ITEMS)}, **changed,
+    }  # fmt: skip
+    columns = {name: column for name, column in columns.items() if column is not None}
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return columns
+
+
+def test_the_written_log_runs_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "men").mkdir()
+    data = write_csv(tmp_path / "men" / "men.csv")
+    (tmp_path / "men" / "item_context.csv").write_text("item_id\n0\n", encoding="utf-8")
+    assert convert_open_bandit(tmp_path / "men", tmp_path / "out") == ROWS
+    result = ft.OfflineTest.from_toml(tmp_path / "out/settings.toml").run(tmp_path / "out/log.parquet")
+    metric = result.metrics["click"]
+    assert metric.control.value == pytest.approx(data["click"].mean(), rel=1e-12)
+    scores = np.stack([data[f"user-item_affinity_{i}"] for i in range(ITEMS)], axis=1)
+    softmax = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    w = softmax[np.arange(ROWS), data["item_id"]] / data["propensity_score"]
+    assert metric.estimates["is"].treatment == pytest.approx((w * data["click"]).mean(), rel=1e-6)  # float32 scores
+    assert {segment.column for segment in result.segments} == {"position"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "what"),
+    [
+        ({"click": None}, "there is no column 'click'"),
+        ({f"user-item_affinity_{i}": None for i in range(ITEMS)}, "there is no column 'user-item_affinity_0'"),
+        ({"propensity_score": ["often"] * ROWS}, "column 'propensity_score', row 0 (the first row is 0): "),
+    ],
+)
+def test_bad_files(changed: dict[str, Any], what: str, tmp_path: Path) -> None:
+    path = tmp_path / "men.csv"
+    write_csv(path, **changed)
+    with pytest.raises(ft.BadInput) as error:
+        convert_open_bandit(path, tmp_path / "out")
+    assert str(error.value).startswith(f"{path}: ")
+    assert what in str(error.value)
+    assert not (tmp_path / "out" / "log.parquet").exists()
+
+
+def test_folders(tmp_path: Path) -> None:
+    with pytest.raises(ft.BadInput, match="no such file or folder"):
+        convert_open_bandit(tmp_path / "none", tmp_path / "out")
+    with pytest.raises(ft.BadInput, match="no CSV file in the folder: name the file of one campaign"):
+        convert_open_bandit(tmp_path, tmp_path / "out")
+
+
+def feedback(positions: int = 1) -> tuple[dict[str, Any], np.ndarray]:
+    g = np.random.default_rng(1)
+    pi_b = g.dirichlet(np.ones(ITEMS), (ROWS, positions)).transpose(0, 2, 1)
+    position = g.integers(0, positions, ROWS) if positions > 1 else None
+    own = pi_b[np.arange(ROWS), :, 0 if position is None else position]
+    action = np.array([g.choice(ITEMS, p=p) for p in own])
+    return {
+        "n_rounds": ROWS, "n_actions": ITEMS, "action": action, "reward": g.binomial(1, 0.3, ROWS),
+        "position": position, "pscore": own[np.arange(ROWS), action], "pi_b": pi_b, "context": g.normal(size=(ROWS, 2)),
+    }, g.dirichlet(np.ones(ITEMS), (ROWS, positions)).transpose(0, 2, 1)  # fmt: skip
+
+
+@pytest.mark.parametrize("positions", [1, 3])
+@pytest.mark.parametrize("known", [True, False])
+def test_feedback(positions: int, known: bool) -> None:
+    data, action_dist = feedback(positions)
+    at = data["position"] if data["position"] is not None else np.zeros(ROWS, int)
+    w = action_dist[np.arange(ROWS), data["action"], at] / data["pscore"]
+    data = data if known else {**data, "pi_b": None}
+    log = from_bandit_feedback(data, action_dist, n_resamples=50)
+    estimates = log.test.run(log.table).metrics["reward"].estimates
+    assert estimates["is"].treatment == pytest.approx((w * data["reward"]).mean(), rel=1e-9)
+    assert estimates["nis"].treatment == pytest.approx((w * data["reward"]).sum() / w.sum(), rel=1e-9)
+    assert ("point-ncis-adaptive" in estimates) == known
+
+
+def test_bad_feedback() -> None:
+    data, action_dist = feedback()
+    for changed, dist, what in (
+        ({"pscore": None}, action_dist, "the feedback has no 'pscore'"),
+        ({"action": [0, 1]}, action_dist, "the feedback's 'action' has the shape (2,): expected one number for each"),
+        ({}, action_dist[:5], "action_dist has the shape (5, 6, 1): expected rounds × actions"),
+        ({}, action_dist * 0.5, "action_dist, round 0: the probabilities sum to 0.5, not 1."),
+    ):
+        with pytest.raises(ft.BadInput) as error:
+            from_bandit_feedback({**data, **changed}, dist)
+        assert what in str(error.value)
