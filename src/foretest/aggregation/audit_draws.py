@@ -80,10 +80,10 @@ def _generic_draws(pair: PolicyPair, displays: Displays, count: int, weigh: bool
         positions[some] = _first_slots(first).reshape(-1, listed, MOST_SLOTS)
         rankings = _by_display(sides, count)
         part = few.take(np.repeat(np.arange(len(some)), count * len(sides)))
-        priced = pair.control.log_prob(part, rankings).reshape(len(some), -1)
+        priced = np.asarray(pair.control.log_prob(part, rankings)).reshape(len(some), -1)
         log_p[some] = priced[:, :count]
         if weigh:
-            weighed = pair.treatment.log_prob(part, rankings).reshape(len(some), -1) - priced
+            weighed = np.asarray(pair.treatment.log_prob(part, rankings)).reshape(len(some), -1) - priced
             log_w[some], log_w_treatment[some] = weighed[:, :count], weighed[:, count:]
     return Drawn(log_w, log_w_treatment, log_p, positions) if weigh else Drawn(None, None, log_p, positions)
 

@@ -30,7 +30,7 @@ from foretest.inference.guardrails import with_roles
 from foretest.inference.verdict import DETERMINISTIC
 from foretest.offline.audited import audit_note, audited_segment
 from foretest.offline.estimates import estimate_metrics
-from foretest.offline.examination import by_exposure, metrics_to_fit
+from foretest.offline.examination import by_exposure, is_left_out, metrics_to_fit
 from foretest.offline.passes import require_r_max
 from foretest.offline.result_facts import log_facts, options_of, settings_dict
 from foretest.offline.segments import led_by, segment_table
@@ -183,7 +183,7 @@ def _plan_used(
     for estimator in plan.estimators:
         label = estimator.label
         if settings.analysis.estimators is None and label not in by_label:
-            if not any(note.startswith(f"{label} was left out") for note in fold_notes):
+            if not is_left_out(label, fold_notes):
                 notes.append(f"{label} was left out: the aggregates do not have it.")
             continue
         if by_label.get(label) != estimator or folded.weighting(estimator) != plan.weighting(estimator):

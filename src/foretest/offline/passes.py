@@ -126,7 +126,8 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
         all_columns = dataclasses.replace(
-            offline_reader(bare), slots=bool(settings.log.slot_rewards), items=plan.reads_items
+            offline_reader(bare), slots=bool(settings.log.slot_rewards), items=plan.reads_items,
+            examination=bool(plan.exposure_bounds),
         )  # fmt: skip
         done = stage(work.progress, "check", source)
         aggregates = dispatch.aggregate(source, all_columns, bare, threads=work.threads, progress=done)
