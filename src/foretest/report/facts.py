@@ -44,7 +44,7 @@ def offline_facts(result: Result) -> list[Fact]:
         *(_support_by_headline(metric, positives[name]) if control_never_varies(result) else
           _support(health, result.cap, max(positives.values()))),
         *_outside_candidates(health.get("outside_candidates")),
-        *_treatment(health.get("treatment")),
+        *_treatment(health.get("treatment"), never_varies=control_never_varies(result)),
         *_questions(health.get("questions", [])),
     ]  # fmt: skip
 
@@ -54,16 +54,19 @@ def control_never_varies(result: Result) -> bool:
     return bool(result.health.get("control_deterministic"))
 
 
-def _treatment(treatment: dict[str, Any] | None) -> list[Fact]:
+def _treatment(treatment: dict[str, Any] | None, *, never_varies: bool) -> list[Fact]:
     """How far the treatment's scores agree with the control's, where both have scores."""
     if treatment is None or treatment["rank_correlation"] is None:
         return []
     meaning = (
         "How alike the two policies rank the items of a display, by their scores: 1 is the same order, 0 no relation."
-        " A new model usually agrees with the old one in part. Entropy says how random a policy is, in nats."
+        " A new model usually agrees with the old one in part."
     )
     entropies = [treatment["entropy_treatment"], treatment["entropy_control"]]
-    detail = "" if None in entropies else f"entropy {entropies[0]:.1f}, control {abs(entropies[1]):.1f}"
+    detail = ""
+    if None not in entropies and not never_varies:
+        meaning += " Entropy says how random a policy is, in nats."
+        detail = f"entropy {entropies[0]:.1f}, control {entropies[1]:.1f}"
     return [Fact("rank correlation", f"{treatment['rank_correlation']:.2f}", meaning, "fine", detail)]
 
 
