@@ -122,7 +122,12 @@ WITHOUT_SLOTS = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking",
 
 @pytest.mark.parametrize(
     "changes",
-    [{"examination": None}, {"log": WITHOUT_SLOTS}, {"headline": "point-ncis-adaptive"}, {"estimators": ["ncis"]}],
+    [
+        {"examination": None},
+        {"log": WITHOUT_SLOTS, "examination": None},
+        {"headline": "point-ncis-adaptive"},
+        {"estimators": ["ncis"]},
+    ],
     ids=["no curve", "no slots", "another headline", "another estimator"],
 )
 def test_without_exposure_both_fail_and_say_what_is_missing(table: pa.Table, changes: dict[str, Any]) -> None:

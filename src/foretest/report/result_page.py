@@ -113,7 +113,9 @@ def _page(
         "metrics_left_out": max(0, len(result.metrics) - METRICS_SHOWN // part),
         "parts": parts,
         "drawn_left_out": max(0, len(result.metrics) - drawn),
-        "weights": None if document["weights"] is None or never_varies else chart_of(weights_chart(document["weights"])),
+        "weights": None
+        if document["weights"] is None or never_varies
+        else chart_of(weights_chart(document["weights"])),
         "arms": arm_rows(result) if online else None,
         "forest": _online_forest(result) if online else None,
         "methods": methods(result),
