@@ -447,8 +447,8 @@ BAD_SETTINGS = {
     "exposure without slot rewards": (
         analysis('estimators = ["exposure-ncis-adaptive"]'),
         "exposure-ncis-adaptive cannot run: it needs to know which slot earned the reward: name the list column that"
-        ' says it, as in [log] slot_rewards = {click = "slot_click"}. With these settings these can: is, nis, cis, ncis,'
-        " point-ncis, point-ncis-adaptive.",
+        ' says it, as in [log] slot_rewards = {click = "slot_click"}. With these settings these can: is, nis, cis,'
+        " ncis, point-ncis, point-ncis-adaptive.",
     ),
     "not TOML": (
         SETTINGS.replace('unit = "user"', "unit = user"),

@@ -42,7 +42,6 @@ from foretest.results.result import Metric, Result, Segment, Treatment
 from foretest.settings.analysis import AUTO
 from foretest.settings.settings import Settings, with_cap
 
-
 _BY_EXPOSURE_ALONE = (
     "the control always shows one ranking: a run has estimates by exposure alone, which rest on the examination curve"
     " that is given."
@@ -145,7 +144,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
 
 def _as_in_a_run(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
     """The sums of a check under a plan with the estimators of a run: what the audit demands depends on them. Those by
-    exposure are left out where their curve would have to be fitted, which a control that never varies does not allow."""
+    exposure are left out where their curve is to be fitted, which a control that never varies does not allow."""
     able = [e for e in plan.estimators if e not in by_exposure(plan) or not metrics_to_fit(plan)]
     return aggregates.under(dataclasses.replace(aggregates.plan, estimators=tuple(able)))
 

@@ -16,7 +16,6 @@ from foretest.log.reader import Reader
 from foretest.sources import Source
 from foretest.weights.exposure_weights import ExposureWeighting
 
-
 _LEFT_OUT = " were left out:"
 
 

@@ -50,7 +50,7 @@ def offline_facts(result: Result) -> list[Fact]:
 
 
 def control_never_varies(result: Result) -> bool:
-    """Does the control always show one ranking? Weights of rankings are then 1 or 0, and pictures of them say nothing."""
+    """Does the control always show one ranking? Weights of rankings are then 1 or 0, and say nothing."""
     return bool(result.health.get("control_deterministic"))
 
 

@@ -74,8 +74,8 @@ def _health_table(result: Result) -> Table:
         table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "rankings have no known weight")
         return table
     if health.get("control_deterministic"):
-        for row in _without_exploration(result):
-            table.add_row(*row)
+        for cells in _without_exploration(result):
+            table.add_row(*cells)
         return table
     size = health["effective_sample_size"]
     share = percent((size or 0.0) / rows)
@@ -99,8 +99,8 @@ def _health_table(result: Result) -> Table:
         who = "no logger ever shows it" if result.log.get("loggers") else "the control never shows it"
         table.add_row("displays with q < 0.5", percent(below_half), "the cap cuts off over half of the treatment there")
         table.add_row("mass never shown", percent(never), f"of the treatment: {who}")
-    for row in _outside_candidates(health):
-        table.add_row(*row)
+    for cells in _outside_candidates(health):
+        table.add_row(*cells)
     return table
 
 
