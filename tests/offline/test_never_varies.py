@@ -138,7 +138,7 @@ def test_without_exposure_both_fail_and_say_what_is_missing(table: pa.Table, cha
         assert outcome(audit, "possible weights") == ("not made", "not made: the control is deterministic")
     assert checked.audit == run.audit
     assert run.metrics["click"].verdict == "insufficient"
-    [finding] = [finding for finding in run.audit.findings if finding.name == "exploration"]  # type: ignore[union-attr]
+    [finding] = [finding for finding in run.audit.findings if finding.name == "exploration"]
     assert "name [log] slot_rewards and give [analysis] examination" in (finding.remedy or "")
     assert any("name [log] slot_rewards and give [analysis] examination" in note for note in checked.notes)
     # the audit has said it: no question about items that the control never shows
