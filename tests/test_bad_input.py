@@ -42,6 +42,7 @@ n_resamples = 50
 """
 REVENUE = SETTINGS.replace('["click"]', '["revenue"]')
 SLOTS = REVENUE.replace("unit =", 'slot_rewards = {revenue = "slots"}\nunit =')
+LONG = {"ranking": [0, 1, 2], "revenue": 0.0, "slots": [0.0, 0.0, 0.0]}
 IDS = SETTINGS.replace('ranking = "ranking"', 'ranking = "shown"\ncandidates = "items"')
 
 
@@ -58,6 +59,7 @@ def analysis(lines: str, settings: str = SETTINGS) -> str:
     return f"{settings}{lines}\n"
 
 
+BY_COUNTRY = analysis('examination = {column = "country", curves = {fr = [1.0, 0.4], de = [1.0, 0.7, 0.5]}}', SLOTS)
 LOGGED_LINES = 'policy = "logged"\nprob = "prob"'
 LOGGED = control('policy = "logged"\nprob = "prob"')
 LOGGED_LOG = control('policy = "logged"\nlog_prob = "log_prob"')
@@ -80,6 +82,14 @@ LOGGED_SLOTS = SLOTS.replace(
 MATRIX = LOGGED_SLOTS.replace('probs = "slot_probs"', 'matrix = "matrix"')
 MATRIX_REMEDY = (
     "Check the column: slot by slot it holds the probability of each eligible item, in the order of the row's lists."
+)
+LOOKS = (
+    "A slot's number is how likely a user looks at it, in any unit, and must be above 0; leave out slots that nobody"
+    " sees."
+)
+CURVES = (
+    'expected one number above 0 per slot, as in [1.0, 0.6, 0.4], "fit", the path of a result.json that has a curve,'
+    ' {column = "device", curves = {phone = [1.0, 0.4]}}, or a table of these by metric.'
 )
 GREEDY = control('policy = "epsilon-greedy"\nscores = "control_scores"\nepsilon = 0.0')
 
@@ -405,6 +415,42 @@ BAD_SETTINGS = {
         control('policy = "epsilon-greedy"\nscores = "control_scores"\nepsilon = 1.5'),
         "[control] epsilon = 1.5: expected a number between 0 and 1.",
     ),
+    "a curve with 0": (
+        analysis("examination = [1.0, 0.0]", SLOTS),
+        f"[analysis] examination = [1.0, 0.0]: slot 2 has 0.0. {LOOKS}",
+    ),
+    "a negative curve": (
+        analysis("examination = [1.0, -0.5]", SLOTS),
+        f"[analysis] examination = [1.0, -0.5]: slot 2 has -0.5. {LOOKS}",
+    ),
+    "a negative curve of a metric": (
+        analysis("examination = {revenue = [-1.0]}", SLOTS),
+        f"[analysis] examination of 'revenue' = [-1.0]: slot 1 has -1.0. {LOOKS}",
+    ),
+    "a curve of 0 for a value": (
+        analysis('examination = {column = "country", curves = {fr = [0]}}', SLOTS),
+        f"[analysis] examination for 'fr' = [0]: slot 1 has 0. {LOOKS}",
+    ),
+    "an empty curve": (analysis("examination = []", SLOTS), f"[analysis] examination = []: {CURVES}"),
+    "a curve for another metric": (
+        analysis("examination = {revenu = [1.0]}", SLOTS),
+        "[analysis] examination names 'revenu', which is no reward. Did you mean 'revenue'? The rewards are: revenue.",
+    ),
+    "a curve that is no file": (
+        analysis('examination = "fitt"', SLOTS),
+        f"[analysis] examination = \"fitt\": no such file. Did you mean 'fit'? E{CURVES[1:]}",
+    ),
+    "a curve without slot rewards": (
+        analysis("examination = [1.0, 0.5]"),
+        "[analysis] examination is given, and the log does not say which slot earned the reward: name the list column"
+        ' that says it, as in [log] slot_rewards = {click = "slot_click"}, or take examination out.',
+    ),
+    "exposure without slot rewards": (
+        analysis('estimators = ["exposure-ncis-adaptive"]'),
+        "exposure-ncis-adaptive cannot run: it needs to know which slot earned the reward: name the list column that"
+        ' says it, as in [log] slot_rewards = {click = "slot_click"}. With these settings these can: is, nis, cis,'
+        " ncis, point-ncis, point-ncis-adaptive.",
+    ),
     "not TOML": (
         SETTINGS.replace('unit = "user"', "unit = user"),
         "not valid TOML: Invalid value (at line 3, column 8).",
@@ -678,6 +724,21 @@ BAD_COLUMNS = {
         "column 'country' is string, expected a list of integer or string ids (the items of the treatment). Convert it,"
         " or name another column",
     ),
+    "missing slot rewards": (
+        SLOTS.replace('"slots"', '"slot"'),
+        "no column 'slot'. Did you mean 'slots'? Expected a list of numbers, or one number (what each slot earned); the"
+        " log has: " + NAMES,
+    ),
+    "missing column of the curves": (
+        BY_COUNTRY.replace('"country"', '"contry"'),
+        "no column 'contry'. Did you mean 'country'? Expected an integer, string or bool column (its value chooses the"
+        " examination curve); the log has: " + NAMES,
+    ),
+    "list as column of the curves": (
+        BY_COUNTRY.replace('"country"', '"items"'),
+        "column 'items' is list<element: int64>, expected an integer, string or bool column (its value chooses the"
+        " examination curve). Convert it, or name another column",
+    ),
     "list as strata": (
         analysis('estimators = ["piece-ncis"]\nstrata = "items"'),
         "column 'items' is list<element: int64>, expected an integer, string or bool column (strata). Convert it, or"
@@ -736,6 +797,28 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
         SLOTS, {"slots": [None, 1.0]}, "slots", "the list holds a null",
         "Every entry needs a value: fill it, or leave the row out.",
     ),
+    "null slots": (SLOTS, {"slots": None}, "slots", "the value is null", FILL),
+    "ranking longer than the curve": (
+        analysis("examination = [1.0, 0.5]", SLOTS), LONG, "ranking",
+        "the row shows 3 items, and the examination curve has 2 numbers",
+        "Give [analysis] examination one number for each slot.",
+    ),
+    "ranking longer than the curve of its value": (
+        BY_COUNTRY, LONG | {"country": "fr"}, "ranking",
+        "the row shows 3 items, and the examination curve for 'fr' has 2 numbers",
+        "Give [analysis] examination one number for each slot.",
+    ),
+    "ranking longer than the curve of a metric": (
+        analysis("examination = {revenue = [1.0, 0.5]}", SLOTS), LONG, "ranking",
+        "the row shows 3 items, and the examination curve has 2 numbers",
+        "Give [analysis] examination one number for each slot.",
+    ),
+    "a value without a curve": (
+        BY_COUNTRY, {"country": "it"}, "country",
+        "the value 'it' has no examination curve (there are curves for fr, de)",
+        "Add a curve for it to [analysis] examination, or leave its rows out.",
+    ),
+    "a null in the column of the curves": (BY_COUNTRY, {"country": None}, "country", "the value is null", FILL),
     "null reward": (SETTINGS, {"click": None}, "click", "the value is null", FILL),
     "NaN reward": (REVENUE, {"revenue": NAN}, "revenue", "the reward is NaN", FINITE),
     "infinite reward": (REVENUE, {"revenue": INF}, "revenue", "the reward is infinite", FINITE),

@@ -60,11 +60,11 @@ def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: 
     ("kind", "seed", "number"),
     [
         ("run columns", 19, 586), ("run text", 19, 755), ("run columns", 17, 13783), ("run settings", 19, 9340),
-        ("run columns", 19, 10522), ("run text", 19, 11603),
+        ("run columns", 19, 10522), ("run text", 19, 11603), ("run text", 20, 9103),
     ],
     ids=[
         "scores of 1e307 in a plan", "scores of 1e39", "a treatment without a finite uplift", "a bound above 2^64",
-        "r_max of 1e308 and a small control", "scores of 1e40",
+        "r_max of 1e308 and a small control", "scores of 1e40", "a score of NaN before a curve is fitted",
     ],
 )  # fmt: skip
 def test_inputs_that_were_trouble(kind: str, seed: int, number: int, bases: Path, tmp_path: Path) -> None:

@@ -124,9 +124,12 @@ def test_help_names_the_options(command: str, foretest_command: Command) -> None
     assert all(len(line) <= 80 for line in ran.out.splitlines())
 
 
-@pytest.mark.parametrize(("words", "curve"), [(["1", ".6", ".4"], [1.0, 0.6, 0.4]), (["fit"], "fit")])
+@pytest.mark.parametrize(
+    ("words", "curve"), [(["1", ".6", ".4", ".3", ".2", ".1"], [1.0, 0.6, 0.4, 0.3, 0.2, 0.1]), (["fit"], "fit")]
+)
 def test_an_examination_curve_is_numbers_or_a_word(words: list[str], curve: Any, foretest_command: Command) -> None:
-    ran = foretest_command("run", "up.parquet", "-c", "test.toml", "--json", "--examination", *words)
+    foretest_command("simulate", "log", "--world", "reranker", "--rows", "200", "-o", "shop")
+    ran = foretest_command("run", "shop/log.parquet", "-c", "shop/settings.toml", "--json", "--examination", *words)
     assert json.loads(ran.out)["settings"]["analysis"]["examination"] == curve
 
 
@@ -418,7 +421,9 @@ def test_demo(foretest_command: Command) -> None:
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
-COMMAND_NAMES = "Available commands: convert, simulate, demo, history, run, check, online, paper, ... See foretest --help."
+COMMAND_NAMES = (
+    "Available commands: convert, simulate, demo, history, run, check, online, paper, ... See foretest --help."
+)
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',
     (

@@ -227,7 +227,9 @@ def test_saved_sums_leave_a_fitted_curve_out(tmp_path: Path) -> None:
     test.save_aggregates(tmp_path / "log.parquet", tmp_path / "a.sums")
     result = ft.OfflineTest.from_aggregates(tmp_path / "a.sums").run(tmp_path / "a.sums")
     assert list(result.metrics["click"].estimates) == ["slot-ncis-adaptive"]
-    assert any("exposure-ncis-adaptive was left out" in note and "do not add up" in note for note in result.notes)
+    [note] = [note for note in result.notes if "left out" in note]
+    assert note.startswith("pbm, exposure-ncis-adaptive were left out: ")
+    assert "do not add up" in note
 
 
 def test_curves_by_the_values_of_a_column() -> None:

@@ -61,7 +61,7 @@ def treatment_health(aggregates: Aggregates) -> TreatmentHealth | None:
     return TreatmentHealth(
         rank_correlation=correlation,
         rank_correlation_error=error,
-        entropy_control=None if shown is None else finite_or_none(-float(shown.mean())),
+        entropy_control=None if shown is None else finite_or_none(abs(float(shown.mean()))),
         entropy_treatment=None if drawn is None else _entropy(drawn),
         entropy_uniform=_mean(sample[LOG_RANKINGS]),
         scale_ratio=scale_ratio(sample, SCALED_CONTROL, SCALED_TREATMENT),

@@ -49,9 +49,8 @@ def treatment_questions(aggregates: Aggregates) -> list[Question]:
         return []
     if health.identical:
         return [Question(IDENTICAL, _IDENTICAL)]
-    # a control that never varies shows one ranking: weights by exposure ask for the treatment's items alone
-    by_items = bool(aggregates.plan.exposure_bounds) and control_is_deterministic(aggregates)
-    never = None if by_items else _never(_mass_never_shown(aggregates, health))
+    # a control that never varies shows no other ranking, as the audit says
+    never = None if control_is_deterministic(aggregates) else _never(_mass_never_shown(aggregates, health))
     shape = _not_scores(aggregates, health)
     questions = [shape, never]
     if shape is None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.aggregation.flat import array_row, batch_of, from_batches, tree_row
@@ -22,12 +23,13 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
-from foretest.errors import BadInput
+from foretest.errors import BadInput, RowFault
 from foretest.kernels.exposure import paired_terms
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
 from foretest.policies.base import Policy
 from foretest.policies.pooled import Pooled
+from foretest.policies.pricing import refuse_not_finite
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
@@ -103,6 +105,7 @@ class _PairFold:
         some = rows.take(rows.rewarded)
         if not len(some):
             return
+        self._refuse_scores(some.displays, rows.rewarded)
         displays, cell = some.displays.with_key(), self.plan.cells_of(some)
         normaliser = self.plan.normaliser
         for at in in_pieces(displays):
@@ -115,6 +118,15 @@ class _PairFold:
                     table.values, table.starts, part.eligible, part.ranking.values, part.ranking.starts, part.slots,
                     earned.values, earned.starts, half.values, half.starts, cell[at], *pairs,
                 )  # fmt: skip
+
+    def _refuse_scores(self, displays: Displays, places: npt.NDArray[np.int64]) -> None:
+        """Refuse scores that are not finite, which marginals are not made for; `places` are the rows of the batch."""
+        for name in self.plan.normaliser.control.score_columns:
+            try:
+                refuse_not_finite(name, displays[name])
+            except RowFault as fault:
+                fault.rows = places[fault.rows]
+                raise
 
     def finish(self) -> _PairFold:
         return self
@@ -149,6 +161,7 @@ def sum_pairs(
 ) -> dict[int, Pairs]:  # fmt: skip
     """The sums of some metrics over a log."""
     narrow = _of_control(plan, reader)
+    faults_of = replace(plan, settings=narrow.settings)  # the policies whose faults are searched for
 
     def start() -> _PairFold:
         return _PairFold(plan, tuple(metrics))
@@ -162,10 +175,10 @@ def sum_pairs(
         return total
 
     if isinstance(source, SparkFrame):
-        folded = fold_in_tasks(source, narrow, start, _PairFold.to_batch, merged, plan=None)
+        folded = fold_in_tasks(source, narrow, start, _PairFold.to_batch, merged, plan=faults_of)
         return (start() if folded is None else folded).pairs
     return in_background(
-        lambda: fold_in_threads(source, narrow, start, threads=threads, progress=progress)
+        lambda: fold_in_threads(source, narrow, start, plan=faults_of, threads=threads, progress=progress)
     ).pairs  # fmt: skip
 
 

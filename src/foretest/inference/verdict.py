@@ -17,9 +17,10 @@ MOST_UNSUPPORTED = 0.10  # of the rewarded rows
 LEAST_MASS_KEPT = 0.5  # of the treatment: below, what the log does not support outweighs what it does
 MOST_EMPTY = 0.01  # share of rows in strata without weight
 DETERMINISTIC = (
-    "the control is deterministic: every ranking shown had a probability of 1, so that no other was ever tried. Show"
-    " random rankings in a small share of displays, and log the scores and the probability of what was shown; foretest"
-    " plan says what a share would buy"
+    "the control is deterministic: every ranking shown had a probability of 1, so that no other was ever tried. Where"
+    " the log says which slot earned the reward, estimates by exposure can answer: name [log] slot_rewards and give"
+    " [analysis] examination. Else show random rankings in a small share of displays, and log the scores and the"
+    " probability of what was shown; foretest plan says what a share would buy"
 )
 
 

@@ -118,13 +118,18 @@ def eligible_items(lists: dict[str, npt.NDArray[np.int64]], rows: int) -> npt.ND
 
 
 def label_codes(array: pa.Array, labels: Sequence[str]) -> npt.NDArray[np.int64]:
-    """The place of each value among `labels`, as text; −1 where it is not there, or null.
+    """The place of each value among `labels`, as text; −1 where it is not there, or null. A settings file writes true
+    and false as TOML does, Python as it does.
 
     >>> label_codes(pa.array(["b", None, "c", "a"]), ["a", "b"]).tolist()
     [1, -1, -1, 0]
+    >>> label_codes(pa.array([True, False]), ["true", "False"]).tolist()
+    [0, 1]
     """
     coded = plain(array).dictionary_encode()
     values = [str(label) for label in coded.dictionary.to_pylist()]
+    if pa.types.is_boolean(coded.type.value_type):
+        values, labels = [value.lower() for value in values], [label.lower() for label in labels]
     places = np.array([*(labels.index(value) if value in labels else -1 for value in values), -1], np.int64)
     indices = coded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
     return np.asarray(places[indices])

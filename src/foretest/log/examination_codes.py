@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.displays.batch import Displays
+from foretest.displays.keys import refuse_nulls
 from foretest.errors import RowFault, nearest
 from foretest.log.column_values import label_codes
 from foretest.settings.examination import curves_of
@@ -35,11 +36,13 @@ def _codes(column: str, array: pa.Array, curves: Curves) -> npt.NDArray[np.int64
     unknown = np.flatnonzero(coded < 0)
     if len(unknown):
         value = array[int(unknown[0])].as_py()
-        what = "the value is null" if value is None else f"the value '{value}' has no examination curve"
+        if value is None:
+            refuse_nulls(column, array)
         raise RowFault(
-            "curve-unknown", column, unknown, f"{what} (there are curves for {', '.join(curves.labels)})",
+            "curve-unknown", column, unknown,
+            f"the value '{value}' has no examination curve (there are curves for {', '.join(curves.labels)})",
             "Add a curve for it to [analysis] examination, or leave its rows out."
-            f"{'' if value is None else nearest(str(value), curves.labels)}",
+            f"{nearest(str(value), curves.labels)}",
         )  # fmt: skip
     return coded
 

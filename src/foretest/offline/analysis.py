@@ -14,6 +14,7 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
 from foretest.calibration.file import Calibration
 from foretest.diagnostics.audit import audit
+from foretest.diagnostics.audit.rows import EXPLORATION
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
 from foretest.diagnostics.mass_kept import mass_kept_by
@@ -29,16 +30,22 @@ from foretest.inference.guardrails import with_roles
 from foretest.inference.verdict import DETERMINISTIC
 from foretest.offline.audited import audit_note, audited_segment
 from foretest.offline.estimates import estimate_metrics
+from foretest.offline.examination import by_exposure, is_left_out, metrics_to_fit
 from foretest.offline.passes import require_r_max
 from foretest.offline.result_facts import log_facts, options_of, settings_dict
 from foretest.offline.segments import led_by, segment_table
 from foretest.offline.treatments import compare, ranked
 from foretest.offline.winner import choose_winner
 from foretest.provenance import rows_fingerprint, versions
-from foretest.results.audit import Audit
+from foretest.results.audit import FAIL, Audit
 from foretest.results.result import Metric, Result, Segment, Treatment
 from foretest.settings.analysis import AUTO
 from foretest.settings.settings import Settings, with_cap
+
+_BY_EXPOSURE_ALONE = (
+    "the control always shows one ranking: a run has estimates by exposure alone, which rest on the examination curve"
+    " that is given."
+)
 
 
 @dataclass(frozen=True)
@@ -113,16 +120,19 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
 
 def check_result(settings: Settings, folded: Folded) -> Result:
     """The result of a check: facts, health and the audit, without estimates."""
-    aggregates, outcome = folded.aggregates, audit(folded.aggregates)
+    plan = choose_estimators(settings)[0]
+    aggregates = _as_in_a_run(folded.aggregates, plan)
+    outcome = audit(aggregates)
     notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(aggregates.plan)]
     notes += [*folded.notes, *audit_note(outcome)]
     if control_is_deterministic(aggregates):
-        notes.append(f"{DETERMINISTIC}.")
+        answers = by_exposure(aggregates.plan) and EXPLORATION not in outcome.named(FAIL)
+        notes.append(_BY_EXPOSURE_ALONE if answers else f"{DETERMINISTIC}.")
     sums = by_treatment(aggregates) if aggregates.treatments else {}
     return Result(
         version=__version__,
         log=log_facts(aggregates),
-        settings=settings_dict(settings, choose_estimators(settings)[0]),
+        settings=settings_dict(settings, plan),
         metrics={},
         health=_health(aggregates, folded.notes),
         notes=notes,
@@ -130,6 +140,13 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         audit=outcome,
         treatments=[Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()],
     )
+
+
+def _as_in_a_run(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
+    """The sums of a check under a plan with the estimators of a run: what the audit demands depends on them. Those by
+    exposure are left out where their curve is to be fitted, which a control that never varies does not allow."""
+    able = [e for e in plan.estimators if e not in by_exposure(plan) or not metrics_to_fit(plan)]
+    return aggregates.under(dataclasses.replace(aggregates.plan, estimators=tuple(able)))
 
 
 def _health(aggregates: Aggregates, notes: Sequence[str]) -> dict[str, Any]:
@@ -165,7 +182,7 @@ def _plan_used(
     for estimator in plan.estimators:
         label = estimator.label
         if settings.analysis.estimators is None and label not in by_label:
-            if not any(note.startswith(f"{label} was left out") for note in fold_notes):
+            if not is_left_out(label, fold_notes):
                 notes.append(f"{label} was left out: the aggregates do not have it.")
             continue
         if by_label.get(label) != estimator or folded.weighting(estimator) != plan.weighting(estimator):

@@ -39,6 +39,7 @@ from foretest.offline.curve_range import calibrated_over_curves, hull, uplift_by
 from foretest.offline.leading_level import leading_level, with_curve_tests
 from foretest.results.audit import Audit
 from foretest.results.bound_choice import BoundChoice
+from foretest.results.examination_text import curve_text
 from foretest.results.result import Estimate, Metric
 from foretest.results.slot_model import SlotModel
 from foretest.settings.analysis import BOUNDED
@@ -146,7 +147,7 @@ def _given_curve(aggregates: Aggregates, estimator: Estimator, metric: int) -> s
     curves = aggregates.plan.examination.given.get(metric) if is_by_exposure(aggregates, estimator) else None
     if curves is None:
         return None
-    return f"by {curves.column}" if curves.column else "(" + ", ".join(f"{x:g}" for x in curves.thetas[0][:8]) + ")"
+    return f"by {curves.column}" if curves.column else f"({curve_text(curves.thetas[0])})"
 
 
 def _estimate_of_no_rows(aggregates: Aggregates, estimator: Estimator, evidence: Evidence) -> Estimate:

@@ -16,6 +16,8 @@ from foretest.log.reader import Reader
 from foretest.sources import Source
 from foretest.weights.exposure_weights import ExposureWeighting
 
+_LEFT_OUT = " were left out:"
+
 
 class NoCurve(BadInput):
     """A curve was to be fitted, and the log does not show it; `what` says why."""
@@ -53,7 +55,7 @@ def without_fits(plan: FoldPlan) -> CurvesFound:
         "a curve that is fitted would differ from file to file, and such files do not add up: give [analysis]"
         " examination, as numbers or as the result.json of a run that fitted them."
     )
-    return _left_out(plan, [f"{e.label} was left out: {reason}" for e in by_exposure(plan)])
+    return _left_out(plan, reason)
 
 
 def fit_curves(
@@ -76,16 +78,26 @@ def fit_curves(
     labels = [e.label for e in by_exposure(plan)]
     if plan.settings.analysis.estimators is not None:
         raise NoCurve(labels, reasons[0])
-    return _left_out(plan, [f"{label} was left out: {reasons[0]}" for label in labels])
+    return _left_out(plan, reasons[0])
 
 
-def _left_out(plan: FoldPlan, notes: Sequence[str]) -> CurvesFound:
-    rest = tuple(e for e in plan.estimators if e not in by_exposure(plan))
+def is_left_out(label: str, notes: Sequence[str]) -> bool:
+    """Does a note say that an estimator was left out, by itself or with others?"""
+    return any(label in note.partition(_LEFT_OUT)[0].split(", ") for note in notes if _LEFT_OUT in note) or any(
+        note.startswith(f"{label} was left out") for note in notes
+    )
+
+
+def _left_out(plan: FoldPlan, reason: str) -> CurvesFound:
+    """The plan without estimators by exposure, and a note that says why; an error where no other is left."""
+    left = [e.label for e in by_exposure(plan)]
+    rest = tuple(e for e in plan.estimators if e.label not in left)
     if not rest:
-        raise BadInput(notes[0].replace(" was left out: ", " cannot run: "))
+        raise BadInput(f"{', '.join(left)} cannot run: {reason}")
     settings, listed = plan.settings, plan.settings.analysis.estimators
     if listed is not None:  # what the sums are recorded with
         labels = [e.label for e in rest]
         remaining = tuple(item for item in listed if getattr(item, "label", item) in labels)
         settings = dataclasses.replace(settings, analysis=settings.analysis.replace(estimators=remaining))
-    return CurvesFound(dataclasses.replace(plan, settings=settings, estimators=rest), list(notes))
+    note = f"{left[0]} was left out: {reason}" if len(left) == 1 else f"{', '.join(left)}{_LEFT_OUT} {reason}"
+    return CurvesFound(dataclasses.replace(plan, settings=settings, estimators=rest), [note])

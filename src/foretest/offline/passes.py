@@ -125,12 +125,14 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     reader.check(source)
     notes += unit_column_notes(settings.log, source)
     slots = bool(settings.log.slot_rewards)
-    whole = dataclasses.replace(reader, slots=slots, items=plan.reads_items)
+    whole = dataclasses.replace(reader, slots=slots, items=plan.reads_items, examination=bool(plan.exposure_bounds))
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source = _folded_once(source, whole, folder)
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
-        all_columns = dataclasses.replace(offline_reader(bare), slots=slots, items=plan.reads_items)
+        all_columns = dataclasses.replace(
+            offline_reader(bare), slots=slots, items=plan.reads_items, examination=bool(plan.exposure_bounds)
+        )
         done = stage(work.progress, "check", source)
         aggregates = dispatch.aggregate(source, all_columns, bare, threads=work.threads, progress=done)
     return Folded(aggregates, notes, {})

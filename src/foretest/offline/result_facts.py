@@ -36,7 +36,7 @@ def options_of(plan: FoldPlan) -> dict[str, dict[str, Any]]:
     """What each estimator is, with the options that were its own and not the settings'."""
     options = {}
     for e in plan.estimators:
-        own = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name != "name"}
+        own = {f.name: getattr(e, f.name) for f in dataclasses.fields(e) if f.name != "name" and f.repr}
         plain = {
             k: v if isinstance(v, str | int | float) else type(v).__name__ for k, v in own.items() if v is not None
         }

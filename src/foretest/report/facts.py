@@ -10,8 +10,12 @@ from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, count, estimate_of_count, num, p_text, pct, tally
 from foretest.report.words import things
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN
-from foretest.results.result import Result
+from foretest.results.result import Metric, Result
 
+NEVER_VARIES = (
+    "The control always shows one ranking, so no other ranking has a weight: this page has nothing on weights of"
+    " rankings and their cap."
+)
 _FEW_UNITS = 30  # below, intervals take Student's quantiles
 _SOME_POSITIVES = 100.0
 _SOME_EFFECTIVE = 300.0  # from here on upper limits miss at most 9 % of the time at a nominal 5 %: measured
@@ -37,23 +41,32 @@ def offline_facts(result: Result) -> list[Fact]:
              " upper limit may be too low, because a rare reward with a large weight may be missing from the log.",
              _state(effective[name], FEWEST_POSITIVES, _SOME_EFFECTIVE), _other_metrics(effective, name, None)),
         *_mass_kept(health, metric.headline),
-        *_support(health, result.cap, max(positives.values())),
+        *(_support_by_headline(metric, positives[name]) if control_never_varies(result) else
+          _support(health, result.cap, max(positives.values()))),
         *_outside_candidates(health.get("outside_candidates")),
-        *_treatment(health.get("treatment")),
+        *_treatment(health.get("treatment"), never_varies=control_never_varies(result)),
         *_questions(health.get("questions", [])),
     ]  # fmt: skip
 
 
-def _treatment(treatment: dict[str, Any] | None) -> list[Fact]:
+def control_never_varies(result: Result) -> bool:
+    """Does the control always show one ranking? Weights of rankings are then 1 or 0, and say nothing."""
+    return bool(result.health.get("control_deterministic"))
+
+
+def _treatment(treatment: dict[str, Any] | None, *, never_varies: bool) -> list[Fact]:
     """How far the treatment's scores agree with the control's, where both have scores."""
     if treatment is None or treatment["rank_correlation"] is None:
         return []
     meaning = (
         "How alike the two policies rank the items of a display, by their scores: 1 is the same order, 0 no relation."
-        " A new model usually agrees with the old one in part. Entropy says how random a policy is, in nats."
+        " A new model usually agrees with the old one in part."
     )
     entropies = [treatment["entropy_treatment"], treatment["entropy_control"]]
-    detail = "" if None in entropies else f"entropy {entropies[0]:.1f}, control {entropies[1]:.1f}"
+    detail = ""
+    if None not in entropies and not never_varies:
+        meaning += " Entropy says how random a policy is, in nats."
+        detail = f"entropy {entropies[0]:.1f}, control {entropies[1]:.1f}"
     return [Fact("rank correlation", f"{treatment['rank_correlation']:.2f}", meaning, "fine", detail)]
 
 
@@ -102,14 +115,24 @@ def _support(health: dict[str, Any], cap: float, positives: int) -> list[Fact]:
              f"Displays whose weight exceeds the cap of {cap:g}: the treatment was much more likely than the control to"
              " show what was shown. There are few of them, with large weights.",
              _state(-(capped or 0.0), -0.05, -0.01)),
-        Fact("unsupported rows", f"{unsupported:,}",
-             "Rewarded displays in which the control shows so little of what the treatment would show that no weight"
-             f" can make up for it. If they exceed {MOST_UNSUPPORTED:.0%} of the rewarded rows, the log cannot answer."
-             .replace("%", "\N{NO-BREAK SPACE}%"),
-             _state(-unsupported / max(1, positives), -MOST_UNSUPPORTED, -1e-12)),
+        _unsupported(unsupported, positives),
     ]  # fmt: skip
     # of a control that is known slot by slot no weight of a ranking is
     return facts[-1:] if mass is None and capped is None and positives else facts
+
+
+def _support_by_headline(metric: Metric, positives: int) -> list[Fact]:
+    """What the headline cannot weigh of a control that never varies; rankings have no weights there."""
+    return [_unsupported(metric.estimates[metric.headline or ""].unsupported_rows, positives)]
+
+
+def _unsupported(rows: int, positives: int) -> Fact:
+    """Rewarded rows without support, of `positives`."""
+    meaning = (
+        "Rewarded displays in which the control shows so little of what the treatment would show that no weight can"
+        f" make up for it. If they exceed {MOST_UNSUPPORTED:.0%} of the rewarded rows, the log cannot answer."
+    ).replace("%", "\N{NO-BREAK SPACE}%")
+    return Fact("unsupported rows", f"{rows:,}", meaning, _state(-rows / max(1, positives), -MOST_UNSUPPORTED, -1e-12))
 
 
 def online_facts(result: Result) -> list[Fact]:
@@ -147,12 +170,13 @@ def online_facts(result: Result) -> list[Fact]:
     ]  # fmt: skip
 
 
-def summary(facts: list[Fact]) -> str:
-    """The facts that need attention, in a sentence."""
+def summary(facts: list[Fact], *, never_varies: bool = False) -> str:
+    """The facts that need attention, in a sentence; another on what is missing where the control never varies."""
     named = [fact.name for fact in facts if fact.state != "fine"]
-    if not named:
-        return "Nothing here needs attention."
-    return f"{'This needs' if len(named) == 1 else 'These need'} attention: {', '.join(named)}."
+    text = "Nothing here needs attention."
+    if named:
+        text = f"{'This needs' if len(named) == 1 else 'These need'} attention: {', '.join(named)}."
+    return f"{text} {NEVER_VARIES}" if never_varies else text
 
 
 def _audit(result: Result) -> list[Fact]:

@@ -19,10 +19,11 @@ Figures = dict[str, dict[str, Any]]
 def result_figures(document: dict[str, Any]) -> Figures:
     """The figures of an offline test, from the content of result.json; an online test has none."""
     figures: Figures = {}
-    if document.get("weights") is not None:
+    never_varies = document.get("health", {}).get("control_deterministic")  # weights of rankings are then 1 or 0
+    if document.get("weights") is not None and not never_varies:
         figures["weights"] = weights_chart(document["weights"])
     for name, metric in document["metrics"].items():
-        if metric.get("cap_path") is not None:
+        if metric.get("cap_path") is not None and not never_varies:
             _add(figures, f"cap-{name}", cap_chart(metric["cap_path"]))
             _add(figures, f"cap-estimates-{name}", cap_estimates_chart(metric["cap_path"]))
             if metric["cap_path"].get("point-ncis-adaptive") is not None:

@@ -17,7 +17,7 @@ from foretest.report.choice_table import choice_table
 from foretest.report.digits import level, num, pct
 from foretest.report.estimator_words import headline_reason
 from foretest.report.examination_part import ExaminationPart, examination_part
-from foretest.report.facts import offline_facts, online_facts, summary
+from foretest.report.facts import control_never_varies, offline_facts, online_facts, summary
 from foretest.report.many import leading, segments_section, treatments_section
 from foretest.report.method import methods, references, settings_text
 from foretest.report.origin import origin
@@ -97,7 +97,7 @@ def _page(
     result: Result, document: dict[str, Any], truth: Mapping[str, float], files: Sequence[Download], part: int
 ) -> str:
     online = "sample_ratio" in result.health
-    drawn = max(1, METRICS_DRAWN // part)
+    drawn, never_varies = max(1, METRICS_DRAWN // part), control_never_varies(result)
     parts = [] if online else _metric_parts(result, document, truth, drawn, STRATA_SHOWN // part)
     context = {
         "online": online,
@@ -113,7 +113,9 @@ def _page(
         "metrics_left_out": max(0, len(result.metrics) - METRICS_SHOWN // part),
         "parts": parts,
         "drawn_left_out": max(0, len(result.metrics) - drawn),
-        "weights": None if document["weights"] is None else chart_of(weights_chart(document["weights"])),
+        "weights": None
+        if document["weights"] is None or never_varies
+        else chart_of(weights_chart(document["weights"])),
         "arms": arm_rows(result) if online else None,
         "forest": _online_forest(result) if online else None,
         "methods": methods(result),
@@ -152,7 +154,7 @@ def _answer(result: Result, truth: Mapping[str, float], *, online: bool) -> dict
         ],
         "guide": guide(online=online, several=bool(result.log.get("loggers"))),
         "facts": facts,
-        "facts_summary": summary(facts),
+        "facts_summary": summary(facts, never_varies=control_never_varies(result)),
         "reason": headline_reason(result, metric),
     }
 
@@ -263,12 +265,12 @@ def _metric_parts(
     result: Result, document: dict[str, Any], truth: Mapping[str, float], drawn: int, strata: int
 ) -> list[MetricPart]:
     """The first `drawn` metrics, each with at most `strata` strata."""
-    confidence = result.settings["analysis"]["confidence_level"]
+    confidence, never_varies = result.settings["analysis"]["confidence_level"], control_never_varies(result)
     parts = []
     for name, metric in list(result.metrics.items())[:drawn]:
         rows = [Row(label, e, label == metric.headline, metric.direction) for label, e in metric.estimates.items()]
         forest = forest_chart(f"Uplift in {things(name)}, by estimator", rows, confidence, truth.get(name))
-        path = document["metrics"][name]["cap_path"]
+        path = None if never_varies else document["metrics"][name]["cap_path"]
         cap = [] if path is None else [chart_of(chart) for chart in cap_charts(path)]
         parts.append(
             MetricPart(

@@ -132,21 +132,31 @@ def evidence(result: Result) -> str:
 
 
 def assumption(result: Result) -> str | None:
-    """What the log cannot support, and how much of the treatment that concerns."""
+    """What the log cannot support, and how much of the treatment that concerns: by exposure where that leads, else by
+    rankings; None where neither is known, or the control never varies and so says nothing of other rankings."""
     support, mean, cap = result.health.get("support"), result.health["treatment_mass_kept"], result.cap
-    if support is not None:
-        cut = max(0.0, 1.0 - support["mean_q"])
-        if cut < 0.005:
-            return f"At cap {cap:g} the log supports nearly all of what the treatment would show."
-        return (
-            f"At cap {cap:g} the log does not support {pct(cut)} of what the treatment would show; the estimate assumes"
-            " that this part earns as much as the rest."
-        )
-    if mean is None:
+    headline = next((metric.headline for metric in result.metrics.values()), None) or ""
+    kept = result.health.get("mass_kept", {}).get(headline)
+    if kept is not None and headline.startswith("exposure-"):
+        return _not_supported("By exposure", kept)
+    if mean is None or result.health.get("control_deterministic"):
         return None
+    if support is not None:
+        return _not_supported(f"At cap {cap:g}", support["mean_q"])
     return (
         f"Judging by its weights at cap {cap:g}, the log supports about {pct(mean)} of what the treatment would show"
         " (chance moves this number a little); the estimate assumes that the rest earns as much."
+    )
+
+
+def _not_supported(how: str, kept: float) -> str:
+    """The part of the treatment that is not kept, and what is assumed of it."""
+    cut = max(0.0, 1.0 - kept)
+    if cut < 0.005:
+        return f"{how} the log supports nearly all of what the treatment would show."
+    return (
+        f"{how} the log does not support {pct(cut)} of what the treatment would show; the estimate assumes that this"
+        " part earns as much as the rest."
     )
 
 

@@ -66,6 +66,9 @@ def _by_column(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _from_result(path: str) -> Any:
     """The curves that an earlier result has, by metric where they differ."""
+    if not Path(path).exists():
+        near = nearest(Path(path).name, [FIT])
+        raise BadInput(f'examination = "{path}": no such file.{near} {_EXPECTED[0].upper()}{_EXPECTED[1:]}.')
     text = read_text(Path(path), "result", "expected the result.json of a run that used an examination curve.")
     try:
         document = json.loads(text)
@@ -82,8 +85,14 @@ def _from_result(path: str) -> Any:
     return next(iter(curves.values())) if len(curves) == 1 else curves
 
 
-def check_metrics(setting: Any, rewards: tuple[str, ...]) -> None:
-    """Refuse a table by metric that names no reward."""
+def check_metrics(setting: Any, rewards: tuple[str, ...], slot_rewards: Mapping[str, str] | None) -> None:
+    """Refuse a curve where no slot's reward is known, and a table by metric that names no reward."""
+    if setting not in (None, FIT) and not slot_rewards:
+        raise BadInput(
+            "[analysis] examination is given, and the log does not say which slot earned the reward: name the list"
+            f' column that says it, as in [log] slot_rewards = {{{rewards[0]} = "slot_{rewards[0]}"}}, or take'
+            " examination out."
+        )
     for name in setting if isinstance(setting, Mapping) and not _BY_COLUMN & set(setting) else ():
         if name not in rewards:
             raise BadInput(

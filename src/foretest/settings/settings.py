@@ -60,7 +60,7 @@ class Settings:
             from foretest.settings.metric_roles import checked_roles
 
             object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
-        check_metrics(self.analysis.examination, self.log.rewards)
+        check_metrics(self.analysis.examination, self.log.rewards, self.log.slot_rewards)
         check_predictions(self.log, self.analysis)
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:

@@ -54,7 +54,11 @@ def _evidence(result: Result) -> str:
         _, outcome, note = audit_row(result.audit)
         text += f". Propensity audit {outcome.plain}: {note}"
     size = result.health["effective_sample_size"]
-    known = "" if size is None else f" Effective sample size {format_number(size)}."
+    known = (
+        ""
+        if size is None or result.health.get("control_deterministic")
+        else f" Effective sample size {format_number(size)}."
+    )
     return markdown_text(f"{text}.{known}")
 
 

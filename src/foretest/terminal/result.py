@@ -73,6 +73,10 @@ def _health_table(result: Result) -> Table:
     if health["treatment_mass_kept"] is None and result.log["rows"]:  # of slots alone
         table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "rankings have no known weight")
         return table
+    if health.get("control_deterministic"):
+        for cells in _without_exploration(result):
+            table.add_row(*cells)
+        return table
     size = health["effective_sample_size"]
     share = percent((size or 0.0) / rows)
     table.add_row("effective sample size", format_number(size), f"{share} of rows, at cap {result.cap:g}")
@@ -95,10 +99,36 @@ def _health_table(result: Result) -> Table:
         who = "no logger ever shows it" if result.log.get("loggers") else "the control never shows it"
         table.add_row("displays with q < 0.5", percent(below_half), "the cap cuts off over half of the treatment there")
         table.add_row("mass never shown", percent(never), f"of the treatment: {who}")
-    if health.get("outside_candidates") is not None:
-        note = "of the treatment: items that the control could not show"
-        table.add_row("outside candidates", percent(health["outside_candidates"]), note)
+    for cells in _outside_candidates(health):
+        table.add_row(*cells)
     return table
+
+
+def _without_exploration(result: Result) -> list[tuple[str, str, str]]:
+    """The rows of a control that never varies: what the headline makes of it, and nothing of weights of rankings, which
+    are those of one ranking a display."""
+    health, agreement = result.health, result.health.get("treatment") or {}
+    rows = [("weights of rankings", "none", "the control always shows one ranking: others were never tried")]
+    for name, metric in result.metrics.items():
+        estimate = metric.estimates[metric.headline or ""]
+        if estimate.verdict != "insufficient":
+            by = f"by {metric.headline}"
+            rows.append((f"effective {name}", format_number(estimate.effective_positives), by))
+            rows.append((f"unsupported {name}", f"{estimate.unsupported_rows or 0:,}", f"rewarded rows, {by}"))
+    headline = next((metric.headline for metric in result.metrics.values()), None)
+    mass = health.get("mass_kept", {}).get(headline)
+    if mass is not None:
+        rows.append(("treatment mass kept", percent(mass), f"by {headline}"))
+    if agreement.get("rank_correlation") is not None:
+        rows.append(("rank correlation", f"{agreement['rank_correlation']:.2f}", "of both scores"))
+    return rows + _outside_candidates(health)
+
+
+def _outside_candidates(health: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """What the control could not show, where the policies have lists of their own."""
+    share = health.get("outside_candidates")
+    note = "of the treatment: items that the control could not show"
+    return [] if share is None else [("outside candidates", percent(share), note)]
 
 
 def _agreement(treatment: dict[str, Any] | None) -> tuple[str, str] | None:

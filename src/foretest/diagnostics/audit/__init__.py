@@ -149,7 +149,7 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
     if not sample or units < FEWEST_UNITS:
         few = f"{aggregates.n_units:,} units are too few, {FEWEST_UNITS} are needed"
         return not_made(name, few if sample else "the log is empty")
-    if _needs_no_exploration(sample, aggregates.plan):
+    if "certain" in sample and _is_deterministic(sample):
         return not_made(name, "the control is deterministic")
     if not aggregates.plan.prices_rankings:
         return not_made(name, "the control is known slot by slot, and rankings have no known weight")

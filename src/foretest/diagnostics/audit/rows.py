@@ -57,10 +57,12 @@ def exploration(certain: npt.NDArray[np.bool_], declared: bool) -> Finding:
         return Finding(
             EXPLORATION, FAIL, None, 1.0,
             "the control is deterministic: it shows one ranking with probability 1, so the log says nothing about any"
-            " other, and no weighting can",
-            "Log a control that explores. Draw each ranking from plackett-luce on the scores, or let a share of"
-            " displays be epsilon-greedy (5 % is a start), and log, when the ranking is drawn, the scores of all"
-            " eligible items (or the probability of what was shown) with the ranking, its unit and a display id.",
+            " other, and no weighting of rankings can",
+            "If the log says which slot earned the reward, name [log] slot_rewards and give [analysis] examination, how"
+            " likely users look at each slot: estimates by exposure need no exploration. Else log a control that"
+            " explores. Draw each ranking from plackett-luce on the scores, or let a share of displays be"
+            " epsilon-greedy (5 % is a start), and log, when the ranking is drawn, the scores of all eligible items (or"
+            " the probability of what was shown) with the ranking, its unit and a display id.",
         )  # fmt: skip
     if share > 0.1:
         return Finding(
