@@ -13,13 +13,17 @@ from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES, Eviden
 def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> Evidence:
     """What the sums of a log say, before any interval."""
     weighting = aggregates.plan.weighting(estimator)
+    rewarded, all_weighed = aggregates.rewarded.seen, weighting in aggregates.plan.normalised_weightings
+    if weighting.by_slot:  # slots without a reward are not counted, also where all rows are weighed
+        rewarded = min(rewarded, int(aggregates.positives.sum()))
     return Evidence(
         rows=aggregates.rows,
         units=aggregates.n_units,
         positives=int(aggregates.positives[metric]),
         effective_positives=effective_positives(aggregates, weighting, metric),
         unsupported=aggregates.unsupported.get(weighting, 0),
-        rewarded=aggregates.rewarded.seen,
+        rewarded=rewarded,
+        counted="rows" if all_weighed and not weighting.by_slot else "rewarded rows",
         predicted=predicted_effective_positives(aggregates, weighting, metric),
         mass_kept=mass_kept(aggregates, weighting),
         fewest=DENSE_POSITIVES if is_dense_ratio(aggregates, weighting, metric) else FEWEST_POSITIVES,

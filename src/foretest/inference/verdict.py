@@ -32,13 +32,14 @@ class Evidence:
     units: int
     positives: int  # rows with a reward
     effective_positives: float | None  # (Σhr)²/Σ(hr)² of the log itself
-    unsupported: int  # rewarded rows without support for the treatment
-    rewarded: int  # rewarded rows of any metric
+    unsupported: int  # rows without support for the treatment, of those that are counted
+    rewarded: int  # rewarded rows of any metric, or all rows where all are weighed
     strata: Sequence[Stratum] = ()  # of a stratified estimator
     predicted: float | None = None  # effective positives predicted from draws
     betting: str | None = None  # the verdict of the betting interval, where it was asked for
     remedy: str = ""  # what else would help where there are few
     deterministic: bool = False  # did the control ever show but one ranking?
+    counted: str = "rewarded rows"  # what `rewarded` counts
     fewest: float = FEWEST_POSITIVES  # effective positives that the usual intervals need
     curve: str | None = None  # the examination curve that was given, in words, where the estimate rests on one
     mass_kept: float | None = None  # of the treatment, by the estimator's own cap or bound; None where it is not known
@@ -112,7 +113,7 @@ def _support(evidence: Evidence) -> Judgement:
     if not evidence.unsupported:
         return _FINE
     share = evidence.unsupported / evidence.rewarded
-    reason = f"{evidence.unsupported:,} rewarded rows ({share:.1%}) have no support for the treatment"
+    reason = f"{evidence.unsupported:,} {evidence.counted} ({share:.1%}) have no support for the treatment"
     return Judgement(share <= MOST_UNSUPPORTED, [reason])
 
 
