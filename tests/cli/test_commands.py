@@ -422,7 +422,7 @@ def test_demo(foretest_command: Command) -> None:
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
 COMMAND_NAMES = (
-    "Available commands: convert, simulate, demo, history, run, check, online, paper, ... See foretest --help."
+    "Available commands: convert, simulate, demo, history, init, run, check, online, ... See foretest --help."
 )
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',

@@ -1,0 +1,45 @@
+"""foretest init."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from foretest.cli.application import app
+from foretest.cli.options import Logs, SqlText, log_source
+from foretest.cli.output import check_output_file
+from foretest.errors import BadInput
+
+
+@app.command
+def init(
+    log: Logs = None,
+    /,
+    *,
+    sql: SqlText = None,
+    out: Annotated[Path, Parameter(name=("--out", "-o"), help="The settings file to write.")] = Path("settings.toml"),
+) -> int:
+    """Look at a log for the first time: propose what its columns are, and write settings to start from.
+
+    Says what is missing where the log cannot be weighed yet.
+    Example: foretest init logs/*.parquet -o test.toml
+    """
+    from foretest.convert.starting_settings import first_look_text, starting_settings
+
+    if out.exists():
+        raise BadInput(f"{out}: exists already, and is not replaced. Give -o another name.")
+    check_output_file(out)
+    source = log_source("init", log, sql, None)
+    look, text = starting_settings(source)
+    print(first_look_text(look))
+    if look.missing:
+        print("\nNo settings were written: the log lacks what is listed above. See docs/log-format.md for what to log.")
+        return 2
+    from foretest.files import write_whole
+
+    write_whole(out, text)
+    named = " ".join(str(path) for path in log or ()) or "LOG"
+    print(f"\nWritten: {out}. Read it, then: foretest check {named} -c {out}")
+    return 0

@@ -1,0 +1,210 @@
+"""First contact with a log: its layout, what each column may be, and the settings that follow, or what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from foretest.convert.column_guesses import (
+    CONTROL,
+    DAYS,
+    DISPLAYS,
+    ITEMS,
+    PROBABILITIES,
+    REWARDS,
+    SLOTS,
+    TREATMENT,
+    UNITS,
+    Column,
+    first_with,
+)
+
+FIRST_ROWS = 5_000
+DISPLAY, LONG = "one row per display", "one row per display and item"
+
+
+@dataclass
+class FirstLook:
+    """What a log seems to be."""
+
+    layout: str
+    columns: list[Column]
+    log: dict[str, Any] = field(default_factory=dict)
+    control: dict[str, Any] = field(default_factory=dict)
+    treatment: dict[str, Any] = field(default_factory=dict)
+    roles: dict[str, str] = field(default_factory=dict)  # by column
+    missing: list[str] = field(default_factory=list)
+
+    @property
+    def tables(self) -> dict[str, Any]:
+        """The tables of a settings file."""
+        return {"log": self.log, "control": self.control, "treatment": self.treatment}
+
+    def name(self, column: Column, role: str) -> str:
+        """The column's name, with its role remembered."""
+        self.roles[column.name] = role
+        return column.name
+
+    @property
+    def free(self) -> list[Column]:
+        """The columns that have no role yet."""
+        return [column for column in self.columns if column.name not in self.roles]
+
+
+def look_at(rows: pa.Table) -> FirstLook:
+    """What the first rows of a log say."""
+    columns = [Column(name, rows[name].combine_chunks()) for name in rows.column_names]
+    lists = [column for column in columns if column.is_list]
+    item = first_with([c for c in columns if not c.is_list and c.holds_keys], ITEMS)
+    slot = first_with([c for c in columns if not c.is_list and c.holds_numbers], SLOTS)
+    display = _repeated_key(columns, item)
+    if not lists and item is not None and slot is not None and display is not None:
+        look = FirstLook(LONG, columns)
+        _long(look, display, item, slot)
+    else:
+        look = FirstLook(DISPLAY, columns)
+        _displays(look)
+    _rewards_and_units(look)
+    if not look.control:
+        look.missing.append(
+            "what the control would show: a list of its scores for all eligible items, or the probability of what was"
+            " shown"
+        )
+    if not look.treatment:
+        look.missing.append("what the treatment would show: a list of its scores, one for each eligible item")
+    if not look.log.get("rewards"):
+        look.missing.append("a reward: a column with a number of at least 0 in every row, such as clicks")
+    return look
+
+
+def _repeated_key(columns: Sequence[Column], item: Column | None) -> Column | None:
+    """A key that several rows share, named like a display."""
+    keys = [c for c in columns if not c.is_list and c.holds_keys and c is not item and 1 < c.distinct < len(c.values)]
+    return first_with(keys, DISPLAYS)
+
+
+def _long(look: FirstLook, display: Column, item: Column, slot: Column) -> None:
+    first = float(slot.flat.min(initial=1.0)) if not slot.values.null_count else 1.0
+    zero = slot.values.null_count > 0 and bool((slot.flat == 0.0).any())
+    look.log |= {
+        "layout": "long", "display": look.name(display, "display"), "item": look.name(item, "item"),
+        "slot": look.name(slot, "slot"),
+    }  # fmt: skip
+    if zero or (first == 0.0 and not _zero_means_not_shown(look, slot)):
+        look.log["first_slot"] = 0
+    scores = [
+        c for c in look.free if c.holds_numbers and not c.holds_integers and not c.has_word(REWARDS | PROBABILITIES)
+    ]
+    _policies(look, [c for c in scores if c.values.null_count == 0], single=False)
+
+
+def _zero_means_not_shown(look: FirstLook, slot: Column) -> bool:
+    """Are there several rows with slot 0 in a display? Then 0 is no slot."""
+    display = np.asarray(look_column(look, look.log["display"]).values.dictionary_encode().indices)
+    zeros = np.bincount(display[slot.flat == 0.0]) if len(slot.flat) == len(display) else np.zeros(1)
+    return bool((zeros > 1).any())
+
+
+def look_column(look: FirstLook, name: str) -> Column:
+    """The column of that name."""
+    return next(column for column in look.columns if column.name == name)
+
+
+def _displays(look: FirstLook) -> None:
+    """Rankings, candidates and score lists of a log with one row per display."""
+    lists = [c for c in look.columns if c.is_list]
+    numbers = [c for c in lists if c.holds_numbers and not c.holds_integers]
+    shown = _ranking(look, lists, numbers)
+    slots = shown.lengths if shown is not None and shown.is_list else np.ones(len(look.columns[0].values), np.int64)
+    single = bool((slots == 1).all())
+    if shown is not None:
+        look.log["ranking"] = look.name(shown, "what was shown")
+        if not _are_positions(shown, numbers):
+            ids = next((c for c in lists if c is not shown and c.kind == shown.kind), None)
+            if ids is not None:
+                look.log["candidates"] = look.name(ids, "the eligible items")
+    scores = [c for c in numbers if c.name not in look.roles and (c.lengths > slots).all()]
+    by_slot = [c for c in numbers if c not in scores and (c.lengths == slots).all() and not single]
+    _policies(look, scores, single=single)
+    rewards = [c for c in look.columns if c.is_reward and c.name not in look.roles]
+    for column in by_slot:
+        reward = next(
+            (r for r in rewards if len(r.flat) == len(column.sums) and np.allclose(r.flat, column.sums)), None
+        )
+        if reward is not None and bool((column.flat >= 0.0).all()):
+            look.log.setdefault("slot_rewards", {})[reward.name] = look.name(column, f"{reward.name} by slot")
+
+
+def _ranking(look: FirstLook, lists: Sequence[Column], numbers: Sequence[Column]) -> Column | None:
+    """What was shown: a list of positions or ids, or one of them."""
+    keys = [c for c in lists if c.holds_keys and not (c.holds_numbers and not c.holds_integers)]
+    named = [
+        c for c in keys if c.has_word(["ranking", "shown", "slate", "ranked", "recommended", "displayed", "served"])
+    ]
+    if named:
+        return named[0]
+    if keys:
+        return min(keys, key=lambda c: float(c.lengths.mean()))
+    plain = [c for c in look.columns if not c.is_list and c.holds_keys]
+    return first_with(plain, [*ITEMS, "arm", "choice", "chosen"]) if numbers or plain else None
+
+
+def _are_positions(shown: Column, numbers: Sequence[Column]) -> bool:
+    """Are the shown items positions in the score lists?"""
+    if not shown.holds_integers or not numbers:
+        return False
+    longest = max(numbers, key=lambda c: int(c.lengths.sum())).lengths
+    row = shown.rows if shown.is_list else np.arange(len(shown.values))
+    return bool((shown.flat >= 0).all()) and len(row) == len(shown.flat) and bool((shown.flat < longest[row]).all())
+
+
+def _policies(look: FirstLook, scores: Sequence[Column], *, single: bool) -> None:
+    """The control and the treatment, from lists of scores or probabilities and from logged probabilities."""
+    old = first_with(scores, CONTROL)
+    new = first_with([c for c in scores if c is not old], TREATMENT)
+    rest = [c for c in scores if c not in (old, new)]
+    plain = [
+        c for c in look.free if not c.is_list and c.holds_numbers and c.has_word([*PROBABILITIES, "logprob", "logp"])
+    ]
+    if old is None and not plain and rest:
+        old = rest.pop(0)
+    if new is None and rest:
+        new = rest.pop(0)
+    if old is not None:
+        look.control = _policy(look, old, "the control's", single)
+    if new is not None:
+        look.treatment = _policy(look, new, "the treatment's", single)
+    if plain:
+        column = plain[0]
+        is_log = bool((column.flat < 0.0).any())
+        look.control = look.control or {"policy": "logged"}
+        if look.control["policy"] != "probabilities":
+            look.control["log_prob" if is_log else "prob"] = look.name(column, "the probability of what was shown")
+
+
+def _policy(look: FirstLook, column: Column, whose: str, single: bool) -> dict[str, Any]:
+    if single and column.is_probabilities:
+        return {"policy": "probabilities", "probs": look.name(column, f"{whose} probabilities")}
+    return {"policy": "plackett-luce", "scores": look.name(column, f"{whose} scores")}
+
+
+def _rewards_and_units(look: FirstLook) -> None:
+    free = [c for c in look.free if not c.is_list]
+    of_items = look.layout == LONG
+    rewards = [c for c in free if c.has_word(REWARDS) and (c.is_reward or (of_items and c.holds_numbers))]
+    look.log = {"rewards": [look.name(c, "a reward") for c in rewards], **look.log}
+    unit = first_with([c for c in look.free if not c.is_list and c.holds_keys], UNITS)
+    if unit is not None:
+        look.log["unit"] = look.name(unit, "the unit")
+    if not of_items:
+        keys = [c for c in look.free if not c.is_list and c.holds_keys and c.distinct == len(c.values)]
+        key = first_with(keys, [*DISPLAYS, "id"])
+        if key is not None:
+            look.log["id"] = look.name(key, "the display")
+    day = first_with([c for c in look.free if not c.is_list and not (c.holds_numbers and not c.holds_integers)], DAYS)
+    if day is not None:
+        look.log["date"] = look.name(day, "the day")

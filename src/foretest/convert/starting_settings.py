@@ -1,0 +1,78 @@
+"""A settings file to start from, for a log that nobody has described yet."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from foretest.convert.first_look import FIRST_ROWS, LONG, FirstLook, look_at
+from foretest.convert.settings_text import settings_text
+from foretest.errors import BadInput
+from foretest.sources import AGGREGATES, Source, open_source
+
+
+class StartingSettings(NamedTuple):
+    """What a log seems to be, and settings for it as text."""
+
+    look: FirstLook
+    text: str
+
+
+def starting_settings(log: Any) -> StartingSettings:
+    """Look at the first rows of a log, and write what they say as a settings file."""
+    source = open_source(log)
+    if any(AGGREGATES in (schema.metadata or {}) for _, schema in source.schemas()):
+        raise BadInput("these are saved aggregates, which contain their settings: foretest run reads them as they are.")
+    look = look_at(_first_rows(source))
+    return StartingSettings(look, settings_text(look.tables, _comment(look)))
+
+
+def _first_rows(source: Source) -> pa.Table:
+    """Some thousand rows, with all columns."""
+    [(_, schema), *_] = source.schemas()
+    names = schema.names
+    chunks = (chunk.batch.select(names) for part in source.parts(names, FIRST_ROWS) for chunk in part())
+    batches, rows = [], 0
+    for batch in islice(chunks, 64):
+        batches.append(batch)
+        rows += batch.num_rows
+        if rows >= FIRST_ROWS:
+            break
+    table = pa.Table.from_batches(batches, schema=schema) if batches else schema.empty_table()
+    if not len(table):
+        raise BadInput("the log has no row: there is nothing to look at.")
+    return table.slice(0, FIRST_ROWS)
+
+
+def _comment(look: FirstLook) -> str:
+    """What a reader must check."""
+    lines = ["Proposed by foretest init from names, types and the first rows: check every line.", ""]
+    lines += [f"{role}: {column}" for column, role in look.roles.items()]
+    unused = [column.name for column in look.free]
+    if unused:
+        lines += ["", f"Not used: {', '.join(unused)}."]
+    if look.control.get("policy") == "plackett-luce":
+        lines += [
+            "", "The control is taken to draw from the softmax of its scores. If production sorts and adds no noise,",
+            'its policy is "top-k"; for other ways to draw see docs/log-format.md, "Policies".',
+        ]  # fmt: skip
+    if "unit" not in look.log:
+        lines += ["", "No column looks like a user: every display counts as independent of all others."]
+    if look.layout == LONG:
+        lines += ["", "Rows without a slot are candidates that were not shown."]
+    return "\n".join(lines)
+
+
+def first_look_text(look: FirstLook) -> str:
+    """The layout, the role of each column, those without one, and what is missing."""
+    width = max((len(name) for name in look.roles), default=0)
+    lines = [f"The log has {look.layout}.", ""]
+    lines += [f"  {name:{width}}  {role}" for name, role in look.roles.items()]
+    unused = [column.name for column in look.free]
+    if unused:
+        lines += ["", f"Not used: {', '.join(unused)}."]
+    if look.missing:
+        lines += ["", "Missing:", *(f"  - {what}." for what in look.missing)]
+    return "\n".join(lines)

@@ -1,0 +1,149 @@
+"""First contact: ten logs of different shapes, each run with the settings that were proposed, or told what it lacks."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import foretest as ft
+from foretest import cli
+from foretest.convert.starting_settings import starting_settings
+from tests.convert.test_open_bandit import write_csv
+from tests.long_log import long_log, short_log
+
+ROWS, M, K = 300, 6, 2
+
+
+def lists(values: np.ndarray) -> pa.Array:
+    return pa.array(values.tolist())
+
+
+def display_log(**changed: Any) -> pa.Table:
+    """One row per display; columns that are None are left out."""
+    g = np.random.default_rng(0)
+    scores = g.normal(size=(ROWS, M))
+    ranking = np.argsort(-(scores + g.gumbel(size=scores.shape)), axis=1)[:, :K]
+    slots = (g.random((ROWS, K)) < 0.2) * 1.0
+    columns: dict[str, Any] = {
+        "impression_id": np.arange(ROWS), "userId": g.integers(0, 90, ROWS), "shown": lists(ranking),
+        "old_scores": lists(scores), "new_scores": lists(scores + g.normal(scale=0.3, size=scores.shape)),
+        "clicks": slots.sum(axis=1), "slot_clicks": lists(slots), "country": g.choice(["fr", "de"], ROWS),
+        **changed,
+    }  # fmt: skip
+    return pa.table({name: column for name, column in columns.items() if column is not None})
+
+
+def bandit_log() -> pa.Table:
+    g = np.random.default_rng(1)
+    p, t = g.dirichlet(np.ones(M), ROWS), g.dirichlet(np.ones(M), ROWS)
+    action = np.array([g.choice(M, p=row) for row in p])
+    return pa.table({
+        "request": np.arange(ROWS), "action": action, "logging_probs": lists(p), "target_probs": lists(t),
+        "reward": (g.random(ROWS) < 0.3) * 1.0,
+    })  # fmt: skip
+
+
+def with_ids() -> pa.Table:
+    log = display_log()
+    items = np.array([np.random.default_rng(i).permutation(900)[:M] + 100 for i in range(ROWS)])
+    shown = [items[i][row].tolist() for i, row in enumerate(log["shown"].to_pylist())]
+    return display_log(shown=pa.array(shown), available=lists(items))
+
+
+def logged_only() -> pa.Table:
+    g = np.random.default_rng(2)
+    return display_log(old_scores=None, log_prob=-g.uniform(1.0, 3.0, ROWS))
+
+
+RUNS: dict[str, tuple[pa.Table, dict[str, Any]]] = {
+    "displays": (display_log(), {"ranking": "shown", "unit": "userId", "slot_rewards": {"clicks": "slot_clicks"}}),
+    "one metric without slots": (display_log(slot_clicks=None), {"rewards": ["clicks"], "id": "impression_id"}),
+    "ids and candidates": (with_ids(), {"ranking": "shown", "candidates": "available"}),
+    "a bandit": (bandit_log(), {"ranking": "action", "rewards": ["reward"], "id": "request"}),
+    "logged probabilities": (logged_only(), {"ranking": "shown"}),
+    "one row per item": (long_log(short_log()), {"layout": "long", "display": "view", "item": "sku", "slot": "place"}),
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_proposed_settings_run(name: str, tmp_path: Path) -> None:
+    log, expected = RUNS[name]
+    look, text = starting_settings(log)
+    assert look.missing == []
+    assert {key: look.log[key] for key in expected} == expected
+    (tmp_path / "settings.toml").write_text(text, encoding="utf-8")
+    test = ft.OfflineTest.from_toml(tmp_path / "settings.toml").replace(n_resamples=20)
+    test.check(log)
+    reward = look.log["rewards"][0]
+    estimates = test.run(log).metrics[reward].estimates
+    assert all(np.isfinite(e.treatment) for e in estimates.values())
+
+
+def test_policies_that_were_proposed() -> None:
+    assert starting_settings(bandit_log()).look.control == {"policy": "probabilities", "probs": "logging_probs"}
+    assert starting_settings(logged_only()).look.control == {"policy": "logged", "log_prob": "log_prob"}
+    assert starting_settings(display_log()).look.treatment == {"policy": "plackett-luce", "scores": "new_scores"}
+
+
+def test_slots_from_0() -> None:
+    log = long_log(short_log())
+    place = log["place"].to_pylist()
+    from_0 = log.set_column(2, "place", pa.array([None if x is None else x - 1 for x in place]))
+    assert starting_settings(from_0).look.log["first_slot"] == 0
+    zeros = log.set_column(2, "place", pa.array([0 if x is None else x for x in place]))
+    assert "first_slot" not in starting_settings(zeros).look.log
+
+
+LACKS = {
+    "no control": (display_log(old_scores=None, new_scores=None), "what the control would show"),
+    "no treatment": (display_log(new_scores=None), "what the treatment would show"),
+    "no reward": (display_log(clicks=None, slot_clicks=None), "a reward: a column with a number of at least 0"),
+}
+
+
+@pytest.mark.parametrize("name", LACKS)
+def test_what_is_missing_is_said(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, what = LACKS[name]
+    pq.write_table(log, tmp_path / "log.parquet")
+    assert command(monkeypatch, "init", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "new.toml")) == 2
+    assert f"- {what}" in capsys.readouterr().out
+    assert not (tmp_path / "new.toml").exists()
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
+    monkeypatch.setattr(sys, "argv", ["foretest", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return stop.value.code
+
+
+def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pq.write_table(display_log(), tmp_path / "log.parquet")
+    log, out = str(tmp_path / "log.parquet"), str(tmp_path / "new.toml")
+    assert command(monkeypatch, "init", log, "-o", out) == 0
+    printed = capsys.readouterr().out
+    assert "The log has one row per display." in printed
+    assert "Not used: country." in printed
+    assert f"Written: {out}. Read it, then: foretest check {log} -c {out}" in printed
+    assert command(monkeypatch, "check", log, "-c", out, "--quiet") == 0
+    capsys.readouterr()
+    assert command(monkeypatch, "init", log, "-o", out) == 2
+    assert "exists already, and is not replaced" in capsys.readouterr().err
+
+
+def test_other_logs(tmp_path: Path) -> None:
+    write_csv(tmp_path / "men.csv")
+    look = starting_settings(str(tmp_path / "men.csv")).look
+    assert look.log["rewards"] == ["click"]
+    assert look.control == {"policy": "logged", "prob": "propensity_score"}
+    assert look.missing == ["what the treatment would show: a list of its scores, one for each eligible item"]
+    with pytest.raises(ft.BadInput, match="the log has no row"):
+        starting_settings(display_log().slice(0, 0))
