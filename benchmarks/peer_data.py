@@ -1,4 +1,4 @@
-"""Logs of another project's simulator with its own estimates: run in the Python that has it, Open Bandit Pipeline 0.5.7.
+"""Logs of another project's simulator with its own estimates: run in the Python that has Open Bandit Pipeline 0.5.7.
 
     PYTHON benchmarks/peer_data.py FOLDER WORLD SEED …
 
