@@ -7,7 +7,7 @@ own Plackett-Luce policy and weighted by how likely i is to enter at slot k:
 
 D_l what is left, before place l of b, of the sum of the others' e_j = exp(s_j/T). So the mean of (S − S(b))·ω(b) over
 P(i in slot k) has the expectation S − E[S | i in slot k] exactly, with any number of draws, S the sum of the others'
-worth: a number per item that the caller chooses.
+worth. There are several S: the first adds up a number per item, the others signs by an item's position in its list.
 """
 
 from __future__ import annotations
@@ -37,8 +37,19 @@ def _total(e, n):
 
 
 @step
-def _weighted_difference(e, worth, n, item, slot, slots, own, inverse_marginal, generator, left):
-    """(S − S(b))·ω(b)/P(item in slot) of one ranking b of the others; `own` is S."""
+def _add_item(worth, signs, item, sums):
+    """sums += what each S adds up of one item."""
+    sums[0] += worth[item]
+    for c in range(len(signs)):
+        sums[c + 1] += signs[c, item]
+
+
+@step
+def _add_weighted_differences(
+    e, worth, signs, n, item, slot, slots, own, inverse_marginal, generator, left, beside, out
+):  # fmt: skip
+    """out += (S − S(b))·ω(b)/P(item in slot) of one ranking b of the others, for each S; `own` has these."""
+    beside[:] = 0.0
     for j in range(n):
         left[j] = e[j]
     left[item] = 0.0
@@ -46,7 +57,6 @@ def _weighted_difference(e, worth, n, item, slot, slots, own, inverse_marginal, 
     added = rest
     # from 1/P down: neither it nor any product on the way leaves the range of floats
     weight = inverse_marginal
-    beside = 0.0
     for place in range(slots):
         if place < slot:
             weight *= rest / (rest + e[item])
@@ -63,23 +73,25 @@ def _weighted_difference(e, worth, n, item, slot, slots, own, inverse_marginal, 
                 picked = j
                 if running > target:
                     break
-        beside += worth[picked]
+        _add_item(worth, signs, picked, beside)
         rest -= left[picked]
         left[picked] = 0.0
         if rest < _SAFE_SHARE * added:
             rest = _total(left, n)
             added = rest
-    return (own - beside) * weight
+    for c in range(len(beside)):
+        out[c] += (own[c] - beside[c]) * weight
 
 
 @jit
 def plackett_luce_company(
-    values, starts, lengths, worth, w_starts, ranking, r_starts, slots, inverse_temperature, earns, marginals, keys,
-    seed, stream, draws, out,
+    values, starts, lengths, worth, w_starts, signs, ranking, r_starts, slots, inverse_temperature, earns, marginals,
+    keys, seed, stream, draws, out,
 ):  # fmt: skip
-    """out <- for each shown slot that earns, an unbiased estimate of S − E[S | its item in this slot]; NaN elsewhere,
-    where a display shows one item, and where the item is next to impossible there."""
+    """out <- for each shown slot that earns an unbiased estimate of S − E[S | its item in this slot], by column; NaN
+    elsewhere, where a display shows one item, and where the item is next to impossible there."""
     x, e, left = np.empty(longest(lengths)), np.empty(longest(lengths)), np.empty(longest(lengths))
+    total, beside = np.empty(len(signs) + 1), np.empty(len(signs) + 1)
     at = 0
     for row in range(len(starts)):
         n, k = lengths[row], slots[row]
@@ -89,48 +101,54 @@ def plackett_luce_company(
         for j in range(n):
             e[j] = math.exp(max(x[j], _LOWEST))
         state = state_of(seed, stream, keys[row])
-        total = 0.0
-        for slot in range(k):
-            total += own[shown[slot]]
         for slot in range(k):
             item = shown[slot]
             out[at] = np.nan
             if earns[at] and k > 1 and x[item] > _FARTHEST and marginals[at] > _LEAST:
-                mean = 0.0
+                total[:] = 0.0
+                for other in range(k):
+                    if other != slot:
+                        _add_item(own, signs, shown[other], total)
+                out[at] = 0.0
                 for d in range(draws):
-                    mean += _weighted_difference(
-                        e, own, n, item, slot, k, total - own[item], 1.0 / marginals[at],
-                        draw_state(state, np.uint64(slot * draws + d)), left,
+                    _add_weighted_differences(
+                        e, own, signs, n, item, slot, k, total, 1.0 / marginals[at],
+                        draw_state(state, np.uint64(slot * draws + d)), left, beside, out[at],
                     )  # fmt: skip
-                out[at] = mean / draws
+                out[at] /= draws
             at += 1
 
 
 @jit
-def among_draws(worth, starts, ranking, r_starts, slots, earns, drawn, draws, out):
-    """out <- for each shown slot that earns, S less the mean of S over those of a display's draws that have the same
-    item in this slot; NaN elsewhere, where no draw has it, and where a display shows one item.
+def among_draws(worth, starts, lengths, signs, ranking, r_starts, slots, earns, drawn, draws, out):
+    """out <- for each shown slot that earns S less the mean of S over those of a display's draws that have its item in
+    this slot, for each S; NaN elsewhere, where no draw has it, and where a display shows one item.
 
     `drawn` has the draws of the first display one after the other, each with as many places as the display has slots,
     then those of the next.
     """
     at, first = 0, 0
+    own, total = np.empty(len(signs) + 1), np.empty(len(signs) + 1)
     for row in range(len(slots)):
         k = slots[row]
+        here = worth[starts[row] : starts[row] + lengths[row]]
         shown = ranking[r_starts[row] : r_starts[row] + k]
         for slot in range(k):
             out[at] = np.nan
             if earns[at] and k > 1:
-                own, total, hits = 0.0, 0.0, 0
+                own[:] = 0.0
+                total[:] = 0.0
+                hits = 0
                 for other in range(k):
-                    own += worth[starts[row] + shown[other]]
+                    _add_item(here, signs, shown[other], own)
                 for d in range(draws):
                     begin = first + d * k
                     if drawn[begin + slot] == shown[slot]:
                         hits += 1
                         for other in range(k):
-                            total += worth[starts[row] + drawn[begin + other]]
+                            _add_item(here, signs, drawn[begin + other], total)
                 if hits > 0:  # the item itself is in both sums
-                    out[at] = own - total / hits
+                    for c in range(len(own)):
+                        out[at, c] = own[c] - total[c] / hits
             at += 1
         first += draws * k

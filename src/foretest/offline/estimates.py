@@ -22,7 +22,8 @@ from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.bound_choice import at_choice, choose_bound
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
-from foretest.inference.company import company_test, leading_note, with_company
+from foretest.inference.company import leading_note, with_company
+from foretest.inference.company_pairs import slot_model
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of
 from foretest.inference.model_lead import model_lead, with_model_reason
@@ -40,7 +41,6 @@ from foretest.offline.leading_level import leading_level, with_curve_tests
 from foretest.results.audit import Audit
 from foretest.results.bound_choice import BoundChoice
 from foretest.results.result import Estimate, Metric
-from foretest.results.slot_model import SlotModel
 from foretest.settings.analysis import BOUNDED
 from foretest.weights.exposure_weights import ExposureWeighting
 
@@ -78,7 +78,8 @@ def estimate_metrics(
                 for label, one in estimates.items()
             }
         # both by the evidence, whatever the audit says
-        agreement, company = slot_agreement(aggregates, chosen, m, estimates), company_test(aggregates, chosen, m)
+        agreement, model = slot_agreement(aggregates, chosen, m, estimates), slot_model(aggregates, chosen, m)
+        company = None if model is None else model.beside
         control = control_of(aggregates, m, counts)
         estimates = with_company(estimates, chosen, plan, company, control.value)
         notes += leading_note(name, company)
@@ -87,7 +88,6 @@ def estimate_metrics(
         apart = (agreement is not None and agreement.refuted) or (company is not None and company.fails)
         lead = model_lead(aggregates, chosen, m, estimates)
         estimates = with_model_reason(estimates, lead)
-        model = None if company is None else SlotModel(company)
         if m in plan.fits:
             model = with_curve_tests(model, plan.fits[m].tests)
         level = leading_level(aggregates, chosen, model, apart=apart)

@@ -72,7 +72,7 @@ def company_line(metric: Metric) -> str | None:
     return (
         None
         if metric.slot_model is None
-        else _slot_line("Do slots depend on their company?", metric.slot_model.company)
+        else _slot_line("Do slots depend on their company?", metric.slot_model.beside)
     )
 
 

@@ -78,8 +78,8 @@ def headline_reason(result: Result, metric: Metric) -> str:
             f"The headline is {label}, not {slot}: slots influence each other here, because {slot} and {point} differ"
             " by more than noise and the unsupported part can explain."
         )
-    if metric.slot_model is not None and metric.slot_model.company.fails:
-        return f"The headline is {label}, by ranking and not by slot, because {metric.slot_model.company.doubt}."
+    if metric.slot_model is not None and metric.slot_model.beside.fails:
+        return f"The headline is {label}, by ranking and not by slot, because {metric.slot_model.beside.doubt}."
     if metric.headline_reason is not None and label == "exposure-ncis-adaptive":
         return f"The headline is {label}, because {metric.headline_reason}."
     unchecked = ""

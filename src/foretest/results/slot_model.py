@@ -57,10 +57,17 @@ class SlotModel:
     company: SlotTest  # do rewards depend on what else the display shows?
     trust: SlotTest | None = None  # have items of high and low score one examination curve? Where one was fitted
     chain: SlotTest | None = None  # do slots compared directly and through others agree?
+    pairs: SlotTest | None = None  # do rewards depend on which items stand beside which? None in earlier sums
 
     def to_dict(self) -> dict[str, Any]:
         """The tests that there are, as result.json has them."""
         return {name: test for name, test in asdict(self).items() if test is not None}
+
+    @property
+    def beside(self) -> SlotTest:
+        """Of the two tests of what stands beside a reward, the one that speaks more against the model."""
+        tests = [test for test in (self.company, self.pairs) if test is not None and test.p_value is not None]
+        return min(tests, key=lambda test: test.p_value or 0.0, default=self.company)
 
     @property
     def refutes_curve(self) -> bool:
