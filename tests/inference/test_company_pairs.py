@@ -22,7 +22,7 @@ SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text
 
 
 def simulated(rows: int, seed: int, strength: float = 0.0, units: int | None = None) -> pa.Table:
-    """Three slots of six items with equal scores; `strength` is how much a pair of items changes the odds of a reward."""
+    """Three slots of six items; `strength` is how much a pair of items changes the odds of a reward."""
     g = np.random.default_rng(seed)
     control = g.normal(scale=0.3, size=(rows, 6))
     treatment = control + g.normal(scale=0.5, size=6)
