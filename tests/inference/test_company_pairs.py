@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import beta, kstest
 
 import foretest as ft
-from foretest.inference.company_pairs import _p_value, pairs_test
+from foretest.inference.company_pairs import _p_of_below, _p_value, below_test, pairs_test
 from foretest.results.slot_model import SlotModel, SlotTest
 from foretest.weights.company import PAIRS, company_excess
 from tests.support import SCORES
@@ -58,10 +58,21 @@ def test_statistic_is_that_of_a_regression() -> None:
     aggregates = built().aggregate(simulated(900, 4, strength=0.1, units=400)).aggregates
     found, columns = pairs_test(aggregates, 0), aggregates.rewarded.columns()
     assert found is not None
-    terms = np.stack([columns[f"pairs:0:{number}"] for number in range(PAIRS)], axis=1)
+    above, below = (np.stack([columns[f"{name}:0:{number}"] for number in numbers], axis=1)
+                    for name, numbers in (("above", range(PAIRS)), ("below", range(1 + PAIRS))))  # fmt: skip
+    terms = np.nan_to_num(np.hstack([above, below]))  # where nothing is compared
     by_unit = np.stack([terms[columns["unit"] == unit].sum(axis=0) for unit in np.unique(columns["unit"])])
-    assert found.p_value == pytest.approx(p_value(by_unit[by_unit.any(axis=1)]), rel=1e-6)
-    assert found.rewards == len(terms)
+
+    def of_columns(some: list[int]) -> float:
+        return p_value(by_unit[:, some][by_unit[:, some].any(axis=1)])
+
+    pairs = [number for number in range(1 + 2 * PAIRS) if number != PAIRS]
+    assert found.p_value == pytest.approx(of_columns(pairs), rel=1e-6)
+    assert found.rewards == np.isfinite(above[:, 0]).sum() < len(above)
+    least = min(of_columns([PAIRS]), of_columns(pairs[PAIRS:]))
+    of_below = below_test(aggregates, 0)
+    assert of_below is not None
+    assert of_below.p_value == pytest.approx(1.0 - (1.0 - least) ** 2, rel=1e-6)
 
 
 def test_columns_that_say_the_same_count_once() -> None:
@@ -72,7 +83,7 @@ def test_columns_that_say_the_same_count_once() -> None:
 
 
 def test_size() -> None:
-    """Right logs: p is uniform, over 200 of them."""
+    """Right logs: p of both tests is uniform, over 200 of them."""
     found = []
     for seed in range(200):
         log = simulated(300, 1000 + seed)
@@ -82,11 +93,14 @@ def test_size() -> None:
             np.arange(300).astype(np.uint64) + np.uint64(1000 * seed),
         )  # fmt: skip
         earned = np.array(log["slot_click"].to_pylist()).ravel()
-        excess = company_excess(SCORES["control"], displays, earned > 0.0, seed=0)[:, 1:]
-        by_row = np.where(earned[:, None] > 0.0, excess, 0.0).reshape(300, 3, PAIRS).sum(axis=1)
-        found.append(_p_value(by_row[by_row.any(axis=1)]))
-    assert kstest(found, "uniform").pvalue > 0.001
-    assert 2 <= np.sum(np.array(found) < 0.05) <= 20  # of 10 expected
+        excess = company_excess(SCORES["control"], displays, earned > 0.0, seed=0)
+        by_row = np.where(earned[:, None] > 0.0, excess, 0.0).reshape(300, 3, -1).sum(axis=1)
+        below = by_row[:, 1 + PAIRS :]
+        pairs = np.hstack([by_row[:, 1 : 1 + PAIRS], below[:, 1:]])
+        found.append((_p_value(pairs), _p_of_below(below)))
+    for p in np.array(found).T:
+        assert kstest(p, "uniform").pvalue > 0.001
+        assert 2 <= np.sum(p < 0.05) <= 20  # of 10 expected
 
 
 def test_pairs_are_found_whatever_their_scores() -> None:
@@ -123,8 +137,8 @@ def test_few_units_and_earlier_sums() -> None:
     assert (few.status, few.p_value) == ("not made", None)
     assert few.sentence.startswith("it needs 200 units whose rewards have company that varies")
     for part in aggregates.rewarded.parts:
-        del part["pairs:0:3"]
-    assert pairs_test(aggregates, 0) is None
+        del part["below:0:3"]
+    assert pairs_test(aggregates, 0) is below_test(aggregates, 0) is None
 
 
 def test_the_worse_of_both_counts() -> None:

@@ -6,9 +6,10 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from foretest.formatting import p_value
-from foretest.results.audit import FAIL, WARN
+from foretest.results.audit import FAIL, PASS, WARN
 
 DEPENDS = "rewards depend on what else is shown"
+BELOW = "rewards depend on what stands below their slot"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class SlotModel:
     trust: SlotTest | None = None  # have items of high and low score one examination curve? Where one was fitted
     chain: SlotTest | None = None  # do slots compared directly and through others agree?
     pairs: SlotTest | None = None  # do rewards depend on which items stand beside which? None in earlier sums
+    below: SlotTest | None = None  # do rewards depend on what stands below their slot? None in earlier sums
 
     def to_dict(self) -> dict[str, Any]:
         """The tests that there are, as result.json has them."""
@@ -68,6 +70,11 @@ class SlotModel:
         """Of the two tests of what stands beside a reward, the one that speaks more against the model."""
         tests = [test for test in (self.company, self.pairs) if test is not None and test.p_value is not None]
         return min(tests, key=lambda test: test.p_value or 0.0, default=self.company)
+
+    @property
+    def is_read_from_the_top(self) -> bool:
+        """Has the log no sign that rewards depend on what stands below their slot, though it was looked for?"""
+        return self.below is not None and self.below.status == PASS
 
     @property
     def refutes_curve(self) -> bool:

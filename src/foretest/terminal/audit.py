@@ -19,7 +19,8 @@ _TEST_OUTCOMES = {PASS: "pass", WARN: "warn", FAIL: "fail", NOT_MADE: "not run"}
 
 #: what the rows of the tests of slots are called
 _SLOT_TESTS = {
-    "company of slots": "company", "pairs of items": "pairs", "curve by score": "trust", "curve by chain": "chain",
+    "company of slots": "company", "pairs of items": "pairs", "items below": "below", "curve by score": "trust",
+    "curve by chain": "chain",
 }  # fmt: skip
 
 #: what a test that passes shows, in few words
