@@ -3,8 +3,8 @@
 A term of a row is Σ_k r_k (S_k − E_p[S_k | a_k]) over its slots, S_k the worth of what stands beside slot k, by the
 control's scores or by pairs with the items above. Its mean is 0 if what a slot earns depends on its own item and place
 alone. Of the items below, by scores and by pairs, terms are Σ_k r_k (S_k − E_p[S_k | a_1..a_k]): their mean is 0 also
-where it depends on the items above. A term is NaN where no slot that earns can be compared. Kept with the rewarded rows, terms are bounded in
-number, and days add up.
+where it depends on the items above. Terms are NaN where no slot that earns can be compared. Kept with the rewarded
+rows, they are bounded in number, and days add up.
 """
 
 from __future__ import annotations

@@ -174,10 +174,10 @@ def plackett_luce_company(
 @step
 def _same_above(drawn, shown, slot):
     """Do two rankings have the same items above a slot?"""
+    same = True
     for place in range(slot):
-        if drawn[place] != shown[place]:
-            return False
-    return True
+        same &= drawn[place] == shown[place]
+    return same
 
 
 @jit

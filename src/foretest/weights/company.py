@@ -55,8 +55,8 @@ def company_excess(
     control: Policy, displays: Displays, earns: Flags, seed: int, marginals: Floats | None = None
 ) -> Floats:
     """For each shown slot that earns, unbiased estimates of S − E_p[S | a_k = i] by column: first with the worth by
-    scores, then by PAIRS pairs with the items above. As many columns follow with the items below alone, by scores and by
-    pairs, of S − E_p[S | a_1..a_k]. NaN where there are none.
+    scores, then by PAIRS pairs with the items above. As many columns follow with the items below alone, of
+    S − E_p[S | a_1..a_k], by scores and by pairs. NaN where there are none.
 
     `marginals` has P_p(a_k in k) of every shown slot, where it is known. With several loggers each row is compared with
     its own.
