@@ -1,4 +1,4 @@
-"""How much of the treatment weights by slot, prefix and exposure keep, on displays of the sample: q(x) at every bound."""
+"""How much of the treatment weights by slot, prefix and exposure keep, on sampled displays: q(x) at every bound."""
 
 from __future__ import annotations
 

@@ -81,8 +81,7 @@ def estimate_metrics(
         agreement, model = slot_agreement(aggregates, chosen, m, estimates), slot_model(aggregates, chosen, m)
         company = None if model is None else model.beside
         control = control_of(aggregates, m, counts)
-        estimates = with_company(estimates, chosen, plan, company, control.value)
-        notes += leading_note(name, company)
+        estimates = with_company(estimates, chosen, plan, model, control.value)
         estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
         estimates = with_agreement(estimates, agreement, control.value)
         apart = (agreement is not None and agreement.refuted) or (company is not None and company.fails)
@@ -91,7 +90,8 @@ def estimate_metrics(
         if m in plan.fits:
             model = with_curve_tests(model, plan.fits[m].tests)
         level = leading_level(aggregates, chosen, model, apart=apart)
-        headline = headline_of(plan.settings.analysis.headline, chosen, without=level.without)
+        headline = headline_of(plan.settings.analysis.headline, chosen, without=level.without, first=level.first)
+        notes += leading_note(name, company, level.first, level.reason)
         if lead is not None and lead.takes_over(headline, plan.settings.analysis.headline):
             headline = lead.model
             notes.append(f"{name}: {lead.model} {lead.reason}.")

@@ -35,10 +35,10 @@ class SlotTest:
     def doubt(self) -> str:
         """What a test that warns or fails says, in few words.
 
-        >>> SlotTest("fail", -5.0, 5.7e-7, 900, "").doubt
+        >>> SlotTest("fail", -5.0, 5.7e-7, 900, f"{DEPENDS}: some items help or hinder others").doubt
         'rewards depend on what else is shown (p < 0.0001)'
         """
-        return f"{DEPENDS} ({p_value(1.0 if self.p_value is None else self.p_value)})"
+        return f"{self.sentence.split(':')[0]} ({p_value(1.0 if self.p_value is None else self.p_value)})"
 
     @property
     def warns(self) -> bool:
@@ -72,9 +72,15 @@ class SlotModel:
         return min(tests, key=lambda test: test.p_value or 0.0, default=self.company)
 
     @property
-    def is_read_from_the_top(self) -> bool:
-        """Has the log no sign that rewards depend on what stands below their slot, though it was looked for?"""
-        return self.below is not None and self.below.status == PASS
+    def of_prefixes(self) -> SlotTest:
+        """The test of weights of the items down to a slot, which may depend on those above: on what stands below, or on
+        what stands beside where that could not be looked at."""
+        return self.beside if self.below is None or self.below.p_value is None else self.below
+
+    @property
+    def is_cascade(self) -> bool:
+        """Do rewards depend on what else is shown, with no sign that they depend on what stands below their slot?"""
+        return self.beside.fails and self.below is not None and self.below.status == PASS
 
     @property
     def refutes_curve(self) -> bool:
