@@ -18,6 +18,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels.random import derive
+from foretest.weights.enumeration_cost import Purpose
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.slot_weights import SlotTerms, SlotWeighting, prefix_log_weights, row_weights
 from foretest.weights.weight_bounds import BoundMasses
@@ -65,15 +66,17 @@ def prefix_prices(
     caps = {bound: np.zeros((3, len(row))) for bound in bounds if bound not in together}
     masses = BoundMasses(*(np.zeros_like(part) for part in BoundMasses.empty(len(row), len(together))))
     is_whole = length == slots[row]
-    wanted = earns & ~is_whole if whole is not None and not caps else earns
-    for at in _pieces(np.flatnonzero(wanted)):
+    priced = [(Purpose.PREFIX, earns & ~is_whole)]
+    if whole is None or caps:
+        priced.append((Purpose.REWARDED, earns & is_whole))
+    for purpose, at in ((purpose, at) for purpose, wanted in priced for at in _pieces(np.flatnonzero(wanted))):
         part = prefix_displays(displays, row[at], length[at])
         alone = normaliser.for_batch(part)
         for bound, of_bound in caps.items():
-            found = alone.at_adaptive_cap(part, bound)
+            found = alone.at_adaptive_cap(part, bound, purpose)
             of_bound[:, at] = found.cap, found.q, found.q_below
         if len(together):
-            masses.put(at, alone.at_bounds(part, together))
+            masses.put(at, alone.at_bounds(part, together, purpose))
     if whole is not None and len(together):
         at = np.flatnonzero(earns & is_whole)
         masses.put(at, whole.take(row[at]))
