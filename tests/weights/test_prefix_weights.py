@@ -57,7 +57,8 @@ def test_value_and_band_against_enumeration(metric: str) -> None:
     assert found.treatment == pytest.approx((capped / q * earned).sum() / LOG.rows, rel=1e-9)
     sums = aggregates.hr[PrefixAdaptive(BOUND), 0]
     expected = {
-        "hr": capped / q, "t": capped / q - capped, "slice": capped - below, "slice_expected": (q - q_below) / q_below * below,
+        "hr": capped / q, "t": capped / q - capped, "slice": capped - below,
+        "slice_expected": (q - q_below) / q_below * below,
     }  # fmt: skip
     for name, h in expected.items():
         assert sums.get(name).sum() * np.exp(sums.log_unit) == pytest.approx((h * earned).sum(), rel=1e-9), name
