@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import beta, kstest
 
 import foretest as ft
-from foretest.inference.company_pairs import _p_of_below, _p_value, below_test, pairs_test
+from foretest.inference.company_pairs import _p_of_below, _p_value, below_test, pairs_test, slot_model
 from foretest.results.slot_model import SlotModel, SlotTest
 from foretest.weights.company import PAIRS, company_excess
 from tests.support import SCORES
@@ -139,6 +139,21 @@ def test_few_units_and_earlier_sums() -> None:
     for part in aggregates.rewarded.parts:
         del part["below:0:3"]
     assert pairs_test(aggregates, 0) is below_test(aggregates, 0) is None
+
+
+def test_days_of_an_earlier_version_add_up_without_them() -> None:
+    """Of days some of which lack the terms none of the two tests is made; the company's is."""
+    log = simulated(900, 4)
+    old, new = (built().aggregate(part).aggregates for part in (log.slice(0, 400), log.slice(400)))
+    for part in old.rewarded.parts:
+        for name in [name for name in part if name.startswith(("above:", "below:"))]:
+            del part[name]
+    for first, second in ((old, new), (new, old)):
+        model = slot_model(first + second, first.plan.estimators, 0)
+        assert model is not None
+        assert (model.pairs, model.below) == (None, None)
+        assert model.company.p_value is not None
+        assert model.of_prefixes == model.beside == model.company
 
 
 def test_the_worse_of_both_counts() -> None:
