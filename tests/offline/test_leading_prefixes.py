@@ -102,6 +102,7 @@ def test_a_named_headline_stays() -> None:
     for label in LEVELS:
         metric = built(headline=label).run(table).metrics["click"]
         assert metric.headline == label
+        assert (metric.headline_reason is None) == (label != CASCADE)
     assert built([POINT, SLOT]).run(table).metrics["click"].headline == POINT
     assert built([POINT, CASCADE]).run(simulated(4000, 3)).metrics["click"].headline == POINT
 

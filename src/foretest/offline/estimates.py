@@ -99,7 +99,7 @@ def estimate_metrics(
             control, estimates, headline, estimates[headline].verdict,
             slots=None if agreement is None else agreement.to_dict(),
             slot_model=model,
-            headline_reason=level.reason,
+            headline_reason=level.reason if level.first in (None, headline) else None,
             examination=plan.examination.to_dict(m) if plan.exposure_bounds else None,
             reward_model=None if lead is None else lead.to_dict(),
         )  # fmt: skip
