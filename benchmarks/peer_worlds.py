@@ -39,7 +39,9 @@ ACTIONS = [f"{a}-{kind}-{n}" for a, kind, n in product((10, 100, 1000), ("near",
 SLATES = [f"{s}-{kind}-{n}" for s, kind, n in product(STRUCTURES, ("near", "far"), ROUNDS)]
 AT_ONCE = 10  # logs on disk
 SEED = 1000  # of the first repetition: none of those on which rules were tried
-RANKING, SLOT, MODEL = "point-ncis-adaptive", "slot-ncis-adaptive", "point-dr-adaptive"
+RANKING, MODEL = "point-ncis-adaptive", "point-dr-adaptive"
+SLOT, CASCADE, EXPOSURE = "slot-ncis-adaptive", "cascade-ncis-adaptive", "exposure-ncis-adaptive"
+LEVELS = {SLOT: "slots ", CASCADE: "prefixes ", EXPOSURE: "exposure "}
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def answer(world: str, seed: int, place: Path) -> Outcome:
     test = ft.OfflineTest(
         log=ft.LogColumns(rewards=["reward"], ranking="ranking", id="id", slot_rewards=by_slot),
         control=ft.PlackettLuce("control"), treatment=ft.PlackettLuce("treatment"), predictions=predictions,
-        estimators=[RANKING, *([SLOT] if by_slot else []), *([MODEL] if predictions else [])], n_resamples=300,
+        estimators=[RANKING, *(LEVELS if by_slot else []), *([MODEL] if predictions else [])], n_resamples=300,
     )  # fmt: skip
     metric = test.run(pa.table(columns), threads=1).metrics["reward"]
     assert metric.headline is not None
@@ -143,7 +145,7 @@ def row(world: str, outcomes: list[Outcome]) -> str:
 
 def _lead(outcome: Outcome) -> str:
     """The bound, and of slates which estimator leads; whether one with a reward model does."""
-    level = "" if outcome.world in ACTIONS else "slots " if outcome.headline == SLOT else "rankings "
+    level = "" if outcome.world in ACTIONS else LEVELS.get(outcome.headline, "rankings ")
     return f"{level}{outcome.bound:g}{' with a model' if outcome.headline == MODEL else ''}"
 
 

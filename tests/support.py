@@ -13,7 +13,7 @@ import pytest
 
 import foretest as ft
 
-SLOT_KEYS = ("iips", "rips", "slot-ncis-adaptive")
+SLOT_KEYS = ("iips", "rips", "slot-ncis-adaptive", "cascade-ncis-adaptive")
 EXPOSURE_KEYS = ("pbm", "exposure-ncis-adaptive")
 CURVE = (1.0, 0.6, 0.4, 0.3)  # of examination, for as many slots as a log has
 MODEL_KEYS = ("point-dr-adaptive", "cascade-dr")  # those with predicted rewards of items
@@ -131,6 +131,9 @@ class SmallLog:
                 return np.stack([(np.exp(log_prob) * s).sum(axis=1) for s in same], axis=1)
 
             return prefixes(self.log_t) / prefixes(self.log_p)
+        if key == "cascade-ncis-adaptive":
+            prefix = [self.prefix_terms(k, bound) for k in range(1, self.k + 1)]
+            return np.stack([capped / q for capped, q, _, _ in prefix], axis=1)
         t, p = self.marginals(self.log_t), self.marginals(self.log_p)
         w = np.stack([t[at, k, shown[:, k]] / p[at, k, shown[:, k]] for k in range(self.k)], axis=1)
         if key == "iips":
@@ -142,6 +145,25 @@ class SmallLog:
             low, high = np.where(fits, np.log(c), low), np.where(fits, high, np.log(c))
         c = np.exp(low)
         return np.minimum(w, c) / np.minimum(t, c[:, :, None] * p).sum(axis=2)
+
+    def prefix_terms(self, k: int, bound: float) -> tuple[np.ndarray, ...]:
+        """Of the first k slots of every row: w̄ at the adaptive cap c̃, q, and both at a third of it."""
+        at = np.arange(self.rows)
+        place = np.unique(self.rankings[:, :k], axis=0, return_inverse=True)[1].ravel()  # of each ranking's prefix
+        t, p = (
+            np.stack([np.exp(log[:, place == j]).sum(axis=1) for j in range(place.max() + 1)], axis=1)
+            for log in (self.log_t, self.log_p)
+        )
+        w = t[at, place[self.shown]] / p[at, place[self.shown]]
+        low, high = np.full(self.rows, -60.0), np.full(self.rows, np.log(bound) + 1e-12)
+        for _ in range(200):
+            c = np.exp((low + high) / 2)
+            fits = c <= bound * np.minimum(t, c[:, None] * p).sum(axis=1)
+            low, high = np.where(fits, np.log(c), low), np.where(fits, high, np.log(c))
+        c = np.exp(low)
+        return tuple(
+            part for cap in (c, c / 3.0) for part in (np.minimum(w, cap), np.minimum(t, cap[:, None] * p).sum(axis=1))
+        )
 
     def exposures(self, log_prob: np.ndarray, curve: Any = CURVE) -> np.ndarray:
         """e(i)/Θ of every row, rows × items."""

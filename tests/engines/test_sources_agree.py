@@ -31,7 +31,10 @@ LOG = SMALL.table(
     shown=pa.array([[f"item {i}" for i in shown] for shown in SMALL.rankings[SMALL.shown]]),
     seen=pa.array((SMALL.revenue > 0).tolist()),
 )
-ALL = ["is", "nis", "dr", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive", "slot-ncis-adaptive"]
+ALL = [
+    "is", "nis", "dr", "cis", "ncis", "piece-ncis", "point-ncis", "point-ncis-adaptive", "slot-ncis-adaptive",
+    "cascade-ncis-adaptive",
+]  # fmt: skip
 ABSOLUTE = ("treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper")
 RELATIVE = ("rel_effect_size", "rel_effect_size_ci_lower", "rel_effect_size_ci_upper", "effective_positives")
 

@@ -56,7 +56,8 @@ def test_states_are_merged_in_rounds(frame: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_an_examination_curve_is_fitted_on_the_same_rewards(frame: Any) -> None:
-    test = build_test(["slot-ncis-adaptive", *EXPOSURE_KEYS], n_resamples=100, examination="fit")
+    keys = ["slot-ncis-adaptive", "cascade-ncis-adaptive", *EXPOSURE_KEYS]
+    test = build_test(keys, n_resamples=100, examination="fit")
     found, wanted = test.run(frame.repartition(4, "user")), test.run(LOG.table())
     assert_same(found, wanted)
     assert wanted.metrics["click"].examination["kind"] == "fit"  # type: ignore[index]

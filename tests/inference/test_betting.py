@@ -254,7 +254,7 @@ def test_it_needs_to_know_the_largest_reward() -> None:
         build_test(["cis"], interval="betting").run(LOG.table())
     with pytest.raises(
         ft.BadInput,
-        match='interval = "betting" holds for cis, point-ncis-adaptive, slot-ncis-adaptive and, with a given',
+        match='interval = "betting" holds for cis, point-ncis-adaptive, slot-ncis-adaptive, cascade-ncis-adaptive and',
     ):
         build_test(["ncis"], interval="betting", r_max=1.0).run(LOG.table())
 

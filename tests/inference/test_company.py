@@ -17,7 +17,7 @@ import foretest as ft
 from foretest.aggregation.aggregates import Aggregates
 from foretest.inference.company import FEWEST_UNITS, company_test, with_company
 from foretest.report.estimator_words import headline_reason
-from foretest.results.slot_model import SlotTest
+from foretest.results.slot_model import SlotModel, SlotTest
 from tests.support import SCORES, SmallLog, build_test
 
 BOTH = ["point-ncis-adaptive", "slot-ncis-adaptive"]
@@ -273,7 +273,7 @@ def warned(estimators: list[str], **settings: Any) -> tuple[dict[str, Any], dict
             rel_effect_size=2.0, rel_effect_size_ci_lower=-0.004, rel_effect_size_ci_upper=2.4,
         )}  # fmt: skip
     test = SlotTest("warn", -2.8, 0.005, 900, "rewards depend on what else is shown")
-    return before, with_company(before, aggregates.plan.estimators, aggregates.plan, test, 0.25)
+    return before, with_company(before, aggregates.plan.estimators, aggregates.plan, SlotModel(test), 0.25)
 
 
 def test_where_it_warns_the_range_spans_that_of_rankings() -> None:

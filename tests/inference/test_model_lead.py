@@ -66,10 +66,12 @@ def test_the_predicted_variances_are_those_of_numpy(bound: Any) -> None:
     s = (p * w_all**2).sum(axis=1) - 1.0
     at = np.arange(log.rows)
     h, y = w_all[at, log.shown], r - r_hat[at, log.shown]
-    beta, rho = ((h * r).sum() / h.sum(), (h * y).sum() / h.sum()) if bound == "auto" else (0.0, 0.0)
+    beta, rho = (r.mean(), y.mean()) if bound == "auto" else (0.0, 0.0)
     delta = ((t - p) * r_hat).sum(axis=1)
     ratio = ((s * (y - rho) ** 2).sum() + ((delta - delta.mean()) ** 2).sum()) / (s * (r - beta) ** 2).sum()
     assert lead["variance_ratio"] == pytest.approx(ratio, rel=1e-8)
+    errors = [metric.estimates[key].std_error or 0.0 for key in (MODEL, POINT)]
+    assert lead["noise_ratio"] == pytest.approx((errors[0] / errors[1]) ** 2, rel=1e-12)
     if bound == 4.0:  # the least bound is that one
         assert lead["residual"] == pytest.approx((h * y).mean(), rel=1e-9)
         share = (h * (1.0 - capped.sum(axis=1)) * r).sum() / (h * r).sum()
@@ -110,6 +112,18 @@ def test_a_model_that_errs_on_what_is_not_supported_does_not_lead() -> None:
     assert not lead["agrees"]
     assert metric.headline == POINT
     assert "the reward model is off by" in metric.estimates[MODEL].reasons[-1]
+
+
+def test_a_model_that_is_worse_where_the_treatment_goes_does_not_lead() -> None:
+    """Right of all actions but those that the treatment prefers, of which the log has few."""
+    log = Bandit(spread=1.5)
+    noise = np.random.default_rng(3).uniform(-1.0, 1.0, log.worth.shape)
+    metric = answer(log, log.worth + np.where(log.log_t - log.log_p > np.log(3.0), noise, 0.0))
+    lead = metric.reward_model
+    assert lead is not None
+    assert lead["variance_ratio"] < 0.8 < 0.9 < lead["noise_ratio"]
+    assert metric.headline == POINT
+    assert "but in the log itself" in metric.estimates[MODEL].reasons[-1]
 
 
 def test_a_headline_that_is_asked_for_stays() -> None:

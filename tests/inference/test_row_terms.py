@@ -8,6 +8,7 @@ import pytest
 from foretest.estimators import ESTIMATORS
 from foretest.estimators.bounded import is_bounded
 from foretest.inference.row_terms import log_weights_of_rewarded, uplift_terms, weight_bound, worst_bias
+from foretest.weights.prefix_weights import PrefixAdaptive
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped
 from tests.support import SmallLog, build_test
 
@@ -43,10 +44,11 @@ def test_bounds() -> None:
         "cis",
         "point-ncis-adaptive",
         "slot-ncis-adaptive",
+        "cascade-ncis-adaptive",
         "exposure-ncis-adaptive",
     ]
     assert weight_bound(Capped(7.0)) == 7.0
-    assert weight_bound(Adaptive(3.0)) == 3.0
+    assert weight_bound(Adaptive(3.0)) == weight_bound(PrefixAdaptive(3.0)) == 3.0
     aggregates, _, _ = build_test(["cis", "point-ncis-adaptive"]).aggregate(LOG.table())
     assert worst_bias(aggregates, Capped(2.0), 5.0) == pytest.approx(5.0 * (1.0 - LOG.capped(2.0).mean()), rel=1e-10)
     assert worst_bias(aggregates, Adaptive(3.0), 5.0) == 0.0

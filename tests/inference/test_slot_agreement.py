@@ -78,8 +78,9 @@ def test_p_value_is_that_of_the_nearer_end() -> None:
     assert metric.slots["p_value"] == pytest.approx(math.erfc(z / math.sqrt(2.0)), rel=1e-9)
 
 
-def simulated(influence: bool, rows: int = 20_000) -> pa.Table:
-    """Two slots of four items; the second earns by its own item, or where `influence` by the item above it."""
+def simulated(influence: bool, rows: int = 20_000, *, shuffled: bool = False) -> pa.Table:
+    """Two slots of four items; the second earns by its own item, or where `influence` by the item above it. Where
+    `shuffled`, items stand in any order in the lists, so that no test by their positions can find that."""
     g = np.random.default_rng(21)
     control = g.normal(size=(rows, 4))
     treatment = control + np.array([1.0, 0.0, 0.0, -1.0])
@@ -88,6 +89,10 @@ def simulated(influence: bool, rows: int = 20_000) -> pa.Table:
     rate = np.where(decides == 0, 0.4, 0.05)
     click = (g.random(rows) < rate).astype(float)
     slots = np.stack([np.zeros(rows), click], axis=1)
+    if shuffled:
+        order = np.argsort(g.random((rows, 4)), axis=1)
+        control, treatment = (np.take_along_axis(scores, order, axis=1) for scores in (control, treatment))
+        ranking = np.take_along_axis(np.argsort(order, axis=1), ranking, axis=1)
     return pa.table({
         "click": click, "slot_click": slots.tolist(), "ranking": ranking.tolist(), "user": np.arange(rows),
         "control_scores": control.tolist(), "treatment_scores": treatment.tolist(),
@@ -238,7 +243,7 @@ def test_an_insufficient_estimate_by_ranking_is_no_judge() -> None:
 
 def test_each_treatment_keeps_its_own_headline() -> None:
     """Slots influence each other: that shows for a treatment that moves the item at fault, not for another."""
-    log = simulated(influence=True)
+    log = simulated(influence=True, shuffled=True)
     near = (np.array(log["control_scores"].to_pylist()) + np.array([0.0, 0.3, -0.3, 0.0])).tolist()
     columns = ft.LogColumns(
         rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"}, segments=["half"]

@@ -14,11 +14,12 @@ import foretest as ft
 from foretest.weights.weight_bounds import GRID
 from tests.support import SCORES, SmallLog
 
-POINT, SLOT = "point-ncis-adaptive", "slot-ncis-adaptive"
+POINT, SLOT, CASCADE = "point-ncis-adaptive", "slot-ncis-adaptive", "cascade-ncis-adaptive"
+LEVELS = (POINT, SLOT, CASCADE)
 LOG = SmallLog(rows=2500, units=2500, spread=3.0, seed=12)  # a third of the rows have a click
 
 
-def build(keys: tuple[str, ...] = (POINT, SLOT), segments: tuple[str, ...] = (), **analysis: Any) -> ft.OfflineTest:
+def build(keys: tuple[str, ...] = LEVELS, segments: tuple[str, ...] = (), **analysis: Any) -> ft.OfflineTest:
     columns = ft.LogColumns(
         rewards=["click"], unit="user", ranking="ranking", id="id", slot_rewards={"click": "slot_click"},
         segments=list(segments),
@@ -39,7 +40,7 @@ def ratio_of(log: SmallLog, key: str, bound: float, rows: np.ndarray | None = No
 
 def test_values_are_ratios_of_all_rows() -> None:
     result = build().run(LOG.table())
-    for key in (POINT, SLOT):
+    for key in LEVELS:
         e = result.metrics["click"].estimates[key]
         assert e.bound_choice is not None
         for row in e.bound_choice["bounds"]:
@@ -83,11 +84,11 @@ def test_rewards_on_another_level_have_the_same_absolute_uplift() -> None:
 
 
 def test_segments_are_ratios_too() -> None:
-    result = build((POINT, SLOT), segments=("stratum",)).run(LOG.table())
+    result = build(segments=("stratum",)).run(LOG.table())
     whole = result.metrics["click"].estimates
     for segment in result.segments:
         rows = np.flatnonzero(LOG.stratum == int(segment.value))
-        for key in (POINT, SLOT):
+        for key in LEVELS:
             choice = whole[key].bound_choice
             assert choice is not None
             expected = ratio_of(LOG, key, choice["bound"], rows)

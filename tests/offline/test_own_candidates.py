@@ -19,9 +19,10 @@ from foretest.report.facts import offline_facts
 from tests.own_lists import CONTROL, LOG, OTHER, THETA, TREATMENT, OwnLog, expected, own_test, policies
 
 KEYS = [
-    "is", "point-ncis", "point-ncis-adaptive", "iips", "rips", "slot-ncis-adaptive", "pbm", "exposure-ncis-adaptive",
+    "is", "point-ncis", "point-ncis-adaptive", "iips", "rips", "slot-ncis-adaptive", "cascade-ncis-adaptive", "pbm",
+    "exposure-ncis-adaptive",
 ]  # fmt: skip
-BANDED = ["point-ncis-adaptive", "slot-ncis-adaptive", "exposure-ncis-adaptive"]
+BANDED = ["point-ncis-adaptive", "slot-ncis-adaptive", "cascade-ncis-adaptive", "exposure-ncis-adaptive"]
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
 CONTROLS = policies("control_scores", "control_fixed")
 TREATMENTS = policies("treatment_scores", "treatment_fixed")

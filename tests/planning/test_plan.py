@@ -225,6 +225,9 @@ def test_slots_alone_are_planned_for_beside_rankings() -> None:
     alone = plan_log(by_slot("slot-ncis-adaptive", "iips"), LOG.table()).to_dict()
     assert alone["headline"] == "point-ncis-adaptive"
     assert alone["metrics"] == plan_log(by_slot("point-ncis-adaptive"), LOG.table()).to_dict()["metrics"]
+    prefixes = plan_log(by_slot("cascade-ncis-adaptive"), LOG.table()).to_dict()
+    assert "planned for point-ncis-adaptive: cascade-ncis-adaptive has no plan of its own." in prefixes["notes"]
+    assert prefixes["metrics"] == alone["metrics"]
 
 
 def test_slots_under_zero_capping_cannot_be_planned_for() -> None:

@@ -23,7 +23,7 @@ LOG = SmallLog()
 
 @pytest.mark.slow
 def test_ten_items_in_three_slots_enumerated() -> None:
-    """Value and standard error by unit of the three, marginals and prefixes summed over all 720 rankings."""
+    """Value and standard error by unit of all four, marginals and prefixes summed over all 720 rankings."""
     log = SmallLog(rows=40, units=15, m=10, k=3, seed=4)
     result = build_test(KEYS, metrics=("click", "revenue"), interval="delta", buckets=1 << 16).run(log.table())
     for metric, r in (("click", log.click), ("revenue", log.revenue)):
@@ -213,20 +213,21 @@ def test_by_default_it_runs_and_leads() -> None:
     assert without.metrics["click"].headline == "point-ncis-adaptive"
 
 
+@pytest.mark.parametrize("key", ["slot-ncis-adaptive", "cascade-ncis-adaptive"])
 @pytest.mark.parametrize("interval", ["bernstein", "betting"])
-def test_bounded_intervals_hold_the_estimate(interval: str) -> None:
-    test = build_test(["slot-ncis-adaptive"], interval=interval, r_max=1.0)
-    estimate = test.run(LOG.table()).metrics["click"].estimates["slot-ncis-adaptive"]
+def test_bounded_intervals_hold_the_estimate(interval: str, key: str) -> None:
+    test = build_test([key], interval=interval, r_max=1.0)
+    estimate = test.run(LOG.table()).metrics["click"].estimates[key]
     assert estimate.effect_size_ci_lower < estimate.effect_size < estimate.effect_size_ci_upper
     aggregates, _, _ = test.aggregate(LOG.table())
     [estimator] = aggregates.plan.estimators
     terms = uplift_terms(aggregates, aggregates.plan.weighting(estimator), 0)
-    wanted = (LOG.weights("slot-ncis-adaptive", 2.0, 3.0) - 1.0) * LOG.click
+    wanted = (LOG.weights(key, 2.0, 3.0) - 1.0) * LOG.click
     np.testing.assert_allclose(np.sort(terms), np.sort(wanted[LOG.click > 0]), atol=1e-8)
 
 
 def answers(result: Any) -> np.ndarray:
-    """Value, error and limits of both metrics and all three, and what the test of their company says."""
+    """Value, error and limits of both metrics and all four, and what the test of their company says."""
     names = ("treatment", "std_error", "effect_size_ci_lower", "effect_size_ci_upper")
     estimates = [
         getattr(metric.estimates[key], name) for metric in result.metrics.values() for key in KEYS for name in names

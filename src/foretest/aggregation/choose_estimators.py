@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.fold_plan import Bounded, FoldPlan
 from foretest.errors import BadInput, choose, nearest
 from foretest.estimators import ESTIMATORS, HEADLINES, AdaptivePointDR, Estimator
 from foretest.estimators.bounded import is_bounded
@@ -15,7 +15,7 @@ from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.settings.examination import curves_of
 from foretest.settings.settings import Settings
 from foretest.weights.exposure_weights import ExposureAdaptive
-from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
+from foretest.weights.slot_weights import SlotWeighting
 from foretest.weights.weightings import Adaptive, Pointwise
 
 _NO_SLOTS = (
@@ -127,8 +127,8 @@ def _check_headline(chosen: Sequence[Estimator], settings: Settings) -> None:
         if not any(e.label == leads and e.weighting(settings.analysis).banded for e in chosen):
             raise BadInput(
                 f'decide_on = "band": {leads}, whose verdict is the metric\'s, has no sensitivity band; point-ncis,'
-                " point-ncis-adaptive, slot-ncis-adaptive and exposure-ncis-adaptive have. Name one of them as"
-                " headline, or decide on the interval."
+                " point-ncis-adaptive, slot-ncis-adaptive, cascade-ncis-adaptive and exposure-ncis-adaptive have."
+                " Name one of them as headline, or decide on the interval."
             )
 
 
@@ -152,11 +152,13 @@ def _metrics_without_slots(plan: FoldPlan) -> list[str]:
 
 
 def headline_of(
-    asked: str | None, estimators: Sequence[Estimator], *, without: Collection[str] = frozenset()
+    asked: str | None, estimators: Sequence[Estimator], *, without: Collection[str] = frozenset(),
+    first: str | None = None,
 ) -> str:  # fmt: skip
-    """The estimator whose verdict is the metric's; those with keys in `without` lead only where no other can."""
+    """The estimator whose verdict is the metric's; those with keys in `without` lead only where no other can, and
+    `first` before all others."""
     labels = [e.label for e in estimators]
-    order = [key for key in HEADLINES if key in labels]
+    order = [key for key in ((first,) if first else ()) + HEADLINES if key in labels]
     return asked if asked in labels else ([key for key in order if key not in without] or order or labels)[0]
 
 
@@ -199,7 +201,7 @@ def _obstacle_in_policies(estimator: Estimator, settings: Settings) -> str | Non
 def _obstacle_in_capping(estimator: Estimator, settings: Settings) -> str | None:
     """Do capping and normaliser suit its weights?"""
     a, weighting = settings.analysis, estimator.weighting(settings.analysis)
-    if isinstance(weighting, Adaptive | SlotAdaptive | ExposureAdaptive) and a.capping == "zero":
+    if isinstance(weighting, Bounded) and a.capping == "zero":
         return "the adaptive cap needs max capping: no cap bounds its weights under zero capping."
     zero = isinstance(weighting, Pointwise) and weighting.capping == "zero"
     if zero and a.normaliser in ("midzuno-sen", "lahiri"):
@@ -232,8 +234,8 @@ def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
         return "value_log needs features to fit V(x) on."
     if a.interval in BOUNDED and not is_bounded(estimator):
         return (
-            f'interval = "{a.interval}" holds for cis, point-ncis-adaptive, slot-ncis-adaptive and, with a given'
-            " examination curve, exposure-ncis-adaptive only."
+            f'interval = "{a.interval}" holds for cis, point-ncis-adaptive, slot-ncis-adaptive,'
+            " cascade-ncis-adaptive and, with a given examination curve, exposure-ncis-adaptive only."
         )
     if a.interval in BOUNDED and isinstance(estimator.weighting(a), ExposureAdaptive) and _is_fitted(settings):
         return (

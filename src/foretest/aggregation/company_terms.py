@@ -1,8 +1,10 @@
-"""What the test of slots and their company needs of each rewarded row: one term for each metric that is by slot.
+"""What the tests of slots and their company need of each rewarded row: terms for each metric that is by slot.
 
-The term of a row is Σ_k r_k (S_k − E_p[S_k | a_k]) over its slots, S_k the worth of what stands beside slot k. Its mean
-is 0 if what a slot earns depends on its own item and place alone. It is NaN where no slot that earns can be compared.
-Kept with the rewarded rows, terms are bounded in number, and days add up.
+A term of a row is Σ_k r_k (S_k − E_p[S_k | a_k]) over its slots, S_k the worth of what stands beside slot k, by the
+control's scores or by pairs with the items above. Its mean is 0 if what a slot earns depends on its own item and place
+alone. Of the items below, by scores and by pairs, terms are Σ_k r_k (S_k − E_p[S_k | a_1..a_k]): their mean is 0 also
+where it depends on the items above. Terms are NaN where no slot that earns can be compared. Kept with the rewarded
+rows, they are bounded in number, and days add up.
 """
 
 from __future__ import annotations
@@ -15,12 +17,22 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Floats
 from foretest.log.rows import Rows
-from foretest.weights.company import company_excess, has_company
+from foretest.weights.company import COLUMNS, PAIRS, company_excess, has_company
 
 
 def company_column(metric: int) -> str:
     """The column of kept rows with the terms of a metric."""
     return f"company:{metric}"
+
+
+def above_columns(metric: int) -> list[str]:
+    """The columns of kept rows with the terms of a metric by pairs of a slot's item with those above it."""
+    return [f"above:{metric}:{number}" for number in range(PAIRS)]
+
+
+def below_columns(metric: int) -> list[str]:
+    """The columns with the terms of the items below: of their worth by scores, then by pairs."""
+    return [f"below:{metric}:{number}" for number in range(1 + PAIRS)]
 
 
 def company_columns(plan: FoldPlan, rows: Rows, marginals: Floats | None) -> Columns:
@@ -34,14 +46,15 @@ def company_columns(plan: FoldPlan, rows: Rows, marginals: Floats | None) -> Col
     earned = {m: lists.flat().astype(np.float64) for m, lists in rows.slots.items()}
     earns, owner = np.any([r > 0.0 for r in earned.values()], axis=0), np.repeat(np.arange(len(rows)), displays.slots)
     paid = np.unique(owner[earns])
-    here, excess = np.isin(owner, paid), np.full(len(owner), np.nan)
+    here, excess = np.isin(owner, paid), np.full((len(owner), COLUMNS), np.nan)
     if len(paid):
         shown = None if marginals is None else marginals[here]
         excess[here] = company_excess(control, displays.take(paid), earns[here], plan.settings.analysis.seed, shown)
     columns: Columns = {}
     for m, r in earned.items():
-        used = np.isfinite(excess) & (r > 0.0)
-        total = np.bincount(owner[used], weights=r[used] * excess[used], minlength=len(rows))
+        used = np.isfinite(excess[:, 0]) & (r > 0.0)
         is_compared = np.bincount(owner[used], minlength=len(rows)) > 0
-        columns[company_column(m)] = np.where(is_compared, total, np.nan)
+        for name, column in zip([company_column(m), *above_columns(m), *below_columns(m)], excess.T, strict=True):
+            total = np.bincount(owner[used], weights=r[used] * column[used], minlength=len(rows))
+            columns[name] = np.where(is_compared, total, np.nan)
     return columns

@@ -25,12 +25,16 @@ from foretest.settings.settings import Settings
 from foretest.weights.examination import VARIANTS
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
 from foretest.weights.normaliser import Normaliser
+from foretest.weights.prefix_weights import PrefixAdaptive
 from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
 from foretest.weights.weight_bounds import GRID
 from foretest.weights.weightings import Adaptive, Capped, PointWeighting, Uncapped, Weighting
 
 if TYPE_CHECKING:
     from foretest.aggregation.cap_choice import CapChoice
+
+#: weightings with an adaptive cap
+Bounded = Adaptive | SlotAdaptive | PrefixAdaptive | ExposureAdaptive
 
 # salts: what is derived from a unit's hash must not share bits with the samples of smallest hashes
 BUCKET_SALT = 1
@@ -132,21 +136,21 @@ class FoldPlan:
         given = {m: curves_of(setting, name) for m, name in enumerate(self.metrics) if name in slots}
         return Examination({m: curves for m, curves in given.items() if curves is not None}, dict(self.fits))
 
-    def bound_weightings(self, estimator: Estimator) -> tuple[Adaptive | SlotAdaptive | ExposureAdaptive, ...]:
+    def bound_weightings(self, estimator: Estimator) -> tuple[Bounded, ...]:
         """The weightings of an estimator at all bounds that the log chooses among, ascending; none where the bound is
         a number."""
         own = self.weighting(estimator)
         automatic = self.settings.analysis.weight_bound == AUTO and getattr(estimator, "weight_bound", 0.0) is None
-        if not automatic or not isinstance(own, Adaptive | SlotAdaptive | ExposureAdaptive):
+        if not automatic or not isinstance(own, Bounded):
             return ()
         return tuple(replace(own, bound=bound) for bound in GRID)
 
     def chooses_bound(self, kind: type[PointWeighting]) -> bool:
-        """Is a bound to be chosen for estimators with this kind of weights: by ranking, slot or exposure?"""
+        """Is a bound to be chosen for estimators with this kind of weights: by ranking, slot, prefix or exposure?"""
         return any(isinstance(w, kind) for e in self.estimators for w in self.bound_weightings(e))
 
     @cached_property
-    def normalised_weightings(self) -> list[Adaptive | SlotAdaptive | ExposureAdaptive]:
+    def normalised_weightings(self) -> list[Bounded]:
         """The weightings whose estimators divide by their mean weight, of all rows: where rewards are dense and the
         bound is chosen by the log."""
         return list(dict.fromkeys(w for e in self.estimators for w in self.bound_weightings(e))) if self.dense else []
@@ -160,6 +164,12 @@ class FoldPlan:
             if isinstance(w, SlotWeighting) and w.marginal and not isinstance(w, ExposureWeighting)
         ]
         return tuple(dict.fromkeys(bound for w in marginal for bound in w.bounds)) if marginal else None
+
+    @cached_property
+    def prefix_bounds(self) -> tuple[float, ...]:
+        """The bounds of weights of prefixes; none where no estimator has such."""
+        by_prefix = (w for w in self.point_weightings if isinstance(w, PrefixAdaptive))
+        return tuple(dict.fromkeys(w.bound for w in by_prefix))
 
     @cached_property
     def exposure_bounds(self) -> tuple[float, ...]:

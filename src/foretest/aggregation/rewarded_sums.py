@@ -22,6 +22,7 @@ from foretest.policies.pooled import LOGGER
 from foretest.weights.examination import VARIANTS, Curves
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
 from foretest.weights.normaliser import Masses, Normaliser
+from foretest.weights.prefix_weights import PrefixAdaptive, PrefixPrices, prefix_prices
 from foretest.weights.slot_weights import Pricer, SlotAdaptive, SlotPricer, SlotPrices, SlotWeighting, marginal_parts
 from foretest.weights.weight_bounds import GRID, BoundMasses
 from foretest.weights.weightings import Adaptive, PointWeights, Slopes, Weighting, of_metric
@@ -67,10 +68,11 @@ def _add_rewards(state: FoldState, rewarded: RewardedRows) -> None:
 
 
 class _Prices(NamedTuple):
-    """What several weightings share: the weights and caps of slots, by exposure those of each metric's curves, and the
-    masses of rankings at all bounds."""
+    """What several weightings share: the weights and caps of slots, of prefixes, and by exposure those of each metric's
+    curves, and the masses of rankings at all bounds."""
 
     slots: SlotPrices | None
+    prefixes: PrefixPrices | None
     exposures: dict[int, ExposurePrices]
     bounds: BoundMasses | None
 
@@ -88,7 +90,22 @@ def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) ->
             pricer.add(part)
     priced = {curves: pricer.prices() for curves, pricer in by_curves.items()}
     exposures = {m: priced[curves] for m, curves in plan.examination.curves.items()} if priced else {}
-    return _Prices(None if by_slot is None else by_slot.prices(), exposures, bounds)
+    prefixes = _prefix_prices(plan, rewarded, normaliser, bounds) if plan.prefix_bounds else None
+    return _Prices(None if by_slot is None else by_slot.prices(), prefixes, exposures, bounds)
+
+
+def _prefix_prices(
+    plan: FoldPlan, rewarded: RewardedRows, normaliser: Normaliser, whole: BoundMasses | None
+) -> PrefixPrices:
+    """The prices of the prefixes of slots that earned something; of all where those that did not are weighed too."""
+    rows, shown = rewarded.rows, int(rewarded.rows.displays.slots.sum())
+    earns = np.full(shown, plan.dense)
+    for lists in rows.slots.values():
+        earns |= lists.flat() > 0.0
+    together = GRID if plan.chooses_bound(PrefixAdaptive) else ()
+    return prefix_prices(
+        rows.displays, rewarded.log_w, normaliser, earns, plan.prefix_bounds, together=together, whole=whole
+    )
 
 
 def _exposure_pricers(plan: FoldPlan, displays: Displays) -> dict[Curves, ExposurePricer]:
@@ -118,6 +135,9 @@ def _point_weights(
             if weighting.variant:  # of a fitted curve there is no other
                 earned = {m: lists for m, lists in earned.items() if m in plan.examination.given}
             points[weighting] = weighting.of_exposures(prices.exposures, displays, earned, len(plan.metrics))
+        elif isinstance(weighting, PrefixAdaptive):
+            assert prices.prefixes is not None
+            points[weighting] = weighting.of_prefixes(prices.prefixes, displays, rows.slots, len(plan.metrics))
         elif isinstance(weighting, SlotWeighting):
             points[weighting] = weighting.of_slots(
                 log_w, displays, normaliser, prices.slots, rows.slots, len(plan.metrics)
@@ -182,7 +202,7 @@ def add_slopes(sums: ScaledSums, kind: str, by_row: Floats) -> None:
 
 
 def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -> None:
-    """Add what the choice of a bound needs, by ranking and by slot, to the sums of the least bound."""
+    """Add what the choice of a bound needs, by ranking, slot, prefix and exposure, to the sums of the least bound."""
     plan, rows = state.plan, rewarded.rows
     for m in range(len(plan.metrics)):
         if prices.bounds is not None:
@@ -192,6 +212,8 @@ def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -
         earned = rows.slots[m].flat().astype(np.float64)
         if prices.slots is not None and prices.slots.bounds is not None:
             add_bound_sums(state.hr[SlotAdaptive(GRID[0]), m], prices.slots.bounds, earned, dense=plan.dense)
+        if prices.prefixes is not None and prices.prefixes.bounds is not None:
+            add_bound_sums(state.hr[PrefixAdaptive(GRID[0]), m], prices.prefixes.bounds, earned, dense=plan.dense)
         exposure = prices.exposures.get(m)
         if exposure is not None and exposure.bounds is not None:
             masses = exposure.bounds.take(np.repeat(np.arange(len(rows)), rows.displays.slots))

@@ -11,13 +11,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.slot_masses import EXPOSURE, SLOT, capped_bounds
+from foretest.aggregation.slot_masses import EXPOSURE, PREFIX, SLOT, capped_bounds
 from foretest.diagnostics.treatment_health import LOG_NEVER
 from foretest.estimators import Estimator
 from foretest.inference.bound_choice import settled
 from foretest.kernels.normaliser import adaptive_caps_of_draws
 from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.policy_pair import weights_of, z_of
+from foretest.weights.prefix_weights import PrefixAdaptive
 from foretest.weights.slot_weights import SlotAdaptive
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Uncapped, Weighting
 
@@ -37,7 +38,7 @@ def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
     """The mean of q(x); without a cap, the mass that a log can show at all. None where no ranking can be drawn, and for
     weights by slot that no cap cuts."""
     sample = aggregates.sample.columns()
-    if isinstance(weighting, SlotAdaptive | ExposureAdaptive):
+    if isinstance(weighting, SlotAdaptive | PrefixAdaptive | ExposureAdaptive):
         return _by_slot(aggregates, weighting)
     if "draws_treatment" not in sample:
         return None
@@ -52,11 +53,15 @@ def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
     return None
 
 
-def _by_slot(aggregates: Aggregates, weighting: SlotAdaptive | ExposureAdaptive) -> float | None:
-    """The mean of q(x) by slot or by exposure; None where the sample lacks it, as in files of earlier versions."""
+def _by_slot(aggregates: Aggregates, weighting: SlotAdaptive | PrefixAdaptive | ExposureAdaptive) -> float | None:
+    """The mean of q(x) by slot, prefix or exposure; None where the sample lacks it, as in files of earlier versions."""
     plan = aggregates.plan
-    by_slot = isinstance(weighting, SlotAdaptive)
-    name, bounds = (SLOT, plan.slot_bounds or ()) if by_slot else (EXPOSURE, capped_bounds(plan))
+    if isinstance(weighting, SlotAdaptive):
+        name, bounds = SLOT, plan.slot_bounds or ()
+    elif isinstance(weighting, PrefixAdaptive):
+        name, bounds = PREFIX, plan.prefix_bounds
+    else:
+        name, bounds = EXPOSURE, capped_bounds(plan)
     column = aggregates.sample.columns().get(name)
     if column is None or weighting.bound not in bounds or column.shape[1] != len(bounds):
         return None

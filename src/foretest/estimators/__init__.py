@@ -14,17 +14,18 @@ from foretest.estimators.normalised import NIS
 from foretest.estimators.normalised_capped import NCIS
 from foretest.estimators.piecewise import PieceNCIS
 from foretest.estimators.pointwise import PointNCIS
-from foretest.estimators.slots import IIPS, RIPS, AdaptiveSlotNCIS
+from foretest.estimators.slots import IIPS, RIPS, AdaptiveCascadeNCIS, AdaptiveSlotNCIS
 
 _ALL: tuple[type[Estimator], ...] = (
-    IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, AdaptivePointDR,
-    CascadeDR, PBM, AdaptiveExposureNCIS,
+    IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, AdaptiveCascadeNCIS,
+    AdaptivePointDR, CascadeDR, PBM, AdaptiveExposureNCIS,
 )  # fmt: skip
 ESTIMATORS: dict[str, type[Estimator]] = {cls.key: cls for cls in _ALL}
 
 #: whose verdict is the metric's, where the settings do not say
 HEADLINES = (
-    "slot-ncis-adaptive", "exposure-ncis-adaptive", "point-ncis-adaptive", "piece-ncis", "point-ncis", "ncis", "cis",
+    "slot-ncis-adaptive", "exposure-ncis-adaptive", "point-ncis-adaptive", "cascade-ncis-adaptive", "piece-ncis",
+    "point-ncis", "ncis", "cis",
 )  # fmt: skip
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "NIS",
     "PBM",
     "RIPS",
+    "AdaptiveCascadeNCIS",
     "AdaptiveExposureNCIS",
     "AdaptivePointDR",
     "AdaptivePointNCIS",

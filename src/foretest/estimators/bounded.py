@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from foretest.estimators import CIS, AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
+from foretest.estimators import (
+    CIS,
+    AdaptiveCascadeNCIS,
+    AdaptiveExposureNCIS,
+    AdaptivePointNCIS,
+    AdaptiveSlotNCIS,
+    Estimator,
+)
 
 
 def is_bounded(estimator: Estimator) -> bool:
     """Linear estimators whose weights have a known bound."""
-    return type(estimator) in (CIS, AdaptivePointNCIS, AdaptiveSlotNCIS, AdaptiveExposureNCIS)
+    bounded = (CIS, AdaptivePointNCIS, AdaptiveSlotNCIS, AdaptiveCascadeNCIS, AdaptiveExposureNCIS)
+    return type(estimator) in bounded

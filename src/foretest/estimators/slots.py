@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from foretest.errors import check_number
 from foretest.estimators.base import CapSettings, Estimator, Sums, mean_or_ratio, ratio
+from foretest.weights.prefix_weights import PrefixAdaptive
 from foretest.weights.slot_weights import Prefixes, SlotAdaptive, SlotUncapped
 from foretest.weights.weightings import Weighting
 
@@ -63,3 +64,17 @@ class AdaptiveSlotNCIS(IIPS):
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
         return mean_or_ratio(sums)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaptiveCascadeNCIS(AdaptiveSlotNCIS):
+    """Σ_i Σ_k r_ik·min(w_ik, c̃_k)/q_k / n, w_ik of `rips`, q_k(x) = Σ min(π_t, c̃_k·π_p) over all prefixes of length k.
+
+    RIPS with the adaptive cap of `point-ncis-adaptive` for every prefix a_1..a_k: right, up to the cap, where what a
+    slot earns depends on the items up to it, and not on those after it.
+    """
+
+    key: ClassVar[str] = "cascade-ncis-adaptive"
+
+    def weighting(self, analysis: CapSettings) -> Weighting:
+        return PrefixAdaptive(self.weight_bound or analysis.bound_number)

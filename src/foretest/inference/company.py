@@ -27,8 +27,9 @@ from foretest.estimators import Estimator
 from foretest.inference.uplift_range import reaching
 from foretest.results.audit import NOT_MADE, PASS, grade
 from foretest.results.result import Estimate
-from foretest.results.slot_model import DEPENDS, SlotTest
+from foretest.results.slot_model import DEPENDS, SlotModel, SlotTest
 from foretest.weights.company import has_company
+from foretest.weights.prefix_weights import PrefixAdaptive
 
 #: units with a term other than 0, below which z is not nearly normal
 FEWEST_UNITS = 100
@@ -76,13 +77,14 @@ def _meaning(status: str, z: float) -> str:
 
 
 def with_company(
-    estimates: Mapping[str, Estimate], estimators: Sequence[Estimator], plan: FoldPlan, test: SlotTest | None,
+    estimates: Mapping[str, Estimate], estimators: Sequence[Estimator], plan: FoldPlan, model: SlotModel | None,
     control: float | None,
 ) -> dict[str, Estimate]:  # fmt: skip
     """The estimates; where the test warns or fails, the range of each by slot that has a band spans the interval by
-    ranking too, if that one has enough evidence, and a reason says why."""
+    ranking too, if that one has enough evidence, and a reason says why. The range of weights of prefixes reaches to the
+    uplift by ranking in any case."""
     changed = dict(estimates)
-    if test is None or not test.warns:
+    if model is None:
         return changed
     by_ranking = [e for e in estimators if not plan.weighting(e).by_slot]
     point = headline_of(None, by_ranking) if by_ranking else None
@@ -90,11 +92,17 @@ def with_company(
         point = None
     for estimator in estimators:
         weighting, label = plan.weighting(estimator), estimator.label
-        if weighting.by_slot and weighting.banded:
-            estimate = estimates[label]
-            if point is not None and control is not None:
-                estimate = reaching(estimate, estimates[point], control, spanning=True)
-            changed[label] = replace(estimate, reasons=[*estimate.reasons, _reason(test, point)])
+        is_prefix = isinstance(weighting, PrefixAdaptive)
+        test = model.of_prefixes if is_prefix else model.beside
+        if not (weighting.by_slot and weighting.banded) or not (test.warns or is_prefix):
+            continue
+        estimate = estimates[label]
+        if point is not None and control is not None:
+            estimate = reaching(estimate, estimates[point], control, spanning=test.warns)
+        reasons = [_reason(test, point)] if test.warns else []
+        if not reasons and estimate.range != estimates[label].range:
+            reasons = [f"its range reaches to {point}, which assumes nothing of slots"]
+        changed[label] = replace(estimate, reasons=[*estimate.reasons, *reasons])
     return changed
 
 
@@ -106,10 +114,13 @@ def _reason(test: SlotTest, point: str | None) -> str:
     return f"{test.doubt}, so its range spans the interval of {point}" + (". Trust that one" if test.fails else "")
 
 
-def leading_note(metric: str, test: SlotTest | None) -> list[str]:
-    """A note where no estimate by slot leads because the test fails."""
+def leading_note(metric: str, test: SlotTest | None, prefixes: str | None, reason: str | None) -> list[str]:
+    """A note where no estimate by slot leads because the test fails; `prefixes` names the one of prefixes that does,
+    for a reason."""
     if test is None or not test.fails:
         return []
+    if prefixes is not None:
+        return [f"{prefixes} leads for {metric} unless the settings name another, because {reason}."]
     return [f"no estimate by slot leads for {metric} unless the settings name it, because {test.doubt}."]
 
 

@@ -6,12 +6,14 @@ not read off the treatment's rewards: with s = E_p[w̃²|x] − 1 the variance o
 
     S_model = Σ s (r − r̂ − ρ)² + Σ (δ − δ̄)²      S_plain = Σ s (r − β)²
 
-δ = E_t r̂ − E_p r̂; ρ and β are the values of the ratios Σw̃(r − r̂)/Σw̃ and Σw̃r/Σw̃, or 0 where values are means.
+δ = E_t r̂ − E_p r̂; ρ and β are the means of r − r̂ and of r where values are ratios, or 0 where they are means. It takes
+residuals to be alike over all actions, and those that the treatment prefers may be the ones that the model knows least:
+so the log's own variance of the uplift must be smaller too.
 
 Where the log does not support the treatment, the model alone says what that part is worth, moved by how far it errs on
 the supported part. That error is known where weights are reliable, at the least bound: it is ρ_0 = Σw̃_0(r − r̂)/Σw̃_0. If
 the model errs elsewhere by as much again, the value moves by u·|ρ_0|, u the unsupported share. It leads if S_model is
-below four fifths of S_plain, and u·|ρ_0| is below one standard error.
+below 0.8 of S_plain, the log's own variance below 0.9 of that without a model, and u·|ρ_0| below one standard error.
 """
 
 from __future__ import annotations
@@ -30,10 +32,11 @@ from foretest.files import finite_or_none
 from foretest.formatting import format_number
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.sensitivity import Terms
-from foretest.inference.uplift import value_of
+from foretest.inference.uplift import mean_reward, value_of
 from foretest.results.result import Estimate
 
-MOST_VARIANCE = 0.8  # of that without a model
+MOST_VARIANCE = 0.8  # of that without a model: as predicted
+MOST_NOISE = 0.9  # and in the log itself
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class ModelLead:
     model: str  # the label of the estimator with the model
     plain: str  # and of the one without
     variance_ratio: float  # S_model/S_plain
+    noise_ratio: float  # of the squares of both standard errors
     residual: float  # ρ_0
     doubt: float  # u·|ρ_0|
     std_error: float
@@ -54,7 +58,7 @@ class ModelLead:
 
     @property
     def leads(self) -> bool:
-        return self.variance_ratio < MOST_VARIANCE and self.agrees
+        return self.variance_ratio < MOST_VARIANCE and self.noise_ratio < MOST_NOISE and self.agrees
 
     def takes_over(self, headline: str, asked: str | None) -> bool:
         """Does it take the place of a headline that nobody asked for?"""
@@ -66,6 +70,11 @@ class ModelLead:
         variance = f"the predicted variance is {self.variance_ratio:.2f} of that of {self.plain}"
         if self.leads:
             return f"leads: with the reward model {variance}"
+        if self.variance_ratio < MOST_VARIANCE and self.agrees:
+            return (
+                f"does not lead: with the reward model {variance}, but in the log itself {self.noise_ratio:.2f}, and"
+                f" it would have to be below {MOST_NOISE:g}"
+            )
         if self.agrees:
             return f"does not lead: with the reward model {variance}, and it would have to be below {MOST_VARIANCE:g}"
         return (
@@ -79,6 +88,7 @@ class ModelLead:
             "estimator": self.model,
             "plain": self.plain,
             "variance_ratio": finite_or_none(self.variance_ratio),
+            "noise_ratio": finite_or_none(self.noise_ratio),
             "residual": finite_or_none(self.residual),
             "doubt": finite_or_none(self.doubt),
             "agrees": self.agrees,
@@ -96,21 +106,25 @@ def model_lead(
     if model is None or plain is None or aggregates.rows == 0:
         return None
     weighting = aggregates.plan.weighting(model)
-    moments, error = model_moments(aggregates.hr[weighting, metric]), estimates[model.label].std_error
-    if weighting != aggregates.plan.weighting(plain) or moments is None or error is None:
+    moments = model_moments(aggregates.hr[weighting, metric])
+    error, plain_error = (estimates[e.label].std_error for e in (model, plain))
+    if weighting != aggregates.plan.weighting(plain) or moments is None or error is None or plain_error is None:
         return None
     sums, least = (bucket_sums(aggregates, e, metric).total() for e in (model, _at_least_bound(aggregates, model)))
-    is_ratio = bool(np.any(sums.h))
-    beta = float(value_of(plain, sums)[0]) if is_ratio else 0.0
-    rho, rho_0 = (float(value_of(model, replace(s, v=np.zeros_like(s.v)))[0]) for s in (sums, least))
+    rho_0 = float(value_of(model, replace(least, v=np.zeros_like(least.v)))[0])
     first, second = aggregates.v[squares_of(model.label), metric]
     between = max(0.0, float(second - first * first / aggregates.rows))
+    # the control's means: of what the treatment earns no ratio may depend
+    is_ratio, predicted = bool(np.any(sums.h)), (float(sums.v[0]) - first) / aggregates.rows
+    beta = float(mean_reward(sums)[0]) if is_ratio else 0.0
+    rho = beta - predicted if is_ratio else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.divide(moments.of_residuals(rho if is_ratio else 0.0) + between, moments.about(beta))
+        ratio = np.divide(moments.of_residuals(rho) + between, moments.about(beta))
+        noise = np.divide(error**2, plain_error**2)
     terms = Terms.of(aggregates, weighting, metric)
     weighted = float(sums.hr[0]) * sums.unit
     share = float(terms.t.sum()) / weighted if weighted > 0.0 else 0.0
-    return ModelLead(model.label, plain.label, float(ratio), rho_0, share * abs(rho_0), error)
+    return ModelLead(model.label, plain.label, float(ratio), float(noise), rho_0, share * abs(rho_0), error)
 
 
 def with_model_reason(estimates: dict[str, Estimate], lead: ModelLead | None) -> dict[str, Estimate]:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.fold_plan import Bounded
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
-from foretest.weights.exposure_weights import ExposureAdaptive
-from foretest.weights.slot_weights import SlotAdaptive
-from foretest.weights.weightings import Adaptive, Capped, Weighting, of_metric
+from foretest.weights.weightings import Capped, Weighting, of_metric
 
 
 def weight_bound(weighting: Weighting) -> float:
     """The largest weight that a row of a bounded estimator can have, whatever the log."""
-    assert isinstance(weighting, Capped | Adaptive | SlotAdaptive | ExposureAdaptive)
+    assert isinstance(weighting, Capped | Bounded)
     return weighting.cap if isinstance(weighting, Capped) else weighting.bound
 
 

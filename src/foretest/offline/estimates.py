@@ -22,7 +22,8 @@ from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
 from foretest.inference.bound_choice import at_choice, choose_bound
 from foretest.inference.buckets import BucketSums, Interval, bucket_sums, strata_table
-from foretest.inference.company import company_test, leading_note, with_company
+from foretest.inference.company import leading_note, with_company
+from foretest.inference.company_pairs import slot_model
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of
 from foretest.inference.model_lead import model_lead, with_model_reason
@@ -41,7 +42,6 @@ from foretest.results.audit import Audit
 from foretest.results.bound_choice import BoundChoice
 from foretest.results.examination_text import curve_text
 from foretest.results.result import Estimate, Metric
-from foretest.results.slot_model import SlotModel
 from foretest.settings.analysis import BOUNDED
 from foretest.weights.exposure_weights import ExposureWeighting
 
@@ -79,20 +79,20 @@ def estimate_metrics(
                 for label, one in estimates.items()
             }
         # both by the evidence, whatever the audit says
-        agreement, company = slot_agreement(aggregates, chosen, m, estimates), company_test(aggregates, chosen, m)
+        agreement, model = slot_agreement(aggregates, chosen, m, estimates), slot_model(aggregates, chosen, m)
+        company = None if model is None else model.beside
         control = control_of(aggregates, m, counts)
-        estimates = with_company(estimates, chosen, plan, company, control.value)
-        notes += leading_note(name, company)
+        estimates = with_company(estimates, chosen, plan, model, control.value)
         estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
         estimates = with_agreement(estimates, agreement, control.value)
         apart = (agreement is not None and agreement.refuted) or (company is not None and company.fails)
         lead = model_lead(aggregates, chosen, m, estimates)
         estimates = with_model_reason(estimates, lead)
-        model = None if company is None else SlotModel(company)
         if m in plan.fits:
             model = with_curve_tests(model, plan.fits[m].tests)
         level = leading_level(aggregates, chosen, model, apart=apart)
-        headline = headline_of(plan.settings.analysis.headline, chosen, without=level.without)
+        headline = headline_of(plan.settings.analysis.headline, chosen, without=level.without, first=level.first)
+        notes += leading_note(name, company, level.first, level.reason)
         if lead is not None and lead.takes_over(headline, plan.settings.analysis.headline):
             headline = lead.model
             notes.append(f"{name}: {lead.model} {lead.reason}.")
@@ -100,7 +100,7 @@ def estimate_metrics(
             control, estimates, headline, estimates[headline].verdict,
             slots=None if agreement is None else agreement.to_dict(),
             slot_model=model,
-            headline_reason=level.reason,
+            headline_reason=level.reason if level.first in (None, headline) else None,
             examination=plan.examination.to_dict(m) if plan.exposure_bounds else None,
             reward_model=None if lead is None else lead.to_dict(),
         )  # fmt: skip

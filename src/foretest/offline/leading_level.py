@@ -1,7 +1,8 @@
-"""Which level leads, where nobody says: rankings, slots or exposure.
+"""Which level leads, where nobody says: rankings, slots, prefixes or exposure.
 
 The choice is made from what the log shows of the control, and of weights: where rewards depend on what else is shown
-(the company test fails), neither slots nor exposure lead; where the position-based model is refuted (trust or chain
+(the company test fails, or that of pairs), neither slots nor exposure lead, but prefixes where there is no sign that
+rewards depend on what stands below their slot, else rankings; where the position-based model is refuted (trust or chain
 fails), exposure does not. Of slots and exposure the slots lead, which assume less, unless the control hardly explores:
 where exposure supports clearly more of what the treatment shows, it leads.
 """
@@ -15,7 +16,7 @@ from typing import NamedTuple
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.examination import CurveTest
 from foretest.diagnostics.mass_kept import mass_kept
-from foretest.estimators import AdaptiveExposureNCIS, AdaptiveSlotNCIS, Estimator
+from foretest.estimators import AdaptiveCascadeNCIS, AdaptiveExposureNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.formatting import percent
 from foretest.inference.examination_fit import TRUST
 from foretest.results.audit import PASS, grade
@@ -30,10 +31,11 @@ _OTHER_FAILED = "slots that are compared directly and through the slots between 
 
 
 class Level(NamedTuple):
-    """The keys of estimators that may not lead, and why one leads that would not otherwise."""
+    """The keys of estimators that may not lead, and which one leads that would not otherwise, and why."""
 
     without: frozenset[str]
     reason: str | None = None
+    first: str | None = None
 
 
 def with_curve_tests(model: SlotModel | None, tests: Sequence[CurveTest]) -> SlotModel | None:
@@ -55,7 +57,7 @@ def leading_level(
     """Who may lead; `apart` where slots influence each other."""
     slot, exposure = AdaptiveSlotNCIS.key, AdaptiveExposureNCIS.key
     if apart:
-        return Level(frozenset({slot, exposure}))
+        return _without_slots(estimators, model, frozenset({slot, exposure}))
     if model is not None and model.refutes_curve:
         return Level(frozenset({exposure}))
     masses = {
@@ -69,3 +71,16 @@ def leading_level(
         f" exposure {percent(by_exposure)}"
     )
     return Level(frozenset({slot}), reason)
+
+
+def _without_slots(estimators: Sequence[Estimator], model: SlotModel | None, without: frozenset[str]) -> Level:
+    """Who leads where slots may not: prefixes, if nothing speaks against them, else rankings."""
+    cascade = AdaptiveCascadeNCIS.key
+    if model is None or not model.is_cascade or cascade not in [e.label for e in estimators]:
+        return Level(without)
+    assert model.below is not None
+    reason = (
+        f"{model.beside.doubt}, and the log has {model.below.doubt}: each slot is weighed together with the items above"
+        " it"
+    )
+    return Level(without, reason, cascade)

@@ -115,6 +115,8 @@ def _planned(settings: Settings) -> _Planned:
     if leader == label:
         return _Planned(by_level, [])
     note = f"planned for {label}: {leader} goes by slot, and has its own numbers under levels."
+    if leader not in [e.label for e in by_level.values()]:
+        note = f"planned for {label}: {leader} has no plan of its own."
     return _Planned(by_level, [note])
 
 

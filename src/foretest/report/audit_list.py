@@ -68,12 +68,17 @@ def alarm(result: Result) -> str | None:
 
 
 def company_line(metric: Metric) -> str | None:
-    """What the log says of slots and their company, in a line below the estimators; None without estimators by slot."""
-    return (
-        None
-        if metric.slot_model is None
-        else _slot_line("Do slots depend on their company?", metric.slot_model.company)
-    )
+    """What the log says of slots and their company, in a line below the estimators; None without estimators by slot.
+
+    Where rewards depend on it, it says whether they depend on what stands below.
+    """
+    model = metric.slot_model
+    if model is None:
+        return None
+    line = _slot_line("Do slots depend on their company?", model.beside)
+    if model.below is None or not model.beside.warns:
+        return line
+    return f"{line} {_slot_line('And on what stands below them?', model.below)}"
 
 
 def curve_lines(metric: Metric) -> list[str]:

@@ -26,6 +26,9 @@ ESTIMATORS: dict[str, tuple[str, str]] = {
     "slot-ncis-adaptive": ("Slot by slot, adaptive cap", "like iips, with a cap for each slot of each display, so that"
                            " no weight exceeds the bound; assumes that what was cut off earns as much as what is left"
                            " there."),
+    "cascade-ncis-adaptive": ("Slot by slot, from the top, adaptive cap", "like rips, with a cap for each slot of each"
+                              " display, so that no weight exceeds the bound; assumes that what was cut off earns as"
+                              " much as what is left there."),
     "pbm": ("By exposure", "weights what an item earned by how much more likely users are to look at it under the"
             " treatment, wherever it was shown. Right if a slot earns how likely users look at it times what its item"
             " is worth; weights have no bound."),
@@ -51,6 +54,8 @@ _BY_EXPOSURE = (
 _WHY = {
     "slot-ncis-adaptive": "the log says which slot earned the reward, and weights of single items, bounded like those"
     " of point-ncis-adaptive, leave less to chance than weights of whole rankings",
+    "cascade-ncis-adaptive": "the log says which slot earned the reward, and weights of the items down to a slot leave"
+    " less to chance than weights of whole rankings",
     "exposure-ncis-adaptive": _BY_EXPOSURE,
     "pbm": _BY_EXPOSURE,
     "point-ncis-adaptive": "its weights are bounded, it models what was cut off display by display, and in simulated"
@@ -72,14 +77,16 @@ def headline_reason(result: Result, metric: Metric) -> str:
         return f"The headline is {label}, as the settings say."
     if len(metric.estimates) == 1:
         return f"The headline is {label}, the only estimator that was run."
+    if metric.headline_reason is not None and label == "cascade-ncis-adaptive":
+        return f"The headline is {label}, because {metric.headline_reason}."
     if metric.slots is not None and metric.slots.get("refuted", metric.slots["disagree"]):
         slot, point = metric.slots["slot"], metric.slots["point"]
         return (
             f"The headline is {label}, not {slot}: slots influence each other here, because {slot} and {point} differ"
             " by more than noise and the unsupported part can explain."
         )
-    if metric.slot_model is not None and metric.slot_model.company.fails:
-        return f"The headline is {label}, by ranking and not by slot, because {metric.slot_model.company.doubt}."
+    if metric.slot_model is not None and metric.slot_model.beside.fails:
+        return f"The headline is {label}, by ranking and not by slot, because {metric.slot_model.beside.doubt}."
     if metric.headline_reason is not None and label == "exposure-ncis-adaptive":
         return f"The headline is {label}, because {metric.headline_reason}."
     unchecked = ""

@@ -23,6 +23,11 @@ _CLICK_MODELS = Link(
     "Li et al.: Offline Evaluation of Ranking Policies with Click Models (KDD 2018)",
     "https://doi.org/10.1145/3219819.3220028",
 )
+_FROM_THE_TOP = Link(
+    "McInerney et al.: Counterfactual Evaluation of Slate Recommendations with Sequential Reward"
+    " Interactions (KDD 2020)",
+    "https://doi.org/10.1145/3394486.3403229",
+)
 _REFERENCES: dict[str, list[Link]] = {
     "is": [Link("Horvitz, Thompson: A Generalization of Sampling Without Replacement from a Finite Universe (1952)",
                 "https://doi.org/10.1080/01621459.1952.10483446")],
@@ -36,8 +41,8 @@ _REFERENCES: dict[str, list[Link]] = {
     "pbm": [_CLICK_MODELS],
     "fitted curve": [Link("Agarwal et al.: Estimating Position Bias without Intrusive Interventions (WSDM 2019)",
                           "https://arxiv.org/abs/1812.05161")],
-    "rips": [Link("McInerney et al.: Counterfactual Evaluation of Slate Recommendations with Sequential Reward"
-                  " Interactions (KDD 2020)", "https://doi.org/10.1145/3394486.3403229")],
+    "rips": [_FROM_THE_TOP],
+    "cascade-ncis-adaptive": [_FROM_THE_TOP],
     "cascade-dr": [Link("Kiyohara et al.: Doubly Robust Off-Policy Evaluation for Ranking Policies under the Cascade"
                         " Behavior Model (WSDM 2022)", "https://doi.org/10.1145/3488560.3498380")],
     "bootstrap": [Link("Efron: Bootstrap Methods: Another Look at the Jackknife (1979)",
@@ -121,6 +126,10 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
         return f"{cap} {_bound(analysis)} ({_draws(analysis)})."
     if key == "slot-ncis-adaptive":
         return f"Each slot of each display has the largest cap that keeps its weight at or below {_bound(analysis)}."
+    if key == "cascade-ncis-adaptive":
+        prefix = "The probability of a prefix is that of the items down to slot k, in order; q is over all as long."
+        cap = "Each slot of each display has the largest cap that keeps its weight at or below"
+        return f"{prefix} {cap} {_bound(analysis)} ({_draws(analysis)})."
     if key == "exposure-ncis-adaptive":
         exposure = "e(j) is item j's exposure, how likely it is looked at; Θ is the sum over the slots."
         return f"{exposure} Each display has the largest cap that keeps its weights at or below {_bound(analysis)}."

@@ -18,7 +18,10 @@ _OUTCOMES = {PASS: "passed", WARN: "warns", FAIL: "FAILED", UNVERIFIED: "not ver
 _TEST_OUTCOMES = {PASS: "pass", WARN: "warn", FAIL: "fail", NOT_MADE: "not run"}
 
 #: what the rows of the tests of slots are called
-_SLOT_TESTS = {"company of slots": "company", "curve by score": "trust", "curve by chain": "chain"}
+_SLOT_TESTS = {
+    "company of slots": "company", "pairs of items": "pairs", "items below": "below", "curve by score": "trust",
+    "curve by chain": "chain",
+}  # fmt: skip
 
 #: what a test that passes shows, in few words
 _PASSES = {
@@ -48,7 +51,7 @@ def audit_row(audit: Audit) -> tuple[str, Text, str]:
 def slot_model_rows(metrics: Mapping[str, Metric]) -> list[tuple[str, Text, str]]:
     """What the log says of the models behind slots and exposure: a row for each metric and test, as for the audit.
 
-    Tests of an examination curve are there only where they warn or fail.
+    Tests other than that of the company are there only where they warn or fail.
     """
     return [
         (

@@ -2,9 +2,15 @@
 
 If what a slot earns depends on its own item and place alone, then given a reward of item i in slot k the other shown
 items are a draw of the control's p(· | a_k = i). With S the sum of what they are worth by the control's own scores,
-S − E_p[S | a_k = i] has mean 0 over rewards. Any unbiased estimate of that expectation will do that is independent of
-the shown ranking: for Plackett-Luce a few weighted rankings of the others, for any other policy those of its draws that
-have item i in slot k. A slot that no draw matches is left out, which does not depend on its company.
+S − E_p[S | a_k = i] has mean 0 over rewards. So it has with any other function of the company in the place of S: some
+look for items that help or hinder each other, whatever their scores. They are α(i)·Σ_j β(j) over the items j above slot
+k, with PAIRS different signs α and β of the items' positions in the candidate lists. The same and S are also there for
+the items below slot k, less their mean given all items down to it: 0 also where rewards depend on what stands above.
+
+Any unbiased estimate of the expectation will do that is independent of the shown ranking: for Plackett-Luce a few
+weighted rankings of the others, for any other policy those of its draws that have item i in slot k, and of the items
+below those that have the same items above, too. A slot that no draw matches is left out, which does not depend on its
+company.
 """
 
 from __future__ import annotations
@@ -27,6 +33,9 @@ from foretest.weights.slot_marginals import shown_marginals
 DRAWS = 8
 #: rankings of a display, where those are used that have the rewarded item in its slot
 DISPLAY_DRAWS = 32
+#: functions of the company by pairs of items, of the items above and as many of those below
+PAIRS = 8
+COLUMNS = 2 * (1 + PAIRS)
 #: of an item's score from the centre, in units of the noise
 FARTHEST = 2.0
 _LOWEST = -700.0  # of a score: below, its odds are 0, and 0 times infinity is no number
@@ -45,7 +54,9 @@ def has_company(control: Policy) -> bool:
 def company_excess(
     control: Policy, displays: Displays, earns: Flags, seed: int, marginals: Floats | None = None
 ) -> Floats:
-    """For each shown slot that earns, an unbiased estimate of S − E_p[S | a_k = i]; NaN where there is none.
+    """For each shown slot that earns, unbiased estimates of S − E_p[S | a_k = i] by column: first with the worth by
+    scores, then by PAIRS pairs with the items above. As many columns follow with the items below alone, of
+    S − E_p[S | a_1..a_k], by scores and by pairs. NaN where there are none.
 
     `marginals` has P_p(a_k in k) of every shown slot, where it is known. With several loggers each row is compared with
     its own.
@@ -59,11 +70,15 @@ def company_excess(
     else:
         excess = _among_draws(control, displays, earns, seed)
     excess[np.abs(excess) < _ROUNDING] = 0.0
+    shown = displays.ranking.flat()
+    own = pair_signs(int(shown.max(initial=0)) + 1)[0][:, shown].T
+    excess[:, 1 : 1 + PAIRS] *= own
+    excess[:, 2 + PAIRS :] *= own
     return excess
 
 
 def _by_logger(control: Pooled, displays: Displays, earns: Flags, seed: int) -> Floats:
-    out, logger = np.full(len(earns), np.nan), np.repeat(displays[LOGGER], displays.slots)
+    out, logger = np.full((len(earns), COLUMNS), np.nan), np.repeat(displays[LOGGER], displays.slots)
     for number, policy in enumerate(control.policies):
         rows = np.flatnonzero(displays[LOGGER] == number)
         if len(rows) and has_company(policy):
@@ -78,18 +93,18 @@ def _beside(
     """By rankings of the others, weighted by how likely the item is to enter at its slot."""
     if marginals is None:
         marginals = shown_marginals(control, displays)
-    s, ranking, out = displays[control.scores], displays.ranking, np.empty(len(earns))
+    s, ranking, out = displays[control.scores], displays.ranking, np.empty((len(earns), COLUMNS))
     worth = item_worth(control, displays)
     kernel.plackett_luce_company(
-        s.values, s.starts, s.lengths, worth.values, worth.starts, ranking.values, ranking.starts, ranking.lengths,
-        1.0 / control.temperature, earns, marginals, displays.key(), seed, _STREAM, DRAWS, out,
+        s.values, s.starts, s.lengths, worth.values, worth.starts, _beside_signs(worth), ranking.values, ranking.starts,
+        ranking.lengths, 1.0 / control.temperature, earns, marginals, displays.key(), seed, _STREAM, DRAWS, out,
     )  # fmt: skip
     return out
 
 
 def _among_draws(control: Policy, displays: Displays, earns: Flags, seed: int) -> Floats:
     """By those of the display's draws that have the item in its slot."""
-    out, owner = np.full(len(earns), np.nan), np.repeat(np.arange(len(displays)), displays.slots)
+    out, owner = np.full((len(earns), COLUMNS), np.nan), np.repeat(np.arange(len(displays)), displays.slots)
     rows = np.unique(owner[earns])
     width = int(displays.eligible.max(initial=0)) + 1
     step = max(1, _CELLS // (DISPLAY_DRAWS * width))
@@ -98,13 +113,28 @@ def _among_draws(control: Policy, displays: Displays, earns: Flags, seed: int) -
         u = np.asarray(uniforms(seed, _STREAM, part.key(), 0, DISPLAY_DRAWS, width)).reshape(-1, width)
         repeated = displays.take(np.repeat(some, DISPLAY_DRAWS))
         drawn = control.sample(repeated, u)
-        worth, excess = item_worth(control, part), np.empty(int(part.slots.sum()))
+        worth, excess = item_worth(control, part), np.empty((int(part.slots.sum()), COLUMNS))
         kernel.among_draws(
-            worth.values, worth.starts, part.ranking.values, part.ranking.starts, part.slots, earns[here],
-            drawn.flat(), DISPLAY_DRAWS, excess,
+            worth.values, worth.starts, worth.lengths, _beside_signs(worth), part.ranking.values, part.ranking.starts,
+            part.slots, earns[here], drawn.flat(), DISPLAY_DRAWS, excess,
         )  # fmt: skip
         out[here] = excess
     return out
+
+
+def _beside_signs(worth: Ragged) -> Floats:
+    """β of all positions of the longest list."""
+    return pair_signs(int(worth.lengths.max(initial=0)))[1]
+
+
+def pair_signs(positions: int) -> tuple[Floats, Floats]:
+    """α and β, each PAIRS signs for every position: bits of a hash (the mixer of SplitMix64), the same for ever."""
+    z = (np.arange(positions, dtype=np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    bits = (z >> np.arange(2 * PAIRS, dtype=np.uint64)[:, None]) & np.uint64(1)
+    signs = 2.0 * bits.astype(np.float64) - 1.0
+    return signs[:PAIRS], signs[PAIRS:]
 
 
 def item_worth(control: Policy, displays: Displays) -> Ragged:

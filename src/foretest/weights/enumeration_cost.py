@@ -23,13 +23,14 @@ class Purpose(Enum):
 
     REWARDED = 3_500  # estimators, band and path of a rewarded row
     SAMPLED = 700  # health and audit, of every sampled display
+    PREFIX = 0  # one of several prefixes of a rewarded row
 
 
 def most_enumerated(draws: int, purpose: Purpose, *, fused: bool) -> int:
     """Displays with up to so many rankings are enumerated, where `draws` rankings would be drawn instead.
 
     >>> [most_enumerated(draws, purpose, fused=True) for purpose in Purpose for draws in (32, 256)]
-    [7640, 12000, 2040, 6520]
+    [7640, 12000, 2040, 6520, 1000, 5120]
     >>> [most_enumerated(draws, Purpose.REWARDED, fused=False) for draws in (4, 32, 256)]
     [24, 96, 768]
     """

@@ -96,13 +96,13 @@ class Normaliser:
             self._fill_from_draws(masses, displays, rows, cap, zero)
         return masses
 
-    def at_adaptive_cap(self, displays: Displays, bound: float) -> Masses:
+    def at_adaptive_cap(self, displays: Displays, bound: float, purpose: Purpose = Purpose.REWARDED) -> Masses:
         """The masses at the largest c̃ with c̃/q_c̃ ≤ bound; cap and q are 0 where there is none."""
         masses = Masses.uncut(len(displays), bound)
         rows = np.arange(len(displays))
         if self.method != "two-sided":
             rows = self._fill_certified(masses, displays, bound, False)
-            rows = self._fill_exact(masses, displays, rows, bound=bound)
+            rows = self._fill_exact(masses, displays, rows, bound=bound, purpose=purpose)
         if len(rows):
             w = self._weights_of(displays, rows)
             masses.cap[rows], masses.q[rows], masses.q_below[rows] = kernel.adaptive_caps_of_draws(w, bound)
@@ -110,7 +110,9 @@ class Normaliser:
             masses.inverse[rows] = _reciprocal(masses.q[rows])
         return masses
 
-    def at_bounds(self, displays: Displays, bounds: Sequence[float]) -> BoundMasses:
+    def at_bounds(
+        self, displays: Displays, bounds: Sequence[float], purpose: Purpose = Purpose.REWARDED
+    ) -> BoundMasses:
         """The masses at the adaptive caps of several ascending bounds, from one set of rankings."""
         masses, grid = BoundMasses.empty(len(displays), len(bounds)), np.asarray(bounds)
         most, rows = np.full(len(displays), np.inf), np.arange(len(displays))
@@ -118,7 +120,7 @@ class Normaliser:
             most = self._log_most(displays) if self.pair.is_fused else most
             few = np.full(len(displays), self.method == "exact")
             if self.method != "exact":
-                few = self._is_cheap(displays, Purpose.REWARDED, self.draws)
+                few = self._is_cheap(displays, purpose, self.draws)
             exact, rows = np.flatnonzero(few), np.flatnonzero(~few)
             if len(exact):
                 part, priced = displays.take(exact), self._priced(displays, exact)
@@ -201,12 +203,12 @@ class Normaliser:
 
     def _fill_exact(
         self, masses: Masses, displays: Displays, rows: Indices, *, cap: float = np.nan, zero: bool = False,
-        bound: float = np.nan,
+        bound: float = np.nan, purpose: Purpose = Purpose.REWARDED,
     ) -> Indices:  # fmt: skip
         """Fill in the rows whose rankings are all gone through; the rows that are left."""
         exact = rows
         if self.method != "exact":
-            exact = rows[self._is_cheap(displays.take(rows), Purpose.REWARDED, self.draws)]
+            exact = rows[self._is_cheap(displays.take(rows), purpose, self.draws)]
         if len(exact):
             of_all = exact_masses(
                 self.pair, displays.take(exact), cap=cap, zero=zero, bound=bound, priced=self._priced(displays, exact)

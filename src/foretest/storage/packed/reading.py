@@ -21,6 +21,7 @@ from foretest.estimators import (
     IS,
     PBM,
     RIPS,
+    AdaptiveCascadeNCIS,
     AdaptiveExposureNCIS,
     AdaptivePointNCIS,
     AdaptiveSlotNCIS,
@@ -45,7 +46,9 @@ REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
 _LOG = ("rewards", "unit", "id", "ranking", "candidates", "logger")
 _ANALYSIS = ("buckets", "seed", "baseline")
 # estimators whose value is Σ h·r / n: a row without a reward adds 1 to n, and nothing else
-_LINEAR = (IS, CIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, PBM, AdaptiveExposureNCIS)
+_LINEAR = (
+    IS, CIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, AdaptiveCascadeNCIS, PBM, AdaptiveExposureNCIS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
