@@ -36,7 +36,7 @@ def from_bandit_feedback(feedback: Mapping[str, Any], action_dist: Any, **analys
 
     >>> feedback = {"n_rounds": 2, "action": [0, 1], "reward": [1.0, 0.0], "pscore": [0.5, 0.5]}
     >>> log = from_bandit_feedback(feedback, [[0.8, 0.2], [0.8, 0.2]], estimators=["is"])
-    >>> log.test.run(log.table).metrics["reward"].estimates["is"].treatment
+    >>> round(log.test.run(log.table).metrics["reward"].estimates["is"].treatment, 9)
     0.8
     """
     missing = next((name for name in _NEEDED if feedback.get(name) is None), None)
