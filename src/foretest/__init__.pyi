@@ -16,8 +16,10 @@ from .estimators import IIPS as IIPS
 from .estimators import IS as IS
 from .estimators import NCIS as NCIS
 from .estimators import NIS as NIS
+from .estimators import PBM as PBM
 from .estimators import RIPS as RIPS
 from .estimators import AdaptiveCascadeNCIS as AdaptiveCascadeNCIS
+from .estimators import AdaptiveExposureNCIS as AdaptiveExposureNCIS
 from .estimators import AdaptivePointDR as AdaptivePointDR
 from .estimators import AdaptivePointNCIS as AdaptivePointNCIS
 from .estimators import AdaptiveSlotNCIS as AdaptiveSlotNCIS

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest import cli
 from foretest.convert.starting_settings import starting_settings
+from tests.commands import exit_code_of
 from tests.convert.test_open_bandit import write_csv
 from tests.long_log import long_log, short_log
 
@@ -113,29 +112,22 @@ def test_what_is_missing_is_said(
 ) -> None:
     log, what = LACKS[name]
     pq.write_table(log, tmp_path / "log.parquet")
-    assert command(monkeypatch, "init", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "new.toml")) == 2
+    assert exit_code_of(monkeypatch, "init", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "new.toml")) == 2
     assert f"- {what}" in capsys.readouterr().out
     assert not (tmp_path / "new.toml").exists()
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    monkeypatch.setattr(sys, "argv", ["foretest", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    return stop.value.code
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pq.write_table(display_log(), tmp_path / "log.parquet")
     log, out = str(tmp_path / "log.parquet"), str(tmp_path / "new.toml")
-    assert command(monkeypatch, "init", log, "-o", out) == 0
+    assert exit_code_of(monkeypatch, "init", log, "-o", out) == 0
     printed = capsys.readouterr().out
     assert "The log has one row per display." in printed
     assert "Not used: country." in printed
     assert f"Written: {out}. Read it, then: foretest check {log} -c {out}" in printed
-    assert command(monkeypatch, "check", log, "-c", out, "--quiet") == 0
+    assert exit_code_of(monkeypatch, "check", log, "-c", out, "--quiet") == 0
     capsys.readouterr()
-    assert command(monkeypatch, "init", log, "-o", out) == 2
+    assert exit_code_of(monkeypatch, "init", log, "-o", out) == 2
     assert "exists already, and is not replaced" in capsys.readouterr().err
 
 

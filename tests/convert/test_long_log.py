@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest import cli
 from foretest.convert.long_log import convert_long
+from tests.commands import exit_code_of
 from tests.log.test_long_layout import EXPECTED, ROWS, settings_file
 from tests.long_log import assert_same, three_tables
-
-
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> Any:
-    monkeypatch.setattr(sys, "argv", ["foretest", *arguments])
-    with pytest.raises(SystemExit) as stop:
-        cli.main()
-    return stop.value.code
 
 
 def test_the_written_log_runs_as_it_is(
@@ -28,7 +19,9 @@ def test_the_written_log_runs_as_it_is(
 ) -> None:
     pq.write_table(ROWS, tmp_path / "long.parquet")
     config, out = settings_file(tmp_path), tmp_path / "displays"
-    assert command(monkeypatch, "convert", "long", str(tmp_path / "long.parquet"), "-c", config, "-o", str(out)) == 0
+    assert (
+        exit_code_of(monkeypatch, "convert", "long", str(tmp_path / "long.parquet"), "-c", config, "-o", str(out)) == 0
+    )
     assert "(300 displays). Next: foretest run" in capsys.readouterr().out
     written = pq.read_table(out / "log.parquet")
     assert {"view", "sku", "user", "ranking", "click", "slot_click", "control_scores"} <= set(written.column_names)
@@ -65,10 +58,10 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         (("long", log, "-c", str(short), "-o", out), '[log] layout is not "long": there is nothing to convert.'),
         (("open-bandit", log, log, "-o", out), "convert open-bandit takes one file or folder"),
     ):
-        assert command(monkeypatch, "convert", *arguments) == 2
+        assert exit_code_of(monkeypatch, "convert", *arguments) == 2
         assert what in capsys.readouterr().err
     broken = ROWS.set_column(0, "view", ROWS["view"].take([*range(len(ROWS) - 1), 0]))
     pq.write_table(broken, tmp_path / "broken.parquet")
-    assert command(monkeypatch, "convert", "long", str(tmp_path / "broken.parquet"), "-c", config, "-o", out) == 2
+    assert exit_code_of(monkeypatch, "convert", "long", str(tmp_path / "broken.parquet"), "-c", config, "-o", out) == 2
     assert not (tmp_path / "out" / "log.parquet").exists()
     assert not (tmp_path / "out" / "settings.toml").exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest import cli
 from foretest.log.opening import open_log
 from foretest.sources import long_tables
+from tests.commands import exit_code_of
 from tests.long_log import LONG, SHORT, assert_same, long_log, short_log, test_of, three_tables
 
 DISPLAYS = short_log()
@@ -88,17 +87,11 @@ rewards = "rewards.parquet"
 """
     config = settings_file(tmp_path, more)
 
-    def command(*arguments: str) -> Any:
-        monkeypatch.setattr(sys, "argv", ["foretest", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        return stop.value.code
-
     assert_same(ft.OfflineTest.from_toml(config).run(None), EXPECTED)
-    assert command("run", "-c", config, "-o", str(tmp_path / "out"), "--quiet") == 0
-    assert command("check", "-c", config, "--quiet") == 0
+    assert exit_code_of(monkeypatch, "run", "-c", config, "-o", str(tmp_path / "out"), "--quiet") == 0
+    assert exit_code_of(monkeypatch, "check", "-c", config, "--quiet") == 0
     capsys.readouterr()
-    assert command("run", str(tmp_path / "rewards.parquet"), "-c", config) == 2
+    assert exit_code_of(monkeypatch, "run", str(tmp_path / "rewards.parquet"), "-c", config) == 2
     assert "[log.tables] name the tables of the log: give no other log" in capsys.readouterr().err
 
 
