@@ -7,7 +7,13 @@ from foretest.aggregation.dense import is_dense_ratio
 from foretest.diagnostics.health import effective_positives, predicted_effective_positives
 from foretest.diagnostics.mass_kept import mass_kept
 from foretest.estimators import Estimator
-from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES, Evidence
+from foretest.inference.verdict import (
+    DENSE_MASS_KEPT,
+    DENSE_POSITIVES,
+    FEWEST_POSITIVES,
+    LEAST_MASS_KEPT,
+    Evidence,
+)
 
 
 def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> Evidence:
@@ -16,6 +22,7 @@ def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> E
     rewarded, all_weighed = aggregates.rewarded.seen, weighting in aggregates.plan.normalised_weightings
     if weighting.by_slot:  # slots without a reward are not counted, also where all rows are weighed
         rewarded = min(rewarded, int(aggregates.positives.sum()))
+    dense = is_dense_ratio(aggregates, weighting, metric)
     return Evidence(
         rows=aggregates.rows,
         units=aggregates.n_units,
@@ -26,5 +33,6 @@ def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> E
         counted="rows" if all_weighed and not weighting.by_slot else "rewarded rows",
         predicted=predicted_effective_positives(aggregates, weighting, metric),
         mass_kept=mass_kept(aggregates, weighting),
-        fewest=DENSE_POSITIVES if is_dense_ratio(aggregates, weighting, metric) else FEWEST_POSITIVES,
+        fewest=DENSE_POSITIVES if dense else FEWEST_POSITIVES,
+        least_mass=DENSE_MASS_KEPT if dense else LEAST_MASS_KEPT,
     )

@@ -15,6 +15,8 @@ EFFECTIVE = "effective positives"  # what a reason names where there are too few
 FEWEST_UNITS = 5
 MOST_UNSUPPORTED = 0.10  # of the rewarded rows
 LEAST_MASS_KEPT = 0.5  # of the treatment: below, what the log does not support outweighs what it does
+#: where rewards are dense there is little noise, and what the log does not support is most of the error
+DENSE_MASS_KEPT = 0.6
 MOST_EMPTY = 0.01  # share of rows in strata without weight
 DETERMINISTIC = (
     "the control is deterministic: every ranking shown had a probability of 1, so that no other was ever tried. Where"
@@ -42,6 +44,7 @@ class Evidence:
     counted: str = "rewarded rows"  # what `rewarded` counts
     fewest: float = FEWEST_POSITIVES  # effective positives that the usual intervals need
     curve: str | None = None  # the examination curve that was given, in words, where the estimate rests on one
+    least_mass: float = LEAST_MASS_KEPT  # of the treatment, that the log must support
     mass_kept: float | None = None  # of the treatment, by the estimator's own cap or bound; None where it is not known
 
     @property
@@ -118,11 +121,11 @@ def _support(evidence: Evidence) -> Judgement:
 
 
 def _mass(evidence: Evidence) -> Judgement:
-    if evidence.mass_kept is None or evidence.mass_kept >= LEAST_MASS_KEPT:
+    if evidence.mass_kept is None or evidence.mass_kept >= evidence.least_mass:
         return _FINE
     reason = (
         f"the log supports only {percent(evidence.mass_kept)} of what the treatment shows, and the answer is about that"
-        f" part: at least {percent(LEAST_MASS_KEPT)} is needed, or the rest, which was hardly ever shown, decides"
+        f" part: at least {percent(evidence.least_mass)} is needed, or the rest, which was hardly ever shown, decides"
     )
     return Judgement(False, [reason])
 
