@@ -100,6 +100,9 @@ def test_slots_from_0_and_0_for_what_was_not_shown() -> None:
     from_0 = ROWS.set_column(2, "place", pa.array(place, mask=place < 0))
     columns = ft.LogColumns(**{**LONG.written(), "first_slot": 0})
     assert_same(test_of(columns).run(from_0), EXPECTED)
+    frame = ROWS.to_pandas()
+    assert frame["place"].isna().any()  # pandas has NaN for what was not shown
+    assert_same(test_of(LONG).run(frame), EXPECTED)
     zeros = ROWS.set_column(2, "place", ROWS["place"].fill_null(0))
     assert_same(test_of(LONG).run(zeros), EXPECTED)
 
@@ -183,6 +186,21 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "no item": ({"sku": [1, 2, 3, None, 1, 2]}, "column 'sku', display 'a': an item is null"),
     "no display": ({"view": ["a", "a", "a", "a", "b", None]}, "column 'view': a row has no display"),
     "two users": ({"user": [7, 7, 7, 9, 8, 8]}, "column 'user', display 'a': it is 7 and 9 in one display"),
+    "a reward of NaN": (
+        {"click": [float("nan"), 1.0, None, 0.0, 1.0, None]},
+        "column 'click', display 'a': a reward is NaN",
+    ),
+    "a negative reward": (
+        {"click": [-2.0, 1.0, None, 0.0, 1.0, None]},
+        "column 'click', display 'a': a reward is -2",
+    ),
+    "a score of NaN": (
+        {"control_scores": [0.0, 1.0, float("nan"), 3.0, 4.0, 5.0]},
+        "column 'control_scores', display 'a': the value of an item is NaN",
+    ),
+    "slots in words": ({"place": ["b", "a", None, None, "a", None]}, "column 'place' is string, expected a number"),
+    "rewards in words": ({"click": ["0", "1", None, "0", "1", None]}, "column 'click' is string, expected a number"),
+    "items in lists": ({"sku": [[1], [2], [3], [4], [1], [2]]}, "column 'sku' is list<"),
     "no score": (
         {"control_scores": [0.0, 1.0, None, 3.0, 4.0, 5.0]},
         "column 'control_scores', display 'a': an item has no value",

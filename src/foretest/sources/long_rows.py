@@ -107,6 +107,11 @@ class _Displays:
         if values.null_count:
             row = int(np.flatnonzero(np.asarray(values.is_null()))[0])
             raise self.fault(name, row, "an item has no value", "Every item of a display needs one.")
+        if pa.types.is_floating(values.type):
+            wrong = np.flatnonzero(~np.isfinite(np.asarray(values)))
+            if len(wrong):
+                value = "NaN" if np.isnan(values[int(wrong[0])].as_py()) else "infinite"
+                raise self.fault(name, int(wrong[0]), f"the value of an item is {value}", "Values must be finite.")
         return values
 
     def _of_display(self, name: str, values: pa.Array, starts: Ints, owner: Ints) -> pa.Array:
@@ -142,9 +147,11 @@ class _Displays:
         """The shown rows in the order of their slots, which are complete and distinct."""
         name, first = self.columns.slot, self.columns.first_slot
         column = self.rows[name].combine_chunks()
-        slot = np.asarray(column.cast(pa.float64()).fill_null(-1.0 if first == 0 else 0.0))
+        slot = np.asarray(column.cast(pa.float64()).fill_null(np.nan)).copy()
+        missing = np.isnan(slot)  # of a dataframe of pandas NaN too
+        slot[missing] = -1.0 if first == 0 else 0.0
         is_shown = slot >= first
-        odd = np.flatnonzero((slot != np.floor(slot)) | (slot < min(first, 0)) & np.asarray(column.is_valid()))
+        odd = np.flatnonzero(((slot != np.floor(slot)) | (slot < min(first, 0))) & ~missing)
         if len(odd):
             raise self.fault(name, int(odd[0]), f"a slot is {slot[odd[0]]:g}", _SLOTS.format(first))
         rows = np.flatnonzero(is_shown)
@@ -169,6 +176,10 @@ class _Displays:
         """What every row earned, 0 where it is null."""
         column = self.rows[name].combine_chunks()
         earned = np.asarray(column.cast(pa.float64()).fill_null(0.0))
+        odd = np.flatnonzero(~(np.isfinite(earned) & (earned >= 0.0)))
+        if len(odd):
+            value = "NaN" if np.isnan(earned[odd[0]]) else f"{earned[odd[0]]:g}"
+            raise self.fault(name, int(odd[0]), f"a reward is {value}", "Rewards are finite, and 0 or more.")
         nothing = np.ones(len(earned), np.bool_)
         nothing[shown.rows] = False
         wrong = np.flatnonzero(nothing & (earned != 0.0))

@@ -14,6 +14,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from foretest.background import in_background
+from foretest.displays.ragged import is_text
 from foretest.errors import BadInput, nearest
 from foretest.sources.base import BATCH_ROWS, FOLDED, Part, Source, chunks
 from foretest.sources.long_rows import LongColumns, fold_displays
@@ -60,6 +61,7 @@ class LongTables:
                 _refuse_missing(source, name, table)
         owner = IMPRESSIONS if IMPRESSIONS in self.tables else LOG
         _refuse_missing(self.tables[owner], c.slot, owner)
+        self._refuse_types()
         names = [c.display, c.item, *where]
 
         def look() -> pa.Schema:
@@ -70,6 +72,20 @@ class LongTables:
                 return database.sql(self._query(names)).to_arrow_table().schema
 
         return in_background(look)
+
+    def _refuse_types(self) -> None:
+        """Refuse items that are no keys, and slots and rewards that are no numbers."""
+        c, where = self.columns, self._where
+        rewards = [
+            (reward, where[reward], _is_number, "a number (a reward)") for reward in c.rewards if reward in where
+        ]
+        items = [(c.item, table, _is_key, "an integer or text (the item)") for table in self.tables]
+        slots = [(c.slot, where[c.slot], _is_number, "a number (the slot)")]
+        for name, table, is_right, what in (*items, *slots, *rewards):
+            source, schema = self.tables[table].schemas()[0]
+            kind = schema.field(name).type
+            if not is_right(kind):
+                raise BadInput(f"{source}: column '{name}' is {kind}, expected {what}. Convert it.")
 
     @cached_property
     def _where(self) -> dict[str, str]:
@@ -108,6 +124,21 @@ class LongTables:
                 database.register(table, _reader(source, list(dict.fromkeys(names)), problems))
             with database.sql(self._query(columns)).to_arrow_reader(_LONG_ROWS) as reader:
                 yield from reader
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(kind)
+        or pa.types.is_floating(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+        or pa.types.is_null(kind)
+    )
+
+
+def _is_key(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_integer(kind)) or is_text(kind)
 
 
 def _schema_of(source: Source) -> pa.Schema:
