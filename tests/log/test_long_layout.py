@@ -103,6 +103,10 @@ def test_slots_from_0_and_0_for_what_was_not_shown() -> None:
     frame = ROWS.to_pandas()
     assert frame["place"].isna().any()  # pandas has NaN for what was not shown
     assert_same(test_of(LONG).run(frame), EXPECTED)
+    with pytest.raises(
+        ft.BadInput, match=r"has a reward and was not shown.*where the best slot is 0, add first_slot = 0"
+    ):
+        test_of(LONG).run(from_0)
     zeros = ROWS.set_column(2, "place", ROWS["place"].fill_null(0))
     assert_same(test_of(LONG).run(zeros), EXPECTED)
 
