@@ -187,8 +187,8 @@ class _Displays:
             item = self.rows[self.columns.item][int(wrong[0])].as_py()
             raise self.fault(
                 name, int(wrong[0]), f"the item {item!r} has a reward and was not shown",
-                "Only shown items can earn: check the join of rewards, and the column of slots (where the best slot is 0,"
-                " add first_slot = 0).",
+                "Only shown items can earn: check the join of rewards, and the column of slots (where the best slot is"
+                " 0, add first_slot = 0).",
             )  # fmt: skip
         return earned
 
