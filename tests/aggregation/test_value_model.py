@@ -212,7 +212,7 @@ def test_rows_of_the_last_unit_are_chosen_by_value(monkeypatch: pytest.MonkeyPat
             (rows.slice(at, size).to_batches()[0], reward[order][at : at + size], unit[order][at : at + size])
             for at in range(0, 400, size)
         ]
-        table, r, _ = foretest.aggregation.value_model.smallest_rows(batches)
+        table, r, *_ = foretest.aggregation.value_model.smallest_rows(batches)
         return table.to_pylist(), r[:, 0].tolist()
 
     assert chosen(rng.permutation(400), size) == chosen(np.arange(400), 400)

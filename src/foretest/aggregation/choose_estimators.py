@@ -50,6 +50,7 @@ class ChosenPlan(NamedTuple):
 def choose_estimators(settings: Settings) -> ChosenPlan:
     """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
+    _refuse_bounds_of_thinned(settings)
     if settings.analysis.estimators is None:
         chosen, notes = _all_that_can_run(settings)
     else:
@@ -112,6 +113,16 @@ def _refuse_unable(chosen: Sequence[Estimator], settings: Settings) -> None:
         reason = _obstacle_of_any(estimator, settings)
         if reason is not None:
             raise BadInput(f"{estimator.label} cannot run: {reason} {_remaining(settings)}")
+
+
+def _refuse_bounds_of_thinned(settings: Settings) -> None:
+    """Refuse intervals that need to know every unit of a log from which rows were left out."""
+    log, interval = settings.log, settings.analysis.interval
+    if log.keep is not None and interval in BOUNDED:
+        raise BadInput(
+            f'interval = "{interval}" needs all rows of every unit, and [log] keep = "{log.keep}" says that rows were'
+            ' left out: use "bootstrap" or "delta".'
+        )
 
 
 def _check_headline(chosen: Sequence[Estimator], settings: Settings) -> None:

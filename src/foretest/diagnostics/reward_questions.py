@@ -26,7 +26,7 @@ MOST_ABOVE_ONE = 0.2  # of the rows: where more earn over 1, it is a rating or a
 
 def reward_questions(aggregates: Aggregates) -> list[Question]:
     """What the rewards of a log, by metric, ask for."""
-    sample, plan = aggregates.sample.columns(), aggregates.plan
+    sample, plan = aggregates.sampled_displays, aggregates.plan
     if not sample:
         return []
     questions: list[Question | None] = []

@@ -166,7 +166,7 @@ def _narrow(settings: Settings) -> Settings:
     log, policy = settings.log, Logged(prob=_NO_POLICY["prob"])
     key = None if log.unit is not None and log.layout != LONG else log.id
     long = {name: getattr(log, name) for name in ("layout", "display", "item", "slot", "first_slot")}
-    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, **long)
+    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, keep=log.keep, **long)
     analysis = settings.analysis.replace(baseline=None)
     return dataclasses.replace(
         settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis
