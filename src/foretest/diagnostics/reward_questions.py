@@ -36,7 +36,8 @@ def reward_questions(aggregates: Aggregates) -> list[Question]:
             questions.append(_constant(name, plan.settings.log.unit, constant_in_units(sample["unit"], rewards)))
         if earning_slot_column(m) in sample:
             questions.append(_one_slot(name, sample[earning_slot_column(m)]))
-        questions.append(_every_row(name, rewards, int(aggregates.positives[m]), aggregates.rows))
+        if aggregates.thinned is None:  # of a thinned log it is asked together with keep
+            questions.append(_every_row(name, rewards, int(aggregates.positives[m]), aggregates.rows))
     return [question for question in questions if question is not None]
 
 
