@@ -185,7 +185,8 @@ def smallest_rows(batches: Iterable[FeatureRows]) -> FeatureRows:
     """The rows of the smallest unit hashes, in an order that does not depend on how the log was cut into batches."""
     parts: list[FeatureRows] = []
     count, highest = 0, np.uint64((1 << 64) - 1)  # no row above this hash is among the smallest
-    for features, rewards, unit, multiple in batches:
+    for batch in batches:
+        features, rewards, unit, multiple = FeatureRows(*batch)
         rows = np.flatnonzero(unit <= highest)
         some = None if multiple is None else multiple[rows]
         parts.append(FeatureRows(pa.table(features).take(rows), rewards[rows], unit[rows], some))

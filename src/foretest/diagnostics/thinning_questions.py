@@ -48,9 +48,9 @@ def thinning_questions(aggregates: Aggregates) -> list[Question]:
         return [
             Question(
                 INVERTED,
-                "rows with a reward were kept less often than others (mean of"
-                f" '{column}' {format_number(rewarded.keep)}, and {format_number(others.keep)} without a reward). Logs are thinned the other way round: is the"
-                " column the probability that a row is kept, and not that it is dropped?",
+                f"rows with a reward were kept less often than others ('{column}' is {format_number(rewarded.keep)} on"
+                f" average, and {format_number(others.keep)} without a reward). Logs are thinned the other way round:"
+                " is the column the probability that a row is kept, and not that it is dropped?",
             )
         ]
     return []
