@@ -10,7 +10,7 @@ import pytest
 
 import foretest as ft
 from tests.loggers import NAMES, ThreeLoggers
-from tests.support import SmallLog
+from tests.support import SmallLog, assert_close
 
 VALUES = (
     "treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper", "rel_effect_size",
@@ -151,22 +151,7 @@ def test_one_rate_for_all_rows_changes_no_answer(small: Any, dense: bool) -> Non
         for metric in document["metrics"].values():
             for estimate in metric["estimates"].values():
                 estimate.pop("lower_bound"), estimate.pop("betting", None), estimate.pop("reasons")
-    _assert_close(a, b)
-
-
-def _assert_close(a: Any, b: Any, where: str = "") -> None:
-    if isinstance(a, dict):
-        assert a.keys() == b.keys(), where
-        for key in a:
-            _assert_close(a[key], b[key], f"{where}/{key}")
-    elif isinstance(a, list):
-        assert len(a) == len(b), where
-        for at, (mine, theirs) in enumerate(zip(a, b, strict=True)):
-            _assert_close(mine, theirs, f"{where}/{at}")
-    elif isinstance(a, float):
-        assert a == pytest.approx(b, rel=1e-9, abs=1e-12), where
-    else:
-        assert a == b, where
+    assert_close(a, b)
 
 
 def test_several_loggers_with_keep_are_those_of_copies() -> None:
