@@ -90,10 +90,14 @@ def _one_slot(name: str, slots: npt.NDArray[np.int16]) -> Question | None:
     )
 
 
+def are_counts(rewards: Floats) -> bool:
+    """Are they clicks and the like: whole numbers, few of them above 1?"""
+    return bool((rewards == np.round(rewards)).all()) and float((rewards > 1.0).mean()) <= MOST_ABOVE_ONE
+
+
 def _every_row(name: str, rewards: Floats, positives: int, rows: int) -> Question | None:
     """Asked of clicks and counts alone: minutes, ratings and amounts may well be above 0 in every row."""
-    are_counts = bool((rewards == np.round(rewards)).all()) and float((rewards > 1.0).mean()) <= MOST_ABOVE_ONE
-    if positives < rows or rows < FEWEST_REWARDED or not are_counts:
+    if positives < rows or rows < FEWEST_REWARDED or not are_counts(rewards):
         return None
     return Question(
         EVERY_ROW,

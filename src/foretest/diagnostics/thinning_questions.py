@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.diagnostics.reward_questions import are_counts
 from foretest.formatting import format_number
 from foretest.results.questions import Question
 
@@ -43,7 +44,9 @@ def thinning_questions(aggregates: Aggregates) -> list[Question]:
     if rewarded.rows < FEWEST_ROWS:
         return []
     if not others.rows:
-        return [_no_unrewarded(column, rewarded)]
+        sample, metrics = aggregates.sampled_displays, range(len(aggregates.plan.metrics))
+        every = all(are_counts(sample[f"r:{m}"]) for m in metrics)  # minutes and amounts are above 0 in every row
+        return [_no_unrewarded(column, rewarded)] if every else []
     if others.rows >= FEWEST_ROWS and rewarded.keep < MUCH_LESS * others.keep:
         return [
             Question(
