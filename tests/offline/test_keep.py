@@ -181,6 +181,26 @@ def test_several_loggers_with_keep_are_those_of_copies() -> None:
     assert {name: part["rows"] for name, part in a["log"]["loggers"].items()} == counts
 
 
+def test_several_treatments_with_keep_are_those_of_copies(small: Any) -> None:
+    log, m, _ = small
+    table = log.table(keep=1.0 / m, other=pa.array((log.treatment + 0.5 * log.control).tolist()))
+    both = {"first": ft.PlackettLuce(scores="treatment_scores"), "second": ft.PlackettLuce(scores="other")}
+    documents = []
+    for keep, rows in ((True, table), (False, copied(table, m))):
+        test = offline(keep=keep, estimators=["ncis", "point-ncis-adaptive"], columns={"slot_rewards": None})
+        log_columns, analysis = test.settings.log, {"cap": 5.0, "weight_bound": 8.0, "n_resamples": 60}
+        more = ft.OfflineTest(
+            log=log_columns, control=test.settings.control, treatment=both, estimators=["ncis", "point-ncis-adaptive"],
+            **analysis,
+        )  # fmt: skip
+        documents.append(more.run(rows).to_dict())
+    for mine, theirs in zip(*(document["treatments"] for document in documents), strict=True):
+        assert_same(mine["metrics"], theirs["metrics"])
+        adjusted = [part["metrics"]["click"]["estimates"]["ncis"] for part in (mine, theirs)]
+        assert adjusted[0]["simultaneous_ci_upper"] == pytest.approx(adjusted[1]["simultaneous_ci_upper"], rel=1e-9)
+        assert adjusted[0]["p_adjusted"] == pytest.approx(adjusted[1]["p_adjusted"], rel=1e-9, abs=1e-12)
+
+
 def test_values_are_those_of_plain_numpy(small: Any) -> None:
     log, m, table = small
     result = offline(keep=True, interval="delta", columns={"slot_rewards": None}).run(table)

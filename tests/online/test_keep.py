@@ -118,6 +118,7 @@ def test_the_sample_ratio_is_not_checked_where_a_unit_has_several_rates() -> Non
     assert "kept with different probabilities" in check["obstacle"]
     assert any("the sample ratio was not checked: rows of one unit" in note for note in result.notes)
     assert "not checked" in str(result)
+    jsonschema.validate(result.to_dict(), SCHEMA)
     assert "sample ratio" in result.to_html()
 
 

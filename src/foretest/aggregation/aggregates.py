@@ -60,7 +60,12 @@ class Aggregates:
     @property
     def rows(self) -> int:
         """How many rows the log has: one per display that is in it."""
-        return int((self.n if self.thinned is None else self.thinned.rows).sum())
+        return int(self.rows_by_cell.sum())
+
+    @property
+    def rows_by_cell(self) -> Floats:
+        """How many rows each cell has."""
+        return self.n if self.thinned is None else self.thinned.rows
 
     @property
     def displays(self) -> float:

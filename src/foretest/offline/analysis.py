@@ -108,7 +108,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         weights=weight_distribution(aggregates),
         provenance={
             "versions": versions(),
-            "rows_fingerprint": rows_fingerprint(aggregates.n, aggregates.positives),
+            "rows_fingerprint": rows_fingerprint(aggregates.rows_by_cell, aggregates.positives),
             "estimators": options_of(plan),
         },
         audit=first.audit,

@@ -25,8 +25,8 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
         facts["units_approximate"] = True
     control = aggregates.plan.settings.control
     if isinstance(control, Pooled):
-        by_cell = aggregates.n if aggregates.thinned is None else aggregates.thinned.rows
-        displays, rows = (cells.reshape(len(control.names), -1).sum(axis=1) for cells in (aggregates.n, by_cell))
+        by_cell = aggregates.n, aggregates.rows_by_cell
+        displays, rows = (cells.reshape(len(control.names), -1).sum(axis=1) for cells in by_cell)
         facts["loggers"] = {
             name: {"rows": int(count), "share": float(n / aggregates.displays) if aggregates.rows else None}
             for name, n, count in zip(control.names, displays, rows, strict=True)

@@ -115,7 +115,12 @@ class Arm:
     @property
     def rows(self) -> int:
         """How many rows the log has."""
-        return int((self.n if self.thinned is None else self.thinned.rows).sum())
+        return int(self.rows_by_bucket.sum())
+
+    @property
+    def rows_by_bucket(self) -> Floats:
+        """How many rows each bucket has."""
+        return self.n if self.thinned is None else self.thinned.rows
 
     @property
     def displays(self) -> float:

@@ -149,7 +149,7 @@ class OnlineTest:
         metrics = with_roles(
             {name: _metric(comparison, split) for name, comparison in comparisons.items()}, self.settings.metrics
         )
-        fingerprint = rows_fingerprint(*(counts for arm in arms for counts in (arm.n, arm.positives)))
+        fingerprint = rows_fingerprint(*(counts for arm in arms for counts in (arm.rows_by_bucket, arm.positives)))
         return Result(
             version=__version__,
             log={**_facts(arms.control, names), "treatment": _facts(arms.treatment, names)},
