@@ -14,6 +14,7 @@ from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.settings.examination import curves_of
 from foretest.settings.settings import Settings
+from foretest.settings.thinned import refuse_bounds
 from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.slot_weights import SlotWeighting
 from foretest.weights.weightings import Adaptive, Pointwise
@@ -50,7 +51,7 @@ class ChosenPlan(NamedTuple):
 def choose_estimators(settings: Settings) -> ChosenPlan:
     """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
-    _refuse_bounds_of_thinned(settings)
+    refuse_bounds(settings)
     if settings.analysis.estimators is None:
         chosen, notes = _all_that_can_run(settings)
     else:
@@ -113,16 +114,6 @@ def _refuse_unable(chosen: Sequence[Estimator], settings: Settings) -> None:
         reason = _obstacle_of_any(estimator, settings)
         if reason is not None:
             raise BadInput(f"{estimator.label} cannot run: {reason} {_remaining(settings)}")
-
-
-def _refuse_bounds_of_thinned(settings: Settings) -> None:
-    """Refuse intervals that need to know every unit of a log from which rows were left out."""
-    log, interval = settings.log, settings.analysis.interval
-    if log.keep is not None and interval in BOUNDED:
-        raise BadInput(
-            f'interval = "{interval}" needs all rows of every unit, and [log] keep = "{log.keep}" says that rows were'
-            ' left out: use "bootstrap" or "delta".'
-        )
 
 
 def _check_headline(chosen: Sequence[Estimator], settings: Settings) -> None:
