@@ -10,8 +10,8 @@ of the kind. Both leave out a part of the treatment, and not the same one: each 
 with σ the standard error of that end's difference, by unit: both come from the same rows, and mostly move together.
 The estimate by ranking assumes less, and a range that excludes it claims that slots are independent: the range by slot
 reaches to it, and where the two disagree over its whole interval. Which of them leads is not decided here: both use the
-treatment's rewards, and among logs that disagree by chance are those in which the estimate by ranking is far off: leading
-with it would choose the worse of the two. The company test decides (`company.py`), which needs no treatment.
+treatment's rewards, and among logs that disagree by chance are those in which the estimate by ranking is far off; to
+lead with it would be to choose the worse of the two. The company test decides (`company.py`): it needs no treatment.
 
 Where the estimate by ranking has too little evidence itself, it is no judge: of a treatment that always shows its best
 ranking the log may have next to no row, and its uplift is then 0 by construction. The slots lead there, unchecked.
