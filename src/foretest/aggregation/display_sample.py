@@ -15,6 +15,7 @@ import numpy.typing as npt
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_context import sampled_context
 from foretest.aggregation.audit_draws import OWN, draw_rankings, drawn_columns, shown_columns
+from foretest.aggregation.control_fit import is_fitted_on, units_to_audit
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.outside_candidates import outside_columns
@@ -32,7 +33,9 @@ SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
 
 def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -> None:
     """Add the displays of one batch that may be among the sample."""
-    chosen = sample.below(rows.unit)
+    chosen = sample.below(units_to_audit(rows.unit) if plan.control_fits else rows.unit)
+    if plan.control_fits:  # what a number was fitted on cannot test it
+        chosen = chosen[~is_fitted_on(rows.unit[chosen])]
     columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
     columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(plan.metrics))}
     if rows.multiple is not None:

@@ -26,9 +26,11 @@ from foretest.log.reader import Reader
 from foretest.log.unit_columns import unit_column_notes
 from foretest.offline.dense_rewards import peek
 from foretest.offline.examination import fit_curves, metrics_to_fit, without_fits
+from foretest.offline.fitted_control import SlopeRows, fit_control, with_control_error
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED
+from foretest.settings.fitted_control import controls_to_fit, refuse_fitted_control
 from foretest.settings.settings import Settings, with_cap
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.sources.long_tables import LongTables
@@ -53,6 +55,7 @@ class Resolved(NamedTuple):
 
     source: Source
     plan: FoldPlan
+    slope_rows: SlopeRows | None = None  # for the error of a control that was fitted
 
 
 class Curved(NamedTuple):
@@ -81,6 +84,7 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
         return merge_saved(saved, settings)
     plan, notes = choose_estimators(settings)
     if parts is not None:
+        refuse_fitted_control(settings, "sums of several days add up only under one number")
         plan, left_out = without_fits(plan)
         notes += left_out
     if plan.slot_bounds is not None or plan.exposure_bounds:
@@ -96,7 +100,8 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
         source, dense = peek(source, plan)
         plan, dense_notes = settle_dense(plan, dense)
         notes, reader = notes + dense_notes, offline_reader(plan)
-        source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
+        source, plan, slope_rows = resolve_control_and_cap(source, reader, plan, folder, work)
+        reader = offline_reader(plan)
         source, plan, left_out = _with_curves(source, reader, plan, folder, work)
         notes += left_out
         packed, packed_notes = fold_packed(source, reader, plan, *work)
@@ -115,6 +120,7 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
             source, reader, plan, parts, threads=work.threads, batch_rows=work.batch_rows,
             progress=stage(work.progress, "read", source),
         )  # fmt: skip
+        aggregates = with_control_error(aggregates, reader, plan, slope_rows)
     return Folded(aggregates, notes, r_max)
 
 
@@ -128,7 +134,7 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     whole = dataclasses.replace(reader, slots=slots, items=plan.reads_items, examination=bool(plan.exposure_bounds))
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source = _folded_once(source, whole, folder)
-        source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
+        source, plan, _ = resolve_control_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
         all_columns = dataclasses.replace(
             offline_reader(bare), slots=slots, items=plan.reads_items, examination=bool(plan.exposure_bounds)
@@ -140,33 +146,40 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
 
 def pack_log(settings: Settings, source: Source, out: Path, work: Work) -> None:
     """Rewrite a log as a folder in which rows with a reward are a file of their own."""
+    refuse_fitted_control(settings, "a packed log keeps sums under one number")
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
             plan = choose_estimators(settings)[0]
             Reader(settings).check(source)
             if not source.repeatable:
                 source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
-            settings = resolve_shares_and_cap(source, offline_reader(plan), plan, folder, work).plan.settings
+            settings = resolve_control_and_cap(source, offline_reader(plan), plan, folder, work).plan.settings
         pack(source, settings, out, progress=stage(work.progress, "pack", source))
 
 
-def resolve_shares_and_cap(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Resolved:
-    """Find what the fold must know beforehand: the shares of several loggers, and a number for `cap = "auto"`.
+def resolve_control_and_cap(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Resolved:
+    """Find what the fold must know beforehand: the shares of several loggers, what is fitted of the control, and a
+    number for `cap = "auto"`.
 
     A stream is first written to a file in `folder`, as it is read twice.
     """
     control, automatic = plan.settings.control, plan.settings.analysis.cap == AUTO
-    if (automatic or isinstance(control, Pooled)) and not source.repeatable:
+    to_fit = bool(controls_to_fit(plan.settings))
+    if (automatic or to_fit or isinstance(control, Pooled)) and not source.repeatable:
         source = _spooled(source, reader, folder)
     if isinstance(control, Pooled):
         done = stage(work.progress, "loggers", source)
         shares = count_shares(source, reader, threads=work.threads, progress=done)
         settings = dataclasses.replace(plan.settings, control=control.with_shares(shares))
         plan = dataclasses.replace(plan, settings=settings)
+    slope_rows = None
+    if to_fit:
+        done = stage(work.progress, "fit", source)
+        plan, slope_rows = fit_control(source, reader, plan, work.threads, done)
     if automatic:
         choice = choose_cap(_sample_of(source, plan, work))
         plan = dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
-    return Resolved(source, plan)
+    return Resolved(source, plan, slope_rows)
 
 
 def _folded_once(source: Source, reader: Reader, folder: str) -> Source:

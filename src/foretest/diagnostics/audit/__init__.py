@@ -15,6 +15,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_context import DAY, HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
 from foretest.aggregation.audit_draws import AS_SERVED, LOG_RANKINGS, NO_ITEM, NO_RANK, OWN, RANKS
+from foretest.aggregation.control_fit import information_ratio
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.scaled_sums import ScaledSums
@@ -128,7 +129,15 @@ def _logged(sample: Columns, plan: FoldPlan) -> Finding:
 
 def _calibration(sample: Columns, plan: FoldPlan) -> Finding:
     priced = sample.get("log_p_scores", sample.get(OWN, sample["log_p"]))
-    return likelihood.calibration(priced, sample["expected_log_p"], first_of_units(sample["unit"]))
+    ratio = _information_ratio(sample, plan)
+    return likelihood.calibration(priced, sample["expected_log_p"], first_of_units(sample["unit"]), ratio)
+
+
+def _information_ratio(sample: Columns, plan: FoldPlan) -> float:
+    """I_audit/I_fit of what was fitted of the control, 0 where nothing was: a fit errs, and right rows then look
+    wrong."""
+    logger = sample.get("logger", np.zeros(len(sample["unit"]), np.int64))
+    return information_ratio(plan.control_fits, np.bincount(logger, minlength=plan.loggers).astype(np.float64))
 
 
 def _ranks(sample: Columns, plan: FoldPlan) -> Finding:

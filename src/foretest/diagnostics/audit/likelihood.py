@@ -26,8 +26,13 @@ def kolmogorov_smirnov(u: Floats) -> tuple[float, float]:
     return distance, float(kolmogorov((np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)) * distance))
 
 
-def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) -> Finding:
-    """mean(log π_p(a)) − mean(E_p log π_p) = 0, z by unit. It is the first to show a wrong temperature."""
+def calibration(
+    log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64], information_ratio: float = 0.0
+) -> Finding:
+    """mean(log π_p(a)) − mean(E_p log π_p) = 0, z by unit. It is the first to show a wrong temperature.
+
+    A temperature that was fitted on other units has an error of its own: z² is divided by 1 + I_audit/I_fit.
+    """
     impossible = ~np.isfinite(log_p) | ~np.isfinite(expected)
     if impossible.any():
         many = f"{int(impossible.sum()):,} of {len(log_p):,} sampled displays"
@@ -39,7 +44,7 @@ def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) 
         )  # fmt: skip
     apart = log_p - expected
     apart[np.abs(apart) <= _ROUNDING * (1.0 + np.abs(log_p))] = 0.0  # all rankings equally likely: no z from rounding
-    z = float(z_by_unit(apart[:, None], starts)[0])
+    z = float(z_by_unit(apart[:, None], starts)[0]) / np.sqrt(1.0 + information_ratio)
     mean, expected_mean = float(log_p.mean()), float(expected.mean())
     less = mean < expected_mean
     numbers = f"mean log-probability {mean:.4f}, expected {expected_mean:.4f} (z = {z:+.1f})"
