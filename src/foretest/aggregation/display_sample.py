@@ -18,6 +18,7 @@ from foretest.aggregation.audit_draws import OWN, draw_rankings, drawn_columns, 
 from foretest.aggregation.control_fit import is_fitted_on, units_to_audit
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
+from foretest.aggregation.likelier_number import likelier_number
 from foretest.aggregation.outside_candidates import outside_columns
 from foretest.aggregation.own_policies import own_columns
 from foretest.aggregation.slot_masses import mass_columns
@@ -88,6 +89,7 @@ def priced(aggregates: Aggregates) -> Aggregates:
     if columns and sample.displays:
         [displays, *_] = sample.displays
         drawn = _drawn(aggregates.plan, displays, columns["unit"])
+        drawn |= likelier_number(aggregates.plan, displays, drawn, columns.get(MULTIPLE))
         masses = mass_columns(aggregates.plan, displays, columns["log_w"])
         sample.parts = [{**columns, **drawn, **masses, **outside_columns(aggregates.plan, displays)}]
     sample.displays = []

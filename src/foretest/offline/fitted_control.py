@@ -161,6 +161,7 @@ def _fitted(
         raise BadInput(f"{asked}: {reason}, or give the number.") from None
     cell = np.concatenate([plan.cells_of(rows) for rows in parts])
     influence = np.bincount(cell, m * fit.slope / fit.information, plan.cells).astype(np.float64)
+    influence -= influence.sum() * np.bincount(cell, m / m.sum(), plan.cells)  # what rounding left
     return FittedNumber(
         name, logger, parameter.name, fit.value, parameter.step(fit.value) * _std_error(influence, plan.loggers),
         len(displays), _information(fit, m), influence,

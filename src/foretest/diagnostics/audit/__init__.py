@@ -18,11 +18,13 @@ from foretest.aggregation.audit_draws import AS_SERVED, LOG_RANKINGS, NO_ITEM, N
 from foretest.aggregation.control_fit import information_ratio
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.likelier_number import LIKELIER
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, rows
 from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
 from foretest.displays.batch import Floats
+from foretest.policies.fitted_parameter import number_of, parameter_of
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding, not_made
 from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Uncapped
@@ -130,7 +132,12 @@ def _logged(sample: Columns, plan: FoldPlan) -> Finding:
 def _calibration(sample: Columns, plan: FoldPlan) -> Finding:
     priced = sample.get("log_p_scores", sample.get(OWN, sample["log_p"]))
     ratio = _information_ratio(sample, plan)
-    return likelihood.calibration(priced, sample["expected_log_p"], first_of_units(sample["unit"]), ratio)
+    finding = likelihood.calibration(priced, sample["expected_log_p"], first_of_units(sample["unit"]), ratio)
+    parameter = parameter_of(plan.settings.control)
+    if finding.outcome != FAIL or LIKELIER not in sample or parameter is None:
+        return finding
+    fitted, given = float(sample[LIKELIER].mean()), number_of(plan.settings.control)
+    return likelihood.with_likelier_number(finding, parameter.name, given, fitted)
 
 
 def _information_ratio(sample: Columns, plan: FoldPlan) -> float:

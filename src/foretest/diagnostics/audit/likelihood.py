@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import kolmogorov
@@ -56,6 +58,14 @@ def calibration(
         " the scores are not those of the model that served, after every change made to them; or, in a policy of your"
         " own, sample and log_prob do not agree.",
     )  # fmt: skip
+
+
+def with_likelier_number(finding: Finding, name: str, given: float, fitted: float) -> Finding:
+    """A finding of wrong probabilities that says which temperature, sigma or epsilon would make them right."""
+    looks = (
+        f'The log looks as if drawn at {name} {fitted:.3g}, not {given:.3g}: set {name} = "fit", or ask who changed it.'
+    )
+    return replace(finding, remedy=f"{looks} {finding.remedy}")
 
 
 def ranks(u: Floats) -> Finding:
