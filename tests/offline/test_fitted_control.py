@@ -49,7 +49,7 @@ def offline(temperature: float | str, *, keep: bool = False, **more: Any) -> ft.
 
 @pytest.fixture(scope="module")
 def log() -> SmallLog:
-    return SmallLog(rows=600, units=160)
+    return SmallLog(rows=500, units=140)
 
 
 def likeliest(log: SmallLog, rows: np.ndarray, m: np.ndarray) -> float:
@@ -109,6 +109,7 @@ def uplift_slope(run: Any, number: float, label: str, metric: str, name: str | N
     return float(uplifts[0] - uplifts[1]) / (2 * STEP)
 
 
+@pytest.mark.slow
 def test_the_error_of_every_estimator_is_its_slope_times_that_of_the_number(log: SmallLog) -> None:
     table = log.table()
     folded = offline("fit").aggregate(table).aggregates
@@ -355,12 +356,16 @@ def test_in_the_result_and_in_words(log: SmallLog, tmp_path: Path) -> None:
 def test_what_takes_no_such_error_is_refused(log: SmallLog, tmp_path: Path) -> None:
     table = log.table()
     for interval in ("bernstein", "betting"):
-        with pytest.raises(BadInput, match=rf'interval = "{interval}" takes no error of \[control\] temperature = "fit"'):
+        with pytest.raises(
+            BadInput, match=rf'interval = "{interval}" takes no error of \[control\] temperature = "fit"'
+        ):
             offline("fit", interval=interval, estimators=["cis"], r_max=1.0).run(table)
     with pytest.raises(BadInput, match=r'temperature = "fit" would differ from log to log.*write the fitted number'):
         offline("fit").save_aggregates(table, tmp_path / "day.parquet")
     with pytest.raises(BadInput, match="a packed log keeps sums under one number: write the fitted number"):
         offline("fit").pack(table, tmp_path / "packed")
+    with pytest.raises(BadInput, match="a plan compares exploration with that of one number: write the fitted number"):
+        ft.plan_log(offline("fit", estimators=["point-ncis-adaptive"]), table)
     assert not list(tmp_path.iterdir())
     with pytest.raises(BadInput, match="its examination curve would be fitted by a control that is fitted itself"):
         offline("fit", estimators=["exposure-ncis-adaptive"], examination="fit").run(table)
@@ -374,13 +379,12 @@ def test_logs_that_show_no_number() -> None:
     with pytest.raises(BadInput, match=r"\[control\] temperature = \"fit\": \d+ units are too few to fit it on"):
         offline("fit", estimators=["ncis"]).run(few.table())
     log = SmallLog(rows=300, units=100)
-    with pytest.raises(BadInput, match=r'temperature = "fit": the log does not explore: more than 99 %.*give the number'):
-        best = np.argsort(-log.control, axis=1, kind="stable")[:, :2]
-        table = log.table()
-        at = table.schema.get_field_index("ranking")
-        offline("fit", estimators=["ncis"]).run(
-            table.set_column(at, "ranking", pa.array(best.tolist(), pa.list_(pa.int32())))
-        )
+    best = np.argsort(-log.control, axis=1, kind="stable")[:, :2]
+    table = log.table()
+    at = table.schema.get_field_index("ranking")
+    table = table.set_column(at, "ranking", pa.array(best.tolist(), pa.list_(pa.int32())))
+    with pytest.raises(BadInput, match=r'"fit": the log does not explore: more than 99 %.*, or give the number\.'):
+        offline("fit", estimators=["ncis"]).run(table)
 
 
 def test_a_score_that_is_not_finite_is_named(log: SmallLog) -> None:
@@ -388,7 +392,7 @@ def test_a_score_that_is_not_finite_is_named(log: SmallLog) -> None:
     scores = table["control_scores"].to_pylist()
     scores[41][0] = float("nan")
     at = table.schema.get_field_index("control_scores")
-    with pytest.raises(BadInput, match=r"row 41.*control_scores.*a score is NaN|control_scores.*a score is NaN"):
+    with pytest.raises(BadInput, match=r"'control_scores', row 41 .*: a score is NaN"):
         offline("fit", estimators=["ncis"]).run(table.set_column(at, "control_scores", pa.array(scores)))
 
 

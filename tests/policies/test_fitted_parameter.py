@@ -49,7 +49,7 @@ def test_what_is_no_such_number_is_not_fitted() -> None:
         Mallows("s", "fit")  # type: ignore[arg-type]
     with pytest.raises(BadInput, match="temperature = 'guess': expected a number above 0"):
         PlackettLuce("s", "guess")
-    with pytest.raises(BadInput, match="a component of a mixture has temperature = \"fit\", and no row says which"):
+    with pytest.raises(BadInput, match='a component of a mixture has temperature = "fit", and no row says which'):
         Mixture([(0.5, PlackettLuce("s", "fit")), (0.5, PlackettLuce("t"))])
 
 

@@ -47,5 +47,5 @@ def refuse_fitted_control(settings: Settings, reason: str) -> None:
     """Refuse a control that is to be fitted, where its number must be known beforehand."""
     for asked in fitted_controls(settings):
         raise BadInput(
-            f"{asked} would differ from log to log, and {reason}: write the fitted number, which foretest run tells."
+            f"{asked} would differ from log to log, and {reason}: write the fitted number, as foretest run tells it."
         )

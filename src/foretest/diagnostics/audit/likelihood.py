@@ -16,8 +16,11 @@ CALIBRATION, PIT = "log-likelihood", "rank among draws"
 _ROUNDING = 1e-12  # of a log-probability
 
 
-def kolmogorov_smirnov(u: Floats) -> tuple[float, float]:
+def kolmogorov_smirnov(u: Floats, information_ratio: float = 0.0) -> tuple[float, float]:
     """The largest distance of the distribution of u from the uniform one, and its p-value (Stephens 1970).
+
+    Where the control was fitted, the distance over √(1 + I_audit/I_fit) has the p-value: the error of the fit adds to
+    the covariance of u's distribution at most that many times itself, so that no larger distance is due to it.
 
     >>> kolmogorov_smirnov((np.arange(50) + 0.5) / 50)[1] > 0.99
     True
@@ -25,7 +28,9 @@ def kolmogorov_smirnov(u: Floats) -> tuple[float, float]:
     n = len(u)
     ordered = np.sort(u)
     distance = float(max((np.arange(1, n + 1) / n - ordered).max(), (ordered - np.arange(n) / n).max()))
-    return distance, float(kolmogorov((np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)) * distance))
+    return distance, float(
+        kolmogorov((np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)) * distance / np.sqrt(1.0 + information_ratio))
+    )
 
 
 def calibration(
@@ -68,9 +73,9 @@ def with_likelier_number(finding: Finding, name: str, given: float, fitted: floa
     return replace(finding, remedy=f"{looks} {finding.remedy}")
 
 
-def ranks(u: Floats) -> Finding:
+def ranks(u: Floats, information_ratio: float = 0.0) -> Finding:
     """Kolmogorov-Smirnov on the places among draws, one u per unit."""
-    distance, p = kolmogorov_smirnov(u)
+    distance, p = kolmogorov_smirnov(u, information_ratio)
     lean = (u.mean() - 0.5) * np.sqrt(12.0 * len(u))
     if abs(lean) > 3.0:
         where = "among the likely ones" if lean > 0.0 else "among the unlikely ones"
