@@ -13,7 +13,7 @@ from foretest.estimators.bounded import is_bounded
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.settings.examination import curves_of
-from foretest.settings.fitted_control import fitted_controls, refuse_bounds_of_fit
+from foretest.settings.fitted_control import TWO_FITS, fitted_controls, refuse_bounds_of_fit
 from foretest.settings.settings import Settings
 from foretest.settings.thinned import refuse_bounds
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
@@ -53,7 +53,7 @@ def choose_estimators(settings: Settings) -> ChosenPlan:
     """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
     refuse_bounds(settings)
-    refuse_bounds_of_fit(settings.analysis.interval, fitted_controls(settings))
+    refuse_bounds_of_fit(settings)
     if settings.analysis.estimators is None:
         chosen, notes = _all_that_can_run(settings)
     else:
@@ -243,10 +243,7 @@ def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
         )
     weighting = estimator.weighting(a)
     if isinstance(weighting, ExposureWeighting) and fitted_controls(settings) and _is_fitted(settings):
-        return (
-            "its examination curve would be fitted by a control that is fitted itself: give [analysis] examination"
-            " numbers, as in [1.0, 0.6, 0.4], or the control's number."
-        )
+        return TWO_FITS
     if a.interval in BOUNDED and isinstance(weighting, ExposureAdaptive) and _is_fitted(settings):
         return (
             f'interval = "{a.interval}" knows no error of a fitted examination curve: give [analysis] examination'

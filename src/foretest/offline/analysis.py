@@ -41,7 +41,7 @@ from foretest.provenance import rows_fingerprint, versions
 from foretest.results.audit import FAIL, Audit
 from foretest.results.result import Metric, Result, Segment, Treatment
 from foretest.settings.analysis import AUTO
-from foretest.settings.fitted_control import fitted_controls, refuse_bounds_of_fit
+from foretest.settings.fitted_control import refuse_bounds_of_fit
 from foretest.settings.settings import Settings, with_cap
 
 _BY_EXPOSURE_ALONE = (
@@ -81,7 +81,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     """The result of a test with these settings from the sums of its log."""
     used = _settings_used(settings, folded.aggregates)
     plan, plan_notes = _plan_used(settings, used, folded.aggregates.plan, folded.notes)
-    refuse_bounds_of_fit(settings.analysis.interval, fitted_controls(settings))
+    refuse_bounds_of_fit(settings)
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
     resamples = Resamples.of(aggregates)

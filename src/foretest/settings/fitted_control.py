@@ -12,6 +12,11 @@ from foretest.settings.analysis import BOUNDED
 from foretest.settings.settings import Settings
 
 ONE_CONTROL = "control"
+#: why an estimator by exposure cannot run where its curve is fitted, and the control too
+TWO_FITS = (
+    "its examination curve would be fitted by a control that is fitted itself: give [analysis] examination numbers, as"
+    " in [1.0, 0.6, 0.4], or the control's number."
+)
 
 
 def controls_to_fit(settings: Settings) -> dict[int, tuple[str, Policy]]:
@@ -35,8 +40,9 @@ def setting_text(name: str, policy: Policy) -> str:
     return f'{where} {parameter.name} = "fit"'
 
 
-def refuse_bounds_of_fit(interval: str, fitted: list[str]) -> None:
+def refuse_bounds_of_fit(settings: Settings) -> None:
     """Refuse intervals that take no error of a fitted number."""
+    interval, fitted = settings.analysis.interval, fitted_controls(settings)
     if fitted and interval in BOUNDED:
         raise BadInput(
             f'interval = "{interval}" takes no error of {fitted[0]}: use "bootstrap" or "delta", or give the number.'
