@@ -372,6 +372,10 @@ def test_what_takes_no_such_error_is_refused(log: SmallLog, tmp_path: Path) -> N
             BadInput, match=rf'interval = "{interval}" takes no error of \[control\] temperature = "fit"'
         ):
             offline("fit", interval=interval, estimators=["cis"], r_max=1.0).run(table)
+    folded = offline("fit", estimators=["cis"], r_max=99.0).aggregate(table)
+    later = offline(1.0, estimators=["cis"], interval="betting", r_max=99.0)  # sums have the error all the same
+    with pytest.raises(BadInput, match='interval = "betting" takes no error of temperature = "fit"'):
+        later.analyse(*folded)
     with pytest.raises(BadInput, match=r'temperature = "fit" would differ from log to log.*write the fitted number'):
         offline("fit").save_aggregates(table, tmp_path / "day.parquet")
     with pytest.raises(BadInput, match="a packed log keeps sums under one number: write the fitted number"):

@@ -34,7 +34,6 @@ _RANKINGS_LEFT_OUT = (
 )
 _LEFT_OUT = {_NO_SLOTS: _SLOTS_LEFT_OUT, _NO_RANKINGS: _RANKINGS_LEFT_OUT}
 
-
 # no note: most logs have no predictions of items
 _NO_PREDICTIONS = (
     'it needs predicted rewards of items: name their list column, as in [analysis] predictions = "predicted_clicks",'
@@ -53,7 +52,7 @@ def choose_estimators(settings: Settings) -> ChosenPlan:
     """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
     refuse_bounds(settings)
-    refuse_bounds_of_fit(settings)
+    refuse_bounds_of_fit(settings.analysis.interval, fitted_controls(settings))
     if settings.analysis.estimators is None:
         chosen, notes = _all_that_can_run(settings)
     else:
@@ -241,10 +240,9 @@ def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
             f'interval = "{a.interval}" holds for cis, point-ncis-adaptive, slot-ncis-adaptive,'
             " cascade-ncis-adaptive and, with a given examination curve, exposure-ncis-adaptive only."
         )
-    weighting = estimator.weighting(a)
-    if isinstance(weighting, ExposureWeighting) and fitted_controls(settings) and _is_fitted(settings):
+    if _is_fitted(settings) and fitted_controls(settings) and isinstance(estimator.weighting(a), ExposureWeighting):
         return TWO_FITS
-    if a.interval in BOUNDED and isinstance(weighting, ExposureAdaptive) and _is_fitted(settings):
+    if a.interval in BOUNDED and isinstance(estimator.weighting(a), ExposureAdaptive) and _is_fitted(settings):
         return (
             f'interval = "{a.interval}" knows no error of a fitted examination curve: give [analysis] examination'
             " numbers, as in [1.0, 0.6, 0.4]."

@@ -81,7 +81,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     """The result of a test with these settings from the sums of its log."""
     used = _settings_used(settings, folded.aggregates)
     plan, plan_notes = _plan_used(settings, used, folded.aggregates.plan, folded.notes)
-    refuse_bounds_of_fit(settings)
+    refuse_bounds_of_fit(settings.analysis.interval, [f'{fit.parameter} = "fit"' for fit in plan.control_fits])
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
     resamples = Resamples.of(aggregates)

@@ -40,9 +40,8 @@ def setting_text(name: str, policy: Policy) -> str:
     return f'{where} {parameter.name} = "fit"'
 
 
-def refuse_bounds_of_fit(settings: Settings) -> None:
+def refuse_bounds_of_fit(interval: str, fitted: list[str]) -> None:
     """Refuse intervals that take no error of a fitted number."""
-    interval, fitted = settings.analysis.interval, fitted_controls(settings)
     if fitted and interval in BOUNDED:
         raise BadInput(
             f'interval = "{interval}" takes no error of {fitted[0]}: use "bootstrap" or "delta", or give the number.'
