@@ -102,7 +102,7 @@ def slot_agreement(
     low, high = (s.d - down * s.t) - (p.d + up * p.t), (s.d + up * s.t) - (p.d - down * p.t)
     z = quantile(s.units, plan.settings.analysis.confidence_level)
     # of equal policies the two differ by rounding only
-    rounding = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.rows
+    rounding = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.displays
     lower, upper = s.mean(low) - rounding, s.mean(high) + rounding
     with np.errstate(invalid="ignore"):
         limits = Interval(lower - z * s.error(low), upper + z * s.error(high))
