@@ -15,6 +15,7 @@ from .estimators import DR as DR
 from .estimators import IIPS as IIPS
 from .estimators import IS as IS
 from .estimators import NCIS as NCIS
+from .estimators import NIIPS as NIIPS
 from .estimators import NIS as NIS
 from .estimators import PBM as PBM
 from .estimators import RIPS as RIPS

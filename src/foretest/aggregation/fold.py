@@ -23,6 +23,7 @@ from foretest.aggregation.own_reward_model import own_predictions
 from foretest.aggregation.rewarded_rows import AT_ONCE, RewardedRows
 from foretest.aggregation.rewarded_sums import PointsByWeighting, add_rewarded
 from foretest.aggregation.scaled_sums import add_padded
+from foretest.aggregation.slot_ratios import add_slot_ratios
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
 from foretest.log.rows import Rows, times
@@ -77,6 +78,8 @@ class Fold:
         codes = self._strata(rows, values)
         self._add_weights(log_w, cell, codes, m)
         self._add_models(rows, log_w, cell, values, predicted)
+        for weighting in plan.slot_ratios:
+            add_slot_ratios(state, weighting, rows, log_w, cell)
         weighed = np.arange(len(rows)) if plan.dense else rows.rewarded
         shown = None if predicted is None else predicted.shown
         rewarded = RewardedRows.of(rows, log_w, cell, codes, weighed, shown)

@@ -26,7 +26,7 @@ from foretest.weights.examination import VARIANTS
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.prefix_weights import PrefixAdaptive
-from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
+from foretest.weights.slot_weights import SlotAdaptive, SlotRatio, SlotWeighting
 from foretest.weights.weight_bounds import GRID
 from foretest.weights.weightings import Adaptive, Capped, PointWeighting, Uncapped, Weighting
 
@@ -169,6 +169,11 @@ class FoldPlan:
             if isinstance(w, SlotWeighting) and w.marginal and not isinstance(w, ExposureWeighting)
         ]
         return tuple(dict.fromkeys(bound for w in marginal for bound in w.bounds)) if marginal else None
+
+    @cached_property
+    def slot_ratios(self) -> list[SlotRatio]:
+        """The weighting of all rows slot by slot, where an estimator divides by it."""
+        return [w for w in self.point_weightings if isinstance(w, SlotRatio)]
 
     @cached_property
     def prefix_bounds(self) -> tuple[float, ...]:

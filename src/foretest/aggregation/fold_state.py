@@ -65,7 +65,7 @@ class FoldState:
             r=np.zeros((metrics, cells)),
             r2=np.zeros(metrics),
             positives=np.zeros(metrics),
-            h={w: ScaledSums() for w in (*plan.weightings, *plan.normalised_weightings)},
+            h={w: ScaledSums() for w in (*plan.weightings, *plan.normalised_weightings, *plan.slot_ratios)},
             hr={(w, m): ScaledSums() for w in [*plan.weightings, *plan.point_weightings] for m in range(metrics)},
             v={(e.label, m): np.zeros(cells) for e in models for m in range(metrics)}
             | {

@@ -17,7 +17,7 @@ from foretest.aggregation.thinning import Thinning
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
-from foretest.estimators import Estimator
+from foretest.estimators import NIIPS, Estimator
 from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.bound_choice import settled
 from foretest.inference.buckets import bucket_sums
@@ -87,8 +87,8 @@ def led_by(segments: Sequence[Segment], headlines: Mapping[str, str | None]) -> 
 
 
 def has_sums_by_segment(aggregates: Aggregates, estimator: Estimator) -> bool:
-    """Are all sums that an estimator works on there by segment? Sums by stratum and of a value model are not."""
-    if estimator.stratified or estimator.uses_value:
+    """Are all sums of an estimator there by segment? Sums by stratum, by slot and of a value model are not."""
+    if estimator.stratified or estimator.uses_value or isinstance(estimator, NIIPS):
         return False
     weighting = aggregates.plan.weighting(estimator)
     return weighting in aggregates.plan.weightings or weighting in aggregates.plan.point_weightings
@@ -98,7 +98,10 @@ def _notes(aggregates: Aggregates, estimators: Sequence[Estimator], able: Sequen
     notes = []
     unable = [e.label for e in estimators if e not in able]
     if unable:
-        notes.append(f"{', '.join(unable)} cannot be given by segment: the sums behind are by stratum or value model.")
+        notes.append(
+            f"{', '.join(unable)} cannot be given by segment: the sums behind are by stratum, by slot or of a value"
+            " model."
+        )
     for column, sums in aggregates.segments.items():
         if sums.crowded:
             notes.append(
