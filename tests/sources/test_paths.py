@@ -13,7 +13,8 @@ import pytest
 
 import foretest as ft
 from foretest.sources import ParquetFiles, open_source
-from foretest.sources.paths import ARROW, CSV, EXPECTED, JSON, PARQUET, find_files, kind_of, partitions
+from foretest.sources.file_kinds import ARROW, CSV, EXPECTED, JSON, PARQUET, kind_of
+from foretest.sources.paths import find_files, partitions
 
 
 @pytest.fixture(autouse=True)

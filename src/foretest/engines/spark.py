@@ -30,6 +30,7 @@ from foretest.log.reader import Reader
 from foretest.sources import BATCH_ROWS, Chunk
 from foretest.sources.lake_tables import refuse_lake_tables
 from foretest.sources.spark_frames import SparkFrame
+from foretest.stores import is_address
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,7 +46,7 @@ Merge = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
 
 def read(paths: Sequence[str], sql: str | None) -> DataFrame:
     """Parquet files or a query, read by the running session (spark-submit configures it) or by a new one."""
-    refuse_lake_tables(Path(path) for path in paths)
+    refuse_lake_tables(Path(path) for path in paths if not is_address(path))
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from foretest.online.arms import Arms
 from foretest.online.sample_ratio import compared_units
 from foretest.settings.analysis import BOUNDED
 from foretest.sources import LogFiles, Source
+from foretest.stores import Location
 
 ANALYSIS_KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed")
 
@@ -40,7 +40,7 @@ def refuse_unused_settings(analysis: dict[str, Any]) -> None:
 
 def refuse_same_log(control_log: Any, treatment_log: Any) -> None:
     """Refuse one object as both logs; of paths, see `refuse_same_files`."""
-    if control_log is treatment_log and not isinstance(control_log, str | Path):
+    if control_log is treatment_log and not isinstance(control_log, str | Location):
         raise BadInput("the same log is given as control and as treatment: an A/B test has two.")
 
 

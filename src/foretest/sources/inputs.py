@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from foretest.provenance import files_read
+from foretest.stores import Location
 
 
-def files_of(log: Any) -> list[Path]:
+def files_of(log: Any) -> list[Location]:
     """The files behind a log that was given by name; none for a table or a stream."""
     from foretest.sources import open_source
 
-    named = isinstance(log, str | Path) or (
-        isinstance(log, list | tuple) and bool(log) and all(isinstance(item, str | Path) for item in log)
+    named = isinstance(log, str | Location) or (
+        isinstance(log, list | tuple) and bool(log) and all(isinstance(item, str | Location) for item in log)
     )
     return list(getattr(open_source(log), "paths", [])) if named else []
 
