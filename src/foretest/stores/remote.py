@@ -205,7 +205,7 @@ class RemotePath:
         with (
             self.faults_explained("written"),
             source.open("rb") as file,
-            self.file_system.open_output_stream(self.place) as stream,
+            self.file_system.open_output_stream(self.place, compression=None) as stream,
         ):
             while chunk := file.read(_CHUNK):
                 stream.write(chunk)
