@@ -1,4 +1,4 @@
-"""Every command that reads a log or writes a result, with all of it in a store; and no credential in anything it says."""
+"""Every command that reads a log or writes a result, with all of it in a store; and no credential in what it says."""
 
 from __future__ import annotations
 
@@ -100,7 +100,14 @@ def test_check_and_plan(run, bucket: str, store: Store) -> None:  # type: ignore
 def test_aggregates_are_written_and_read(run, bucket: str, store: Store) -> None:  # type: ignore[no-untyped-def]
     for day in (1, 2):
         store.put(f"c/days/{day}.parquet", _parquet(DISPLAYS.slice(100 * (day - 1), 100)))
-        run("aggregate", f"{bucket}/days/{day}.parquet", "-c", f"{bucket}/test.toml", "-o", f"{bucket}/sums/{day}.parquet")
+        run(
+            "aggregate",
+            f"{bucket}/days/{day}.parquet",
+            "-c",
+            f"{bucket}/test.toml",
+            "-o",
+            f"{bucket}/sums/{day}.parquet",
+        )
     assert store.keys("c/sums") == ["c/sums/1.parquet", "c/sums/2.parquet"]
     merged = json.loads(run("run", f"{bucket}/sums", "--json"))
     whole = json.loads(run("run", f"{bucket}/days", "-c", f"{bucket}/test.toml", "--json"))
@@ -118,7 +125,9 @@ def test_a_long_fold_leaves_no_parts_behind(bucket: str, store: Store, monkeypat
         store.put(f"c/parts/{day}.parquet", _parquet(DISPLAYS.slice(100 * (day - 1), 100)))
     written: list[str] = []
     whole = resume.write_aggregates
-    monkeypatch.setattr(resume, "write_aggregates", lambda place, *a, **k: (written.append(str(place)), whole(place, *a, **k)))
+    monkeypatch.setattr(
+        resume, "write_aggregates", lambda place, *a, **k: (written.append(str(place)), whole(place, *a, **k))
+    )
     test = ft.OfflineTest.from_toml(f"{bucket}/test.toml")
     test.save_aggregates(f"{bucket}/parts", f"{bucket}/summed.parquet")
     assert len(written) == 1

@@ -11,7 +11,7 @@ from foretest._version import __version__
 from foretest.files import write_whole
 from foretest.history.manifest import Entry
 from foretest.history.records import Measurement
-from foretest.sources import LogFiles, open_source
+from foretest.sources import LakeLog, LogFiles, open_source
 from foretest.stores import Location, RemotePath
 
 _LAYOUT = "history-7"  # of a file of the cache; another layout has another name
@@ -26,6 +26,9 @@ def cached_file(folder: Location, entry: Entry, value_log: str | None, analysis:
         digest.update(repr(sorted(analysis.items())).encode())
     for log in (entry.control, entry.treatment, *([] if value_log is None else [value_log])):
         source = open_source(str(log))
+        if isinstance(source, LakeLog):  # its files never change; which of them count is the version's to say
+            digest.update(repr((source.facts(), [str(path) for path in source.paths])).encode())
+            continue
         assert isinstance(source, LogFiles)
         digest.update(f"{len(source.paths)} files".encode())
         for path, partition in zip(source.paths, source.partitions, strict=True):

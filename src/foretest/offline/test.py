@@ -28,7 +28,7 @@ from foretest.settings.log_columns import LogColumns
 from foretest.settings.metric_roles import MetricRole
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.settings.unknown_keys import refuse_unknown
-from foretest.sources import BATCH_ROWS, open_source
+from foretest.sources import BATCH_ROWS, LakeLog, open_source
 from foretest.sources.inputs import inputs_of
 from foretest.storage.saved.files import refuse_to_replace, saved_files, write_aggregates
 from foretest.storage.saved.inputs import recorded_inputs
@@ -159,7 +159,8 @@ class OfflineTest:
         result = analyse(self.settings, folded, calibration)
         # saved aggregates have their value model: its log may be gone
         value_log = None if saved_files(source) else self.settings.analysis.value_log
-        inputs = inputs_of(log=log, value_log=value_log)
+        # of a table the version that was read: by now there may be a newer one
+        inputs = inputs_of(log=source if isinstance(source, LakeLog) else log, value_log=value_log)
         if files:
             read = {role: files_read([location(file)]) for role, file in files.items()}
             inputs = {"inputs": inputs.get("inputs", {}) | read}

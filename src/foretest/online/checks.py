@@ -13,7 +13,7 @@ from foretest.log.column_types import is_text_key
 from foretest.online.arms import Arms
 from foretest.online.sample_ratio import compared_units
 from foretest.settings.analysis import BOUNDED
-from foretest.sources import LogFiles, Source
+from foretest.sources import LakeLog, LogFiles, Source
 from foretest.stores import Location
 
 ANALYSIS_KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed")
@@ -46,7 +46,7 @@ def refuse_same_log(control_log: Any, treatment_log: Any) -> None:
 
 def refuse_same_files(control: Source, treatment: Source) -> None:
     """Refuse a file that is in both logs."""
-    if isinstance(control, LogFiles) and isinstance(treatment, LogFiles):
+    if isinstance(control, LogFiles | LakeLog) and isinstance(treatment, LogFiles | LakeLog):
         control_files = {path.resolve() for path in control.paths}
         for path in treatment.paths:
             if path.resolve() in control_files:

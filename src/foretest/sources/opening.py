@@ -14,6 +14,7 @@ from foretest.sources.base import Source, decode_names, pack_of, short
 from foretest.sources.csv_files import CsvFiles
 from foretest.sources.file_kinds import ARROW, CSV, JSON, PARQUET
 from foretest.sources.json_files import JsonFiles
+from foretest.sources.lake_tables import DELTA, LakeTable, lake_table
 from foretest.sources.parquet import ParquetFiles
 from foretest.sources.paths import find_files
 from foretest.sources.queries import Relation, Sql, SqlQuery
@@ -60,11 +61,27 @@ def is_spark_frame(log: Any) -> bool:
 
 
 def _open_files(items: Any) -> Source:
+    tables = [table for item in items if (table := lake_table(item)) is not None]
+    if tables:
+        return _open_table(tables[0], alone=len(items) == 1)
     kind, paths = find_files(items)
     source = _FILES[kind](paths)
     if kind == PARQUET:
         _refuse_halves(source)
     return source
+
+
+def _open_table(table: LakeTable, *, alone: bool) -> Source:
+    """A table of Delta Lake or Iceberg at one version; it is a log by itself."""
+    if not alone:
+        raise BadInput(f"{table.name}: a table of {table.kind} is a log by itself. Give it alone, without other logs.")
+    if table.kind == DELTA:
+        from foretest.sources.delta import DeltaLog
+
+        return DeltaLog(table)
+    from foretest.sources.iceberg import IcebergLog
+
+    return IcebergLog(table)
 
 
 def _refuse_halves(source: Source) -> None:

@@ -9,7 +9,15 @@ from collections.abc import Iterable
 
 from foretest.errors import BadInput
 from foretest.sources.file_kinds import EXPECTED, has_known_ending, is_data, is_walked
-from foretest.sources.lake_tables import is_metadata_name, refuse_remote_lake_table, table_refusal
+from foretest.sources.lake_tables import (
+    DELTA,
+    DELTA_LOG,
+    ICEBERG,
+    METADATA,
+    is_metadata_name,
+    refuse_remote_lake_table,
+    table_refusal,
+)
 from foretest.stores import RemotePath
 
 
@@ -50,14 +58,14 @@ def _refuse_tables_within(folder: RemotePath, files: Iterable[RemotePath]) -> No
         names = file.parts[len(folder.parts) : -1]
         for depth, name in enumerate(names):
             table = RemotePath("/".join(file.parts[: len(folder.parts) + depth]))
-            if name == "_delta_log":
-                raise table_refusal(table, "Delta Lake")
-            if name == "metadata" and depth == len(names) - 1 and is_metadata_name(file.name):
+            if name == DELTA_LOG:
+                raise table_refusal(table, DELTA)
+            if name == METADATA and depth == len(names) - 1 and is_metadata_name(file.name):
                 with_metadata.add(table)
             if name == "data":
                 with_data.add(table)
     for table in sorted(with_metadata & with_data):
-        raise table_refusal(table, "Iceberg")
+        raise table_refusal(table, ICEBERG)
 
 
 def _matches(pattern: RemotePath) -> list[RemotePath]:
@@ -93,8 +101,8 @@ def _step(folders: dict[RemotePath, bool], name: str) -> dict[RemotePath, bool]:
             continue
         fits = re.compile(fnmatch.translate(name)).match
         for path, leaf in folder.listed():
-            if path.name == "_delta_log":
-                raise table_refusal(folder, "Delta Lake")
+            if path.name == DELTA_LOG:
+                raise table_refusal(folder, DELTA)
             if fits(path.name) and (name.startswith(".") or not path.name.startswith(".")):
                 found[path] = leaf
     return found

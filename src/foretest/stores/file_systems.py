@@ -27,6 +27,12 @@ def endpoint() -> str | None:
     return os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL") or None
 
 
+def s3_region() -> str | None:
+    """The region as the tools of AWS are told it, of another server than Amazon's any; None where it is not known."""
+    named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+    return named or (None if endpoint() is None else "us-east-1")
+
+
 @lru_cache(maxsize=32)
 def _file_system(scheme: str, authority: str, environment: tuple[str | None, ...]) -> Any:
     from pyarrow import fs
@@ -42,11 +48,8 @@ def _file_system(scheme: str, authority: str, environment: tuple[str | None, ...
 def _s3(bucket: str) -> Any:
     from pyarrow import fs
 
-    server = endpoint()
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-    if region is None and server is None:
-        region = fs.resolve_s3_region(bucket)
     return fs.S3FileSystem(
-        region=region, endpoint_override=server, connect_timeout=CONNECT_SECONDS, request_timeout=REQUEST_SECONDS,
+        region=s3_region() or fs.resolve_s3_region(bucket), endpoint_override=endpoint(),
+        connect_timeout=CONNECT_SECONDS, request_timeout=REQUEST_SECONDS,
         retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
     )  # fmt: skip

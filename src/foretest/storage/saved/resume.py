@@ -18,7 +18,7 @@ from foretest.engines import dispatch, local
 from foretest.errors import BadInput
 from foretest.log.reader import Reader
 from foretest.provenance import fingerprints
-from foretest.sources import BATCH_ROWS, Chunk, Part, Source, open_source, pack_of
+from foretest.sources import BATCH_ROWS, Chunk, LogFiles, Part, Source, open_source, pack_of
 from foretest.storage.saved.files import SavedFile, write_aggregates
 from foretest.storage.saved.inputs import source_paths
 from foretest.storage.saved.json_values import digest
@@ -50,7 +50,8 @@ def fold_resumably(
     def fold(some: Source) -> Aggregates:
         return dispatch.aggregate(some, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress)
 
-    if parts is None or len(paths) < 2 or any(pack_of(schema) for _, schema in source.schemas()):
+    resumable = isinstance(source, LogFiles) and len(paths) > 1
+    if parts is None or not resumable or any(pack_of(schema) for _, schema in source.schemas()):
         return fold(source)
     place = parts / f"{_key(paths, plan)}{_SUMS}"  # no .parquet: a folder of logs may be around it
     running, done = _saved_state(place, plan)
