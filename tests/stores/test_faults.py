@@ -163,10 +163,9 @@ def test_a_connection_that_breaks_in_the_midst(refusal: Refusal, store: Store, m
     assert next(reads) > 12
 
 
-@pytest.mark.parametrize("kind", [DENIED, BUSY])
-@pytest.mark.parametrize("command", ["run", "aggregate", "pack"])
+@pytest.mark.parametrize(("command", "kind"), [("run", DENIED), ("aggregate", BUSY), ("pack", DENIED)])
 def test_an_output_that_cannot_be_written(
-    kind: str, command: str, refusal: Refusal, store: Store, monkeypatch: pytest.MonkeyPatch
+    command: str, kind: str, refusal: Refusal, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The last of its objects fails, and none is left: an object of a packed log alone would be half of it."""
     last = {"run": "report.html", "aggregate": "sums.parquet", "pack": "_packed.parquet"}[command]

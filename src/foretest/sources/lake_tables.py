@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from foretest.background import side_by_side
 from foretest.errors import BadInput
 from foretest.files import user_path
 from foretest.stores import Location, RemotePath
@@ -80,13 +81,15 @@ def refuse_lake_tables(folders: Iterable[Path], remedy: str | None = None) -> No
 
 def refuse_remote_lake_table(folder: RemotePath) -> None:
     """Refuse a folder of a store that is, or is inside, a table of Delta Lake or Iceberg."""
-    for place in [folder, *folder.parents]:
-        if (place / DELTA_LOG).is_dir():
+    places = [folder, *folder.parents]
+    tables = dict.fromkeys([folder, *(place.parent for place in places if place.name == _DATA)])
+    deltas = side_by_side([(place / DELTA_LOG).is_dir for place in places], threads=len(places))
+    for place, is_delta in zip(places, deltas, strict=True):
+        if is_delta:
             raise table_refusal(place, DELTA)
-        if place.name == _DATA and _is_remote_iceberg(place.parent):
-            raise table_refusal(place.parent, ICEBERG)
-    if _is_remote_iceberg(folder):
-        raise table_refusal(folder, ICEBERG)
+    for table in tables:
+        if _is_remote_iceberg(table):
+            raise table_refusal(table, ICEBERG)
 
 
 def table_refusal(table: Location, kind: str, remedy: str | None = None) -> BadInput:

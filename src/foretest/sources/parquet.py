@@ -24,6 +24,7 @@ from foretest.stores.remote import changed, mark_of, unchanged
 _MAGIC = b"PAR1"  # both ends of a file
 _BUFFER = 1 << 18  # bytes of a column read at a time, which stay in the cache until they are decoded
 _REMOTE_BUFFER = 1 << 22  # a request takes longer than a disk: more bytes at a time
+_AT_ONCE = 1 << 24  # bytes of a row group in a store that are read at once
 _REQUESTS = 16  # files of a store that are opened at a time
 _MOST_BYTES = 1 << 26  # of a batch: rows with a thousand candidates come in smaller ones
 
@@ -54,9 +55,15 @@ class ParquetFile:
     def rows(self) -> int:
         return int(self.metadata.num_rows)
 
-    @property
-    def _buffer(self) -> int:
-        return _BUFFER if isinstance(self.path, Path) else _REMOTE_BUFFER
+    def _options(self, group: int, columns: list[str]) -> dict[str, Any]:
+        """How a row group is read. With pre_buffer all of it is in memory, without a buffer_size whole columns of it; of
+        a store a small one is read at once, since every request takes its time."""
+        if isinstance(self.path, Path):
+            return {"pre_buffer": False, "buffer_size": _BUFFER}
+        of_group = self.metadata.row_group(group)
+        chunks = [of_group.column(place) for place in range(of_group.num_columns)]
+        needed = sum(c.total_compressed_size for c in chunks if c.path_in_schema.partition(".")[0] in columns)
+        return {"metadata": self.metadata, "pre_buffer": needed <= _AT_ONCE, "buffer_size": _REMOTE_BUFFER}
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         pieces, row = [], 0
@@ -71,8 +78,7 @@ class ParquetFile:
     def _row_group(self, group: int, row: int, rows: int, columns: list[str], batch_rows: int) -> Piece:
         def read() -> Iterator[pa.RecordBatch]:
             try:
-                # with pre_buffer whole row groups would be in memory, without a buffer_size whole columns of them
-                with open_parquet(self.path, self.mark, pre_buffer=False, buffer_size=self._buffer) as file:
+                with open_parquet(self.path, self.mark, **self._options(group, columns)) as file:
                     now = file.metadata
                     if now.num_row_groups != self.metadata.num_row_groups or now.row_group(group).num_rows != rows:
                         raise changed(self.path)
