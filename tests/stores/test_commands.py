@@ -234,7 +234,6 @@ def test_a_query_reads_no_address(
 def test_a_credential_in_an_address_is_refused_and_not_repeated(
     address: str,
     place: str,
-    bucket: str,
     store: Store,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

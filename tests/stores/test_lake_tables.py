@@ -183,6 +183,7 @@ def test_rows_that_an_iceberg_delete_file_names_do_not_count(store: Store, tmp_p
     positions = pa.table({"file_path": [task.file.file_path] * 2, "pos": pa.array([0, 2], pa.int64())})
     pq.write_table(positions, place)
     task.delete_files = {_delete_file(place)}
+    del vars(source)["data_files"]
     assert source.rows is None
     assert [n for part in source.parts(["n"]) for c in part() for n in c.batch["n"].to_pylist()] == [11, 13]
 
@@ -281,6 +282,21 @@ def test_without_the_extra(
         " replaced, and read as plain Parquet these would count. Install what reads the table itself, pip install"
         ' "foretest[lake]", or write its current version as Parquet and give that.'
     )
+
+
+@pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "ofTomorrow"])
+def test_a_delta_table_with_features_that_are_not_read(feature: str, tmp_path: Path) -> None:
+    """With a deletion vector a file has rows that do not count; with mapped columns, other names than the table."""
+    from deltalake import write_deltalake
+
+    write_deltalake(str(tmp_path / "t"), pa.table({"a": [1]}))
+    [commit] = (tmp_path / "t/_delta_log").glob("*.json")
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [feature], "writerFeatures": [feature]}
+    lines = [json.loads(line) for line in commit.read_text().splitlines()]
+    commit.write_text("\n".join(json.dumps({"protocol": protocol} if "protocol" in line else line) for line in lines))
+    message = refused(str(tmp_path / "t"))
+    assert message.startswith(f"{tmp_path}/t: the Delta Lake table cannot be read (")
+    assert feature.lower() in message.lower()
 
 
 def test_tables_that_are_damaged_or_moved(store: Store, tmp_path: Path) -> None:

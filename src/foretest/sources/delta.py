@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property, partial
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from foretest.background import in_background, side_by_side
+from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.base import short
-from foretest.sources.lake_source import DataFile, LakeLog, no_version
+from foretest.sources.lake_source import LakeLog, ParquetOfTable, no_version
 from foretest.sources.lake_tables import LakeTable, without_extra
 from foretest.stores import RemotePath
 from foretest.stores.addresses import S3
 from foretest.stores.faults import is_store_fault, store_fault
 from foretest.stores.file_systems import ATTEMPTS, CONNECT_SECONDS, REQUEST_SECONDS, endpoint
-
-_REQUESTS = 16  # footers that are read at a time
 
 
 class DeltaLog(LakeLog):
@@ -27,7 +25,7 @@ class DeltaLog(LakeLog):
     def __init__(self, table: LakeTable) -> None:
         super().__init__(table)
         self._delta = in_background(lambda: _open(table))
-        _ = self._dataset  # a table that cannot be read is refused before any row is
+        _ = self.data_files  # a table that cannot be read is refused before any row is
 
     @property
     def version(self) -> int:
@@ -49,24 +47,19 @@ class DeltaLog(LakeLog):
         except Exception as error:  # the library's errors have many classes
             raise _unreadable(self.table, error) from None
 
-    def _data_files(self) -> list[DataFile]:
+    def _data_files(self) -> list[ParquetOfTable]:
+        from pyarrow.dataset import get_partition_keys
+
         fragments = list(self._dataset.get_fragments())
-        return side_by_side([partial(self._data_file, fragment) for fragment in fragments], threads=_REQUESTS)
+        files = self.opened([self.table.folder / fragment.path for fragment in fragments])
+        return [
+            ParquetOfTable(file, self.schema, _scalars(get_partition_keys(fragment.partition_expression)))
+            for file, fragment in zip(files, fragments, strict=True)
+        ]
 
-    def _data_file(self, fragment: Any) -> DataFile:
-        path = self.table.folder / fragment.path
-        with self.faults_explained(path):
-            rows = int(fragment.metadata.num_rows)
-        return DataFile(path, rows, partial(self._read, fragment))
 
-    def _read(self, fragment: Any, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        from pyarrow.dataset import ParquetFragmentScanOptions
-
-        scanner = fragment.scanner(
-            schema=self.schema, columns=columns, batch_size=batch_rows, batch_readahead=1, fragment_readahead=1,
-            use_threads=False, fragment_scan_options=ParquetFragmentScanOptions(pre_buffer=False),
-        )  # fmt: skip
-        yield from scanner.to_batches()
+def _scalars(values: Mapping[str, Any]) -> dict[str, pa.Scalar]:
+    return {name: value if isinstance(value, pa.Scalar) else pa.scalar(value) for name, value in values.items()}
 
 
 def _open(table: LakeTable) -> Any:

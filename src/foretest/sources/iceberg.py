@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import pyarrow as pa
 from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.base import short
-from foretest.sources.lake_source import DataFile, LakeLog, no_version
+from foretest.sources.files import Piece
+from foretest.sources.lake_source import DataFile, LakeLog, ParquetOfTable, no_version
 from foretest.sources.lake_tables import METADATA, LakeTable, is_metadata_name, without_extra
-from foretest.sources.parquet import open_parquet
 from foretest.stores import Location, RemotePath, is_address, location
 from foretest.stores.faults import is_store_fault, store_fault
 from foretest.stores.file_systems import CONNECT_SECONDS, REQUEST_SECONDS, endpoint, s3_region
@@ -64,47 +65,64 @@ class IcebergLog(LakeLog):
             raise _unreadable(self.table, error) from None
 
     def _data_files(self) -> list[DataFile]:
-        return [
-            DataFile(_place(task.file.file_path), int(task.file.record_count), partial(self._read, task))
-            for task in self._tasks
-        ]
+        """Files as they were written, or those that the library must read."""
+        plain = [task for task in self._tasks if not task.delete_files and _is_parquet(task)]
+        opened = dict(zip(map(id, plain), self.opened([_place(task.file.file_path) for task in plain]), strict=True))
+        files: list[DataFile] = []
+        for task in self._tasks:
+            file = opened.get(id(task))
+            if file is not None and self._is_as_written(file.schema):
+                files.append(ParquetOfTable(file, self.schema, {}))
+            else:
+                files.append(_ReadByLibrary(self.table, self._iceberg, self._schema, task))
+        return files
 
-    def _read(self, task: Any, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a file in batches; one with deleted rows, or of another schema, is read by the library, which
-        holds its needed columns in memory."""
-        if not task.delete_files and str(task.file.file_format).upper().endswith("PARQUET"):
-            with open_parquet(_place(task.file.file_path), pre_buffer=False, buffer_size=1 << 20) as file:
-                if self._is_as_written(file.schema_arrow, columns):
-                    yield from file.iter_batches(batch_rows, columns=columns, use_threads=False)
-                    return
-        from pyiceberg.expressions import AlwaysTrue
-        from pyiceberg.io.pyarrow import ArrowScan
-
-        projected = self._schema.select(*columns)
-        try:
-            for batch in ArrowScan(self._iceberg.metadata, self._iceberg.io, projected, AlwaysTrue()).to_record_batches(
-                [task]
-            ):
-                yield batch.select(columns)
-        except (pa.ArrowException, OSError):
-            raise
-        except Exception as error:  # the library's errors have many classes
-            raise _unreadable(self.table, error) from None
-
-    def _is_as_written(self, written: pa.Schema, columns: list[str]) -> bool:
-        """Has the file these columns by the names, numbers and types that they have in the snapshot's schema?"""
+    def _is_as_written(self, written: pa.Schema) -> bool:
+        """Has the file all columns by the names, numbers and types that they have in the snapshot's schema?"""
         from pyiceberg.io.pyarrow import pyarrow_to_schema
 
         try:
-            own = pyarrow_to_schema(written)
+            own = {field.name: (field.field_id, field.field_type) for field in pyarrow_to_schema(written).fields}
         except Exception:  # a file without the numbers of its columns
             return False
-        for name in columns:
-            wanted = self._schema.find_field(name)
-            mine = next((field for field in own.fields if field.name == name), None)
-            if mine is None or mine.field_id != wanted.field_id or mine.field_type != wanted.field_type:
-                return False
-        return True
+        return all(own.get(field.name) == (field.field_id, field.field_type) for field in self._schema.fields)
+
+
+@dataclass(frozen=True)
+class _ReadByLibrary:
+    """A data file with deleted rows, or of another schema: the library holds its needed columns in memory."""
+
+    table: LakeTable
+    iceberg: Any
+    schema: Any
+    task: Any
+
+    @property
+    def path(self) -> Location:
+        return _place(self.task.file.file_path)
+
+    @property
+    def rows(self) -> int:
+        return int(self.task.file.record_count)
+
+    def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
+        return [Piece(0, partial(self._read, columns, batch_rows))]
+
+    def _read(self, columns: list[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
+        from pyiceberg.expressions import AlwaysTrue
+        from pyiceberg.io.pyarrow import ArrowScan
+
+        scan = ArrowScan(self.iceberg.metadata, self.iceberg.io, self.schema.select(*columns), AlwaysTrue())
+        try:
+            for batch in scan.to_record_batches([self.task]):
+                for begin in range(0, batch.num_rows, batch_rows):
+                    yield batch.select(columns).slice(begin, batch_rows)
+        except Exception as error:  # the library's errors have many classes
+            raise _unreadable(self.table, error) from None
+
+
+def _is_parquet(task: Any) -> bool:
+    return str(getattr(task.file.file_format, "value", task.file.file_format)).upper() == "PARQUET"
 
 
 def _place(address: str) -> Location:

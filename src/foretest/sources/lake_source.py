@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate
+from functools import cached_property, partial
+from typing import Protocol
 
 import pyarrow as pa
 
+from foretest.background import side_by_side
 from foretest.errors import BadInput
-from foretest.sources.base import BATCH_ROWS, Chunk, Part, short
+from foretest.sources.base import BATCH_ROWS, Chunk, Part
+from foretest.sources.files import Piece
 from foretest.sources.lake_tables import LakeTable
-from foretest.stores import Location, RemotePath
-from foretest.stores.faults import is_store_fault, store_fault
+from foretest.sources.parquet import ParquetFile, open_parquet_file
+from foretest.stores import Location
+
+_REQUESTS = 16  # data files that are opened at a time
 
 
-@dataclass(frozen=True)
-class DataFile:
+class DataFile(Protocol):
     """A data file of a table at one version."""
 
-    path: Location
-    rows: int  # as many as it has, also deleted ones: where the rows of the next file begin
-    read: Callable[[list[str], int], Iterator[pa.RecordBatch]]  # columns, and rows of a batch
+    @property
+    def path(self) -> Location: ...
+
+    @property
+    def rows(self) -> int:
+        """As many as it has, also deleted ones: where the rows of the next file begin."""
+        ...
+
+    def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
+        """The pieces in order; batches have these columns, with the types of the table."""
+        ...
 
 
 class LakeLog(ABC):
@@ -45,7 +55,7 @@ class LakeLog(ABC):
     def schema(self) -> pa.Schema: ...
 
     @abstractmethod
-    def _data_files(self) -> list[DataFile]: ...
+    def _data_files(self) -> Sequence[DataFile]: ...
 
     @cached_property
     def data_files(self) -> list[DataFile]:
@@ -67,39 +77,79 @@ class LakeLog(ABC):
         return [(self.table.name, self.schema)]
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
-        starts = accumulate((file.rows for file in self.data_files), initial=0)
-        return [self._part(file, start, list(columns), batch_rows)
-                for file, start in zip(self.data_files, starts, strict=False)]  # fmt: skip
+        parts: list[Part] = []
+        position = 0
+        for file in self.data_files:
+            # without one of its columns, a batch would not know how many rows it has
+            for piece in file.pieces(list(columns) or self.schema.names[:1], batch_rows):
+                parts.append(_part(str(file.path), piece, position, list(columns)))
+            position += file.rows
+        return parts
 
-    def _part(self, file: DataFile, start: int, columns: list[str], batch_rows: int) -> Part:
-        # without one of its columns, a batch would not know how many rows it has
-        asked = columns or self.schema.names[:1]
+    def opened(self, paths: Sequence[Location]) -> list[ParquetFile]:
+        """Data files whose footers have been read, some at a time."""
+        return side_by_side([partial(self._opened, path) for path in paths], threads=_REQUESTS)
 
-        def chunks() -> Iterator[Chunk]:
-            at = 0
-            with self.faults_explained(file.path):
-                for whole in file.read(asked, batch_rows):
-                    for begin in range(0, whole.num_rows, batch_rows):
-                        batch = whole.select(columns).slice(begin, batch_rows)
-                        yield Chunk(batch, str(file.path), at, start + at)
-                        at += batch.num_rows
-
-        return chunks
-
-    @contextmanager
-    def faults_explained(self, path: Location) -> Iterator[None]:
-        """Errors in reading a data file as one sentence."""
+    def _opened(self, path: Location) -> ParquetFile:
         try:
-            yield
-        except FileNotFoundError:
+            return open_parquet_file(path)
+        except BadInput:
+            if path.exists():
+                raise
             raise BadInput(
                 f"{path}: no such file, which version {self.version} of the {self.table.kind} table {self.table.folder}"
                 " needs. Was the table moved, or cleaned of old versions? Give a newer version, or leave #version= out."
             ) from None
-        except (pa.ArrowException, OSError) as error:
-            if isinstance(path, RemotePath) and is_store_fault(error):
-                raise store_fault(path, error) from None
-            raise BadInput(f"{path}: cannot be read ({short(error)}).") from None
+
+
+def _part(name: str, piece: Piece, position: int, columns: list[str]) -> Part:
+    def chunks() -> Iterator[Chunk]:
+        at = piece.row
+        for batch in piece.read():
+            yield Chunk(batch.select(columns), name, at, position + at)
+            at += batch.num_rows
+
+    return chunks
+
+
+@dataclass(frozen=True)
+class ParquetOfTable:
+    """A Parquet file of a table: columns that it lacks are constant, types are those of the table."""
+
+    file: ParquetFile
+    schema: pa.Schema  # of the table
+    constants: dict[str, pa.Scalar]  # of its partition; a column that is neither here nor in the file is null
+
+    @property
+    def path(self) -> Location:
+        return self.file.path
+
+    @property
+    def rows(self) -> int:
+        return self.file.rows
+
+    def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
+        own = [name for name in columns if name in self.file.schema.names]
+        pieces = self.file.pieces(own or self.file.schema.names[:1], batch_rows)
+        return [Piece(piece.row, partial(self._read, piece, columns)) for piece in pieces]
+
+    def _read(self, piece: Piece, columns: list[str]) -> Iterator[pa.RecordBatch]:
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        for batch in piece.read():
+            yield pa.RecordBatch.from_arrays([self._column(batch, field) for field in schema], schema=schema)
+
+    def _column(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+        if field.name not in batch.schema.names:
+            value = self.constants.get(field.name, pa.scalar(None, field.type))
+            return pa.repeat(value.cast(field.type), batch.num_rows)
+        values = batch[field.name]
+        try:
+            return values if values.type == field.type else values.cast(field.type)
+        except pa.ArrowException:
+            raise BadInput(
+                f"{self.path}: column '{field.name}' is {values.type}, and {field.type} in the table, which not all of"
+                " its values fit. Write the table again."
+            ) from None
 
 
 def no_version(table: LakeTable, known: str) -> BadInput:

@@ -38,8 +38,8 @@ class ParquetFiles(LogFiles["ParquetFile"]):
 
     def _open(self) -> list[ParquetFile]:
         if all(isinstance(path, Path) for path in self.paths):
-            return [_open_parquet(path) for path in self.paths]
-        return side_by_side([partial(_open_parquet, path) for path in self.paths], threads=_REQUESTS)
+            return [open_parquet_file(path) for path in self.paths]
+        return side_by_side([partial(open_parquet_file, path) for path in self.paths], threads=_REQUESTS)
 
 
 @dataclass(frozen=True)
@@ -56,8 +56,8 @@ class ParquetFile:
         return int(self.metadata.num_rows)
 
     def _options(self, group: int, columns: list[str]) -> dict[str, Any]:
-        """How a row group is read. With pre_buffer all of it is in memory, without a buffer_size whole columns of it; of
-        a store a small one is read at once, since every request takes its time."""
+        """How a row group is read. With pre_buffer all of it is in memory, without a buffer_size whole columns of it.
+        In a store a small one is read at once, since every request takes its time."""
         if isinstance(self.path, Path):
             return {"pre_buffer": False, "buffer_size": _BUFFER}
         of_group = self.metadata.row_group(group)
@@ -102,7 +102,8 @@ def open_parquet(path: Location, mark: str | None = None, **options: Any) -> Ite
             yield file
 
 
-def _open_parquet(path: Location) -> ParquetFile:
+def open_parquet_file(path: Location) -> ParquetFile:
+    """A file whose metadata are read; one that cannot be read is refused."""
     try:
         if isinstance(path, Path):
             refuse_missing(path)  # to open a pipe would block for ever
