@@ -57,7 +57,7 @@ def _refuse_tables_within(folder: RemotePath, files: Iterable[RemotePath]) -> No
     for file in files:
         names = file.parts[len(folder.parts) : -1]
         for depth, name in enumerate(names):
-            table = RemotePath("/".join(file.parts[: len(folder.parts) + depth]))
+            table = file.parents[len(names) - depth]
             if name == DELTA_LOG:
                 raise table_refusal(table, DELTA)
             if name == METADATA and depth == len(names) - 1 and is_metadata_name(file.name):
@@ -72,7 +72,7 @@ def _matches(pattern: RemotePath) -> list[RemotePath]:
     """The files that a pattern stands for; a folder that it matches stands for its files."""
     names = pattern.parts[1:]
     fixed = next(place for place, name in enumerate(names) if glob.has_magic(name))
-    start = RemotePath("/".join(pattern.parts[: fixed + 1]))
+    start = pattern.parents[len(names) - fixed - 1]
     if fixed == 0:
         start.refuse_missing_bucket()
     refuse_remote_lake_table(start)

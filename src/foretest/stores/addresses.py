@@ -59,10 +59,10 @@ def parse_address(text: str) -> Address:
         raise BadInput(f"{text}: no address of a file. Expected {expected}.")
     if "\0" in text:
         raise BadInput(f"{text!r}: no file can have this path: it has a null character.")
-    return Address(scheme, authority, _normal(key))
+    return Address(scheme, authority, normal_key(key))
 
 
-def _normal(key: str) -> str:
+def normal_key(key: str) -> str:
     """A key without . and .., which stores take for names; other keys as they are."""
     parts = key.split("/")
     return (posixpath.normpath(f"/{key}").strip("/") if "." in parts or ".." in parts else key).strip("/")

@@ -8,8 +8,9 @@ from functools import total_ordering
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple, TypeAlias
 
+from foretest.background import in_background
 from foretest.errors import BadInput
-from foretest.stores.addresses import is_address, parse_address
+from foretest.stores.addresses import is_address, normal_key, parse_address
 from foretest.stores.faults import no_bucket, store_fault
 from foretest.stores.file_systems import file_system
 
@@ -31,6 +32,12 @@ class RemotePath:
     def __init__(self, text: str) -> None:
         self.scheme, self.authority, self.key = parse_address(text)
 
+    def _at(self, key: str) -> RemotePath:
+        """Another place in the same bucket; a name that a store lists may have any characters."""
+        other = RemotePath.__new__(RemotePath)
+        other.scheme, other.authority, other.key = self.scheme, self.authority, key
+        return other
+
     def __str__(self) -> str:
         return f"{self.scheme}://{self.authority}" + (f"/{self.key}" if self.key else "")
 
@@ -48,7 +55,7 @@ class RemotePath:
         return hash(str(self))
 
     def __truediv__(self, name: str) -> RemotePath:
-        return RemotePath(f"{self}/{name}")
+        return self._at(normal_key(f"{self.key}/{name}"))
 
     # -- names --------------------------------------------------------------------------------------------------------
 
@@ -71,11 +78,12 @@ class RemotePath:
 
     @property
     def parent(self) -> RemotePath:
-        return RemotePath("/".join(self.parts[:-1])) if self.key else self
+        return self._at(self.key.rpartition("/")[0])
 
     @property
     def parents(self) -> list[RemotePath]:
-        return [RemotePath("/".join(self.parts[:end])) for end in range(len(self.parts) - 1, 0, -1)]
+        names = self.key.split("/") if self.key else []
+        return [self._at("/".join(names[:end])) for end in range(len(names) - 1, -1, -1)]
 
     def with_name(self, name: str) -> RemotePath:
         return self.parent / name
@@ -122,7 +130,7 @@ class RemotePath:
         """Refuse an address whose bucket is not there."""
         from pyarrow.fs import FileType
 
-        bucket = RemotePath(self.parts[0])
+        bucket = self._at("")
         if bucket.info().type is FileType.NotFound:
             raise no_bucket(self)
 
@@ -131,7 +139,8 @@ class RemotePath:
         import pyarrow as pa
 
         try:
-            return self.file_system.get_file_info(self.place)
+            # in another thread, as all that the main one waits for: Ctrl-C is heard
+            return in_background(lambda: self.file_system.get_file_info(self.place))
         except (pa.ArrowException, OSError) as error:
             raise store_fault(self, error) from None
 
@@ -159,9 +168,10 @@ class RemotePath:
         from pyarrow.fs import FileSelector
 
         with self.faults_explained():
-            infos = self.file_system.get_file_info(FileSelector(self.place, recursive=recursive))
-        within = len(self.place) + 1
-        found = [(self / info.path[within:], bool(info.is_file)) for info in infos if info.path[within:]]
+            selector = FileSelector(self.place, recursive=recursive)
+            infos = in_background(lambda: self.file_system.get_file_info(selector))
+        within = len(self.place) - len(self.key)
+        found = [(self._at(info.path[within:].strip("/")), bool(info.is_file)) for info in infos]
         return sorted(found, key=lambda pair: pair[0].parts)
 
     def iterdir(self) -> Iterator[RemotePath]:
@@ -176,8 +186,12 @@ class RemotePath:
             return self.file_system.open_input_file(self.place)
 
     def read_bytes(self) -> bytes:
-        with self.faults_explained(), self.open() as file:
-            return bytes(file.read())
+        def read() -> bytes:
+            with self.open() as file:
+                return bytes(file.read())
+
+        with self.faults_explained():
+            return in_background(read)
 
     def read_text(self, encoding: str = "utf-8") -> str:
         return self.read_bytes().decode(encoding)
