@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
+from foretest.calibration.file import Calibration
 from foretest.report.pictures import write_pictures
 from tests.commands import exit_code_of
 from tests.long_log import long_log, short_log
@@ -267,3 +268,14 @@ def test_nothing_of_stores_and_lakes_is_loaded_at_the_start() -> None:
     names = ("pyarrow.fs", "deltalake", "pyiceberg")
     code = f"import sys, foretest.cli; print([m for m in {names} if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_log_to_fit_the_value_model_on_and_a_calibration(bucket: str, store: Store) -> None:
+    """What settings name lies beside them, in the store."""
+    text = SETTINGS.replace('"ncis", "point-ncis-adaptive"', '"piece-ncis"').replace('id = "view"', 'features = ["v"]')
+    store.put("c/valued.toml", f'{text}value_log = "log.parquet"\n'.encode())
+    result = ft.OfflineTest.from_toml(f"{bucket}/valued.toml").run(f"{bucket}/log.parquet")
+    assert result.settings["analysis"]["value_log"] == f"{bucket}/log.parquet"
+    assert result.provenance["inputs"]["value_log"]["count"] == 1
+    Calibration({}, {}).to_json(f"{bucket}/calibration.json")
+    assert Calibration.read(f"{bucket}/calibration.json").name == f"{bucket}/calibration.json"

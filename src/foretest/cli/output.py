@@ -84,11 +84,15 @@ def deliver(result: Result, out: Location | None, form: str, fail_on: list[str],
 
 def write_result(result: Result, out: Location, truth: dict[str, float] | None = None) -> None:
     """Write OUT/result.json and OUT/report.html; the page is made before either is written."""
-    from foretest.files import write_all
+    from foretest.files import write_all, write_whole
     from foretest.report.result_page import result_page
 
     page = result_page(result, truth)
-    write_all({out / "result.json": result.to_json().encode(), out / PAGE: page.encode()})
+    if isinstance(out, RemotePath):  # where one cannot be written, the other is removed if it is new
+        write_all({out / "result.json": result.to_json().encode(), out / PAGE: page.encode()})
+    else:
+        result.to_json(out / "result.json")
+        write_whole(out / PAGE, page)
 
 
 def with_command(result: Any) -> Any:
