@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from tests.long_log import long_log, short_log
 from tests.stores.server import BUCKET, KEY, SECRET, Store
 
 DISPLAYS = short_log(rows=200)
+Run = Callable[..., str]
 SETTINGS = """
 [log]
 rewards = ["click"]
@@ -55,7 +57,7 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> object:
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
     """Runs a command that must succeed; what it printed, in which no credential is."""
     monkeypatch.chdir(tmp_path)
 
@@ -74,7 +76,7 @@ def _without_origin(document: dict[str, object]) -> dict[str, object]:
     return {key: value for key, value in document.items() if key != "provenance"}
 
 
-def test_run_reads_and_writes_in_the_store(run, bucket: str, store: Store, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_run_reads_and_writes_in_the_store(run: Run, bucket: str, store: Store, tmp_path: Path) -> None:
     printed = run("run", f"{bucket}/log.parquet", "-c", f"{bucket}/test.toml", "-o", f"{bucket}/out")
     assert f"Written: {bucket}/out/result.json, {bucket}/out/report.html" in printed
     keys = store.keys("c/out")
@@ -92,13 +94,13 @@ def test_run_reads_and_writes_in_the_store(run, bucket: str, store: Store, tmp_p
     assert one["name"] == other["name"] == "log.parquet"
 
 
-def test_check_and_plan(run, bucket: str, store: Store) -> None:  # type: ignore[no-untyped-def]
+def test_check_and_plan(run: Run, bucket: str, store: Store) -> None:
     assert "Every row is readable" in run("check", f"{bucket}/*.parquet", "-c", f"{bucket}/test.toml")
     run("plan", f"{bucket}/log.parquet", "-c", f"{bucket}/test.toml", "-o", f"{bucket}/plan")
     assert json.loads(store.get("c/plan/plan.json"))["schema"] == 1
 
 
-def test_aggregates_are_written_and_read(run, bucket: str, store: Store) -> None:  # type: ignore[no-untyped-def]
+def test_aggregates_are_written_and_read(run: Run, bucket: str, store: Store) -> None:
     for day in (1, 2):
         store.put(f"c/days/{day}.parquet", _parquet(DISPLAYS.slice(100 * (day - 1), 100)))
         run(
@@ -136,7 +138,7 @@ def test_a_long_fold_leaves_no_parts_behind(bucket: str, store: Store, monkeypat
     assert store.keys("c/summed.parquet.parts") == []
 
 
-def test_a_packed_log(run, bucket: str, store: Store) -> None:  # type: ignore[no-untyped-def]
+def test_a_packed_log(run: Run, bucket: str, store: Store) -> None:
     for _ in range(2):  # the second time it is replaced
         run("pack", f"{bucket}/log.parquet", "-c", f"{bucket}/test.toml", "-o", f"{bucket}/packed")
     assert store.keys("c/packed") == [f"c/packed/{n}.parquet" for n in ("_packed", "rest", "rewarded")]
@@ -147,7 +149,7 @@ def test_a_packed_log(run, bucket: str, store: Store) -> None:  # type: ignore[n
     assert not any("all rows were read" in note for note in packed["log"].get("notes", []))
 
 
-def test_init_and_convert(run, bucket: str, store: Store) -> None:  # type: ignore[no-untyped-def]
+def test_init_and_convert(run: Run, bucket: str, store: Store) -> None:
     store.put("c/long.parquet", _parquet(long_log(DISPLAYS)))
     store.put("c/long.toml", LONG_SETTINGS.encode())
     run("convert", "long", f"{bucket}/long.parquet", "-c", f"{bucket}/long.toml", "-o", f"{bucket}/converted")
@@ -161,7 +163,7 @@ def test_init_and_convert(run, bucket: str, store: Store) -> None:  # type: igno
 
 
 @pytest.mark.slow
-def test_online_and_history(run, bucket: str, store: Store) -> None:  # type: ignore[no-untyped-def]
+def test_online_and_history(run: Run, bucket: str, store: Store) -> None:
     """A remote manifest's paths are relative to it; measurements are kept, and reused, in the store."""
     for test in (1, 2):
         rows = short_log(rows=200, seed=test)

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.sources import open_source
+from foretest.sources import LakeLog, open_source
+from foretest.sources.iceberg import IcebergLog
 from foretest.stores.remote import RemotePath
 from tests.commands import exit_code_of
 from tests.long_log import LONG, SHORT, assert_same, long_log, short_log, test_of
@@ -177,8 +178,9 @@ def test_rows_that_an_iceberg_delete_file_names_do_not_count(store: Store, tmp_p
         table = made.create_table("shop.t", schema=pa.schema([("n", pa.int64())]))
         table.append(pa.table({"n": [10, 11, 12, 13]}))
         address = table.location().removeprefix("file://")
-    source = open_source(address)
-    [task] = source._tasks  # type: ignore[attr-defined]
+    source = opened(address)
+    assert isinstance(source, IcebergLog)
+    [task] = source._tasks
     place = Path(address) / "data" / "deletes.parquet"
     positions = pa.table({"file_path": [task.file.file_path] * 2, "pos": pa.array([0, 2], pa.int64())})
     pq.write_table(positions, place)
@@ -223,6 +225,12 @@ def test_aggregates_pack_online_and_history_of_tables(
     assert agreement.get("failures", []) == []
 
 
+def opened(log: Any) -> LakeLog:
+    source = open_source(log)
+    assert isinstance(source, LakeLog)
+    return source
+
+
 def refused(log: Any) -> str:
     with pytest.raises(ft.BadInput) as error:
         open_source(log)
@@ -256,7 +264,7 @@ def test_what_has_no_versions(store: Store, tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", PATHS)
 def test_files_of_a_table_are_not_read_one_by_one(place: str, store: Store, tmp_path: Path) -> None:
     address = write_delta(place, store, "displays", tmp_path)
-    file = str(open_source(address).paths[0])  # type: ignore[attr-defined]
+    file = str(opened(address).paths[0])
     above = address.rpartition("/")[0]
     for log in (file, f"{address}/*/*.parquet", file.rpartition("/")[0], above, f"{above}/**/*.parquet", f"{address}*"):
         assert f"{address}: a table of Delta Lake, not a plain folder" in refused(log), log
@@ -303,7 +311,7 @@ def test_tables_that_are_damaged_or_moved(store: Store, tmp_path: Path) -> None:
     (tmp_path / "empty/_delta_log").mkdir(parents=True)
     assert refused(tmp_path / "empty").startswith(f"{tmp_path}/empty: the Delta Lake table cannot be read (")
     address = write_delta("here", store, "displays", tmp_path)
-    gone = Path(str(open_source(address).paths[0]))  # type: ignore[attr-defined]
+    gone = Path(str(opened(address).paths[0]))
     gone.unlink()
     with pytest.raises(ft.BadInput, match="which version 2 of the Delta Lake table") as error:
         test_of(SHORT).run(address)
@@ -342,5 +350,5 @@ def test_a_store_that_fails(
 
 def test_a_table_is_known_by_its_address(store: Store, tmp_path: Path) -> None:
     write_delta("store", store, "displays", tmp_path)
-    paths = open_source(f"s3://{BUCKET}/lake/displays").paths  # type: ignore[attr-defined]
+    paths = opened(f"s3://{BUCKET}/lake/displays").paths
     assert all(isinstance(path, RemotePath) and path.exists() for path in paths)
