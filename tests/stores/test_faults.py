@@ -268,3 +268,31 @@ def test_fault_servers_hand_on_what_does_not_fail(store: Store, monkeypatch: pyt
 
 
 _none: Fault = lambda method, path: None  # noqa: E731
+
+
+def test_a_disk_without_room_for_the_copy(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Text is copied before it is parsed: /dev/full is a disk that is."""
+    address = store.put("f/log.csv", csv(DISPLAYS))
+    monkeypatch.setattr(
+        "foretest.sources.local_copies.LocalCopies._place", lambda _, path, n: (path, Path("/dev/full"))
+    )
+    monkeypatch.setattr("foretest.stores.remote._CHUNK", 1 << 20)
+    with pytest.raises(ft.BadInput) as error:
+        ft.OfflineTest.from_toml(_settings(store)).run(address)
+    assert str(error.value).startswith(f"{address}: its temporary copy /dev/full cannot be written (No space left")
+
+
+@pytest.mark.parametrize(("name", "kind"), [("503", DENIED), ("credentials", CUT), ("NoSuchBucket", DENIED)])
+def test_names_with_the_words_of_errors(name: str, kind: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is said of a fault is not mistaken by what a file is called."""
+    address = store.put(f"f/{name}/log.parquet", parquet(DISPLAYS))
+    test = ft.OfflineTest.from_toml(_settings(store))
+
+    def fault(method: str, path: str) -> str | None:
+        return kind if method == "GET" and f"{name}/log.parquet" in path else None
+
+    with failing_server(store, fault) as url:
+        use(monkeypatch, url)
+        with pytest.raises(ft.BadInput) as error:
+            test.run(address)
+    assert str(error.value).startswith(f"{address}: {FAULTS[kind]}")

@@ -229,7 +229,13 @@ class RemotePath:
         with self.faults_explained(), self.open() as file, target.open("wb") as copy:
             before = mark_of(file)
             while chunk := file.read(_CHUNK):
-                copy.write(chunk)
+                try:
+                    copy.write(chunk)
+                except OSError as error:
+                    raise BadInput(
+                        f"{self}: its temporary copy {target} cannot be written ({error.strerror or error}). Set TMPDIR"
+                        " to a folder with more room."
+                    ) from None
         if self.mark() != before:
             raise changed(self)
 
