@@ -282,15 +282,17 @@ def test_a_disk_without_room_for_the_copy(store: Store, monkeypatch: pytest.Monk
     assert str(error.value).startswith(f"{address}: its temporary copy /dev/full cannot be written (No space left")
 
 
-@pytest.mark.parametrize(("name", "kind"), [("503", DENIED), ("credentials", CUT), ("NoSuchBucket", DENIED)])
+@pytest.mark.parametrize(("name", "kind"), [("503", DENIED), ("credentials", SILENT), ("NoSuchBucket", DENIED)])
 def test_names_with_the_words_of_errors(name: str, kind: str, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is said of a fault is not mistaken by what a file is called."""
     address = store.put(f"f/{name}/log.parquet", parquet(DISPLAYS))
     test = ft.OfflineTest.from_toml(_settings(store))
 
     def fault(method: str, path: str) -> str | None:
-        return kind if method == "GET" and f"{name}/log.parquet" in path else None
+        return kind if method == "HEAD" and f"{name}/log.parquet" in path else None
 
+    if kind == SILENT:
+        _wait_no_longer(monkeypatch)
     with failing_server(store, fault) as url:
         use(monkeypatch, url)
         with pytest.raises(ft.BadInput) as error:
