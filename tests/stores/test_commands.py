@@ -14,6 +14,7 @@ import pytest
 
 import foretest as ft
 from foretest.calibration.file import Calibration
+from foretest.cli.options import log_source
 from foretest.report.pictures import write_pictures
 from tests.commands import exit_code_of
 from tests.long_log import long_log, short_log
@@ -281,3 +282,12 @@ def test_a_log_to_fit_the_value_model_on_and_a_calibration(bucket: str, store: S
     assert result.provenance["inputs"]["value_log"]["count"] == 1
     Calibration({}, {}).to_json(f"{bucket}/calibration.json")
     assert Calibration.read(f"{bucket}/calibration.json").name == f"{bucket}/calibration.json"
+
+
+def test_spark_is_given_an_address_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foretest.engines.spark.read", lambda paths, sql: (paths, sql))
+    given = ["s3a://shop/logs/*.parquet", "hdfs://cluster//a", "./here/"]
+    assert log_source("run", given, None, None, "spark") == (
+        ["s3a://shop/logs/*.parquet", "hdfs://cluster//a", "here"],
+        None,
+    )

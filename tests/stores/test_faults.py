@@ -146,6 +146,7 @@ def test_a_server_that_is_gone(refusal: Refusal, monkeypatch: pytest.MonkeyPatch
     assert refusal("run", address, "-c", "test.toml").startswith(f"{address}: {FAULTS[CUT]}")
 
 
+@pytest.mark.slow
 def test_a_connection_that_breaks_in_the_midst(refusal: Refusal, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The footer is read, and the first row groups; then the server is gone."""
     _wait_no_longer(monkeypatch)

@@ -199,6 +199,7 @@ def _delete_file(place: Path) -> Any:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_aggregates_pack_online_and_history_of_tables(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -238,6 +239,7 @@ def refused(log: Any) -> str:
     return str(error.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PATHS)
 def test_versions_that_are_not_there(place: str, store: Store, tmp_path: Path) -> None:
     address = write_delta(place, store, "displays", tmp_path)
@@ -261,6 +263,7 @@ def test_what_has_no_versions(store: Store, tmp_path: Path) -> None:
     assert open_source(f"{tmp_path}/log#version=1").rows == 240
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("place", PATHS)
 def test_files_of_a_table_are_not_read_one_by_one(place: str, store: Store, tmp_path: Path) -> None:
     address = write_delta(place, store, "displays", tmp_path)
@@ -325,6 +328,7 @@ def test_tables_that_are_damaged_or_moved(store: Store, tmp_path: Path) -> None:
     assert "has 2 metadata files with one number, and only its catalog knows" in refused(tmp_path / "moved")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "fault"), [("Delta Lake", SILENT), ("Iceberg", DENIED)])
 def test_a_store_that_fails(
     kind: str, fault: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
