@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -15,11 +14,12 @@ from foretest.log.opening import open_log
 from foretest.settings.file import read_settings, read_tables
 from foretest.settings.long_layout import LONG
 from foretest.sources.long_tables import LongTables
+from foretest.stores import Location
 
 _LONG_KEYS = ("layout", "display", "item", "slot", "first_slot", "tables")
 
 
-def convert_long(log: Any, config: Path, folder: Path) -> int:
+def convert_long(log: Any, config: Location, folder: Location) -> int:
     """Write log.parquet and settings.toml: the displays of a long log, and its settings for them; their number."""
     settings = read_settings(config)
     if settings.log.layout != LONG:

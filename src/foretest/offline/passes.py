@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
@@ -37,6 +36,7 @@ from foretest.storage.packed.reading import fold_packed, packed_logs, rewarded_r
 from foretest.storage.packed.writing import pack
 from foretest.storage.saved.files import merge_saved, saved_files
 from foretest.storage.saved.resume import fold_resumably
+from foretest.stores import Location
 from foretest.weights.slot_marginals import counted_notes
 
 
@@ -74,7 +74,7 @@ def offline_reader(plan: FoldPlan) -> Reader:
     )  # fmt: skip
 
 
-def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None = None) -> Folded:
+def fold_log(settings: Settings, source: Source, work: Work, parts: Location | None = None) -> Folded:
     """Fold a log, or add up saved aggregates. With `parts`, a folder, the fold goes on there after a kill."""
     saved = saved_files(source)
     if saved:
@@ -138,7 +138,7 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     return Folded(aggregates, notes, {})
 
 
-def pack_log(settings: Settings, source: Source, out: Path, work: Work) -> None:
+def pack_log(settings: Settings, source: Source, out: Location, work: Work) -> None:
     """Rewrite a log as a folder in which rows with a reward are a file of their own."""
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):

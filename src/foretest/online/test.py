@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from foretest._version import __version__
@@ -37,6 +36,7 @@ from foretest.settings.metric_roles import roles_dict
 from foretest.settings.settings import Online, Settings
 from foretest.sources import BATCH_ROWS, Source
 from foretest.sources.inputs import inputs_of
+from foretest.stores import Location, location
 
 KEY = "online"
 
@@ -68,9 +68,9 @@ class OnlineTest:
         self.notes: list[str] = []
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> OnlineTest:
+    def from_toml(cls, path: str | Location) -> OnlineTest:
         """The test that a settings file describes; its tables [control] and [treatment] are not needed."""
-        path = Path(path)
+        path = location(path)
         tables = _without_loggers({**read_tables(path), "control": _NO_POLICY, "treatment": _NO_POLICY})
         try:
             return cls.from_settings(settings_from_tables(tables, path.parent))

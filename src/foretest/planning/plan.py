@@ -33,6 +33,7 @@ from foretest.results.result import Result
 from foretest.settings.settings import Settings
 from foretest.sources import Source, spool
 from foretest.storage.saved.files import saved_files
+from foretest.stores import Location
 
 SCHEMA = 1
 
@@ -46,7 +47,7 @@ class PlanResult:
     def to_dict(self) -> dict[str, Any]:
         return self.document
 
-    def to_json(self, path: str | Path | None = None) -> str:
+    def to_json(self, path: str | Location | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.document, path)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretest.files import html_text, json_ready, json_text
 from foretest.results.summaries import estimate_summary, metric_summary, segment_summary, treatment_summary
 from foretest.settings.metric_roles import INCREASE
+from foretest.stores import Location
 
 if TYPE_CHECKING:
     import pandas
@@ -199,11 +199,11 @@ class Result:
         curves = [metric.examination for metric in self.metrics.values() if metric.examination is not None]
         return {"examination": curves[0]} if curves else {}
 
-    def to_json(self, path: str | Path | None = None) -> str:
+    def to_json(self, path: str | Location | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(self, path: str | Location | None = None) -> str:
         """One self-contained page; with a path it is also written there, whole or not at all."""
         from foretest.report.result_page import result_page
 

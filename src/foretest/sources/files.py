@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
 from foretest.background import in_background
-from foretest.errors import BadInput
 from foretest.sources.base import BATCH_ROWS, ROW_NUMBER, Chunk, Part, pack_of
 from foretest.sources.paths import partitions
+from foretest.stores import Location
 
 
 class Piece(NamedTuple):
@@ -45,8 +44,8 @@ class LogFiles(ABC, Generic[File]):
 
     repeatable = True
 
-    def __init__(self, paths: list[Path]) -> None:
-        self.paths = paths
+    def __init__(self, paths: Sequence[Location]) -> None:
+        self.paths = list(paths)
         self.partitions = partitions(paths)
 
     @abstractmethod
@@ -71,7 +70,7 @@ class LogFiles(ABC, Generic[File]):
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         parts: list[Part] = []
         position = 0
-        packs: dict[tuple[Path, str], int] = {}  # where each packed log begins
+        packs: dict[tuple[Location, str], int] = {}  # where each packed log begins
         for path, file, of_folders in zip(self.paths, self.files, self.partitions, strict=True):
             pack = pack_of(file.schema)
             begin = position if pack is None else packs.setdefault((path.parent, pack), position)
@@ -115,8 +114,3 @@ def _part(
             at += batch.num_rows
 
     return chunks
-
-
-def changed(path: Path) -> BadInput:
-    """The error for a file that is no longer the one that was opened."""
-    return BadInput(f"{path}: the file changed while it was read. Run again when nobody writes to it.")
