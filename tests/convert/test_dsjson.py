@@ -103,7 +103,11 @@ def test_a_policy_of_your_own(tmp_path: Path) -> None:
     })  # fmt: skip
     pq.write_table(uniform, tmp_path / "new.parquet")
     joined = ft.Sql(f"SELECT * FROM '{log.path}' JOIN '{tmp_path / 'new.parquet'}' USING (event_id)")
-    test = log.test.replace(treatment=ft.Probabilities("new"), estimators=["is"], n_resamples=20)
+    settings = log.settings.read_text(encoding="utf-8").replace(
+        'policy = "top-k"\nscores = "probabilities"', 'policy = "probabilities"\nprobs = "new"'
+    )
+    log.settings.write_text(settings, encoding="utf-8")
+    test = log.test.replace(estimators=["is"], n_resamples=20)
     w = [-e["_label_cost"] / len(e["a"]) / e["p"][0] for e in events]
     assert test.run(joined).metrics["reward"].estimates["is"].treatment == pytest.approx(np.mean(w), rel=1e-9)
 
