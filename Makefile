@@ -58,6 +58,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/interval_coverage.py
 	$(BIN)/python benchmarks/small_samples.py
+	$(BIN)/python benchmarks/thinned.py
 	$(BIN)/python benchmarks/lower_bounds.py
 	$(BIN)/python benchmarks/band_coverage.py
 	$(BIN)/python benchmarks/null_verdicts.py

@@ -283,6 +283,22 @@ def apart(count: int, buckets: int = 1024) -> np.ndarray:
     return np.sort(ids[first])[:count]
 
 
+def assert_close(a: Any, b: Any, where: str = "", rel: float = 1e-9) -> None:
+    """Two documents say the same: numbers to a relative error, all else exactly."""
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), where
+        for key in a:
+            assert_close(a[key], b[key], f"{where}/{key}", rel)
+    elif isinstance(a, list):
+        assert len(a) == len(b), where
+        for at, (mine, theirs) in enumerate(zip(a, b, strict=True)):
+            assert_close(mine, theirs, f"{where}/{at}", rel)
+    elif isinstance(a, float):
+        assert a == pytest.approx(b, rel=rel, abs=1e-12), where
+    else:
+        assert a == b, where
+
+
 @contextmanager
 def few_resamples_of_tests() -> Iterator[None]:
     """Quantiles of a history's figures from 40 resamples of its tests, not 1000: most of a small history's time."""

@@ -208,7 +208,22 @@ BAD_SETTINGS = {
     "unknown key of the log": (
         SETTINGS.replace("unit =", "units ="),
         "[log] has an unknown key 'units'. Did you mean 'unit'? Known: rewards, unit, ranking, candidates, id, date,"
-        " features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot, tables.",
+        " features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot, tables,"
+        " keep.",
+    ),
+    "keep that is the reward": (
+        SETTINGS.replace("unit =", 'keep = "click"\nunit ='),
+        "[log] keep and [log] rewards both name the column 'click': keep is the probability with which a row was kept"
+        " when the log was thinned.",
+    ),
+    "keep that is no name": (
+        SETTINGS.replace("unit =", "keep = 0.05\nunit ="),
+        "[log] keep = 0.05: expected the name of a column.",
+    ),
+    "bounds of a thinned log": (
+        analysis('interval = "betting"\nr_max = 1', SETTINGS.replace("unit =", 'keep = "v"\nunit =')),
+        'interval = "betting" needs all rows of every unit, and [log] keep = "v" says that rows were left out: use'
+        ' "bootstrap" or "delta".',
     ),
     "candidates of the log and of a policy": (
         OWN.replace("unit =", 'candidates = "items"\nunit ='),
@@ -284,7 +299,7 @@ BAD_SETTINGS = {
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
         " date, features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot,"
-        " tables.",
+        " tables, keep.",
     ),
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),
@@ -771,7 +786,27 @@ def test_column_twice(refuse: Refuse) -> None:
 # -- rows -------------------------------------------------------------------------------------------------------------
 
 # settings, what stands in the rows at fault, column of the fault, what is wrong, what to do
+KEEP = SETTINGS.replace("unit =", 'keep = "v"\nunit =')
+KEPT = "the probability with which the row was kept"
 BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
+    "keep is null": (KEEP, {"v": None}, "v", "the value is null", FILL),
+    "keep is NaN": (KEEP, {"v": NAN}, "v", f"{KEPT} is NaN", FILL),
+    "keep is 0": (
+        KEEP, {"v": 0.0}, "v", f"{KEPT} is 0, and that of a row in the log is above 0",
+        "A row that was never thinned has 1: fix it, or leave the row out.",
+    ),
+    "keep is negative": (
+        KEEP, {"v": -0.5}, "v", f"{KEPT} is -0.5, and that of a row in the log is above 0",
+        "A row that was never thinned has 1: fix it, or leave the row out.",
+    ),
+    "keep is in per cent": (
+        KEEP, {"v": 5.0}, "v", f"{KEPT} is 5, above 1",
+        "It is a share: of 5 % write 0.05, and of a weight w write 1/w.",
+    ),
+    "keep is infinite": (
+        KEEP, {"v": INF}, "v", f"{KEPT} is inf, above 1",
+        "It is a share: of 5 % write 0.05, and of a weight w write 1/w.",
+    ),
     "slots of another length": (
         SLOTS, {"slots": [1.0]}, "slots", "the list has length 1, but the row shows 2 items",
         "Give one number for each shown slot, in the ranking's order, 0 where it earned nothing.",

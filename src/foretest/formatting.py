@@ -78,6 +78,17 @@ def shortened(text: str, most: int = 300) -> str:
     return f"{text[:head]}…{text[len(text) - (most - head - 1) :]}"
 
 
+def displays_text(log: Mapping[str, Any]) -> str:
+    """How many displays a log has, by the facts of its result; of a thinned one also how many rows.
+
+    >>> displays_text({"rows": 2000}), displays_text({"rows": 2000, "displays": 30_500.0})
+    ('2,000 displays', '2,000 rows for 30,500 displays')
+    """
+    if "displays" not in log:
+        return plural(log["rows"], "display")
+    return f"{plural(log['rows'], 'row')} for {log['displays']:,.0f} displays"
+
+
 def known_units(log: Mapping[str, Any]) -> int:
     """The number of units of a log, in the digits that are known: an estimate, good to 0.3 %, has three.
 

@@ -9,16 +9,20 @@ from functools import cached_property, reduce
 import numpy as np
 
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.kept_rows import KeptRows
+from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
 from foretest.aggregation.segment_sums import SegmentSums
 from foretest.aggregation.strata import Strata
+from foretest.aggregation.thinning import Thinning, evenly_thinned
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.formatting import plural, some_of, units_text
 from foretest.weights.weightings import Weighting
+
+#: a field that a file has only where it is given: files of other logs are as they were before it
+OPTIONAL = {"optional": True}
 
 CodesByTable = dict[str, list[int]]  # by table of strata: the new code of each old one
 
@@ -28,7 +32,7 @@ class Aggregates:
     """All that the analysis needs of a log; `a + b` are the aggregates of both logs together."""
 
     plan: FoldPlan
-    n: Floats  # rows by cell, a bucket of units of one logger
+    n: Floats  # displays by cell, a bucket of units of one logger: rows, or of a thinned log Σ 1/keep, as in every sum
     r: Floats  # Σ r by metric and cell
     r2: Floats  # Σ r² by metric
     positives: Floats  # rows with a reward, by metric
@@ -40,7 +44,7 @@ class Aggregates:
     unsupported: dict[Weighting, int]
     approximate: dict[Weighting, int]
     max_log_w: float
-    capped_rows: int
+    capped_rows: float
     bins: WeightBins
     rewarded: KeptRows
     sample: KeptRows
@@ -48,14 +52,34 @@ class Aggregates:
     sampled: dict[Weighting, bool] = field(default_factory=dict)  # is Σh an estimate, from the sample of displays?
     treatments: dict[str, Aggregates] = field(default_factory=dict)  # of the same rows, for the further treatments
     segments: dict[str, SegmentSums] = field(default_factory=dict)  # by column
+    thinned: Thinning | None = field(default=None, metadata=OPTIONAL)  # of a thinned log
 
     def __repr__(self) -> str:
         return f"<Aggregates of {aggregates_summary(self)}>"
 
     @property
     def rows(self) -> int:
-        """How many displays the log has."""
-        return int(self.n.sum())
+        """How many rows the log has: one per display that is in it."""
+        return int(self.rows_by_cell.sum())
+
+    @property
+    def rows_by_cell(self) -> Floats:
+        """How many rows each cell has."""
+        return self.n if self.thinned is None else self.thinned.rows
+
+    @property
+    def displays(self) -> float:
+        """How many displays the rows stand for: as many as there are rows, unless the log was thinned."""
+        return self.rows if self.thinned is None else float(self.n.sum())
+
+    @property
+    def sampled_displays(self) -> Columns:
+        """The fixed sample of displays, each of which stands for equally many."""
+        return self.sample.columns() if self.thinned is None else self._even_sample
+
+    @cached_property
+    def _even_sample(self) -> Columns:
+        return evenly_thinned(self.sample.columns())
 
     @cached_property
     def n_units(self) -> int:
@@ -104,6 +128,7 @@ class Aggregates:
             sampled={w: any(part.sampled.get(w, False) for part in parts) for part in parts for w in part.sampled},
             treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
             segments={name: SegmentSums.total([part.segments[name] for part in parts]) for name in first.segments},
+            thinned=_total_thinning(parts),
         )
 
     def under(self, plan: FoldPlan) -> Aggregates:
@@ -122,6 +147,7 @@ class Aggregates:
             hr={key: _recode_sums(sums, codes, cells) for key, sums in self.hr.items()},
             strata_n={table: _recode_array(array, codes[table], cells) for table, array in self.strata_n.items()},
             rewarded=_recode_rows(self.rewarded, codes),
+            thinned=_recode_counts(self.thinned, codes, cells),
         )
 
 
@@ -135,10 +161,23 @@ def _refuse_other_curves(parts: Sequence[Aggregates]) -> None:
         )
 
 
+def _total_thinning(parts: Sequence[Aggregates]) -> Thinning | None:
+    """The counts of all parts of a thinned log; sums of one that was thinned and of one that was not do not add up."""
+    counts = [part.thinned for part in parts if part.thinned is not None]
+    if counts and len(counts) < len(parts):
+        raise BadInput(
+            "some of these sums are of a log with [log] keep and some of one without: fold the logs again, all with"
+            " keep (1 in rows that were not thinned)."
+        )
+    return Thinning.total(counts) if counts else None
+
+
 def aggregates_summary(aggregates: Aggregates) -> str:
     """How large a log is, and what of it was added up, in a line."""
     plan = aggregates.plan
     unit, size = plan.settings.log.unit, plural(aggregates.rows, "display")
+    if aggregates.thinned is not None:
+        size = f"{plural(aggregates.rows, 'row')} for {aggregates.displays:,.0f} displays"
     units = units_text(
         {"rows": aggregates.rows, "units": aggregates.n_units, "units_approximate": not aggregates.units_exact}
     )
@@ -174,6 +213,13 @@ def _recode_sums(sums: ScaledSums, codes: CodesByTable, cells: int) -> ScaledSum
         by_stratum = colon and kind in ("h", "hr")
         arrays[name] = _recode_array(array, codes[table], cells) if by_stratum else array
     return ScaledSums(arrays, sums.exponent)
+
+
+def _recode_counts(thinned: Thinning | None, codes: CodesByTable, cells: int) -> Thinning | None:
+    if thinned is None:
+        return None
+    strata = {table: _recode_array(array, codes[table], cells) for table, array in thinned.strata.items()}
+    return replace(thinned, strata=strata)
 
 
 def _recode_array(array: Floats, codes: list[int], cells: int) -> Floats:

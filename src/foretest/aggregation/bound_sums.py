@@ -35,8 +35,11 @@ class BoundSums(NamedTuple):
         return self.products[2] - 2.0 * beta * self.products[1] + beta * beta * self.products[0]
 
 
-def add_bound_sums(sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: bool) -> None:
-    """Add rewards r with the masses of their displays, or of their slots; `dense` where those without are weighed."""
+def add_bound_sums(
+    sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: bool, multiple: Floats | None = None
+) -> None:
+    """Add rewards r with the masses of their displays, or of their slots; `dense` where those without are weighed,
+    `multiple` then how many displays each stands for in a thinned log, whose r have it in them."""
     some = np.arange(len(r)) if dense else np.flatnonzero(r)
     if not len(some):
         return
@@ -49,9 +52,14 @@ def add_bound_sums(sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: b
     sums.add(PRODUCTS[2], np.square(scaled) @ products)
     sums.add(GAINS, scaled @ masses.gains[some])
     if dense:
-        sums.add(PRODUCTS[1], unit * (scaled @ products))
-        sums.add(PRODUCTS[0], unit * unit * products.sum(axis=0))
-        sums.add(COUNT, unit * len(some))
+        if multiple is None:
+            once, squares, count = scaled @ products, products.sum(axis=0), float(len(some))
+        else:
+            once, squares = (scaled * multiple) @ products, np.square(multiple) @ products
+            count = float(multiple.sum())
+        sums.add(PRODUCTS[1], unit * once)
+        sums.add(PRODUCTS[0], unit * unit * squares)
+        sums.add(COUNT, unit * count)
 
 
 def bound_sums(sums: ScaledSums) -> BoundSums | None:

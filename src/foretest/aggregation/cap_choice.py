@@ -70,10 +70,10 @@ def choose_cap(sample: Aggregates) -> CapChoice:
     nothing can be drawn, and the weights of the rows take the place of draws: q̄ = mean w̄ (at most 1), and
     w̃ = w̄/mean w̄.
     """
-    plan, rows = sample.plan, sample.rows
+    plan, rows = sample.plan, sample.displays
     level = plan.settings.analysis.confidence_level
     _, gamma_upper = plan.settings.analysis.gamma_at(by_slot=False)
-    columns, total = sample.sample.columns(), float(sample.r[0].sum())
+    columns, total = sample.sampled_displays, float(sample.r[0].sum())
     drawn = "draws_treatment" in columns
     choice = CapChoice(
         chosen=DEFAULT_CAP, candidates=(), noise=(), bias=(), criterion=(), metric=plan.metrics[0],

@@ -14,6 +14,7 @@ from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.settings.examination import curves_of
 from foretest.settings.settings import Settings
+from foretest.settings.thinned import refuse_bounds
 from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.slot_weights import SlotWeighting
 from foretest.weights.weightings import Adaptive, Pointwise
@@ -50,6 +51,7 @@ class ChosenPlan(NamedTuple):
 def choose_estimators(settings: Settings) -> ChosenPlan:
     """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
+    refuse_bounds(settings)
     if settings.analysis.estimators is None:
         chosen, notes = _all_that_can_run(settings)
     else:

@@ -20,6 +20,7 @@ from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.outside_candidates import outside_columns
 from foretest.aggregation.own_policies import own_columns
 from foretest.aggregation.slot_masses import mass_columns
+from foretest.aggregation.thinning import MULTIPLE
 from foretest.aggregation.treatment_scores import treatment_columns
 from foretest.displays.batch import Displays, Floats, Hashes
 from foretest.displays.ragged import Ragged
@@ -33,7 +34,9 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     """Add the displays of one batch that may be among the sample."""
     chosen = sample.below(rows.unit)
     columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
-    columns |= {f"r:{m}": rows.rewards[chosen, m] for m in range(len(plan.metrics))}
+    columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(plan.metrics))}
+    if rows.multiple is not None:
+        columns[MULTIPLE] = rows.multiple[chosen]
     columns |= {earning_slot_column(m): earning_slots(slots.take(chosen)) for m, slots in rows.slots.items()}
     displays = rows.displays.take(chosen)
     if plan.loggers > 1:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.aggregates import OPTIONAL, Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
 
@@ -61,7 +61,9 @@ def _node(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, KeptRows):
         value.columns()  # in order, as one part: what a reader may take the head of
     if type(value) in _classes().values():
-        fields = {f.name: _node(getattr(value, f.name), f"{name}/{f.name}", arrays) for f in dataclasses.fields(value)}
+        given = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+        optional = {f.name for f in dataclasses.fields(value) if f.metadata == OPTIONAL and given[f.name] is None}
+        fields = {key: _node(item, f"{name}/{key}", arrays) for key, item in given.items() if key not in optional}
         return {"class": type(value).__name__, "fields": fields}
     if isinstance(value, Mapping):
         return {"map": [[_plain(key), _node(item, f"{name}/{_word(key)}", arrays)] for key, item in value.items()]}

@@ -25,7 +25,7 @@ from foretest.aggregation.rewarded_sums import PointsByWeighting, add_rewarded
 from foretest.aggregation.scaled_sums import add_padded
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
-from foretest.log.rows import Rows
+from foretest.log.rows import Rows, times
 from foretest.policies.own_candidates import with_union
 from foretest.policies.pooled import Pooled
 from foretest.weights.weightings import PointWeights, Uncapped, all_log_weights
@@ -63,15 +63,19 @@ class Fold:
         plan, state = self.plan, self.state
         rows = for_treatment(plan, rows)
         cell = plan.cells_of(rows)
-        state.n += np.bincount(cell, minlength=plan.cells)
+        m = rows.multiple
+        state.n += np.bincount(cell, weights=m, minlength=plan.cells)
         state.max_log_w = max(state.max_log_w, float(log_w.max()))
-        state.capped_rows += int(np.count_nonzero(log_w > np.log(plan.settings.analysis.cap_number)))
-        state.bins.add(log_w, cell)
+        above = log_w > np.log(plan.settings.analysis.cap_number)
+        state.capped_rows += int(np.count_nonzero(above)) if m is None else float(m[above].sum())
+        state.bins.add(log_w, cell, m)
+        if state.thinned is not None:
+            state.thinned.add(rows, cell, log_w)
         if state.units is not None:
             state.units.add(rows.unit)
         values = plan.values(rows)
         codes = self._strata(rows, values)
-        self._add_weights(log_w, cell, codes)
+        self._add_weights(log_w, cell, codes, m)
         self._add_models(rows, log_w, cell, values, predicted)
         weighed = np.arange(len(rows)) if plan.dense else rows.rewarded
         shown = None if predicted is None else predicted.shown
@@ -113,16 +117,18 @@ class Fold:
             for table in plan.tables
         }
 
-    def _add_weights(self, log_w: Floats, cell: Ints, codes: dict[str, Ints]) -> None:
+    def _add_weights(self, log_w: Floats, cell: Ints, codes: dict[str, Ints], m: Floats | None) -> None:
         """Rows by stratum; Σ h and Σ h² of every weighting of all rows, by stratum where it is asked for."""
         plan, state = self.plan, self.state
         places = {table: code * plan.cells + cell for table, code in codes.items()}
         for table, place in places.items():
-            rows_there = np.bincount(place, minlength=state.places(table)).astype(np.float64)
+            rows_there = np.bincount(place, weights=m, minlength=state.places(table)).astype(np.float64)
             state.strata_n[table] = add_padded(state.strata_n[table], rows_there)
+            if state.thinned is not None:
+                state.thinned.add_stratum(table, place, state.places(table))
         for weighting in plan.weightings:
             sums = state.h[weighting]
-            h = sums.scaled(weighting.log_h(log_w))
+            h = times(sums.scaled(weighting.log_h(log_w)), m)
             sums.add("h", np.bincount(cell, weights=h, minlength=plan.cells))
             sums.add("h2", np.square(h).sum())
             if weighting in plan.stratified:
@@ -143,13 +149,13 @@ class Fold:
             else:
                 shown, expected = self._predictions(estimator, rows, values)
             sums = self.state.h[Uncapped()]
-            w = sums.scaled(log_w)
+            w = times(sums.scaled(log_w), rows.multiple)
             for m in range(len(self.plan.metrics)):
                 weighted = np.bincount(cell, weights=w * shown[:, m], minlength=self.plan.cells)
                 sums.add(f"hv:{estimator.label}:{m}", weighted)
                 self.state.v[estimator.label, m] += np.bincount(
-                    cell, weights=expected[:, m], minlength=self.plan.cells
-                )  # fmt: skip
+                    cell, weights=times(expected[:, m], rows.multiple), minlength=self.plan.cells
+                )
 
     def _predictions(self, estimator: DR, rows: Rows, values: Floats | None) -> tuple[Floats, Floats]:
         """r̂ of the shown ranking and its expectation under the treatment, one column per metric."""

@@ -69,6 +69,11 @@ class FoldPlan:
         return self.settings.log.rewards
 
     @property
+    def is_thinned(self) -> bool:
+        """Does the log say with which probability each of its rows was kept?"""
+        return self.settings.log.keep is not None
+
+    @property
     def loggers(self) -> int:
         """How many policies logged the rows."""
         return len(getattr(self.settings.control, "loggers", ())) or 1

@@ -12,6 +12,7 @@ from foretest.aggregation.kept_rows import KeptRows
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.segment_sums import SegmentSums
 from foretest.aggregation.strata import Strata
+from foretest.aggregation.thinning import Thinning
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
@@ -44,12 +45,13 @@ class FoldState:
     unsupported: dict[Weighting, int]
     approximate: dict[Weighting, int]
     max_log_w: float
-    capped_rows: int
+    capped_rows: float
     bins: WeightBins
     rewarded: KeptRows
     sample: KeptRows
     units: UnitCounts | None
     segments: dict[str, SegmentSums]
+    thinned: Thinning | None
 
     @classmethod
     def empty(cls, plan: FoldPlan) -> FoldState:
@@ -66,7 +68,12 @@ class FoldState:
             h={w: ScaledSums() for w in (*plan.weightings, *plan.normalised_weightings)},
             hr={(w, m): ScaledSums() for w in [*plan.weightings, *plan.point_weightings] for m in range(metrics)},
             v={(e.label, m): np.zeros(cells) for e in models for m in range(metrics)}
-            | {(squares_of(e.label), m): np.zeros(2) for e in models if e.uses_items for m in range(metrics)},
+            | {
+                (squares_of(e.label), m): np.zeros(4 if plan.is_thinned else 2)
+                for e in models
+                if e.uses_items
+                for m in range(metrics)
+            },
             strata={table: Strata() for table in plan.tables},
             strata_n={table: np.zeros(0) for table in plan.tables},
             unsupported=dict.fromkeys(plan.point_weightings, 0),
@@ -78,6 +85,7 @@ class FoldState:
             sample=KeptRows(SAMPLED_DISPLAYS, order),
             units=None if plan.row_is_unit else UnitCounts.empty(),
             segments={column: SegmentSums(cells) for column in plan.segments},
+            thinned=Thinning.empty(cells, metrics, plan.tables) if plan.is_thinned else None,
         )
 
     def places(self, table: str) -> int:

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from foretest.aggregation.value_model import FeatureRows, ValueModel, fit_value_model, fold_of, smallest_rows
 from foretest.background import in_background
-from foretest.displays.batch import Displays, Floats, Hashes
+from foretest.displays.batch import Displays, Floats
 from foretest.log.reader import Reader
-from foretest.log.rows import Rows
+from foretest.log.rows import Rows, times
 from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
 
@@ -84,21 +84,24 @@ def feature_rows(reader: Reader, rows: Rows) -> FeatureRows:
     it earned."""
     if not reader.shown_items_only:
         assert rows.features is not None
-        return FeatureRows(rows.features, rows.rewards, rows.unit)
+        return FeatureRows(rows.features, rows.plain_rewards, rows.unit, rows.multiple)
     settings, cells = reader.settings, shown_cells(rows.displays)
     rewards = np.zeros((len(cells.row), len(rows.names)))
     for name in settings.predicted_metrics:
         m = rows.names.index(name)
         rewards[:, m] = rows.slots[m].flat() if m in rows.slots else rows.rewards[cells.row, m]
-    return FeatureRows(_features(settings, rows, cells), rewards, rows.unit[cells.row])
+    multiple = None if rows.multiple is None else rows.multiple[cells.row]
+    if multiple is not None:
+        rewards /= multiple[:, None]
+    return FeatureRows(_features(settings, rows, cells), rewards, rows.unit[cells.row], multiple)
 
 
 def fit_item_model(batches: Iterable[FeatureRows], settings: Settings, folds: int, threads: int | None) -> ItemModel:
     """Fit the model of items' features, or the slots' scales of their predictions."""
     if settings.log.item_features:
         return ItemModel(settings, fit_value_model(batches, folds, settings.analysis.seed, threads))
-    features, rewards, unit = in_background(lambda: smallest_rows(batches))
-    scales = _slot_scales(settings, features, rewards, unit, folds)
+    rows = in_background(lambda: smallest_rows(batches))
+    scales = _slot_scales(settings, rows, folds)
     content = json.dumps([scales.tolist(), folds]).encode()
     return ItemModel(settings, scales=scales, scales_fingerprint=hashlib.blake2b(content, digest_size=16).hexdigest())
 
@@ -131,10 +134,9 @@ def _item_feature(column: str) -> str:
     return f"item: {column}"
 
 
-def _slot_scales(
-    settings: Settings, features: pa.RecordBatch | pa.Table, rewards: Floats, unit: Hashes, folds: int
-) -> Floats:
+def _slot_scales(settings: Settings, rows: FeatureRows, folds: int) -> Floats:
     """Σ r/Σ r̂ by fold, metric and slot, over the rows of the other folds; 0 where nothing was predicted."""
+    features, rewards, unit, multiple = rows
     if not len(unit):
         return np.zeros((folds, rewards.shape[1], 1))
     slot, fold = np.asarray(features[SLOT]).astype(np.int64), fold_of(unit, folds)
@@ -145,7 +147,8 @@ def _slot_scales(
         for f in range(folds):
             seen = fold != f if folds > 1 else np.ones(len(unit), np.bool_)
             earned, expected = (
-                np.bincount(slot[seen], weights=values[seen], minlength=count) for values in (rewards[:, m], predicted)
+                np.bincount(slot[seen], weights=times(values, multiple)[seen], minlength=count)
+                for values in (rewards[:, m], predicted)
             )
             scales[f, m] = np.divide(earned, expected, out=np.zeros(count), where=expected != 0.0)
     return scales

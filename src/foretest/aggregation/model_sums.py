@@ -18,7 +18,7 @@ from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.aggregation.scaled_sums import MODEL_MOMENTS, ScaledSums
 from foretest.displays.batch import Floats
 from foretest.estimators import AdaptivePointDR, CascadeDR
-from foretest.log.rows import Rows
+from foretest.log.rows import Rows, times
 from foretest.weights.normaliser import Masses
 from foretest.weights.slot_weights import Prefixes, prefix_log_weights
 from foretest.weights.weight_bounds import GRID
@@ -54,17 +54,36 @@ def add_predictions(state: FoldState, rows: Rows, log_w: Floats, cell: np.ndarra
     for estimator in (e for e in plan.estimators if e.uses_items):
         of_rows = predicted.uplift + predicted.shown
         for m in range(len(plan.metrics)):
-            state.v[estimator.label, m] += np.bincount(cell, weights=of_rows[:, m], minlength=plan.cells)
-            uplift = predicted.uplift[:, m]
-            state.v[squares_of(estimator.label), m] += [uplift.sum(), np.square(uplift).sum()]
+            weights = times(of_rows[:, m], rows.multiple)
+            state.v[estimator.label, m] += np.bincount(cell, weights=weights, minlength=plan.cells)
+            state.v[squares_of(estimator.label), m] += _uplift_sums(predicted.uplift[:, m], rows.multiple)
     if any(type(e) is CascadeDR for e in plan.estimators):
         normaliser = plan.normaliser.for_batch(rows.displays)
         log_h = prefix_log_weights(log_w, rows.displays, normaliser)
-        of_slot = np.repeat(cell, rows.displays.slots)
+        of_slot, slots = np.repeat(cell, rows.displays.slots), predicted.slots
+        if rows.multiple is not None:
+            slots = slots * np.repeat(rows.multiple, rows.displays.slots)[:, None]
         for m in range(len(plan.metrics)):
             sums = state.hr[Prefixes(), m]
-            weighted = sums.scaled(log_h) * predicted.slots[:, m]
+            weighted = sums.scaled(log_h) * slots[:, m]
             sums.add(PREDICTED, np.bincount(of_slot, weights=weighted, minlength=plan.cells))
+
+
+def _uplift_sums(uplift: Floats, multiple: Floats | None) -> list[float]:
+    """Σ δ and Σ δ²; of a thinned log Σ mδ, Σ m²δ², Σ m²δ and Σ m²."""
+    if multiple is None:
+        return [uplift.sum(), np.square(uplift).sum()]
+    m2 = np.square(multiple)
+    return [multiple @ uplift, m2 @ np.square(uplift), m2 @ uplift, m2.sum()]
+
+
+def spread_of_uplifts(sums: Floats, displays: float) -> float:
+    """Σ (δ − δ̄)², of a thinned log Σ m²(δ − δ̄)², from the sums of E_t r̂ − E_p r̂."""
+    first, second = sums[:2].tolist()
+    if len(sums) == 2:
+        return max(0.0, float(second - first * first / displays))
+    mean, (linear, count) = first / displays, sums[2:].tolist()
+    return max(0.0, float(second - 2.0 * mean * linear + mean * mean * count))
 
 
 def model_weightings(plan: FoldPlan) -> list[Adaptive]:
@@ -92,14 +111,16 @@ def add_weighted_predictions(state: FoldState, part: RewardedRows, w: Adaptive, 
     """Add Σ w̃·r̂ and the predicted variances of rows whose weights are known."""
     assert part.predicted is not None
     for m in range(len(state.plan.metrics)):
-        sums, v, r = state.hr[w, m], part.predicted[:, m], part.rows.rewards[:, m]
+        sums, r = state.hr[w, m], part.rows.rewards[:, m]
+        v, one = times(part.predicted[:, m], part.rows.multiple), part.rows.multiple
         if sums.exponent is None:
             sums.raise_to(0)
         weighted = sums.scaled(point.log_h) * v
         sums.add(PREDICTED, np.bincount(part.cell, weights=weighted, minlength=state.plan.cells))
         if abs(sums.log_unit) <= _FARTHEST_UNIT:
             s = np.maximum(point.second - 1.0, 0.0) * np.exp(-2.0 * sums.log_unit)
-            sums.add(MODEL_MOMENTS, [s.sum(), s @ r, s @ (r * r), s @ v, s @ (v * v), s @ (r * v)])
+            s1, s2 = times(s, one), times(times(s, one), one)  # squares of what rows add, of a thinned log
+            sums.add(MODEL_MOMENTS, [s2.sum(), s1 @ r, s @ (r * r), s1 @ v, s @ (v * v), s @ (r * v)])
 
 
 def model_moments(sums: ScaledSums) -> ModelMoments | None:

@@ -64,14 +64,15 @@ class RewardedRows:
         if len(parts) == 1:
             return parts[0]
         first, all_rows = parts[0], [part.rows for part in parts]
-        baselines = [rows.log_baseline for rows in all_rows if rows.log_baseline is not None]
         rows = replace(
             first.rows,
             displays=Displays.concatenate([rows.displays for rows in all_rows]),
             rewards=np.concatenate([rows.rewards for rows in all_rows]),
             unit=np.concatenate([rows.unit for rows in all_rows]),
             slots={m: Ragged.concatenate([rows.slots[m] for rows in all_rows]) for m in first.rows.slots},
-            log_baseline=np.concatenate(baselines) if baselines else None,
+            log_baseline=_joined([rows.log_baseline for rows in all_rows]),
+            multiple=_joined([rows.multiple for rows in all_rows]),
+            logged_rewards=_joined([rows.logged_rewards for rows in all_rows]),
         )
         return RewardedRows(
             rows,
@@ -81,3 +82,9 @@ class RewardedRows:
             np.concatenate(predictions) if (predictions := [p.predicted for p in parts if p.predicted is not None])
             else None,
         )  # fmt: skip
+
+
+def _joined(columns: Sequence[Floats | None]) -> Floats | None:
+    """A column of all parts; None where they have none."""
+    some = [column for column in columns if column is not None]
+    return np.concatenate(some) if some else None

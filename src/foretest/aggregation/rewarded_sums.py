@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from foretest.aggregation.point_path import path_columns
 from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Displays, Floats
+from foretest.log.rows import times
 from foretest.policies.pooled import LOGGER
 from foretest.weights.examination import VARIANTS, Curves
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
@@ -47,7 +49,8 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
             _add_band_terms(state, weighting, point, rewarded)
         if weighting in plan.normalised_weightings:
             sums = state.h[weighting]
-            sums.add("h", np.bincount(rewarded.cell, weights=sums.scaled(point.log_mean), minlength=plan.cells))
+            h = times(sums.scaled(point.log_mean), rewarded.rows.multiple)
+            sums.add("h", np.bincount(rewarded.cell, weights=h, minlength=plan.cells))
         if rewarded.predicted is not None and weighting in model_weightings(plan):
             assert isinstance(weighting, Adaptive)
             add_weighted_predictions(state, rewarded, weighting, point)
@@ -204,20 +207,23 @@ def add_slopes(sums: ScaledSums, kind: str, by_row: Floats) -> None:
 def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -> None:
     """Add what the choice of a bound needs, by ranking, slot, prefix and exposure, to the sums of the least bound."""
     plan, rows = state.plan, rewarded.rows
+    of_rows = rows.multiple if plan.dense else None  # without a reward a row adds nothing but itself
+    of_slots = None if of_rows is None else np.repeat(of_rows, rows.displays.slots)
+    add = partial(add_bound_sums, dense=plan.dense)
     for m in range(len(plan.metrics)):
         if prices.bounds is not None:
-            add_bound_sums(state.hr[Adaptive(GRID[0]), m], prices.bounds, rows.rewards[:, m], dense=plan.dense)
+            add(state.hr[Adaptive(GRID[0]), m], prices.bounds, rows.rewards[:, m], multiple=of_rows)
         if m not in rows.slots:
             continue
         earned = rows.slots[m].flat().astype(np.float64)
         if prices.slots is not None and prices.slots.bounds is not None:
-            add_bound_sums(state.hr[SlotAdaptive(GRID[0]), m], prices.slots.bounds, earned, dense=plan.dense)
+            add(state.hr[SlotAdaptive(GRID[0]), m], prices.slots.bounds, earned, multiple=of_slots)
         if prices.prefixes is not None and prices.prefixes.bounds is not None:
-            add_bound_sums(state.hr[PrefixAdaptive(GRID[0]), m], prices.prefixes.bounds, earned, dense=plan.dense)
+            add(state.hr[PrefixAdaptive(GRID[0]), m], prices.prefixes.bounds, earned, multiple=of_slots)
         exposure = prices.exposures.get(m)
         if exposure is not None and exposure.bounds is not None:
             masses = exposure.bounds.take(np.repeat(np.arange(len(rows)), rows.displays.slots))
-            add_bound_sums(state.hr[ExposureAdaptive(GRID[0]), m], masses, earned, dense=plan.dense)
+            add(state.hr[ExposureAdaptive(GRID[0]), m], masses, earned, multiple=of_slots)
 
 
 def _keep_rows(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold, for_treatment, with_baseline
 from foretest.aggregation.kept_rows import KeptRows
+from foretest.aggregation.thinning import MULTIPLE
 from foretest.displays.batch import Displays, Floats
 from foretest.log.rows import Rows
 from foretest.weights.weightings import log_weights
@@ -35,7 +36,10 @@ class SampleFold(Fold):
         if not len(rows):
             return
         state, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, for_treatment(self.plan, rows))
-        state.n += np.bincount(self.plan.cells_of(rows), minlength=self.plan.cells)
+        cell = self.plan.cells_of(rows)
+        state.n += np.bincount(cell, weights=rows.multiple, minlength=self.plan.cells)
+        if state.thinned is not None:
+            state.thinned.add(rows, cell)
         # Σ r is all that is asked of rewards: the first bucket has it
         state.r[:, 0] += rows.control_rewards.sum(axis=0)
         state.r2 += np.square(rows.rewards).sum(axis=0)
@@ -44,7 +48,9 @@ class SampleFold(Fold):
         part = rows.displays.take(chosen)
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen]}
         columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(chosen) else np.empty(0)
-        columns |= {f"r:{m}": rows.rewards[chosen, m] for m in range(len(self.plan.metrics))}
+        columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(self.plan.metrics))}
+        if rows.multiple is not None:
+            columns[MULTIPLE] = rows.multiple[chosen]
         state.sample.add(columns, len(rows), part)
 
     def unpriced(self) -> Aggregates:

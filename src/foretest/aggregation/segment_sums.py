@@ -22,11 +22,12 @@ from foretest.aggregation.scaled_sums import ScaledSums, add_padded
 from foretest.displays.batch import Floats, Hashes
 from foretest.displays.ragged import plain
 from foretest.kernels.hashing import hash_strings
-from foretest.log.rows import Rows
+from foretest.log.rows import Rows, times
 from foretest.weights.weightings import PointWeights, Slopes, Weighting, of_metric
 
 MOST_VALUES = 1000
 NO_VALUE = "(none)"
+ROWS = "rows"  # the sums of a thinned log that count rows, where n counts displays
 REST = 0  # the code that all values without sums of their own share
 
 Ints = npt.NDArray[np.int64]
@@ -57,17 +58,21 @@ class SegmentSums:
         """Add the rows of one batch; `points` are the weights of its rewarded rows, at the places `rewarded`."""
         code = self._codes(column)
         self._add_units(code, rows.unit)
-        self._add(self.sums, "n", code, bucket, 1.0)
+        m = rows.multiple
+        self._add(self.sums, "n", code, bucket, 1.0 if m is None else m)
+        if m is not None:
+            self._add(self.sums, ROWS, code, bucket, 1.0)
         for weighting in plan.weightings:
             log_h = weighting.log_h(log_w)
-            self._add_weights(weighting, log_h, code, bucket)
+            self._add_weights(weighting, log_h, code, bucket, m)
             self._add_weighted_rewards(
                 weighting, log_h[rewarded], code[rewarded], bucket[rewarded], rows.rewards[rewarded]
             )  # fmt: skip
         if len(rewarded):
             self._add_rewarded(rows, rewarded, code[rewarded], bucket[rewarded], points)
             for weighting in plan.normalised_weightings:
-                self._add_weights(weighting, points[weighting].log_mean, code[rewarded], bucket[rewarded])
+                of_some = None if m is None else m[rewarded]
+                self._add_weights(weighting, points[weighting].log_mean, code[rewarded], bucket[rewarded], of_some)
 
     def _add_rewarded(
         self, rows: Rows, at: Ints, code: Ints, bucket: Ints, points: Mapping[Weighting, PointWeights]
@@ -102,9 +107,11 @@ class SegmentSums:
         for k, hashes in zip(code[begins].tolist(), np.split(unit, begins[1:]), strict=True):
             self.units[k] = _smallest([self.units.get(k), hashes], self.buckets)
 
-    def _add_weights(self, weighting: Weighting, log_h: Floats, code: Ints, bucket: Ints) -> None:
+    def _add_weights(
+        self, weighting: Weighting, log_h: Floats, code: Ints, bucket: Ints, multiple: Floats | None
+    ) -> None:
         sums = self.h.setdefault(weighting, ScaledSums())
-        h = sums.scaled(log_h)
+        h = times(sums.scaled(log_h), multiple)
         self._add(sums.arrays, "h", code, bucket, h)
         self._add(sums.arrays, "h2", code, bucket, h * h)
 

@@ -29,8 +29,9 @@ class FeatureRows(NamedTuple):
     """Rows that a value model is fitted on."""
 
     features: pa.RecordBatch | pa.Table
-    rewards: Floats  # rows × metrics
+    rewards: Floats  # rows × metrics, as logged
     unit: Hashes
+    multiple: Floats | None = None  # of a thinned log, how many displays each stands for
 
 
 @dataclass(frozen=True)
@@ -106,29 +107,31 @@ def fit_value_model(batches: Iterable[FeatureRows], folds: int, seed: int, threa
 
     With one fold (a separate log) every row is used for the one model. Models are fitted side by side.
     """
-    features, rewards, unit = in_background(lambda: smallest_rows(batches))
+    rows = in_background(lambda: smallest_rows(batches))
+    features, rewards, unit, multiple = rows
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
     fold = fold_of(unit, folds)
 
     def fit(f: int, m: int) -> Any:
         seen = np.flatnonzero(fold != f) if folds > 1 else np.arange(len(unit))
-        return _fit(x[seen], rewards[seen, m], encoder.categorical, seed)
+        weights = None if multiple is None else multiple[seen]
+        return _fit(x[seen], rewards[seen, m], encoder.categorical, seed, weights)
 
     metrics = range(rewards.shape[1])
     fitted = iter(side_by_side([partial(fit, f, m) for f in range(folds) for m in metrics], threads))
     models = tuple(tuple(next(fitted) for _ in metrics) for _ in range(folds))
-    return ValueModel(models, encoder, _fingerprint(x, rewards, unit, encoder, folds, seed))
+    return ValueModel(models, encoder, _fingerprint(x, rows, encoder, folds, seed))
 
 
-def _fingerprint(x: Floats, rewards: Floats, unit: Hashes, encoder: Encoder, folds: int, seed: int) -> str:
+def _fingerprint(x: Floats, rows: FeatureRows, encoder: Encoder, folds: int, seed: int) -> str:
     """A hash of all that the fit depends on: the rows in their order, the codes of texts, and the learner."""
     from importlib.metadata import version
 
     learner = f"scikit-learn {version('scikit-learn')}"
     options = json.dumps([encoder.names, encoder.categories, folds, seed, learner, list(x.shape)])
     digest = hashlib.blake2b(options.encode(), digest_size=16)
-    for array in (x, rewards, unit):
+    for array in (x, rows.rewards, rows.unit, *(() if rows.multiple is None else (rows.multiple,))):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
@@ -138,10 +141,10 @@ def fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:
     return derived_bucket(unit, FOLD_SALT, folds)
 
 
-def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
+def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int, weights: Floats | None = None) -> Any:
     """A fitted regressor, or the mean of y where there is nothing to learn."""
     if len(y) == 0 or y.sum() == 0.0 or x.shape[1] == 0:
-        return float(y.mean()) if len(y) else 0.0
+        return float(np.average(y, weights=weights)) if len(y) else 0.0
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
@@ -158,7 +161,7 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int) -> Any:
     )
     # OpenMP's threads spin while they wait: on busy cores many times longer than they work
     with threadpool_limits(1, user_api="openmp"):
-        return model.fit(x, y)
+        return model.fit(x, y, sample_weight=weights)
 
 
 def _tie_breakers(features: pa.Table) -> list[npt.NDArray[Any]]:
@@ -182,9 +185,11 @@ def smallest_rows(batches: Iterable[FeatureRows]) -> FeatureRows:
     """The rows of the smallest unit hashes, in an order that does not depend on how the log was cut into batches."""
     parts: list[FeatureRows] = []
     count, highest = 0, np.uint64((1 << 64) - 1)  # no row above this hash is among the smallest
-    for features, rewards, unit in batches:
+    for batch in batches:
+        features, rewards, unit, multiple = FeatureRows(*batch)
         rows = np.flatnonzero(unit <= highest)
-        parts.append(FeatureRows(pa.table(features).take(rows), rewards[rows], unit[rows]))
+        some = None if multiple is None else multiple[rows]
+        parts.append(FeatureRows(pa.table(features).take(rows), rewards[rows], unit[rows], some))
         count += len(rows)
         if count > 2 * MOST_ROWS:
             parts = [_smallest_of(parts)]
@@ -198,5 +203,8 @@ def _smallest_of(parts: list[FeatureRows]) -> FeatureRows:
     """The first rows of all parts, sorted by unit hash."""
     features = pa.concat_tables([part.features for part in parts]).combine_chunks()
     rewards, unit = np.concatenate([part.rewards for part in parts]), np.concatenate([part.unit for part in parts])
-    order = np.lexsort([*rewards.T, *_tie_breakers(features), unit])[:MOST_ROWS]
-    return FeatureRows(features.take(order), rewards[order], unit[order])
+    multiples = [part.multiple for part in parts if part.multiple is not None]
+    multiple = np.concatenate(multiples) if multiples else None
+    last = [] if multiple is None else [multiple]
+    order = np.lexsort([*last, *rewards.T, *_tie_breakers(features), unit])[:MOST_ROWS]
+    return FeatureRows(features.take(order), rewards[order], unit[order], None if multiple is None else multiple[order])

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Floats
 from foretest.kernels.exponential import exponentials
 from foretest.kernels.tallies import tally_bins
+from foretest.log.rows import times
 
 # quarter decades from 1e-3 to 1e25, the range of the paper's Figure 2
 STEPS = 4
@@ -39,9 +40,10 @@ class WeightBins:
         size = buckets * BINS
         return cls(buckets, metrics, np.zeros(size), np.zeros(size), np.zeros((metrics, 4, size)))
 
-    def add(self, log_w: Floats, bucket: npt.NDArray[np.int64]) -> None:
-        """Count all rows, and their weights."""
-        self._tally(log_w, bucket, np.ones(len(log_w)), _weights(log_w), self.n, self.w)
+    def add(self, log_w: Floats, bucket: npt.NDArray[np.int64], multiple: Floats | None = None) -> None:
+        """Count all rows, and their weights; `multiple` is how many displays each stands for."""
+        count = np.ones(len(log_w)) if multiple is None else multiple
+        self._tally(log_w, bucket, count, times(_weights(log_w), multiple), self.n, self.w)
 
     def add_rewarded(self, log_w: Floats, bucket: npt.NDArray[np.int64], rewards: Floats) -> None:
         """Add the rewards of rows that have one."""

@@ -50,7 +50,8 @@ def aggregate(
     test = configured_test("aggregate", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         aggregates = test.save_aggregates(source, out, threads=threads, progress=progress)
-    print(f"Written: {out} ({aggregates.rows:,} displays). Next: foretest run {out}")
+    rows = "displays" if aggregates.thinned is None else "rows"
+    print(f"Written: {out} ({aggregates.rows:,} {rows}). Next: foretest run {out}")
     return 0
 
 

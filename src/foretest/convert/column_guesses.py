@@ -31,6 +31,7 @@ ITEMS = frozenset([
     "listing", "content",
 ])  # fmt: skip
 SLOTS = frozenset(["slot", "position", "rank", "place"])
+KEEP = frozenset(["keep"])
 PROBABILITIES = frozenset(["prob", "probability", "propensity", "pscore", "propensities"])
 CONTROL = frozenset([
     "control", "old", "prod", "production", "logging", "logged", "behavior", "behaviour", "current", "baseline",
@@ -124,6 +125,12 @@ class Column:
         values = self.flat
         within = len(values) > 0 and bool((values >= 0.0).all()) and bool((values <= 1.0 + 1e-6).all())
         return self.is_list and within and bool((np.abs(self.sums - 1.0) <= 1e-6).all())
+
+    @property
+    def is_share(self) -> bool:
+        """Is it one number a row, above 0 and at most 1?"""
+        plain = self.holds_numbers and not self.is_list and not pa.types.is_boolean(self.kind)
+        return plain and self.values.null_count == 0 and bool(((self.flat > 0.0) & (self.flat <= 1.0)).all())
 
     @property
     def is_reward(self) -> bool:

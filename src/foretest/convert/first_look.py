@@ -14,6 +14,7 @@ from foretest.convert.column_guesses import (
     DAYS,
     DISPLAYS,
     ITEMS,
+    KEEP,
     PROBABILITIES,
     REWARDS,
     SLOTS,
@@ -63,10 +64,10 @@ def look_at(rows: pa.Table) -> FirstLook:
     slot = first_with([c for c in columns if not c.is_list and c.holds_numbers], SLOTS)
     display = _repeated_key(columns, item)
     if not lists and item is not None and slot is not None and display is not None:
-        look = FirstLook(LONG, columns)
+        look = _with_keep(FirstLook(LONG, columns))
         _long(look, display, item, slot)
     else:
-        look = FirstLook(DISPLAY, columns)
+        look = _with_keep(FirstLook(DISPLAY, columns))
         _displays(look)
     _rewards_and_units(look)
     if not look.control:
@@ -78,6 +79,14 @@ def look_at(rows: pa.Table) -> FirstLook:
         look.missing.append("what the treatment would show: a list of its scores, one for each eligible item")
     if not look.log.get("rewards"):
         look.missing.append("a reward: a column with a number of at least 0 in every row, such as clicks")
+    return look
+
+
+def _with_keep(look: FirstLook) -> FirstLook:
+    """The look with the column of what was kept: before the policies, which take what is named like a probability."""
+    keep = first_with([column for column in look.columns if column.is_share], KEEP)
+    if keep is not None:
+        look.log["keep"] = look.name(keep, "the probability with which a row was kept")
     return look
 
 

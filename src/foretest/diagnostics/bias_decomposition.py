@@ -64,7 +64,7 @@ def strata_with_bias(
     influences = sums.influence(lambda s: bias_contributions(s.n, s.h, s.hr))
     rows = []
     for g, stratum in enumerate(strata):
-        error = std_error(influences[:, g], aggregates.rows, aggregates.n_units)
+        error = std_error(influences[:, g], aggregates.displays, aggregates.n_units)
         known = stratum.value is not None
         rows.append({
             **stratum._asdict(),

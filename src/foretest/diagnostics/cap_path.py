@@ -40,7 +40,7 @@ def cap_path(
     Intervals are percentiles of the resamples `counts`, or delta limits where there are none. `point-ncis` and
     `point-ncis-adaptive`, where among the `estimators`, have a grid of their own (`caps`, `bounds`).
     """
-    plan, a, rows = aggregates.plan, aggregates.plan.settings.analysis, aggregates.rows
+    plan, a, rows = aggregates.plan, aggregates.plan.settings.analysis, aggregates.displays
     capped = _capped_estimates(aggregates, metric, counts)
     control = float(aggregates.r[metric].sum()) / rows if rows else float("nan")
     mass = treatment_mass(aggregates) if rows else _NO_MASS
@@ -142,7 +142,7 @@ def _expected_noise(aggregates: Aggregates, metric: int, mass: TreatmentMass, co
     if mass.square is None or not control > 0.0:
         return np.full(len(PATH), np.nan)
     spread = np.maximum(0.0, mass.square - 2.0 * (1.0 - mass.beyond) + 1.0)[FIRST:]
-    errors = np.sqrt(float(aggregates.r2[metric]) * spread) / aggregates.rows / control
+    errors = np.sqrt(float(aggregates.r2[metric]) * spread) / aggregates.displays / control
     level = aggregates.plan.settings.analysis.confidence_level
     return errors * delta_interval(0.0, 1.0, aggregates.n_units, level).upper
 

@@ -28,15 +28,17 @@ def effective_count(total: float, squares: float) -> float | None:
 
 def health(aggregates: Aggregates) -> dict[str, Any]:
     """The fields of `health` in result.json; None where a number is not known."""
-    plan, rows = aggregates.plan, aggregates.rows
+    plan, rows = aggregates.plan, aggregates.displays
     capped = aggregates.h[plan.health_weighting]
     raw = aggregates.h[Uncapped()]
     total_w = float(raw.get("h").sum())
+    # of a thinned log the row that stands for most of the treatment
+    largest = aggregates.max_log_w if aggregates.thinned is None else aggregates.thinned.max_log_weight
     report: dict[str, Any] = {
         "effective_sample_size": effective_count(float(capped.get("h").sum()), float(capped.get("h2")[0])),
         "max_weight": float(np.exp(aggregates.max_log_w)) if rows and aggregates.max_log_w < 709.0 else None,
         "max_log10_weight": aggregates.max_log_w / np.log(10.0) if np.isfinite(aggregates.max_log_w) else None,
-        "max_weight_share": float(np.exp(aggregates.max_log_w - raw.log_unit)) / total_w if total_w else None,
+        "max_weight_share": float(np.exp(largest - raw.log_unit)) / total_w if total_w else None,
         "capped_share": aggregates.capped_rows / rows if rows else None,
         "treatment_mass_kept": float(capped.get("h").sum()) * float(np.exp(capped.log_unit)) / rows if rows else None,
         "unsupported_rows": max(aggregates.unsupported.values(), default=0),
@@ -55,7 +57,7 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
         report["cap"] = plan.cap_choice.to_dict()
     if aggregates.sampled.get(plan.health_weighting):
         report["approximate"] = True
-    sample = aggregates.sample.columns()
+    sample = aggregates.sampled_displays
     if "q" in sample:
         report["support"] = _support(sample)
     outside = outside_candidates(aggregates)
@@ -67,7 +69,7 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
 def control_is_deterministic(aggregates: Aggregates) -> bool | None:
     """Did the control leave nothing to chance? True where every ranking of the sample of displays had a probability
     over 1 − 1e-6; None where there is no sample."""
-    log_p = aggregates.sample.columns().get("log_p")
+    log_p = aggregates.sampled_displays.get("log_p")
     return None if log_p is None else bool((log_p > _CERTAIN).all())
 
 

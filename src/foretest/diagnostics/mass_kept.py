@@ -37,7 +37,7 @@ def mass_kept_by(aggregates: Aggregates, estimators: Sequence[Estimator]) -> dic
 def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
     """The mean of q(x); without a cap, the mass that a log can show at all. None where no ranking can be drawn, and for
     weights by slot that no cap cuts."""
-    sample = aggregates.sample.columns()
+    sample = aggregates.sampled_displays
     if isinstance(weighting, SlotAdaptive | PrefixAdaptive | ExposureAdaptive):
         return _by_slot(aggregates, weighting)
     if "draws_treatment" not in sample:
@@ -62,7 +62,7 @@ def _by_slot(aggregates: Aggregates, weighting: SlotAdaptive | PrefixAdaptive | 
         name, bounds = PREFIX, plan.prefix_bounds
     else:
         name, bounds = EXPOSURE, capped_bounds(plan)
-    column = aggregates.sample.columns().get(name)
+    column = aggregates.sampled_displays.get(name)
     if column is None or weighting.bound not in bounds or column.shape[1] != len(bounds):
         return None
     q = column[:, bounds.index(weighting.bound)]

@@ -12,7 +12,7 @@ from foretest.formatting import percent
 def outside_candidates(aggregates: Aggregates) -> float | None:
     """The share of what the treatment shows that comes from items outside the control's list, all slots alike, over the
     sample of displays; None where the log has one list for all, or no rows."""
-    share = aggregates.sample.columns().get(OUTSIDE)
+    share = aggregates.sampled_displays.get(OUTSIDE)
     known = np.empty(0) if share is None else share[np.isfinite(share)]
     return float(known.mean()) if len(known) else None
 

@@ -21,9 +21,9 @@ LEAST_CORRELATION = 0.02  # and two standard errors, as of scores
 
 def probability_questions(aggregates: Aggregates) -> list[Question]:
     """What the two columns of probabilities of a log ask for; nothing where both policies have scores."""
-    settings, sample = aggregates.plan.settings, aggregates.sample.columns()
+    settings, sample = aggregates.plan.settings, aggregates.sampled_displays
     both_draw = settings.control.can_draw and settings.treatment.can_draw
-    if both_draw or len(aggregates.sample) < FEWEST_DISPLAYS or "log_p" not in sample:
+    if both_draw or "log_p" not in sample or len(sample["unit"]) < FEWEST_DISPLAYS:
         return []
     log_p = sample["log_p"]
     control, treatment = standard_ranks(log_p), standard_ranks(log_p + sample["log_w"])

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from foretest.aggregation.aggregates import Aggregates
 from foretest.diagnostics.probability_questions import probability_questions
 from foretest.diagnostics.reward_questions import reward_questions
+from foretest.diagnostics.thinning_questions import thinning_questions
 from foretest.diagnostics.treatment_questions import treatment_questions
 from foretest.log.unit_columns import NO_UNIT
 from foretest.results.questions import Question
@@ -22,7 +23,7 @@ def question_notes(aggregates: Aggregates) -> list[str]:
     """The questions that a log asks, as notes; of several treatments each names its own."""
     further = aggregates.treatments
     names = list(aggregates.plan.settings.treatments) if further else [""]
-    notes = [question.text for question in reward_questions(aggregates)]
+    notes = [question.text for question in _of_log(aggregates)]
     for name, sums in zip(names, (aggregates, *further.values()), strict=True):
         whose = f"{name}: " if name else ""
         notes += [f"{whose}{question.text}" for question in _of_treatment(sums)]
@@ -31,9 +32,13 @@ def question_notes(aggregates: Aggregates) -> list[str]:
 
 def question_kinds(aggregates: Aggregates, notes: Sequence[str]) -> list[str]:
     """The kinds of the questions about one treatment and its log; `notes` are those of reading the log."""
-    asked = [*_of_treatment(aggregates), *reward_questions(aggregates)]
+    asked = [*_of_treatment(aggregates), *_of_log(aggregates)]
     of_schema = [UNIT_COLUMN] if any(NO_UNIT in note for note in notes) else []
     return [*(question.kind for question in asked), *of_schema]
+
+
+def _of_log(aggregates: Aggregates) -> list[Question]:
+    return [*reward_questions(aggregates), *thinning_questions(aggregates)]
 
 
 def _of_treatment(aggregates: Aggregates) -> list[Question]:

@@ -26,7 +26,7 @@ MOST_ABOVE_ONE = 0.2  # of the rows: where more earn over 1, it is a rating or a
 
 def reward_questions(aggregates: Aggregates) -> list[Question]:
     """What the rewards of a log, by metric, ask for."""
-    sample, plan = aggregates.sample.columns(), aggregates.plan
+    sample, plan = aggregates.sampled_displays, aggregates.plan
     if not sample:
         return []
     questions: list[Question | None] = []
@@ -36,7 +36,8 @@ def reward_questions(aggregates: Aggregates) -> list[Question]:
             questions.append(_constant(name, plan.settings.log.unit, constant_in_units(sample["unit"], rewards)))
         if earning_slot_column(m) in sample:
             questions.append(_one_slot(name, sample[earning_slot_column(m)]))
-        questions.append(_every_row(name, rewards, int(aggregates.positives[m]), aggregates.rows))
+        if aggregates.thinned is None:  # of a thinned log it is asked together with keep
+            questions.append(_every_row(name, rewards, int(aggregates.positives[m]), aggregates.rows))
     return [question for question in questions if question is not None]
 
 
@@ -89,10 +90,14 @@ def _one_slot(name: str, slots: npt.NDArray[np.int16]) -> Question | None:
     )
 
 
+def are_counts(rewards: Floats) -> bool:
+    """Are they clicks and the like: whole numbers, few of them above 1?"""
+    return bool((rewards == np.round(rewards)).all()) and float((rewards > 1.0).mean()) <= MOST_ABOVE_ONE
+
+
 def _every_row(name: str, rewards: Floats, positives: int, rows: int) -> Question | None:
     """Asked of clicks and counts alone: minutes, ratings and amounts may well be above 0 in every row."""
-    are_counts = bool((rewards == np.round(rewards)).all()) and float((rewards > 1.0).mean()) <= MOST_ABOVE_ONE
-    if positives < rows or rows < FEWEST_REWARDED or not are_counts:
+    if positives < rows or rows < FEWEST_REWARDED or not are_counts(rewards):
         return None
     return Question(
         EVERY_ROW,

@@ -52,7 +52,7 @@ class TreatmentHealth:
 
 def treatment_health(aggregates: Aggregates) -> TreatmentHealth | None:
     """How the treatment compares with the control; None where the sample is empty or of an earlier version."""
-    sample = aggregates.sample.columns()
+    sample = aggregates.sampled_displays
     if LOG_RANKINGS not in sample:
         return None
     correlation, error = mean_by_unit(sample[CORRELATION], sample["unit"]) if CORRELATION in sample else (None, None)
@@ -116,7 +116,7 @@ def _is_sorted(sample: Columns) -> bool | None:
 
 def _is_identical(aggregates: Aggregates) -> bool:
     """Is every weight 1? So it is where none is larger and their mean is not smaller."""
-    raw, rows = aggregates.h[Uncapped()], aggregates.rows
+    raw, rows = aggregates.h[Uncapped()], aggregates.displays
     if not aggregates.plan.prices_rankings or not rows or not abs(aggregates.max_log_w) <= _SAME_WEIGHT:
         return False
     return float(raw.get("h").sum()) * float(np.exp(raw.log_unit)) >= rows * (1.0 - _SAME_WEIGHT)

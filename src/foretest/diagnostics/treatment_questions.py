@@ -45,7 +45,7 @@ _CONSTANT = "the treatment's scores are all equal within a display: it shows ite
 def treatment_questions(aggregates: Aggregates) -> list[Question]:
     """What the treatment of a log asks for; nothing where too few displays are known of it."""
     health = treatment_health(aggregates)
-    if health is None or len(aggregates.sample) < FEWEST_DISPLAYS:
+    if health is None or len(aggregates.sampled_displays["unit"]) < FEWEST_DISPLAYS:
         return []
     if health.identical:
         return [Question(IDENTICAL, _IDENTICAL)]
@@ -67,7 +67,7 @@ def _not_scores(aggregates: Aggregates, health: TreatmentHealth) -> Question | N
         return None
     if health.looks_like == CONSTANT:
         return Question(LOOKS_LIKE, _CONSTANT)
-    if np.isnan(aggregates.sample.columns()[SCALED_TREATMENT]).any():
+    if np.isnan(aggregates.sampled_displays[SCALED_TREATMENT]).any():
         return None
     entropy = _entropy_words(health)
     if health.looks_like == PROBABILITY:
@@ -103,7 +103,7 @@ def _entropy_words(health: TreatmentHealth) -> str:
 def _scale(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
     """Asked only where the scores themselves are on another scale: a temperature of one's own is meant."""
     ratio = health.scale_ratio
-    raw = scale_ratio(aggregates.sample.columns(), SPREAD_CONTROL, SPREAD_TREATMENT)
+    raw = scale_ratio(aggregates.sampled_displays, SPREAD_CONTROL, SPREAD_TREATMENT)
     if ratio is None or raw is None or min(ratio, raw) <= 0.0:
         return None
     large, small = min(ratio, raw) > MOST_SCALE, max(ratio, raw) < 1.0 / MOST_SCALE
@@ -125,7 +125,7 @@ def _order(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
     correlation, error = health.rank_correlation, health.rank_correlation_error
     if correlation is None or error is None or correlation >= LEAST_CORRELATION + 2.0 * error:
         return None
-    displays = f"(rank correlation {correlation:.2f} over {len(aggregates.sample):,} displays)"
+    displays = f"(rank correlation {correlation:.2f} over {len(aggregates.sampled_displays['unit']):,} displays)"
     if correlation < -LEAST_CORRELATION - 2.0 * error:
         return Question(
             REVERSED,
@@ -144,7 +144,7 @@ def _order(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
 def _mass_never_shown(aggregates: Aggregates, health: TreatmentHealth) -> float | None:
     """The mass that nobody announced: where policies name lists of their own, rankings that the control cannot show are
     meant, and have a note of their own."""
-    sample = aggregates.sample.columns()
+    sample = aggregates.sampled_displays
     if OUTSIDE not in sample or "draws_treatment" not in sample:
         return health.mass_never_shown
     drawn = sample["draws_treatment"]

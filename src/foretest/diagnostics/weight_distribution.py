@@ -47,7 +47,7 @@ def weight_distribution(aggregates: Aggregates) -> dict[str, Any] | None:
     """
     if aggregates.rows == 0 or not aggregates.plan.prices_rankings:
         return None
-    drawn = aggregates.sample.columns().get("draws_treatment")
+    drawn = aggregates.sampled_displays.get("draws_treatment")
     cap = aggregates.plan.settings.analysis.cap_number
     if drawn is None:
         distribution, above = _of_log(aggregates), _log_above(aggregates)
@@ -68,7 +68,7 @@ class TreatmentMass(NamedTuple):
 def treatment_mass(aggregates: Aggregates) -> TreatmentMass:
     """From draws: means over the treatment's rankings. From the log: 1 − Σ w̄/n and 1 − Σ_{w<c} w/n, at least 0;
     Σ w̄²/n is left out, as its large terms are those that a log does not show."""
-    drawn = aggregates.sample.columns().get("draws_treatment")
+    drawn = aggregates.sampled_displays.get("draws_treatment")
     return _mass_of_log(aggregates) if drawn is None else _mass_of_draws(drawn.ravel())
 
 
@@ -87,7 +87,7 @@ def _mass_of_draws(drawn: Floats) -> TreatmentMass:
 
 
 def _mass_of_log(aggregates: Aggregates) -> TreatmentMass:
-    n, w = (sums.reshape(-1, BINS).sum(axis=0) / aggregates.rows for sums in (aggregates.bins.n, aggregates.bins.w))
+    n, w = (sums.reshape(-1, BINS).sum(axis=0) / aggregates.displays for sums in (aggregates.bins.n, aggregates.bins.w))
     below = np.cumsum(w)[:-1]
     beyond = np.maximum(0.0, 1.0 - below - CAPS * _from_the_top(n))
     return TreatmentMass(beyond, np.maximum(0.0, 1.0 - below), None, "log")
@@ -120,7 +120,7 @@ def _of_draws(drawn: Floats) -> _Distribution:
 
 
 def _of_log(aggregates: Aggregates) -> _Distribution:
-    w = aggregates.bins.w.reshape(-1, BINS).sum(axis=0) / aggregates.rows
+    w = aggregates.bins.w.reshape(-1, BINS).sum(axis=0) / aggregates.displays
     reached = np.minimum(1.0, np.cumsum(w))
     share = np.diff(reached, prepend=0.0)
     edges = np.arange(BINS - 1) / STEPS + LOWEST  # log10 of CAPS
@@ -174,7 +174,7 @@ def _log_above(aggregates: Aggregates) -> float:
     below = float(sums.get("h").sum()) * float(np.exp(sums.log_unit))
     if weighting.capping == "max":
         below -= weighting.cap * aggregates.capped_rows
-    return max(0.0, 1.0 - below / aggregates.rows)
+    return max(0.0, 1.0 - below / aggregates.displays)
 
 
 def _notes(distribution: _Distribution) -> list[str]:

@@ -6,7 +6,6 @@ logger showed little would be priced as if it had shown much, and the estimate w
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -20,6 +19,7 @@ from foretest.displays.ragged import Ragged
 from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
 from foretest.errors import BadInput
+from foretest.log.keep_column import multiples
 from foretest.log.logger_columns import logger_codes, shares_of
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
@@ -28,7 +28,7 @@ from foretest.sources import Chunk, Source
 from foretest.sources.spark_frames import SparkFrame
 
 MOST_DAYS = 10_000
-_CELLS = pa.schema([("day", pa.string()), ("logger", pa.int64()), ("rows", pa.int64())])
+_CELLS = pa.schema([("day", pa.string()), ("logger", pa.int64()), ("rows", pa.float64())])
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _ShareReader(Reader):
     @property
     def columns(self) -> tuple[str, ...]:
         log = self.settings.log
-        return tuple(name for name in dict.fromkeys((log.logger, log.date)) if name is not None)
+        return tuple(name for name in dict.fromkeys((log.logger, log.date, log.keep)) if name is not None)
 
     def read(self, chunk: Chunk) -> _ShareRows:
         log, control, batch = self.settings.log, self.settings.control, chunk.batch
@@ -55,14 +55,16 @@ class _ShareReader(Reader):
         no_items = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
         displays = Displays({LOGGER: codes}, no_items, no_items.lengths, np.zeros(batch.num_rows, np.uint64))
         day = None if log.date is None else days_of_rows(log.date, batch[log.date])
-        return _ShareRows(displays, np.zeros((batch.num_rows, 0)), displays.identity, None, None, None, (), day=day)
+        multiple = None if log.keep is None else multiples(log.keep, batch[log.keep])
+        return _ShareRows(displays, np.zeros((batch.num_rows, 0)), displays.identity, None, None, None, (),
+                          multiple=multiple, day=day)  # fmt: skip
 
 
 @dataclass
 class _Counts:
-    """Rows by (day, logger)."""
+    """Displays by (day, logger): rows, or of a thinned log Σ 1/keep."""
 
-    rows: Counter[tuple[str, int]] = field(default_factory=Counter)
+    rows: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def add(self, rows: _ShareRows) -> None:
         logger = rows.displays[LOGGER]
@@ -71,10 +73,11 @@ class _Counts:
         else:
             labels, place = rows.day.dictionary.to_pylist(), rows.day.indices.to_numpy(zero_copy_only=False)
         width = int(logger.max(initial=0)) + 1
-        cells = np.bincount(place * width + logger, minlength=len(labels) * width).reshape(len(labels), width)
+        cells = np.bincount(place * width + logger, weights=rows.multiple, minlength=len(labels) * width)
+        cells = cells.reshape(len(labels), width)
         for at, label in enumerate(labels):
             for code in np.flatnonzero(cells[at]).tolist():
-                self.rows[label, code] += int(cells[at, code])
+                self._count(label, code, cells[at, code].item())
         if len(self.rows) > MOST_DAYS * width:
             raise BadInput(
                 f"the log has more than {MOST_DAYS:,} days, by which the loggers' shares are counted: [log] date must"
@@ -85,7 +88,13 @@ class _Counts:
         return self
 
     def __add__(self, other: _Counts) -> _Counts:
-        return _Counts(self.rows + other.rows)
+        both = _Counts(dict(self.rows))
+        for (day, code), count in other.rows.items():
+            both._count(day, code, count)
+        return both
+
+    def _count(self, day: str, code: int, count: float) -> None:
+        self.rows[day, code] = self.rows.get((day, code), 0) + count
 
     def to_batch(self) -> pa.RecordBatch:
         """One row per day and logger, for a task to send."""
@@ -98,7 +107,8 @@ class _Counts:
         total = cls()
         for batch in batches:
             for cell in batch.to_pylist():
-                total.rows[cell["day"], cell["logger"]] += cell["rows"]
+                count = cell["rows"]
+                total._count(cell["day"], cell["logger"], int(count) if count.is_integer() else count)
         return total
 
 

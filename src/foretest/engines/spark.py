@@ -100,8 +100,9 @@ def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[FeatureRows
     names = reader.settings.log.rewards
 
     def packed(rows: FeatureRows) -> pa.RecordBatch:
-        features, rewards, unit = rows
+        features, rewards, unit, multiple = rows
         columns = {f"x:{name}": features[name] for name in features.column_names}
+        columns |= {} if multiple is None else {"multiple": pa.array(multiple)}
         columns |= {f"r:{m}": pa.array(rewards[:, m]) for m in range(rewards.shape[1])}
         [batch] = pa.table({**columns, "unit": pa.array(unit)}).combine_chunks().to_batches() or [None]
         return batch
@@ -109,7 +110,8 @@ def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[FeatureRows
     def unpacked(batch: pa.RecordBatch) -> FeatureRows:
         rewards = np.column_stack([batch[f"r:{m}"].to_numpy() for m in range(len(names))])
         features = {name[2:]: batch[name] for name in batch.schema.names if name.startswith("x:")}
-        return FeatureRows(pa.RecordBatch.from_pydict(features), rewards, batch["unit"].to_numpy())
+        multiple = batch["multiple"].to_numpy() if "multiple" in batch.schema.names else None
+        return FeatureRows(pa.RecordBatch.from_pydict(features), rewards, batch["unit"].to_numpy(), multiple)
 
     def narrow(chunks: Iterator[Chunk]) -> pa.RecordBatch | None:
         def rows() -> Iterator[FeatureRows]:

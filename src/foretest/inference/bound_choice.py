@@ -59,7 +59,7 @@ class _Candidates:
     bounds: tuple[float, ...]
     value: Floats
     moments: BoundSums
-    rows: int
+    rows: float
     rewards: float  # Σ r
     needs: Needs
 
@@ -128,7 +128,7 @@ def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> B
     ]  # fmt: skip
     rewards = float(aggregates.r[metric].sum())
     dense = moments.weighed > 0.0 and is_dense_ratio(aggregates, weightings[0], metric)
-    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.rows, rewards, DENSE if dense else RARE))
+    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.displays, rewards, DENSE if dense else RARE))
 
 
 def _choose(c: _Candidates) -> BoundChoice:

@@ -155,7 +155,8 @@ def strata_groups(aggregates: Aggregates, table: str) -> tuple[list[list[int]], 
     labels = aggregates.strata[table].labels
     a = aggregates.plan.settings.analysis
     if a.strata == VALUE_MODEL:
-        rows = aggregates.strata_n[table].reshape(-1, len(aggregates.n)).sum(axis=1)
+        by_stratum = aggregates.strata_n if aggregates.thinned is None else aggregates.thinned.strata
+        rows = by_stratum[table].reshape(-1, len(aggregates.n)).sum(axis=1)
         groups = merged_bins(labels, rows)
         return groups, [bin_label(group, labels, a.strata_base) for group in groups]
     codes = [code for code, label in enumerate(labels) if label is not None]

@@ -17,7 +17,7 @@ from foretest.results.result import Control
 
 def control_of(aggregates: Aggregates, metric: int, counts: Floats | None, fixed: float = 1.0) -> Control:
     """The mean reward and its interval; for `fixed` see `BucketSums`."""
-    rows = aggregates.rows
+    rows = aggregates.displays
     zero = np.zeros(len(aggregates.n))
     sums = BucketSums(
         {"rows": aggregates.n, "r": aggregates.r[metric], **dict.fromkeys(("n", "h", "hr", "hv", "v"), zero)}, 1.0,

@@ -26,7 +26,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_state import squares_of
-from foretest.aggregation.model_sums import model_moments
+from foretest.aggregation.model_sums import model_moments, spread_of_uplifts
 from foretest.estimators import AdaptivePointDR, AdaptivePointNCIS, Estimator
 from foretest.files import finite_or_none
 from foretest.formatting import format_number
@@ -112,10 +112,10 @@ def model_lead(
         return None
     sums, least = (bucket_sums(aggregates, e, metric).total() for e in (model, _at_least_bound(aggregates, model)))
     rho_0 = float(value_of(model, replace(least, v=np.zeros_like(least.v)))[0])
-    first, second = aggregates.v[squares_of(model.label), metric]
-    between = max(0.0, float(second - first * first / aggregates.rows))
+    uplifts, displays = aggregates.v[squares_of(model.label), metric], aggregates.displays
+    between = spread_of_uplifts(uplifts, displays)
     # the control's means: of what the treatment earns no ratio may depend
-    is_ratio, predicted = bool(np.any(sums.h)), (float(sums.v[0]) - first) / aggregates.rows
+    is_ratio, predicted = bool(np.any(sums.h)), (float(sums.v[0]) - uplifts[0]) / displays
     beta = float(mean_reward(sums)[0]) if is_ratio else 0.0
     rho = beta - predicted if is_ratio else 0.0
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -74,5 +74,5 @@ def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> fl
             " Fold the log that is not packed, or pack it with this cap."
         )
     sums = aggregates.h[weighting]
-    mean_weight = float(sums.get("h").sum()) * np.exp(sums.log_unit) / aggregates.rows
+    mean_weight = float(sums.get("h").sum()) * np.exp(sums.log_unit) / aggregates.displays
     return float(r_max * max(0.0, 1.0 - mean_weight))

@@ -10,8 +10,8 @@ of the kind. Both leave out a part of the treatment, and not the same one: each 
 with σ the standard error of that end's difference, by unit: both come from the same rows, and mostly move together.
 The estimate by ranking assumes less, and a range that excludes it claims that slots are independent: the range by slot
 reaches to it, and where the two disagree over its whole interval. Which of them leads is not decided here: both use the
-treatment's rewards, and among logs that disagree by chance are those in which the estimate by ranking is far off, so that
-leading with it would choose the worse of the two. The company test decides (`company.py`), which needs no treatment.
+treatment's rewards, and among logs that disagree by chance are those in which the estimate by ranking is far off; to
+lead with it would be to choose the worse of the two. The company test decides (`company.py`): it needs no treatment.
 
 Where the estimate by ranking has too little evidence itself, it is no judge: of a treatment that always shows its best
 ranking the log may have next to no row, and its uplift is then 0 by construction. The slots lead there, unchecked.
@@ -61,7 +61,7 @@ class SlotAgreement(NamedTuple):
 
     @property
     def reason(self) -> str | None:
-        """What a reader of the estimate by slot must know: why its range is wide, or that it is unchecked; else None."""
+        """What a reader of the estimate by slot must know: why its range is wide, or that nothing checked it."""
         if not self.compared:
             return (
                 f"whether slots influence each other could not be checked: {self.point}, which assumes nothing of the"
@@ -102,7 +102,7 @@ def slot_agreement(
     low, high = (s.d - down * s.t) - (p.d + up * p.t), (s.d + up * s.t) - (p.d - down * p.t)
     z = quantile(s.units, plan.settings.analysis.confidence_level)
     # of equal policies the two differ by rounding only
-    rounding = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.rows
+    rounding = 1e-12 * float(aggregates.r[metric].sum()) / aggregates.displays
     lower, upper = s.mean(low) - rounding, s.mean(high) + rounding
     with np.errstate(invalid="ignore"):
         limits = Interval(lower - z * s.error(low), upper + z * s.error(high))

@@ -41,5 +41,5 @@ def _interval(
 ) -> tuple[float, Uplift]:  # fmt: skip
     """The standard error of a statistic, and its value with limits."""
     value = float(statistic(total)[0])
-    error = std_error(sums.influence(statistic), aggregates.rows, aggregates.n_units)
+    error = std_error(sums.influence(statistic), aggregates.displays, aggregates.n_units)
     return error, Uplift(value, limits_of(resampled, statistic, value, error, aggregates, relative=relative))

@@ -19,6 +19,7 @@ from foretest.log.column_types import (
     is_list_of,
     is_number,
     is_one_or_list_of,
+    is_share,
 )
 from foretest.policies.adapter import as_policy, whose_columns
 from foretest.policies.as_shown import shows_one_ranking
@@ -119,6 +120,9 @@ class NeededColumns:
             roles.append(ColumnRole(log.unit, "an integer or string column (the unit)", is_key))
         if log.id is not None:
             roles.append(ColumnRole(log.id, "an integer or string column (the display's id)", is_key))
+        if log.keep is not None:
+            what = "a number column (the probability with which a row was kept)"
+            roles.append(ColumnRole(log.keep, what, is_share))
         if self.value_model_only:
             roles += [
                 ColumnRole(name, "a number, bool, string or date column (a feature)", is_feature)

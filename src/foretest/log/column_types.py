@@ -22,6 +22,11 @@ def is_number(kind: pa.DataType) -> bool:
     )
 
 
+def is_share(kind: pa.DataType) -> bool:
+    """A number, and no truth value: true is no probability."""
+    return is_number(kind) and not pa.types.is_boolean(kind)
+
+
 def is_key(kind: pa.DataType) -> bool:
     return is_key(kind.value_type) if pa.types.is_dictionary(kind) else bool(pa.types.is_integer(kind)) or is_text(kind)
 

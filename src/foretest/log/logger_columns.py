@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ def hash_day(day: str) -> np.uint64:
     return np.uint64(hash_keys("day", pa.array([day]))[0])
 
 
-def shares_of(rows: dict[tuple[str, int], int], loggers: int) -> Shares:
+def shares_of(rows: Mapping[tuple[str, int], float], loggers: int) -> Shares:
     """Shares from rows by (day, logger).
 
     >>> shares_of({("mon", 0): 3, ("mon", 1): 1, ("tue", 0): 1}, 2).to_dict()
@@ -64,7 +64,8 @@ def shares_of(rows: dict[tuple[str, int], int], loggers: int) -> Shares:
     names = sorted({day for day, _ in rows})
     hashes = np.array([hash_day(day) for day in names], np.uint64)
     places = {day: at for at, day in enumerate(names)}
-    table = np.zeros((len(names), loggers), np.int64)
+    whole = all(isinstance(count, int) for count in rows.values())  # those of a thinned log need not be
+    table = np.zeros((len(names), loggers), np.int64 if whole else np.float64)
     for (day, code), count in rows.items():
         table[places[day], code] = count
     order = np.argsort(hashes)

@@ -27,6 +27,7 @@ from foretest.log.column_values import (
 )
 from foretest.log.examination_codes import curve_codes
 from foretest.log.item_columns import ItemLists, item_lists
+from foretest.log.keep_column import multiples
 from foretest.log.logger_columns import logger_columns
 from foretest.log.own_lists import own_lists
 from foretest.log.rows import Rows
@@ -56,6 +57,11 @@ class Reader(NeededColumns):
 
     def read(self, chunk: Chunk) -> Rows:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
+        rows, keep = self._rows(chunk), self.settings.log.keep
+        return rows if keep is None else rows.standing_for(multiples(keep, chunk.batch[keep]))
+
+    def _rows(self, chunk: Chunk) -> Rows:
+        """The rows as they are in the log."""
         log, batch = self.settings.log, chunk.batch
         by_metric = [self._reward(batch, name) for name in log.rewards]
         rewards = by_metric[0][:, None] if len(by_metric) == 1 else np.column_stack(by_metric)

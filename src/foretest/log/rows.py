@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,12 +14,17 @@ from foretest.displays.ragged import Ragged
 from foretest.log.item_columns import ItemLists
 
 
+def times(amounts: Floats, multiple: Floats | None) -> Floats:
+    """What some rows add to a sum; of a thinned log each as often as displays it stands for."""
+    return amounts if multiple is None else amounts * multiple
+
+
 @dataclass(frozen=True)
 class Rows:
     """A checked batch: one entry a display in every field."""
 
     displays: Displays
-    rewards: Floats  # rows × metrics
+    rewards: Floats  # rows × metrics; of a thinned log, and in `slots` too, times `multiple`: what sums add up
     unit: Hashes
     stratum: pa.Array | None  # the strata column
     value: Floats | None  # the column of V(x)
@@ -30,6 +35,22 @@ class Rows:
     segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
     items: dict[str, ItemLists] = field(default_factory=dict)  # what the reward model reads of every eligible item
     log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
+    multiple: Floats | None = None  # of a thinned log, 1/keep: how many displays a row stands for
+    logged_rewards: Floats | None = None  # of a thinned log, the rewards as they are in it
+
+    def standing_for(self, multiple: Floats) -> Rows:
+        """The rows of a thinned log, each of which stands for several displays: all that they earned adds up so."""
+        slots = {
+            m: Ragged.packed(lists.flat() * np.repeat(multiple, lists.lengths), lists.lengths)
+            for m, lists in self.slots.items()
+        }
+        rewards = self.rewards * multiple[:, None]
+        return replace(self, rewards=rewards, slots=slots, multiple=multiple, logged_rewards=self.rewards)
+
+    @property
+    def plain_rewards(self) -> Floats:
+        """The rewards as they are in the log."""
+        return self.rewards if self.logged_rewards is None else self.logged_rewards
 
     @property
     def control_rewards(self) -> Floats:
@@ -58,4 +79,6 @@ class Rows:
             self.displays.take(at), self.rewards[at], self.unit[at], None, None, None, self.names,
             slots={m: lists.take(at) for m, lists in self.slots.items()},
             log_baseline=None if self.log_baseline is None else self.log_baseline[at],
+            multiple=None if self.multiple is None else self.multiple[at],
+            logged_rewards=None if self.logged_rewards is None else self.logged_rewards[at],
         )  # fmt: skip

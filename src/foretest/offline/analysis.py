@@ -20,6 +20,7 @@ from foretest.diagnostics.health import control_is_deterministic, health
 from foretest.diagnostics.mass_kept import mass_kept_by
 from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
+from foretest.diagnostics.thinning_questions import thinning_notes
 from foretest.diagnostics.weight_distribution import weight_distribution
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
@@ -92,7 +93,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     answers = _with_cap_paths(answers, plan, resamples, folded.r_max)
     first = next(iter(answers.values()))
     notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(folded.aggregates.plan)]
-    notes += [*folded.notes, *plan_notes]
+    notes += [*thinning_notes(aggregates), *folded.notes, *plan_notes]
     notes += [note for answer in answers.values() for note in answer.notes]
     metrics = {name: answer.metrics for name, answer in answers.items()}
     order = ranked(metrics)
@@ -107,7 +108,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         weights=weight_distribution(aggregates),
         provenance={
             "versions": versions(),
-            "rows_fingerprint": rows_fingerprint(aggregates.n, aggregates.positives),
+            "rows_fingerprint": rows_fingerprint(aggregates.rows_by_cell, aggregates.positives),
             "estimators": options_of(plan),
         },
         audit=first.audit,

@@ -17,7 +17,9 @@ import pyarrow as pa
 
 from foretest.aggregation.dense import LEAST_SHARE
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.displays.batch import Floats
 from foretest.displays.ragged import numbers
+from foretest.log.keep_column import multiples
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
 from foretest.sources.tables import ArrowStream
@@ -37,22 +39,29 @@ def peek(source: Source, plan: FoldPlan) -> Peeked:
     """Look at the first rows of a log, where its density matters: the bound is to be chosen, by one control's log."""
     if plan.loggers > 1 or not any(plan.bound_weightings(e) for e in plan.estimators):
         return Peeked(source, False)
-    metrics = list(plan.metrics)
+    metrics, keep = list(plan.metrics), plan.settings.log.keep
     packed = [] if isinstance(source, SparkFrame) else packed_logs(source)
     if packed:
-        return Peeked(source, _share_of_packed(packed, metrics) >= LEAST_SHARE)
-    source, first = _first_rows(source, metrics)
-    return Peeked(source, _share(first) >= LEAST_SHARE)
+        return Peeked(source, _share_of_packed(packed, metrics, keep) >= LEAST_SHARE)
+    source, first = _first_rows(source, [*metrics, *([keep] if keep else [])])
+    displays, rewarded = _displays_and_rewarded(first, keep)
+    return Peeked(source, displays > 0.0 and rewarded / displays >= LEAST_SHARE)
 
 
-def _share_of_packed(logs: Sequence[PackedLog], metrics: list[str]) -> float:
+def _share_of_packed(logs: Sequence[PackedLog], metrics: list[str], keep: str | None) -> float:
     """The share of packed logs, whose rewarded rows come first: by the first rows of each of their files."""
     rows = rewarded = 0.0
     for log in logs:
         for source, known in ((log.rewarded_rows, 1.0), (log.other_rows, 0.0)):
-            share = known if log.rewards == metrics else _share(_first_rows(source, metrics)[1])
-            rows += source.rows
-            rewarded += share * source.rows
+            if log.rewards == metrics and keep is None:
+                share, times = known, 1.0
+            else:
+                first = _first_rows(source, [*metrics, *([keep] if keep else [])])[1]
+                displays, with_reward = _displays_and_rewarded(first, keep)
+                seen = min(FIRST_ROWS, sum(batch.num_rows for batch in first))
+                share, times = (with_reward / displays, displays / seen) if seen else (0.0, 1.0)
+            rows += times * source.rows
+            rewarded += share * times * source.rows
     return rewarded / rows if rows else 0.0
 
 
@@ -78,16 +87,29 @@ def _until_enough(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return first
 
 
-def _share(batches: Sequence[pa.RecordBatch]) -> float:
-    """The share of the first rows with a reward in any column; files may differ in its type."""
-    some = np.concatenate([_is_rewarded(batch) for batch in batches])[:FIRST_ROWS] if batches else np.zeros(0)
-    return float(some.mean()) if len(some) else 0.0
+def _displays_and_rewarded(batches: Sequence[pa.RecordBatch], keep: str | None) -> tuple[float, float]:
+    """How many displays the first rows stand for, and how many of these have a reward in any column; files may differ
+    in its type."""
+    if not batches:
+        return 0.0, 0.0
+    some = np.concatenate([_is_rewarded(batch, keep) for batch in batches])[:FIRST_ROWS]
+    if keep is None:
+        return float(len(some)), float(some.sum())
+    stands_for = np.concatenate([_multiples(batch, keep) for batch in batches])[:FIRST_ROWS]
+    return float(stands_for.sum()), float(stands_for @ some)
 
 
-def _is_rewarded(batch: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+def _multiples(batch: pa.RecordBatch, keep: str) -> Floats:
+    """1/keep; 1 for all rows where a row has none, which is refused later."""
+    with suppress(pa.ArrowException, TypeError, ValueError):
+        return multiples(keep, batch[keep])
+    return np.ones(batch.num_rows)
+
+
+def _is_rewarded(batch: pa.RecordBatch, keep: str | None) -> npt.NDArray[np.bool_]:
     """The rows with a reward; a null or what is no number counts as none: both are refused later, with their row."""
     rewarded = np.zeros(batch.num_rows, np.bool_)
-    for column in batch.columns:
+    for column in (batch[name] for name in batch.schema.names if name != keep):
         with suppress(pa.ArrowException, TypeError, ValueError):
             valid = np.flatnonzero(np.asarray(column.is_valid()))
             rewarded[valid] |= numbers(column.drop_null()).astype(np.float64) != 0.0

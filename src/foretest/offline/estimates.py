@@ -192,9 +192,10 @@ def _estimate_of_rows(
 
 
 def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> bool:
-    """Has it a betting interval? Weights need a bound, and no error of a fitted curve in them."""
+    """Has it a betting interval? Weights need a bound, and no error of a fitted curve in them; of a thinned log nobody
+    knows which units vanished, and how many rows the largest had."""
     fitted = is_by_exposure(aggregates, estimator) and metric in aggregates.plan.fits
-    return is_bounded(estimator) and not fitted
+    return is_bounded(estimator) and not fitted and aggregates.thinned is None
 
 
 def is_by_exposure(aggregates: Aggregates, estimator: Estimator) -> bool:
@@ -241,7 +242,7 @@ def _bounded_intervals(
         share = float(relative_uplift_of(estimator)(total)[0])
         relative = Uplift(share, Interval(limits.lower / control, limits.upper / control))
     errors = StdErrors(*(
-        std_error(sums.influence(statistic), aggregates.rows, aggregates.n_units)
+        std_error(sums.influence(statistic), aggregates.displays, aggregates.n_units)
         for statistic in (absolute, relative_uplift_of(estimator))
     ))  # fmt: skip
     return UpliftIntervals(errors, Uplift(delta, limits), relative)

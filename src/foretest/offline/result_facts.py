@@ -17,6 +17,7 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
     """How much there is, and who showed it."""
     facts: dict[str, Any] = {
         "rows": aggregates.rows,
+        **({} if aggregates.thinned is None else {"displays": aggregates.displays}),
         "units": aggregates.n_units,
         "positives": {name: int(aggregates.positives[m]) for m, name in enumerate(aggregates.plan.metrics)},
     }
@@ -24,10 +25,11 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
         facts["units_approximate"] = True
     control = aggregates.plan.settings.control
     if isinstance(control, Pooled):
-        of_each = aggregates.n.reshape(len(control.names), -1).sum(axis=1)
+        by_cell = aggregates.n, aggregates.rows_by_cell
+        displays, rows = (cells.reshape(len(control.names), -1).sum(axis=1) for cells in by_cell)
         facts["loggers"] = {
-            name: {"rows": int(n), "share": float(n / aggregates.rows) if aggregates.rows else None}
-            for name, n in zip(control.names, of_each, strict=True)
+            name: {"rows": int(count), "share": float(n / aggregates.displays) if aggregates.rows else None}
+            for name, n, count in zip(control.names, displays, rows, strict=True)
         }
     return facts
 

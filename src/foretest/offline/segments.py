@@ -12,7 +12,8 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.scaled_sums import ScaledSums
-from foretest.aggregation.segment_sums import REST, SegmentSums
+from foretest.aggregation.segment_sums import REST, ROWS, SegmentSums
+from foretest.aggregation.thinning import Thinning
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
@@ -161,7 +162,14 @@ class _Part:
             unsupported={w: int(self._number(f"unsupported:{self._place(w)}")) for w in blank.plan.point_weightings},
             rewarded=dataclasses.replace(blank.rewarded, seen=int(self._number("rewarded"))),
             units=units,
+            thinned=self._thinned(blank),
         )
+
+    def _thinned(self, blank: Aggregates) -> Thinning | None:
+        """How many rows there are, where the log was thinned."""
+        if blank.thinned is None:
+            return None
+        return dataclasses.replace(blank.thinned, rows=np.array([self._number(ROWS)]))
 
     def _sum(self, name: str) -> Floats:
         return self.sums.of(self.sums.sums, name, self.codes)

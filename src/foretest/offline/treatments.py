@@ -94,7 +94,7 @@ class _Family:
 
     @cached_property
     def control(self) -> float:
-        return float(self.first.r[self.metric].sum()) / self.first.rows
+        return float(self.first.r[self.metric].sum()) / self.first.displays
 
     @cached_property
     def p_values(self) -> dict[str, float]:
@@ -178,7 +178,7 @@ def _simultaneous(family: _Family, statistic: Statistic, *, relative: bool) -> l
     sums = [bucket_sums(part, family.estimators[name], family.metric) for name, part in family.aggregates.items()]
     centre = np.array([float(statistic(s.total())[0]) for s in sums])
     influences = np.column_stack([s.influence(statistic) for s in sums])
-    errors = np.array([std_error(column, first.rows, units) for column in influences.T])
+    errors = np.array([std_error(column, first.displays, units) for column in influences.T])
     rounding = 1e-12 * (1.0 if relative else abs(float(mean_reward(sums[0].total())[0])))
     errors[errors <= rounding] = 0.0  # the control itself
     if units < 2 or np.isnan(errors).any():

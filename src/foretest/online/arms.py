@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.aggregation.fold_plan import BUCKET_SALT
@@ -57,19 +58,48 @@ class ArmReader(Reader):
 
 
 @dataclass(frozen=True)
+class ThinnedArm:
+    """What an arm whose log was thinned knows beside its sums: rows, and Σ 1/keep² of them, in all and by day."""
+
+    rows: Floats  # by bucket
+    squares: dict[str, float] = field(default_factory=dict)  # by day; of all rows under ""
+
+    def add(self, bucket: npt.NDArray[np.int64], multiple: Floats, day: pa.DictionaryArray | None) -> None:
+        """Add the rows of a batch, in place."""
+        self.rows[:] += np.bincount(bucket, minlength=len(self.rows))
+        squares = np.square(multiple)
+        self._count("", float(squares.sum()))
+        if day is not None:
+            labels = day.dictionary.to_pylist()
+            by_day = np.bincount(day.indices.to_numpy().astype(np.int64), weights=squares, minlength=len(labels))
+            for label, amount in zip(labels, by_day.tolist(), strict=True):
+                self._count(label, amount)
+
+    def _count(self, day: str, amount: float) -> None:
+        self.squares[day] = self.squares.get(day, 0.0) + amount
+
+    def __add__(self, other: ThinnedArm) -> ThinnedArm:
+        both = ThinnedArm(self.rows + other.rows, dict(self.squares))
+        for day, amount in other.squares.items():
+            both._count(day, amount)
+        return both
+
+
+@dataclass(frozen=True)
 class Arm:
     """All that the online test needs of one arm's log. `a + b` is the arm of both logs together."""
 
-    n: Floats  # rows by bucket
+    n: Floats  # displays by bucket: rows, or of a thinned log Σ 1/keep, as in every sum
     r: Floats  # Σ r by metric and bucket
     r2: Floats  # Σ r² by metric
     positives: Floats  # rows with a reward, by metric
-    rows_by_day: dict[str, int]
+    rows_by_day: dict[str, float]
     units: UnitCounts | None  # None: every row is a unit
     unit_days: UnitDays | None
+    thinned: ThinnedArm | None = None  # of a thinned log
 
     @classmethod
-    def empty(cls, metrics: int, buckets: int, row_is_unit: bool) -> Arm:
+    def empty(cls, metrics: int, buckets: int, row_is_unit: bool, is_thinned: bool = False) -> Arm:
         """An arm without rows, to which batches are added."""
         return cls(
             n=np.zeros(buckets),
@@ -79,11 +109,23 @@ class Arm:
             rows_by_day={},
             units=None if row_is_unit else UnitCounts.empty(),
             unit_days=None if row_is_unit else UnitDays(),
+            thinned=ThinnedArm(np.zeros(buckets)) if is_thinned else None,
         )
 
     @property
     def rows(self) -> int:
-        return int(self.n.sum())
+        """How many rows the log has."""
+        return int(self.rows_by_bucket.sum())
+
+    @property
+    def rows_by_bucket(self) -> Floats:
+        """How many rows each bucket has."""
+        return self.n if self.thinned is None else self.thinned.rows
+
+    @property
+    def displays(self) -> float:
+        """How many displays the rows stand for: as many as there are rows, unless the log was thinned."""
+        return self.rows if self.thinned is None else float(self.n.sum())
 
     @property
     def n_units(self) -> int:
@@ -100,7 +142,7 @@ class Arm:
 
     def mean(self, metric: int) -> float:
         """R = Σr/Σrows, the reward per display; NaN for an empty arm."""
-        return float(self.r[metric].sum()) / self.rows if self.rows else float("nan")
+        return float(self.r[metric].sum()) / self.displays if self.rows else float("nan")
 
     def effective_positives(self, metric: int) -> float | None:
         """(Σr)²/Σr²: how many rows with equal rewards the rewarded rows are worth."""
@@ -110,20 +152,23 @@ class Arm:
         """Add one batch, in place."""
         buckets = len(self.n)
         bucket = derived_bucket(rows.unit, BUCKET_SALT, buckets)
-        self.n[:] += np.bincount(bucket, minlength=buckets)
+        self.n[:] += np.bincount(bucket, weights=rows.multiple, minlength=buckets)
         for m, r in enumerate(rows.rewards.T):
             self.r[m] += np.bincount(bucket, weights=r, minlength=buckets)
             self.r2[m] += np.square(r).sum()
             self.positives[m] += np.count_nonzero(r)
         if rows.day is not None:
             labels, codes = rows.day.dictionary.to_pylist(), rows.day.indices.to_numpy().astype(np.int64)
-            for label, count in zip(labels, np.bincount(codes, minlength=len(labels)).tolist(), strict=True):
+            by_day = np.bincount(codes, weights=rows.multiple, minlength=len(labels))
+            for label, count in zip(labels, by_day.tolist(), strict=True):
                 self.rows_by_day[label] = self.rows_by_day.get(label, 0) + count
             _refuse_many(self.rows_by_day)
+        if self.thinned is not None and rows.multiple is not None:
+            self.thinned.add(bucket, rows.multiple, rows.day)
         if self.units is not None and self.unit_days is not None:
             self.units.add(rows.unit)
             days = None if rows.day is None else self.unit_days.codes(labels)[codes]
-            self.unit_days.add(derive(rows.unit, SAMPLE_SALT), days)
+            self.unit_days.add(derive(rows.unit, SAMPLE_SALT), days, rows.multiple)
 
     def finish(self) -> Arm:
         return self
@@ -139,6 +184,7 @@ class Arm:
             rows_by_day={day: self.rows_by_day.get(day, 0) + other.rows_by_day.get(day, 0) for day in days},
             units=None if self.units is None or other.units is None else self.units + other.units,
             unit_days=None if self.unit_days is None or other.unit_days is None else self.unit_days + other.unit_days,
+            thinned=None if self.thinned is None or other.thinned is None else self.thinned + other.thinned,
         )
 
 
@@ -170,7 +216,7 @@ def fold_arm(
     return fold_in_threads(
         source,
         reader,
-        lambda: Arm.empty(len(log.rewards), buckets, log.unit is None),
+        lambda: Arm.empty(len(log.rewards), buckets, log.unit is None, log.keep is not None),
         threads=threads,
         batch_rows=batch_rows,
         progress=progress,

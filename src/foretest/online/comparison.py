@@ -63,9 +63,9 @@ def standard_errors(arms: Arms, metric: int) -> UpliftErrors:
 
     The arms are independent: se(Δ)² = se_t² + se_c² and, by the delta method, se(δ)² = [se_t² + (1 + δ)² se_c²]/R_c².
     An arm's own se² is C/(C−1)·Σ_u (Σ_{i∈u} (r_i − R))²/n², by bucket of units; where every unit has one row it is
-    s²/n, Welch's, from the rows themselves.
+    s²/n, Welch's, from the rows themselves, unless the log was thinned: the number of displays is then random too.
     """
-    welch = all(arm.one_row_per_unit for arm in arms)
+    welch = all(arm.one_row_per_unit and arm.thinned is None for arm in arms)
     if welch:
         errors = [mean_error(float(arm.r[metric].sum()), float(arm.r2[metric]), arm.rows) for arm in arms]
     else:
@@ -81,7 +81,7 @@ def standard_errors(arms: Arms, metric: int) -> UpliftErrors:
 
 def arm_error(arm: Arm, metric: int) -> float:
     """The standard error of an arm's reward per display, a ratio by unit."""
-    return std_error(arm.r[metric] - arm.mean(metric) * arm.n, arm.rows, arm.n_units) if arm.rows else float("nan")
+    return std_error(arm.r[metric] - arm.mean(metric) * arm.n, arm.displays, arm.n_units) if arm.rows else float("nan")
 
 
 def _two_sample(errors: list[float], counts: list[int], welch: bool) -> TwoSampleError:

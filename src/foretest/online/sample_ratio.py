@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from scipy.special import chdtrc
 
-from foretest.online.arms import Arms
-from foretest.online.unit_days import UnitDays
+from foretest.online.arms import Arm, Arms
+from foretest.online.unit_days import UnitDays, UnitSums, WeightedUnits
 
 ALERT = 0.001  # p-values below it are reported
 MOST_NAMED = 5  # days in a note
@@ -37,10 +37,12 @@ class SampleRatio:
     sampled_share: float
     days_checked: int
     days: list[DayRatio]
+    obstacle: str | None = None  # why the split could not be checked, where there are units
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `health.sample_ratio` in result.json."""
-        return asdict(self) | {"days": [day.to_dict() for day in self.days]}
+        document = asdict(self) | {"days": [day.to_dict() for day in self.days]}
+        return {key: value for key, value in document.items() if key != "obstacle" or value is not None}
 
     @property
     def reason(self) -> str | None:
@@ -52,7 +54,7 @@ class SampleRatio:
     @property
     def notes(self) -> list[str]:
         """What a reader should know of the check, in words."""
-        notes = []
+        notes = [] if self.obstacle is None else [f"the sample ratio was not checked: {self.obstacle}."]
         if self.sampled_share < 1.0:
             notes.append(
                 f"over 2^17 units: split and shared units are checked on a random {self.sampled_share:.1%} of units,"
@@ -81,6 +83,11 @@ class ComparedUnits(NamedTuple):
         """Whether both arms know every unit."""
         return self.control.complete and self.treatment.complete
 
+    @property
+    def share(self) -> float:
+        """The share of units that are compared."""
+        return 1.0 if self.complete else self.highest / 2.0**64
+
 
 def compared_units(arms: Arms) -> ComparedUnits | None:
     """The units of both arms that can be compared; None where every row is a unit."""
@@ -98,13 +105,15 @@ def sample_ratio(arms: Arms, split: tuple[float, float]) -> SampleRatio:
     While both arms know all their units, all are counted; else those up to a common hash, which are a random sample of
     both arms (`sampled_share` of all): an estimated number of units would err by more than chance does.
     """
+    if arms.control.thinned is not None and arms.treatment.thinned is not None:
+        return _of_thinned(arms, split)
     compared, share = compared_units(arms), 1.0
     if compared is None:
         units = arms.control.rows, arms.treatment.rows
-        control_days, treatment_days = (arm.rows_by_day for arm in arms)
+        control_days, treatment_days = ({day: int(n) for day, n in arm.rows_by_day.items()} for arm in arms)
     else:
         control, treatment, highest = compared
-        share = 1.0 if compared.complete else highest / 2.0**64
+        share = compared.share
         units = len(control.units(highest)), len(treatment.units(highest))
         control_days, treatment_days = control.units_by_day(highest), treatment.units_by_day(highest)
     p_value = split_p_value(*units, split)
@@ -125,6 +134,64 @@ def sample_ratio(arms: Arms, split: tuple[float, float]) -> SampleRatio:
         days_checked=len(days),
         days=unlikely,
     )
+
+
+_SEVERAL_RATES = (
+    "rows of one unit were kept with different probabilities, so that nobody knows how many units there were"
+)
+
+
+def _of_thinned(arms: Arms, split: tuple[float, float]) -> SampleRatio:
+    """The same for logs that were thinned, on Σ 1/keep of the units; not where one unit has several keep."""
+    compared, share = compared_units(arms), 1.0
+    units = [arms.control.rows, arms.treatment.rows]
+    weighted = [_rows_as_units(arm) for arm in arms]
+    if compared is not None:
+        *both, highest = compared
+        share, units = compared.share, [len(one.units(highest)) for one in both]
+        weighted = [one.weighted(highest) for one in both]
+    control, treatment = weighted
+    if control is None or treatment is None:
+        return SampleRatio(list(split), [None, None], units, None, False, share, 0, [], _SEVERAL_RATES)
+    p_value = weighted_p_value(control.overall, treatment.overall, split)
+    days, none = sorted({*control.days, *treatment.days}), UnitSums(0.0, 0.0)
+    unlikely = []
+    for day in days:
+        of_day = control.days.get(day, none), treatment.days.get(day, none)
+        p_of_day = weighted_p_value(*of_day, split)
+        if p_of_day is not None and p_of_day < ALERT:
+            unlikely.append(DayRatio(day, [round(one.total) for one in of_day], p_of_day))
+    total = control.overall.total + treatment.overall.total
+    return SampleRatio(
+        expected=list(split),
+        observed=[one.overall.total / total if total else None for one in (control, treatment)],
+        units=units,
+        p_value=p_value,
+        alert=p_value is not None and p_value < ALERT,
+        sampled_share=share,
+        days_checked=len(days),
+        days=unlikely,
+    )
+
+
+def _rows_as_units(arm: Arm) -> WeightedUnits | None:
+    """The rows of an arm in which every row is a unit."""
+    squares = {} if arm.thinned is None else arm.thinned.squares
+    days = {day: UnitSums(total, squares[day]) for day, total in arm.rows_by_day.items()}
+    return WeightedUnits(UnitSums(arm.displays, squares.get("", 0.0)), days)
+
+
+def weighted_p_value(control: UnitSums, treatment: UnitSums, split: tuple[float, float]) -> float | None:
+    """P(χ²_1 ≥ (N_c − s_c N)²/(s_c s_t Σ m²)), N = Σ m, m = 1/keep of the units: each was in the control with
+    probability s_c, whatever its m. With m = 1 it is `split_p_value`; None where there are no units.
+
+    >>> round(weighted_p_value(UnitSums(5000, 5000), UnitSums(5300, 5300), (0.5, 0.5)), 4)
+    0.0031
+    """
+    total, squares = control.total + treatment.total, control.squares + treatment.squares
+    if total == 0.0:
+        return None
+    return float(chdtrc(1.0, (control.total - split[0] * total) ** 2 / (split[0] * split[1] * squares)))
 
 
 def split_p_value(control: int, treatment: int, split: tuple[float, float]) -> float | None:

@@ -149,7 +149,7 @@ class OnlineTest:
         metrics = with_roles(
             {name: _metric(comparison, split) for name, comparison in comparisons.items()}, self.settings.metrics
         )
-        fingerprint = rows_fingerprint(*(counts for arm in arms for counts in (arm.n, arm.positives)))
+        fingerprint = rows_fingerprint(*(counts for arm in arms for counts in (arm.rows_by_bucket, arm.positives)))
         return Result(
             version=__version__,
             log={**_facts(arms.control, names), "treatment": _facts(arms.treatment, names)},
@@ -166,7 +166,7 @@ def _narrow(settings: Settings) -> Settings:
     log, policy = settings.log, Logged(prob=_NO_POLICY["prob"])
     key = None if log.unit is not None and log.layout != LONG else log.id
     long = {name: getattr(log, name) for name in ("layout", "display", "item", "slot", "first_slot")}
-    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, **long)
+    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, keep=log.keep, **long)
     analysis = settings.analysis.replace(baseline=None)
     return dataclasses.replace(
         settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis
@@ -206,6 +206,7 @@ def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:
     """The size of an arm, for result.json."""
     facts: dict[str, Any] = {
         "rows": arm.rows,
+        **({} if arm.thinned is None else {"displays": arm.displays}),
         "units": arm.n_units,
         "positives": {name: int(arm.positives[m]) for m, name in enumerate(names)},
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.unit_counts import LIMIT
-from foretest.displays.batch import Hashes
+from foretest.displays.batch import Floats, Hashes
 
 MOST_UNIT_DAYS = 1 << 21
 NO_LIMIT = (1 << 64) - 1  # the largest hash there is
@@ -18,23 +19,54 @@ Ints = npt.NDArray[np.int64]
 
 
 class UnitDayPairs(NamedTuple):
-    """Pairs of a unit and a day, as two columns."""
+    """Pairs of a unit and a day, as columns; of a thinned log with 1/keep, the lowest and the highest of each pair."""
 
     hashes: Hashes  # of the unit
     days: Ints  # places in the list of days
+    multiples: Floats | None = None
 
     def distinct(self) -> UnitDayPairs:
-        """Every pair once, by hash and day."""
-        order = np.lexsort((self.days, self.hashes))
-        hashes, days = self.hashes[order], self.days[order]
-        is_new = np.ones(len(hashes), bool)
-        is_new[1:] = (hashes[1:] != hashes[:-1]) | (days[1:] != days[:-1])
-        return UnitDayPairs(hashes[is_new], days[is_new])
+        """Every pair once, by hash and day; twice where its rows were kept with different probabilities."""
+        order = np.lexsort([*([] if self.multiples is None else [self.multiples]), self.days, self.hashes])
+        pairs = self.take(order)
+        is_new = np.ones(len(order), bool)
+        is_new[1:] = (pairs.hashes[1:] != pairs.hashes[:-1]) | (pairs.days[1:] != pairs.days[:-1])
+        if pairs.multiples is not None:
+            is_last = np.append(is_new[1:], True)
+            is_other = np.ones(len(order), bool)
+            is_other[1:] = pairs.multiples[1:] != pairs.multiples[:-1]
+            is_new |= is_last & is_other
+        return pairs.take(np.flatnonzero(is_new))
+
+    def take(self, rows: Ints) -> UnitDayPairs:
+        """The pairs at some places."""
+        multiples = None if self.multiples is None else self.multiples[rows]
+        return UnitDayPairs(self.hashes[rows], self.days[rows], multiples)
 
     def up_to(self, highest: int) -> UnitDayPairs:
         """The pairs whose unit has at most this hash."""
-        fits = self.hashes <= np.uint64(highest)
-        return UnitDayPairs(self.hashes[fits], self.days[fits])
+        return self.take(np.flatnonzero(self.hashes <= np.uint64(highest)))
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[UnitDayPairs]) -> UnitDayPairs:
+        """The pairs of all parts."""
+        multiples = [part.multiples for part in parts if part.multiples is not None]
+        hashes, days = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
+        return cls(hashes, days, np.concatenate(multiples) if multiples else None)
+
+
+class UnitSums(NamedTuple):
+    """How many units some of a thinned log stand for, Σ 1/keep, and Σ 1/keep²."""
+
+    total: float
+    squares: float
+
+
+class WeightedUnits(NamedTuple):
+    """The units of a thinned log, in all and by day."""
+
+    overall: UnitSums
+    days: dict[str, UnitSums]
 
 
 @dataclass
@@ -55,9 +87,12 @@ class UnitDays:
         """Whether every unit is here."""
         return self.highest == NO_LIMIT
 
-    def add(self, hashes: Hashes, days: Ints | None) -> None:
+    def add(self, hashes: Hashes, days: Ints | None, multiples: Floats | None = None) -> None:
         """Add the pairs of a batch; without days only its units."""
-        if days is None:
+        if multiples is not None:
+            days = np.zeros(len(hashes), np.int64) if days is None else days
+            self.parts.append(UnitDayPairs(hashes, days, multiples).up_to(self.highest).distinct())
+        elif days is None:
             units = np.unique(hashes[hashes <= np.uint64(self.highest)])
             self.parts.append(UnitDayPairs(units, np.zeros(len(units), np.int64)))
         else:
@@ -79,7 +114,7 @@ class UnitDays:
             return UnitDayPairs(np.empty(0, np.uint64), np.empty(0, np.int64))
         if len(self.parts) == 1 and len(self.parts[0].hashes) == self.ordered:
             return self.parts[0]
-        pairs = UnitDayPairs(*(np.concatenate(columns) for columns in zip(*self.parts, strict=True))).distinct()
+        pairs = UnitDayPairs.concatenate(self.parts).distinct()
         limits = (np.unique(pairs.hashes), LIMIT), (pairs.hashes, MOST_UNIT_DAYS)
         beyond = [hashes[most] for hashes, most in limits if len(hashes) > most]
         if beyond:
@@ -101,10 +136,30 @@ class UnitDays:
         counts = np.bincount(pairs.up_to(highest).days, minlength=len(self.labels))
         return {label: int(count) for label, count in zip(self.labels, counts, strict=True)}
 
+    def weighted(self, highest: int) -> WeightedUnits | None:
+        """How many units those of a thinned log stand for, up to a hash, in all and by day; None where rows of one unit
+        were kept with different probabilities, or the log was not thinned."""
+        pairs = self.pairs().up_to(highest)
+        if not len(pairs.hashes):
+            return WeightedUnits(UnitSums(0.0, 0.0), {})
+        if pairs.multiples is None:
+            return None
+        first = np.unique(pairs.hashes, return_index=True)[1]
+        of_unit = np.repeat(pairs.multiples[first], np.diff(np.append(first, len(pairs.hashes))))
+        if (of_unit != pairs.multiples).any():
+            return None
+        squares = np.square(pairs.multiples)
+        days = {
+            label: UnitSums(float(pairs.multiples[here].sum()), float(squares[here].sum()))
+            for code, label in enumerate(self.labels)
+            if len(here := np.flatnonzero(pairs.days == code))
+        }
+        return WeightedUnits(UnitSums(float(pairs.multiples[first].sum()), float(squares[first].sum())), days)
+
     def __add__(self, other: UnitDays) -> UnitDays:
         both = UnitDays(list(self.labels), min(self.highest, other.highest), list(self.parts))
         codes = both.codes(other.labels) if other.labels else np.zeros(1, np.int64)
-        both.parts += [UnitDayPairs(part.hashes, codes[part.days]) for part in other.parts]
+        both.parts += [part._replace(days=codes[part.days]) for part in other.parts]
         both.parts = [part.up_to(both.highest) for part in both.parts]
         both.pairs()
         return both

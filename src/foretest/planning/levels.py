@@ -70,7 +70,7 @@ class Scale(NamedTuple):
     control: float  # the mean reward
     treatment: float
     mean_square: float  # of rewards
-    rows: int
+    rows: float
     rewards: float  # Σ r of the log
     dense: dict[str, float]  # by level: the part of mean(r²) that a ratio of sums leaves, 1 where values are means
 

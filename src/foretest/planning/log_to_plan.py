@@ -52,8 +52,8 @@ def scale_of(log: LogToPlan, m: int, control: float, treatment: float) -> Scale:
         width={level: _width(*a.gamma_at(by_slot=log.weighting(level).by_slot)) for level in log.estimators},
         control=control,
         treatment=treatment,
-        mean_square=float(aggregates.r2[m]) / aggregates.rows,
-        rows=aggregates.rows,
+        mean_square=float(aggregates.r2[m]) / aggregates.displays,
+        rows=aggregates.displays,
         rewards=float(aggregates.r[m].sum()),
         dense={level: _dense(log, level, m, control) for level in log.estimators},
     )
@@ -70,7 +70,11 @@ def _dense(log: LogToPlan, level: str, m: int, control: float) -> float:
     elif level == EXPOSURE and curves is not None:
         theta = curve_by_display(sample.displays, curves)
         part = np.square(theta).sum(axis=1) / np.square(theta.sum(axis=1))
-    return max(0.0, 1.0 - control**2 * float(part.mean()) * aggregates.rows / float(aggregates.r2[m]))
+    explained = control**2 * float(part.mean()) * aggregates.rows  # of Σ r², by the mean: Σ r² − Σ (r − R)²
+    if aggregates.thinned is not None:  # Σ (m r)² − Σ m²(r − R)²
+        squares = aggregates.thinned.squares
+        explained = float(part.mean()) * float(2.0 * control * squares[1 + m] - control**2 * squares[0])
+    return max(0.0, 1.0 - explained / float(aggregates.r2[m]))
 
 
 def _width(lower: float, upper: float) -> float:

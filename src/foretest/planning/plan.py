@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from foretest._version import __version__
+from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import choose_estimators, headline_of, obstacle
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
@@ -82,7 +83,7 @@ def plan_log(
         days=days,
         split=test.settings.online.split,
     )
-    notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample])
+    notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample, *_of_thinned(folded.aggregates)])
     return PlanResult(_document(test.settings, result, log_to_plan, list(notes)))
 
 
@@ -184,6 +185,13 @@ def _days(opened: _OpenedLog, date: str | None) -> int | None:
     return None if date is None or opened.folded is not None else count_days(opened.source, date)
 
 
+def _of_thinned(aggregates: Aggregates) -> list[str]:
+    """What a plan from a thinned log is about, in a note; empty where the log was not thinned."""
+    if aggregates.thinned is None:
+        return []
+    return ["the log was thinned: what is said of more log, and of units online, is of logs that are thinned alike."]
+
+
 def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
     """Why exploration cannot be predicted, in a note; empty where it can."""
     if opened.folded is not None:
@@ -211,6 +219,7 @@ def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[st
             "unit": settings.log.unit,
             "log": {
                 "rows": log.aggregates.rows,
+                **({} if log.aggregates.thinned is None else {"displays": log.aggregates.displays}),
                 "units": log.aggregates.n_units,
                 **({} if log.aggregates.units_exact else {"units_approximate": True}),
                 "days": log.days,

@@ -149,7 +149,7 @@ def _half_band(sensitivity: Any, aggregates: Aggregates, weighting: Weighting, w
     sums = aggregates.h.get(weighting)
     if sums is None:
         return math.nan
-    mass_kept = float(sums.get("h").sum()) * math.exp(min(sums.log_unit, 700.0)) / aggregates.rows
+    mass_kept = float(sums.get("h").sum()) * math.exp(min(sums.log_unit, 700.0)) / aggregates.displays
     return max(0.0, 1.0 - mass_kept) * worth
 
 

@@ -31,11 +31,12 @@ ALL = "all days"  # the one day of a log without dates
 
 @dataclass(frozen=True)
 class Shares:
-    """Rows by day and logger: the days' hashes in ascending order, their names, and the counts."""
+    """Rows by day and logger: the days' hashes in ascending order, their names, and the counts; of a thinned log those
+    of the displays that its rows stand for."""
 
     days: npt.NDArray[np.uint64]
     names: tuple[str, ...]
-    rows: npt.NDArray[np.int64]  # days × loggers
+    rows: npt.NDArray[Any]  # days × loggers
 
     @cached_property
     def shares(self) -> Floats:
@@ -51,11 +52,10 @@ class Shares:
             )
         return np.asarray(self.shares[place])
 
-    def to_dict(self) -> dict[str, list[int]]:
+    def to_dict(self) -> dict[str, list[float]]:
         """The number of rows of each logger, by the name of the day."""
         return {
-            name: [int(n) for n in row]
-            for name, row in sorted(zip(self.names, self.rows, strict=True), key=lambda day: day[0])
+            name: row.tolist() for name, row in sorted(zip(self.names, self.rows, strict=True), key=lambda day: day[0])
         }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from foretest.formatting import known_units, units_text
+from foretest.formatting import displays_text, known_units, units_text
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, LEAST_MASS_KEPT, MOST_UNSUPPORTED
 from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, count, estimate_of_count, num, p_text, pct, tally
@@ -194,6 +194,8 @@ def _audit(result: Result) -> list[Fact]:
 
 def _rows(log: dict[str, Any]) -> Fact:
     meaning = f"{log['rows']:,} displays in the log: one row is one list of recommendations that was shown."
+    if "displays" in log:
+        meaning = f"{displays_text(log)}: the log was thinned, and a row counts as often as displays it stands for."
     return Fact("rows", tally(log["rows"]), meaning, _state(log["rows"], 1, 1))
 
 

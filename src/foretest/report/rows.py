@@ -205,7 +205,7 @@ def arm_rows(result: Result) -> Arms:
     rows = [
         ArmRow(
             arm,
-            f"{log['rows']:,}",
+            f"{log.get('displays', log['rows']):,.0f}",
             f"{units:,}",
             pct(share),
             pct(designed),

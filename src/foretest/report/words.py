@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from foretest.formatting import units_text
+from foretest.formatting import displays_text, units_text
 from foretest.inference.verdict import EFFECTIVE, FEWEST_POSITIVES
 from foretest.report.digits import count, interval_text, level, num, pct
 from foretest.results.audit import AUDIT_FAILED
@@ -117,7 +117,7 @@ def evidence(result: Result) -> str:
     unit = result.settings["log"].get("unit")
 
     def arm(log: dict[str, Any]) -> str:
-        return f"{log['rows']:,} displays" + (f" of {units_text(log)} ({unit})" if unit else "")
+        return displays_text(log) + (f" of {units_text(log)} ({unit})" if unit else "")
 
     if "treatment" in result.log:
         return f"From {arm(result.log)} in the control and {arm(result.log['treatment'])} in the treatment."

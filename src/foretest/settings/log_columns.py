@@ -38,11 +38,12 @@ class LogColumns:
     slot: str | None = None
     first_slot: int = 1
     tables: Mapping[str, str] | None = None
+    keep: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("rewards", "features", "segments", "item_features"):
             object.__setattr__(self, name, _names(f"[log] {name}", getattr(self, name)))
-        for name in ("unit", "ranking", "candidates", "id", "date", "logger"):
+        for name in ("unit", "ranking", "candidates", "id", "date", "logger", "keep"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise BadInput(f"[log] {name} = {value!r}: expected the name of a column.")
@@ -54,6 +55,7 @@ class LogColumns:
             raise BadInput(f"[log] segments names a column twice: {', '.join(self.segments)}.")
         if len(set(self.item_features)) < len(self.item_features):
             raise BadInput(f"[log] item_features names a column twice: {', '.join(self.item_features)}.")
+        self._check_keep()
         check_layout(self)
         if self.layout == LONG:
             for name, value in derived_fields(self).items():
@@ -76,6 +78,16 @@ class LogColumns:
     def contexts(self) -> tuple[str, ...]:
         """The columns that say in which context a row was shown."""
         return tuple(dict.fromkeys([*self.features, *self.segments]))
+
+    def _check_keep(self) -> None:
+        """Refuse a column of another role as the probability with which rows were kept."""
+        others = {"rewards": self.rewards, "unit": (self.unit,), "id": (self.id,), "logger": (self.logger,)}
+        role = None if self.keep is None else next((name for name, own in others.items() if self.keep in own), None)
+        if role is not None:
+            raise BadInput(
+                f"[log] keep and [log] {role} both name the column '{self.keep}': keep is the probability"
+                " with which a row was kept when the log was thinned."
+            )
 
     def _check_slots(self, slot_rewards: Any) -> None:
         if not isinstance(slot_rewards, Mapping) or not all(isinstance(v, str) for v in slot_rewards.values()):

@@ -120,7 +120,11 @@ class _Displays:
         first = np.full(len(starts), -1, np.int64)
         first[owner[present][::-1]] = present[::-1]
         other = values.take(pa.array(first[owner[present]]))
-        differs = np.flatnonzero(np.asarray(pc.fill_null(pc.not_equal(values.take(pa.array(present)), other), False)))
+        own = values.take(pa.array(present))
+        is_other = np.asarray(pc.fill_null(pc.not_equal(own, other), False))
+        if pa.types.is_floating(values.type):  # NaN is no number, and yet one value
+            is_other = is_other & ~np.asarray(pc.and_(pc.is_nan(own), pc.is_nan(other)))
+        differs = np.flatnonzero(is_other)
         if len(differs):
             one, two = other[differs[0]].as_py(), values[present[differs[0]]].as_py()
             raise self.fault(

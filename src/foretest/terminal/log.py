@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from foretest.formatting import percent, plural, units_text
+from foretest.formatting import displays_text, percent, units_text
 
 if TYPE_CHECKING:
     from foretest.results.result import Result
@@ -18,7 +18,7 @@ def log_text(log: dict[str, Any], unit: str | None) -> str:
     """
     units = f", {units_text(log)} ({unit})" if unit else ""
     positives = ", ".join(f"{count:,} with {name}" for name, count in log["positives"].items())
-    return f"{plural(log['rows'], 'display')}{units}, {positives}"
+    return f"{displays_text(log)}{units}, {positives}"
 
 
 def loggers_text(result: Result) -> str | None:

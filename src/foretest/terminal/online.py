@@ -29,7 +29,7 @@ def arms_table(result: Result) -> Group:
 
 def _sample_ratio(check: dict[str, Any]) -> Text:
     if check["p_value"] is None:
-        return Text("no units")
+        return Text("not checked" if "obstacle" in check else "no units")
     observed = " : ".join(f"{100.0 * share:.1f}" for share in check["observed"])
     expected = " : ".join(f"{100.0 * share:g}" for share in check["expected"])
     text = Text(f"{observed} % of units, designed {expected} ({p_value(check['p_value'])}) ")

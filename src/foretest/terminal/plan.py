@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from foretest.formatting import format_number, percent, plural, round_percent, units_text
+from foretest.formatting import displays_text, format_number, percent, plural, round_percent, units_text
 from foretest.terminal.parts import (
     WIDTH,
     add_number_columns,
@@ -30,7 +30,7 @@ def plan_table(document: dict[str, Any]) -> Group:
     days = "" if log["days"] is None else f", {plural(log['days'], 'day')}"
     confidence, power = round_percent(document["confidence_level"]), round_percent(document["power"])
     parts: list[RenderableType] = [
-        Text.assemble(("Foretest plan ", "bold"), f"{plural(log['rows'], 'display')}{units}{days}"),
+        Text.assemble(("Foretest plan ", "bold"), f"{displays_text(log)}{units}{days}"),
         Text(f"of {_estimators(document)}, at {confidence} confidence and {power} power", style="dim"),
     ]
     for name, metric in document["metrics"].items():

@@ -8,6 +8,7 @@ scores, what was shown cannot be held against them: the audit is then at best un
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,8 +17,11 @@ from foretest.aggregation.audit_context import DAY, HASHED_ITEMS, ITEMS, NUMBER,
 from foretest.aggregation.audit_draws import AS_SERVED, LOG_RANKINGS, NO_ITEM, NO_RANK, OWN, RANKS
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.weight_bins import WeightBins
 from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, rows
-from foretest.diagnostics.audit.by_unit import first_of_units
+from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
+from foretest.displays.batch import Floats
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding, not_made
 from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Uncapped
@@ -29,7 +33,7 @@ FEWEST_UNITS = 100  # in the sample
 
 def audit(aggregates: Aggregates) -> Audit:
     """All tests, on the fixed sample of displays."""
-    plan, sample = aggregates.plan, aggregates.sample.columns()
+    plan, sample = aggregates.plan, aggregates.sampled_displays
     tests: dict[str, Callable[[Columns, FoldPlan], Finding]] = {
         rows.EXPLORATION: _exploration,
         rows.LOGGED: _logged,
@@ -145,10 +149,12 @@ def _moment(sample: Columns, plan: FoldPlan) -> Finding:
 
 
 def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
-    units, name = float(aggregates.n_units), possible_weights.NAME
-    if not sample or units < FEWEST_UNITS:
-        few = f"{aggregates.n_units:,} units are too few, {FEWEST_UNITS} are needed"
-        return not_made(name, few if sample else "the log is empty")
+    name = possible_weights.NAME
+    if not sample:
+        return not_made(name, "the log is empty")
+    weights = _WeightSums.of(aggregates)
+    if weights.units < FEWEST_UNITS:
+        return not_made(name, f"{weights.units:,} units are too few, {FEWEST_UNITS} are needed")
     if "certain" in sample and _is_deterministic(sample):
         return not_made(name, "the control is deterministic")
     if not aggregates.plan.prices_rankings:
@@ -157,18 +163,45 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
         never_shown = possible_weights.impossible_rankings(sample.get(OWN, sample["log_p"]), sample[LOG_RANKINGS])
         if never_shown is not None:
             return never_shown
-    plan, raw = aggregates.plan, aggregates.h[Uncapped()]
-    over_all = possible_weights.capped_means(aggregates.bins, plan.loggers, units, aggregates.largest_unit)
+    plan, units = aggregates.plan, float(weights.units)
+    over_all = possible_weights.capped_means(weights.bins, plan.loggers, units, weights.largest_unit)
     contexts = [kind + column for column in plan.settings.log.contexts for kind in (NUMBER, TEXT)]
     days = [] if plan.settings.log.date is None else [DAY]
     columns = {name: sample[name] for name in [*contexts, *days] if name in sample}
     in_groups = possible_weights.group_means(features_that_vary(columns), sample["log_w"], sample["unit"])
     mean_weight = None
-    if aggregates.max_log_w < 700.0:
-        n, w = (x.reshape(plan.loggers, -1).sum(axis=0) for x in (aggregates.n, raw.get("h", len(aggregates.n))))
-        largest = float(np.exp(aggregates.max_log_w))
-        mean_weight = possible_weights.mean_below_one(w * np.exp(raw.log_unit), n, units, largest)
+    if weights.max_log_w < 700.0:
+        n, w = (x.reshape(plan.loggers, -1).sum(axis=0) for x in (weights.n, weights.w))
+        largest = float(np.exp(weights.max_log_w))
+        mean_weight = possible_weights.mean_below_one(w * np.exp(weights.log_unit), n, units, largest)
     return possible_weights.possible_weights(over_all, in_groups, mean_weight)
+
+
+class _WeightSums(NamedTuple):
+    """Sums of weights by cell: of all rows, or of a thinned log of those sampled displays that stand for equally many
+    each: a weight w·m has no bound that is known beforehand."""
+
+    bins: WeightBins
+    n: Floats
+    w: Floats
+    log_unit: float  # of w
+    max_log_w: float
+    units: int
+    largest_unit: int
+
+    @classmethod
+    def of(cls, aggregates: Aggregates) -> _WeightSums:
+        cells = len(aggregates.n)
+        if aggregates.thinned is None:
+            raw = aggregates.h[Uncapped()]
+            return cls(aggregates.bins, aggregates.n, raw.get("h", cells), raw.log_unit, aggregates.max_log_w,
+                       aggregates.n_units, aggregates.largest_unit)  # fmt: skip
+        sample = aggregates.sampled_displays
+        log_w, cell = sample["log_w"], aggregates.plan.cells_at(sample["unit"], sample.get("logger"))
+        bins, sums, sizes = WeightBins.empty(cells, 0), ScaledSums(), rows_of_units(sample["unit"])
+        bins.add(log_w, cell)
+        n, w = (np.bincount(cell, amounts, cells).astype(np.float64) for amounts in (None, sums.scaled(log_w)))
+        return cls(bins, n, w, sums.log_unit, float(log_w.max()), len(sizes), int(sizes.max()))
 
 
 def _balance(sample: Columns, plan: FoldPlan) -> Finding:

@@ -18,6 +18,15 @@ def first_of_units(unit: Hashes) -> npt.NDArray[np.int64]:
     return np.flatnonzero(np.concatenate([[True], unit[1:] != unit[:-1]])) if len(unit) else np.empty(0, np.int64)
 
 
+def rows_of_units(unit: Hashes) -> npt.NDArray[np.int64]:
+    """How many rows each unit has.
+
+    >>> rows_of_units(np.array([3, 3, 5, 9, 9], np.uint64)).tolist()
+    [2, 1, 2]
+    """
+    return np.diff(np.append(first_of_units(unit), len(unit)))
+
+
 def z_by_unit(terms: Floats, starts: npt.NDArray[np.int64]) -> Floats:
     """Σ t / √Σ_u (Σ_{i∈u} t_i)² of each column: normal where the terms have mean 0, and units are many.
 

@@ -12,6 +12,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.thinning import MULTIPLE
 from foretest.displays.batch import Floats
 from foretest.engines import local
 from foretest.errors import BadInput
@@ -29,7 +30,7 @@ from foretest.estimators import (
 )
 from foretest.kernels.normaliser import two_sided_means
 from foretest.log.reader import Reader
-from foretest.log.rows import Rows
+from foretest.log.rows import Rows, times
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import BOUNDED
@@ -43,7 +44,7 @@ from foretest.weights.weightings import Capped, Weighting
 REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
 
 # the settings that the saved sums of all rows depend on, beside the policies
-_LOG = ("rewards", "unit", "id", "ranking", "candidates", "logger")
+_LOG = ("rewards", "unit", "id", "ranking", "candidates", "logger", "keep")
 _ANALYSIS = ("buckets", "seed", "baseline")
 # estimators whose value is Σ h·r / n: a row without a reward adds 1 to n, and nothing else
 _LINEAR = (
@@ -225,10 +226,10 @@ def _estimated(base: Aggregates, weighting: Weighting) -> ScaledSums:
         return sums
     buckets = len(base.n)
     bucket = base.plan.cells_at(sample["unit"], sample.get("logger"))
-    times = base.rows / len(bucket)
-    h = sums.scaled(weighting.log_h(sample["log_w"]))
-    sums.add("h", times * np.bincount(bucket, weights=h, minlength=buckets))
-    sums.add("h2", times * np.square(h).sum())
+    scale = base.rows / len(bucket)
+    h = times(sums.scaled(weighting.log_h(sample["log_w"])), sample.get(MULTIPLE))
+    sums.add("h", scale * np.bincount(bucket, weights=h, minlength=buckets))
+    sums.add("h2", scale * np.square(h).sum())
     return sums
 
 
@@ -237,9 +238,9 @@ def _at_other_cap(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
     columns, cap = aggregates.sample.columns(), plan.health_weighting
     if not columns:
         return aggregates
-    above = float((columns["log_w"] > np.log(cap.cap)).mean())
+    above = float(np.average(columns["log_w"] > np.log(cap.cap), weights=columns.get(MULTIPLE)))
     if "q" in columns:
         drawn = np.hstack([columns["draws_treatment"], columns["draws_control"]])
         columns = {**columns, "q": np.minimum(two_sided_means(drawn, cap.cap, cap.capping == "zero"), 1.0)}
     sample = dataclasses.replace(aggregates.sample, parts=[columns])
-    return dataclasses.replace(aggregates, sample=sample, capped_rows=round(above * aggregates.rows))
+    return dataclasses.replace(aggregates, sample=sample, capped_rows=round(above * aggregates.displays))

@@ -49,7 +49,7 @@ def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping)
 
 
-_is_days = _all_in_table(_all_in_list(_is_count))
+_is_days = _all_in_table(_all_in_list(lambda value: is_finite_number(value) and value >= 0))
 
 
 def _is_estimator(value: Any) -> bool:

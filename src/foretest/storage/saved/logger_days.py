@@ -11,7 +11,7 @@ from foretest.policies.pooled import ALL, Pooled
 from foretest.settings.settings import Settings
 from foretest.storage.saved.json_values import Tables
 
-Days = dict[str, list[int]]  # the number of rows of each logger, by day
+Days = dict[str, list[float]]  # the number of rows of each logger, by day
 
 
 def days_of_all(files: Sequence[tuple[str, Days]]) -> Days:
