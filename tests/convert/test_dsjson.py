@@ -6,7 +6,6 @@ import gzip
 import json
 import math
 import tomllib
-from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +18,6 @@ import pytest
 import foretest as ft
 from tests.commands import exit_code_of
 from tests.convert.dsjson_text import DANGLING, cb_event, cb_events, ccb_event, ccb_events, write_lines
-
-THINNED = "keep" in {field.name for field in fields(ft.LogColumns)}
 
 
 def convert(folder: Path, events: list[Any], **options: Any) -> ft.DsjsonLog:
@@ -87,11 +84,20 @@ def test_estimates_of_one_action(tmp_path: Path) -> None:
     events = cb_events(400)
     log = convert(tmp_path, events)
     w, r = greedy_weights(events), np.array([-e["_label_cost"] for e in events])
-    metric = log.test.replace(n_resamples=20).run(log.path).metrics["reward"]
+    test = log.test.replace(n_resamples=20, estimators=["is", "nis", "point-ncis-adaptive"])
+    metric = test.run(log.path).metrics["reward"]
     assert metric.control.value == pytest.approx(r.mean(), rel=1e-12)
     assert metric.estimates["is"].treatment == pytest.approx((w * r).mean(), rel=1e-9)
     assert metric.estimates["nis"].treatment == pytest.approx((w * r).sum() / w.sum(), rel=1e-9)
-    assert "point-ncis-adaptive" in metric.estimates
+
+
+@pytest.mark.slow
+def test_settings_run_as_they_are(tmp_path: Path) -> None:
+    for events in (cb_events(300), ccb_events(300), [{**e, "pdrop": 0.5} for e in cb_events(300)]):
+        log = convert(tmp_path, events)
+        estimates = log.test.run(log.path).metrics["reward"].estimates
+        assert {"is", "nis", "ncis", "dr"} <= set(estimates) or "_outcomes" in events[0]
+        assert all(np.isfinite(estimate.treatment) for estimate in estimates.values())
 
 
 def test_a_policy_of_your_own(tmp_path: Path) -> None:
@@ -127,13 +133,12 @@ def test_estimates_by_slot(tmp_path: Path) -> None:
     assert estimates["nis"].treatment == pytest.approx(np.dot(w, r) / np.sum(w), rel=1e-9)
 
 
-@pytest.mark.skipif(not THINNED, reason="[log] keep is not a setting of this version")
 def test_estimates_of_thinned_events(tmp_path: Path) -> None:
     events = [{**e, "pdrop": 0.75} if e["_label_cost"] == 0.0 else e for e in cb_events(400)]
     log = convert(tmp_path, events)
     w, r = greedy_weights(events), np.array([-e["_label_cost"] for e in events])
     stands_for = np.array([1 / (1 - e.get("pdrop", 0.0)) for e in events])
-    metric = log.test.replace(n_resamples=20).run(log.path).metrics["reward"]
+    metric = log.test.replace(n_resamples=20, estimators=["is", "nis"]).run(log.path).metrics["reward"]
     assert metric.control.value == pytest.approx((stands_for * r).sum() / stands_for.sum(), rel=1e-9)
     assert metric.estimates["is"].treatment == pytest.approx((stands_for * w * r).sum() / stands_for.sum(), rel=1e-9)
     nis = (stands_for * w * r).sum() / (stands_for * w).sum()
@@ -269,6 +274,18 @@ def test_several_files(tmp_path: Path) -> None:
             "line 2 of a.json is not JSON (Expecting property name enclosed in double quotes)",
             "line 3 of b.json.gz is not a JSON object",
         ]
+
+
+def test_batches_and_progress(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foretest.convert.dsjson._BATCH", 7)
+    monkeypatch.setattr("foretest.convert.dsjson_survey._AT_ONCE", 10)
+    events = cb_events(25)
+    calls: list[tuple[str, int | None, int]] = []
+    log = convert(tmp_path, events, progress=lambda *call: calls.append(call))
+    table = pq.read_table(log.path)
+    assert table["event_id"].to_pylist() == [event["EventId"] for event in events]
+    assert table["action"].to_pylist() == [event["_labelIndex"] for event in events]
+    assert calls == [("check", None, 10)] * 2 + [("write", 25, 7)] * 3
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

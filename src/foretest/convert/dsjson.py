@@ -29,7 +29,7 @@ from foretest.progress import Progress
 from foretest.sources.paths import refuse_missing
 
 ENDINGS = tuple(f"{ending}{gz}" for ending in (".json", ".dsjson", ".jsonl", ".ndjson") for gz in ("", ".gz"))
-_BATCH = 20_000  # rows, a row group of the written file
+_BATCH = 10_000  # rows, a row group of the written file
 
 
 class DsjsonLog(NamedTuple):

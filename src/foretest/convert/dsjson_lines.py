@@ -18,7 +18,7 @@ class Decision(NamedTuple):
     time: datetime | None
     keep: float  # the probability with which the event was kept
     outcomes: list[Outcome]
-    context: dict[str, Any]
+    context: dict[str, Any]  # shared features
 
 
 def decision(line: bytes) -> Decision:
@@ -30,7 +30,8 @@ def decision(line: bytes) -> Decision:
     by_slot = _is_by_slot(event)
     keep = 1.0 - _drop(event)
     outcomes = _slots(event, context) if by_slot else [_action(event, context, keep)]
-    return Decision(by_slot, _event_id(event), _time(event), keep, outcomes, context)
+    shared = {name: value for name, value in context.items() if not name.startswith("_")}  # without those of actions
+    return Decision(by_slot, _event_id(event), _time(event), keep, outcomes, shared)
 
 
 def looks_like_dsjson(line: bytes) -> bool:
