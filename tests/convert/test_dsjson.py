@@ -307,6 +307,20 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_file_that_grows_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("foretest.convert.dsjson._BATCH", 7)
+    path = tmp_path / "events.json"
+
+    def grow(stage: str, total: int | None, rows: int) -> None:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(cb_event()) + "\n")
+
+    write_lines(path, cb_events(10))
+    with pytest.raises(ft.BadInput, match="changed while it was read: it had 10 decisions and then 11"):
+        ft.from_dsjson(path, tmp_path / "out", progress=grow)
+    assert not (tmp_path / "out/log.parquet").exists()
+
+
 def test_lines_without_time_or_id(tmp_path: Path) -> None:
     log = convert(tmp_path, [cb_event(EventId=None, Timestamp=None), cb_event()])
     assert {"id", "date"}.isdisjoint(settings_of(log)["log"])
@@ -349,9 +363,9 @@ def test_init_points_to_convert(
     path = tmp_path / name
     write_lines(path, [event])
     assert exit_code_of(monkeypatch, "init", str(path), "-o", str(tmp_path / "new.toml")) == 2
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"{path}: decision-service JSON (dsjson)" in said
-    assert f"foretest convert dsjson {path} -o OUT" in said
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"{path}: decision-service JSON (dsjson)" in message
+    assert f"foretest convert dsjson {path} -o OUT" in message
     assert not (tmp_path / "new.toml").exists()
 
 

@@ -26,7 +26,7 @@ def convert(
     *,
     config: MaybeSettingsFile = None,
     sql: SqlText = None,
-    add: Annotated[float | None, Parameter(help="Of dsjson: a number to add to every reward (minus the cost).")] = None,
+    add: Annotated[float | None, Parameter(help="Of dsjson: added to every reward (minus the cost).")] = None,
     out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for log.parquet and settings.toml.")],
 ) -> int:
     """Write a log of another shape as one row per display, with a settings file that runs as it is.

@@ -81,16 +81,21 @@ def _convert(files: list[Path], folder: Path, add: float, progress: Progress | N
 def _batches(seen: Survey, columns: Columns, progress: Progress | None) -> Iterator[pa.RecordBatch]:
     """The decisions of all files, in batches."""
     events: list[Decision] = []
+    rows = 0
     for text in (text for path in seen.files for text in lines_of(path) if text.strip()):
         try:
             events.append(decision(text))
         except LineFault:  # it was counted before
             continue
+        rows += 1
         if len(events) == _BATCH:
             yield columns.batch(events)
             events = []
             if progress is not None:
                 progress("write", seen.displays, _BATCH)
+    if rows != seen.displays:
+        named = some_of([str(path) for path in seen.files], 2)
+        raise BadInput(f"{named}: changed while it was read: it had {seen.displays:,} decisions and then {rows:,}.")
     if events:
         yield columns.batch(events)
 
