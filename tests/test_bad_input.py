@@ -106,7 +106,9 @@ ALL_IDS = "A ranking holds distinct ids of the row's candidates, best slot first
 FILL = "Every row needs one: fill it, or leave the row out."
 FINITE = "Every row needs a finite number: fix it, or leave the row out."
 SCORES = "Scores must be finite: leave an item that may not be shown out of the lists."
-ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive,"
+ESTIMATORS = (
+    "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, niips, rips, slot-ncis-adaptive,"
+)
 ESTIMATORS += " cascade-ncis-adaptive, point-dr-adaptive, cascade-dr, pbm, exposure-ncis-adaptive"
 POLICIES = (
     "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k, fixed, swap-neighbours,"

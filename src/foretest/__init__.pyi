@@ -6,6 +6,8 @@ from .aggregation.aggregates import Aggregates as Aggregates
 from .calibration.file import Calibration as Calibration
 from .convert.bandit_feedback import BanditLog as BanditLog
 from .convert.bandit_feedback import from_bandit_feedback as from_bandit_feedback
+from .convert.dsjson import DsjsonLog as DsjsonLog
+from .convert.dsjson import from_dsjson as from_dsjson
 from .displays.batch import Displays as Displays
 from .displays.ragged import Ragged as Ragged
 from .errors import BadInput as BadInput

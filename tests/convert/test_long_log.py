@@ -53,7 +53,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         text = "\n".join(line for line in text.splitlines() if not line.startswith(f"{key} ="))
     short.write_text(text, encoding="utf-8")
     for arguments, what in (
-        (("wide", log, "-o", out), "unknown format 'wide'. Known: long, open-bandit."),
+        (("wide", log, "-o", out), "unknown format 'wide'. Known: long, open-bandit, dsjson."),
         (("long", log, "-o", out), "convert long needs --config or -c"),
         (("long", log, "-c", str(short), "-o", out), '[log] layout is not "long": there is nothing to convert.'),
         (("open-bandit", log, log, "-o", out), "convert open-bandit takes one file or folder"),
