@@ -99,6 +99,25 @@ def _long_tables(random: Random, bases: Path, folder: Path) -> Command:
     return log_command(random, settings)
 
 
+def _long_files(random: Random, bases: Path, folder: Path) -> Command:
+    """A long log in a folder of two files, of which one is damaged."""
+    table, rows = long_log(random.randrange(8)), random.randrange(DISPLAYS * ITEMS)
+    halves = [table.slice(0, rows), table.slice(rows)]
+    at = random.randrange(2)
+    halves[at] = damage_table(halves[at], random)
+    (folder / "logs").mkdir()
+    form = random.choice(["parquet", "csv", "jsonl", "arrow"])
+    for half, name in zip(halves, "ab", strict=True):
+        try:
+            write_table(half, form, folder / "logs" / f"{name}.{form}")
+        except (pa.ArrowException, TypeError, ValueError, KeyError):
+            (folder / "logs" / f"{name}.{form}").write_bytes(b"")
+    settings = _settings(folder, random.choice(list(LONG.values())))
+    if random.random() < 0.15:
+        return _converted(["convert", "long", str(folder / "logs"), "-c", str(settings)], folder)
+    return log_command(random, settings, folder / "logs")
+
+
 def _table(random: Random, place: Path) -> str:
     """A table by its file, its name beside the settings, or a query."""
     query = f"SELECT * FROM '{place}'" if place.suffix != ".arrow" else str(place)
@@ -161,11 +180,12 @@ def _init(random: Random, bases: Path, folder: Path) -> Command:
 
 
 RUNS = {
-    "run long": as_run(_long), "run long tables": as_run(_long_tables), "run policies": as_run(_policies),
+    "run long": as_run(_long), "run long tables": as_run(_long_tables), "run long files": as_run(_long_files),
+    "run policies": as_run(_policies),
     "run policy settings": as_run(_policy_settings), "convert open-bandit": as_run(_open_bandit),
     "init": as_run(_init),
 }  # fmt: skip
 SHARES = {
-    "run long": 0.12, "run long tables": 0.08, "run policies": 0.13, "run policy settings": 0.07,
+    "run long": 0.1, "run long tables": 0.08, "run long files": 0.04, "run policies": 0.13, "run policy settings": 0.07,
     "convert open-bandit": 0.03, "init": 0.03,
 }  # fmt: skip

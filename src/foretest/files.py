@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +94,9 @@ def write_all(files: dict[Path, bytes]) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was."""
+    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was, and so are
+    its folders."""
+    new_folders = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
@@ -104,6 +106,9 @@ def whole_file(path: Path) -> Iterator[Path]:
         os.replace(name, path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
+        with suppress(OSError):  # another file may be there by now
+            for folder in new_folders:
+                folder.rmdir()
         if isinstance(error, OSError):  # the error of a full disk names no file
             raise OSError(error.errno, error.strerror or str(error), str(path)) from None
         raise

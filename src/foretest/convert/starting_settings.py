@@ -11,6 +11,7 @@ from foretest.convert.first_look import FIRST_ROWS, LONG, FirstLook, look_at
 from foretest.convert.settings_text import settings_text
 from foretest.errors import BadInput
 from foretest.sources import AGGREGATES, Source, open_source
+from foretest.sources.base import refuse_repeated
 
 
 class StartingSettings(NamedTuple):
@@ -31,8 +32,10 @@ def starting_settings(log: Any) -> StartingSettings:
 
 def _first_rows(source: Source) -> pa.Table:
     """Some thousand rows, with all columns."""
-    [(_, schema), *_] = source.schemas()
+    [(file, schema), *_] = source.schemas()
     names = schema.names
+    for name in names:
+        refuse_repeated(file, schema, name)
     chunks = (chunk.batch.select(names) for part in source.parts(names, FIRST_ROWS) for chunk in part())
     batches, rows = [], 0
     for batch in islice(chunks, 64):

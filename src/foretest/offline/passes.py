@@ -22,6 +22,7 @@ from foretest.engines import dispatch
 from foretest.engines.logger_shares import count_shares
 from foretest.errors import BadInput
 from foretest.log.column_types import is_text_key
+from foretest.log.opening import whole_displays
 from foretest.log.reader import Reader
 from foretest.log.unit_columns import unit_column_notes
 from foretest.offline.dense_rewards import peek
@@ -140,6 +141,8 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
 
 def pack_log(settings: Settings, source: Source, out: Path, work: Work) -> None:
     """Rewrite a log as a folder in which rows with a reward are a file of their own."""
+    if isinstance(source, LongTables):
+        source = whole_displays(source, settings)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
             plan = choose_estimators(settings)[0]

@@ -174,7 +174,9 @@ def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _Open
     if source.repeatable:
         return _OpenedLog(log, source, None)
     plan = FoldPlan(settings, (*choose_estimators(settings)[0].estimators, *planned.estimators.values()))
-    columns = [*offline_reader(plan).columns, *([date] if date else [])]
+    reader = offline_reader(plan)
+    reader.check(source)
+    columns = [*reader.columns, *([date] if date else [])]
     spooled = in_background(lambda: spool(source, columns, folder))
     return _OpenedLog(str(Path(folder) / "stream.parquet"), spooled, None)
 

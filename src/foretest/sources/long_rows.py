@@ -147,7 +147,7 @@ class _Displays:
         """The shown rows in the order of their slots, which are complete and distinct."""
         name, first = self.columns.slot, self.columns.first_slot
         column = self.rows[name].combine_chunks()
-        slot = np.asarray(column.cast(pa.float64()).fill_null(np.nan)).copy()
+        slot = _floats(column, np.nan)
         missing = np.isnan(slot)  # of a dataframe of pandas NaN too
         slot[missing] = -1.0 if first == 0 else 0.0
         is_shown = slot >= first
@@ -175,7 +175,7 @@ class _Displays:
     def _rewards(self, name: str, shown: _Shown) -> npt.NDArray[np.float64]:
         """What every row earned, 0 where it is null."""
         column = self.rows[name].combine_chunks()
-        earned = np.asarray(column.cast(pa.float64()).fill_null(0.0))
+        earned = _floats(column, 0.0)
         odd = np.flatnonzero(~(np.isfinite(earned) & (earned >= 0.0)))
         if len(odd):
             value = "NaN" if np.isnan(earned[odd[0]]) else f"{earned[odd[0]]:g}"
@@ -194,6 +194,11 @@ class _Displays:
 
 
 _SLOTS = "The slots of a display count on from {}, each once; of a candidate that was not shown the slot is null."
+
+
+def _floats(column: pa.Array, null: float) -> npt.NDArray[np.float64]:
+    """Numbers of any type, the nearest that a float has; another in place of null."""
+    return np.array(column.cast(pa.float64(), safe=False).fill_null(null))
 
 
 def _starts(display: pa.ChunkedArray) -> Ints:

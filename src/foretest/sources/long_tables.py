@@ -6,17 +6,18 @@ is no candidate, or a reward of an item that was not shown, is a row that foldin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from foretest.background import in_background
 from foretest.displays.ragged import is_text
 from foretest.errors import BadInput, nearest
-from foretest.sources.base import BATCH_ROWS, FOLDED, Part, Source, chunks
+from foretest.sources.base import BATCH_ROWS, FOLDED, Part, Source, chunks, refuse_repeated, short
 from foretest.sources.long_rows import LongColumns, fold_displays
 from foretest.sources.queries import connect, errors_explained, quoted
 
@@ -32,20 +33,52 @@ class LongTables:
 
     tables: Mapping[str, Source]
     columns: LongColumns
+    left_out: tuple[str, ...] = ()  # columns that displays have no value of
     repeatable = False
     rows: ClassVar[None] = None
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         c, long = self.columns, self._schema
-        names = [name for name in long.names if name != c.slot]
+        names = [name for name in long.names if name not in (c.slot, *self.left_out)]
         folded = c.schema(long, [*names, c.ranking, *c.slot_rewards.values()])
         return [(self._name, folded.with_metadata({FOLDED: b"1"}))]
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        for name in self._of_displays(columns):
+            kind = self._schema.field(name).type
+            if not _has_one_value(kind):
+                raise BadInput(
+                    f"{self._name}: column '{name}' is {kind}, expected one number, text or date for each display."
+                    " Convert it."
+                )
+
         def batches() -> Iterator[pa.RecordBatch]:
             yield from fold_displays(self._sorted(self.columns.needed(columns)), self.columns, self._name, columns)
 
         return [lambda: chunks(self._name, batches(), columns, batch_rows)]
+
+    def without_differing(self, needed: Collection[str]) -> LongTables:
+        """Without columns that nobody needs and that have no value, or several, in a display, to write all others."""
+        [(_, schema)] = self.schemas()
+        others = [name for name in self._of_displays(schema.names) if name not in needed]
+        plain = [name for name in others if _has_one_value(self._schema.field(name).type)]
+        differing = in_background(lambda: self._differing(plain)) if plain else []
+        return replace(self, left_out=(*(name for name in others if name not in plain), *differing))
+
+    def _differing(self, columns: Sequence[str]) -> list[str]:
+        """The columns with more than one value in a display."""
+        several = ", ".join(f"min({quoted(n)}) IS DISTINCT FROM max({quoted(n)}) AS {quoted(n)}" for n in columns)
+        some = ", ".join(f"bool_or({quoted(n)})" for n in columns)
+        with self._rows_of(columns) as (database, rows):
+            by_display = f"SELECT {several} FROM ({rows}) GROUP BY {quoted(self.columns.display)}"
+            [found] = database.sql(f"SELECT {some} FROM ({by_display})").fetchall()
+        return [name for name, differs in zip(columns, found, strict=True) if differs]
+
+    def _of_displays(self, columns: Sequence[str]) -> list[str]:
+        """The columns with one value for each display, among those of the folded log."""
+        c = self.columns
+        made = (c.display, c.item, c.ranking, *c.slot_rewards.values(), *c.rewards, *c.by_item, *c.by_slot)
+        return [name for name in columns if name not in made]
 
     @cached_property
     def _name(self) -> str:
@@ -56,8 +89,11 @@ class LongTables:
     def _schema(self) -> pa.Schema:
         """All columns of the joined rows, as DuckDB gives them."""
         c, where = self.columns, self._where
-        for name in (c.display, c.item):
-            for table, source in self.tables.items():
+        for table, source in self.tables.items():
+            for file, schema in source.schemas():
+                for name in schema.names:
+                    refuse_repeated(file, schema, name)
+            for name in (c.display, c.item):
                 _refuse_missing(source, name, table)
         owner = IMPRESSIONS if IMPRESSIONS in self.tables else LOG
         _refuse_missing(self.tables[owner], c.slot, owner)
@@ -110,10 +146,18 @@ class LongTables:
             sums = ", ".join(f"sum({quoted(name)}) AS {quoted(name)}" for name in c.rewards)
             once = f"(SELECT {keys}, {sums} FROM {REWARDS} GROUP BY {keys})"
             joined += f" FULL JOIN {once} AS {REWARDS} USING ({keys})"
-        return f"SELECT {shown} FROM {joined} ORDER BY {keys}"
+        return f"SELECT {shown} FROM {joined}"
 
     def _sorted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The joined rows by display and item."""
+        with self._rows_of(columns) as (database, rows):
+            keys = f"{quoted(self.columns.display)}, {quoted(self.columns.item)}"
+            with database.sql(f"{rows} ORDER BY {keys}").to_arrow_reader(_LONG_ROWS) as reader:
+                yield from reader
+
+    @contextmanager
+    def _rows_of(self, columns: Sequence[str]) -> Iterator[tuple[Any, str]]:
+        """A database with the tables, and the query of their joined rows."""
         problems: list[Exception] = []
         asked = [self.columns.display, self.columns.item]
         with connect() as database, errors_explained(self._name, problems):
@@ -122,8 +166,12 @@ class LongTables:
             for table, source in self.tables.items():
                 names = [*asked, *(name for name in columns if self._where.get(name) == table)]
                 database.register(table, _reader(source, list(dict.fromkeys(names)), problems))
-            with database.sql(self._query(columns)).to_arrow_reader(_LONG_ROWS) as reader:
-                yield from reader
+            yield database, self._query(list(dict.fromkeys([*asked, *columns])))
+
+
+def _has_one_value(kind: pa.DataType) -> bool:
+    """Can values of the type be compared, and written?"""
+    return not (pa.types.is_nested(kind) or pa.types.is_interval(kind))
 
 
 def _is_number(kind: pa.DataType) -> bool:
@@ -155,15 +203,34 @@ def _refuse_missing(source: Source, column: str, table: str) -> None:
 
 def _reader(source: Source, columns: list[str], problems: list[Exception]) -> pa.RecordBatchReader:
     """The rows of a table as one stream; what goes wrong in it is remembered, for DuckDB hides it."""
-    schema = pa.schema([_schema_of(source).field(name) for name in columns])
+    [(first, of_first), *others] = source.schemas()
+    schema = pa.schema([of_first.field(name) for name in columns])
+    for name, other in others:
+        missing = next((column for column in columns if column not in other.names), None)
+        if missing is not None:
+            raise BadInput(f"{name}: there is no column '{missing}', which {first} has. Add it, or leave the file out.")
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
             for part in source.parts(columns):
                 for chunk in part():
-                    yield chunk.batch.select(columns).cast(schema)
+                    yield _as(schema, chunk.batch.select(columns), chunk.source, first)
         except Exception as error:
             problems.append(error)
             raise
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _as(schema: pa.Schema, batch: pa.RecordBatch, name: str, first: str) -> pa.RecordBatch:
+    """A batch with the types of the first file."""
+    arrays = []
+    for field, column, kind in zip(schema, batch.columns, batch.schema.types, strict=True):
+        try:
+            arrays.append(column.cast(field.type))
+        except pa.ArrowException as error:
+            raise BadInput(
+                f"{name}: column '{field.name}' is {kind}, and {field.type} in {first} ({short(error)}). Write both as"
+                " one type."
+            ) from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -18,9 +18,10 @@ def spool(source: Source, columns: Sequence[str], folder: str) -> Source:
     path = Path(folder) / "stream.parquet"
     [(_, schema)] = source.schemas()
     names = list(dict.fromkeys(columns))
+    parts = source.parts(names)
     try:
         with pq.ParquetWriter(path, pa.schema([schema.field(name) for name in names], schema.metadata)) as writer:
-            for part in source.parts(names):
+            for part in parts:
                 for chunk in part():
                     writer.write_batch(chunk.batch.select(names))
     except OSError as error:
