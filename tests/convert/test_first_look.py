@@ -139,3 +139,12 @@ def test_other_logs(tmp_path: Path) -> None:
     assert look.missing == ["what the treatment would show: a list of its scores, one for each eligible item"]
     with pytest.raises(ft.BadInput, match="the log has no row"):
         starting_settings(display_log().slice(0, 0))
+
+
+def test_columns_that_are_there_twice_and_files_that_differ(tmp_path: Path) -> None:
+    log = display_log()
+    with pytest.raises(ft.BadInput, match=r"the table: column 'clicks' is there 2 times\. Rename all but one\."):
+        starting_settings(log.append_column("clicks", log["clicks"]))
+    pq.write_table(log, tmp_path / "a.parquet")
+    pq.write_table(log.drop_columns(["clicks"]), tmp_path / "b.parquet")
+    assert starting_settings(str(tmp_path)).text == starting_settings(str(tmp_path / "a.parquet")).text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from foretest.displays.column_types import is_anything, is_text_key, type_family
 from foretest.displays.ragged import is_list
 from foretest.errors import BadInput, nearest
 from foretest.log.column_roles import ColumnRole, NeededColumns
-from foretest.log.column_types import is_anything, is_text_key, type_family
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.sources import AGGREGATES, Remarks, Source

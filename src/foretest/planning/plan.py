@@ -178,7 +178,7 @@ def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _Open
     reader.check(source)
     columns = [*reader.columns, *([date] if date else [])]
     spooled = in_background(lambda: spool(source, columns, folder))
-    return _OpenedLog(str(Path(folder) / "stream.parquet"), spooled, None)
+    return _OpenedLog(spooled, spooled, None)
 
 
 def _days(opened: _OpenedLog, date: str | None) -> int | None:

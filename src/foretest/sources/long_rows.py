@@ -56,6 +56,43 @@ class LongColumns:
         return pa.list_(kind) if name == self.item or name in (*self.by_item, *self.by_slot) else kind
 
 
+@dataclass
+class Marks:
+    """What all displays of a long log have in common, as far as they were folded."""
+
+    all_shown: bool = True  # no display has a candidate beyond the items that it shows
+    one_zero: bool = True  # every display has one row of slot 0
+    has_null: bool = False  # some rows have no slot
+    displays: int = 0
+
+    def refuse_first_slot(self, source: str, columns: LongColumns) -> None:
+        """Refuse rows of slot 0 that look like the best slot: one in every display, beside rows without a slot."""
+        if self.displays and columns.first_slot == 1 and self.one_zero and self.has_null:
+            raise BadInput(
+                f"{source}: column '{columns.slot}': every display has one row of slot 0, and candidates without a"
+                " slot. Where 0 is the best slot, add first_slot = 0 to [log]; where it means that an item was not"
+                " shown, write null."
+            )
+
+    def notes(self, columns: LongColumns) -> list[str]:
+        """What a reader should ask of such a log."""
+        if not self.displays:
+            return []
+        notes = []
+        if self.all_shown:
+            notes.append(
+                "every item of every display was shown: the log has no other candidate. If other items were eligible,"
+                " the log lacks them, and the probabilities of what was shown are too large: add a row with a null slot"
+                " for each."
+            )
+        if columns.first_slot == 1 and self.one_zero:
+            notes.append(
+                f"every display has one row whose '{columns.slot}' is 0, which is read as not shown. Where 0 is the"
+                " best slot, add first_slot = 0 to [log]."
+            )
+        return notes
+
+
 class _Shown(NamedTuple):
     """The shown rows of some displays, by display and slot."""
 
@@ -70,6 +107,7 @@ class _Displays:
     rows: pa.Table
     columns: LongColumns
     source: str
+    marks: Marks
 
     def fault(self, column: str, row: int, what: str, remedy: str) -> BadInput:
         """A fault of one display."""
@@ -82,6 +120,8 @@ class _Displays:
         owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(self.rows))))
         self._refuse_items(owner)
         shown = self._shown(starts, owner)
+        self.marks.displays += len(starts)
+        self.marks.all_shown &= len(shown.rows) == len(owner)
         earned = {name: self._rewards(name, shown) for name in self.columns.rewards}
         arrays = [self._array(name, starts, owner, shown, earned) for name in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.columns.schema(self.rows.schema, columns))
@@ -149,6 +189,8 @@ class _Displays:
         column = self.rows[name].combine_chunks()
         slot = _floats(column, np.nan)
         missing = np.isnan(slot)  # of a dataframe of pandas NaN too
+        self.marks.has_null |= bool(missing.any())
+        self.marks.one_zero &= bool((np.bincount(owner[slot == 0.0], minlength=len(starts)) == 1).all())
         slot[missing] = -1.0 if first == 0 else 0.0
         is_shown = slot >= first
         odd = np.flatnonzero(((slot != np.floor(slot)) | (slot < min(first, 0))) & ~missing)
@@ -159,9 +201,10 @@ class _Displays:
         counts = np.bincount(owner[rows], minlength=len(starts))
         without = np.flatnonzero(counts == 0)
         if len(without):
+            zero = " Where the best slot is 0, add first_slot = 0 to [log]." if first == 1 else ""
             raise self.fault(
                 name, int(starts[without[0]]), "no item was shown",
-                f"Every display shows an item, in slot {first}; leave others out.",
+                f"Every display shows an item, in slot {first}; leave others out.{zero}",
             )  # fmt: skip
         expected = first + np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         wrong = np.flatnonzero(slot[rows] != expected)
@@ -209,9 +252,10 @@ def _starts(display: pa.ChunkedArray) -> Ints:
 
 
 def fold_displays(
-    batches: Iterator[pa.RecordBatch], long: LongColumns, source: str, columns: Sequence[str]
+    batches: Iterator[pa.RecordBatch], long: LongColumns, source: str, columns: Sequence[str], marks: Marks
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of displays from batches of long rows that are sorted by display and item."""
+    """Batches of displays from batches of long rows that are sorted by display and item; what they have in common is
+    added to the marks."""
     waiting: pa.Table | None = None
     for batch in batches:
         rows = pa.Table.from_batches([batch])
@@ -221,7 +265,8 @@ def fold_displays(
         starts = _starts(rows[long.display])
         last = int(starts[-1]) if len(starts) else 0
         if last:
-            yield _Displays(rows.slice(0, last).combine_chunks(), long, source).folded(columns)
+            yield _Displays(rows.slice(0, last).combine_chunks(), long, source, marks).folded(columns)
         waiting = rows.slice(last)
     if waiting is not None and len(waiting):
-        yield _Displays(waiting.combine_chunks(), long, source).folded(columns)
+        yield _Displays(waiting.combine_chunks(), long, source, marks).folded(columns)
+    marks.refuse_first_slot(source, long)

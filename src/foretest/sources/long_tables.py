@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from foretest.background import in_background
-from foretest.displays.ragged import is_text
+from foretest.displays.column_types import is_key, is_number
 from foretest.errors import BadInput, nearest
-from foretest.sources.base import BATCH_ROWS, FOLDED, Part, Source, chunks, refuse_repeated, short
-from foretest.sources.long_rows import LongColumns, fold_displays
+from foretest.sources.base import BATCH_ROWS, FOLDED, Chunk, Part, Source, chunks, refuse_repeated, short
+from foretest.sources.long_rows import LongColumns, Marks, fold_displays
 from foretest.sources.queries import connect, errors_explained, quoted
 
 LOG = "log"  # the table where there is one
@@ -34,6 +34,7 @@ class LongTables:
     tables: Mapping[str, Source]
     columns: LongColumns
     left_out: tuple[str, ...] = ()  # columns that displays have no value of
+    marks: list[Marks] = field(default_factory=list, compare=False)  # of the last pass
     repeatable = False
     rows: ClassVar[None] = None
 
@@ -53,9 +54,14 @@ class LongTables:
                 )
 
         def batches() -> Iterator[pa.RecordBatch]:
-            yield from fold_displays(self._sorted(self.columns.needed(columns)), self.columns, self._name, columns)
+            rows, self.marks[:] = self._sorted(self.columns.needed(columns)), [Marks()]
+            yield from fold_displays(rows, self.columns, self._name, columns, self.marks[0])
 
         return [lambda: chunks(self._name, batches(), columns, batch_rows)]
+
+    def notes(self) -> list[str]:
+        """What a reader should ask of the log, once it was read."""
+        return [note for marks in self.marks for note in marks.notes(self.columns)]
 
     def without_differing(self, needed: Collection[str]) -> LongTables:
         """Without columns that nobody needs and that have no value, or several, in a display, to write all others."""
@@ -93,8 +99,12 @@ class LongTables:
             for file, schema in source.schemas():
                 for name in schema.names:
                     refuse_repeated(file, schema, name)
+                    if "\0" in name:  # DuckDB takes it for the end
+                        raise BadInput(f"{file}: the name of column {name!r} has a null character. Rename it.")
             for name in (c.display, c.item):
                 _refuse_missing(source, name, table)
+        for reward in c.rewards if REWARDS in self.tables else ():
+            _refuse_missing(self.tables[REWARDS], reward, REWARDS)
         owner = IMPRESSIONS if IMPRESSIONS in self.tables else LOG
         _refuse_missing(self.tables[owner], c.slot, owner)
         self._refuse_types()
@@ -113,10 +123,12 @@ class LongTables:
         """Refuse items that are no keys, and slots and rewards that are no numbers."""
         c, where = self.columns, self._where
         rewards = [
-            (reward, where[reward], _is_number, "a number (a reward)") for reward in c.rewards if reward in where
+            (reward, where[reward], _is_number_or_null, "a number (a reward)")
+            for reward in c.rewards
+            if reward in where
         ]
-        items = [(c.item, table, _is_key, "an integer or text (the item)") for table in self.tables]
-        slots = [(c.slot, where[c.slot], _is_number, "a number (the slot)")]
+        items = [(c.item, table, is_key, "an integer or text (the item)") for table in self.tables]
+        slots = [(c.slot, where[c.slot], _is_number_or_null, "a number (the slot)")]
         for name, table, is_right, what in (*items, *slots, *rewards):
             source, schema = self.tables[table].schemas()[0]
             kind = schema.field(name).type
@@ -174,19 +186,9 @@ def _has_one_value(kind: pa.DataType) -> bool:
     return not (pa.types.is_nested(kind) or pa.types.is_interval(kind))
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    )
-
-
-def _is_key(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_integer(kind)) or is_text(kind)
+def _is_number_or_null(kind: pa.DataType) -> bool:
+    """A number, or a column in which every value is null."""
+    return is_number(kind) or bool(pa.types.is_null(kind))
 
 
 def _schema_of(source: Source) -> pa.Schema:
@@ -214,7 +216,7 @@ def _reader(source: Source, columns: list[str], problems: list[Exception]) -> pa
         try:
             for part in source.parts(columns):
                 for chunk in part():
-                    yield _as(schema, chunk.batch.select(columns), chunk.source, first)
+                    yield _as(schema, chunk, first)
         except Exception as error:
             problems.append(error)
             raise
@@ -222,15 +224,16 @@ def _reader(source: Source, columns: list[str], problems: list[Exception]) -> pa
     return pa.RecordBatchReader.from_batches(schema, batches())
 
 
-def _as(schema: pa.Schema, batch: pa.RecordBatch, name: str, first: str) -> pa.RecordBatch:
-    """A batch with the types of the first file."""
+def _as(schema: pa.Schema, chunk: Chunk, first: str) -> pa.RecordBatch:
+    """A batch with the columns and types of the first file."""
     arrays = []
-    for field, column, kind in zip(schema, batch.columns, batch.schema.types, strict=True):
+    for wanted in schema:
+        column = chunk.batch[wanted.name]
         try:
-            arrays.append(column.cast(field.type))
+            arrays.append(column.cast(wanted.type))
         except pa.ArrowException as error:
             raise BadInput(
-                f"{name}: column '{field.name}' is {kind}, and {field.type} in {first} ({short(error)}). Write both as"
-                " one type."
+                f"{chunk.source}: column '{wanted.name}' is {column.type}, and {wanted.type} in {first}"
+                f" ({short(error)}). Write both as one type."
             ) from None
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -17,6 +17,7 @@ from foretest.sources.json_files import JsonFiles
 from foretest.sources.parquet import ParquetFiles
 from foretest.sources.paths import ARROW, CSV, JSON, PARQUET, find_files
 from foretest.sources.queries import Relation, Sql, SqlQuery
+from foretest.sources.spool import Spooled
 from foretest.sources.tables import ArrowDataset, ArrowStream, ArrowTable, LazyPolars, PandasFrame
 
 _FILES: dict[str, Callable[[list[Path]], Source]] = {
@@ -29,6 +30,8 @@ _FILES: dict[str, Callable[[list[Path]], Source]] = {
 
 def open_source(log: Any) -> Source:
     """A log from a path, glob or folder (or a list of these), SQL, a DuckDB relation, a dataframe, or Arrow data."""
+    if isinstance(log, Spooled):
+        return log
     if isinstance(log, str | Path):
         return _open_files([log])
     if isinstance(log, list | tuple) and log and all(isinstance(item, str | Path) for item in log):

@@ -9,6 +9,7 @@ from typing import TypedDict
 from foretest.errors import BadInput
 from foretest.provenance import fingerprint
 from foretest.sources import Source
+from foretest.sources.spool import Spooled
 
 
 class InputFile(TypedDict):
@@ -20,7 +21,7 @@ class InputFile(TypedDict):
 
 def source_paths(source: Source) -> list[Path]:
     """The files of a source; none where it is a table, a query or a stream."""
-    return [Path(path) for path in getattr(source, "paths", ())]
+    return [] if isinstance(source, Spooled) else [Path(path) for path in getattr(source, "paths", ())]
 
 
 def recorded_inputs(source: Source) -> list[InputFile]:
