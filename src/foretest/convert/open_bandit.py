@@ -17,7 +17,7 @@ import pyarrow.csv as pacsv
 from foretest.background import in_background
 from foretest.convert.written import write_converted
 from foretest.errors import BadInput, nearest
-from foretest.sources.base import short
+from foretest.sources.base import refuse_repeated, short
 
 _NEEDED = ("item_id", "position", "click", "propensity_score")
 _AFFINITY, _FEATURE = "user-item_affinity_", "user_feature_"
@@ -28,16 +28,20 @@ def convert_open_bandit(path: Path, folder: Path) -> int:
     displays."""
     source = _csv_file(path)
     try:
-        names = pacsv.open_csv(source).schema.names
-    except (pa.ArrowException, OSError) as error:
+        schema = pacsv.open_csv(source).schema
+        names = schema.names
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise BadInput(f"{source}: cannot be read as CSV ({short(error)}).") from None
+    for name in names:
+        refuse_repeated(str(source), schema, name)
     missing = next((name for name in _NEEDED if name not in names), None)
     if missing is not None:
         raise BadInput(
             f"{source}: there is no column '{missing}'.{nearest(missing, names)} A file of the Open Bandit Dataset has"
             f" {', '.join(_NEEDED)}."
         )
-    affinity = sorted((n for n in names if n.startswith(_AFFINITY)), key=lambda n: int(n.removeprefix(_AFFINITY)))
+    numbered = [name for name in names if re.fullmatch(rf"{_AFFINITY}\d{{1,9}}", name, re.ASCII)]
+    affinity = sorted(numbered, key=lambda name: int(name.removeprefix(_AFFINITY)))
     if not affinity:
         raise BadInput(f"{source}: there is no column '{_AFFINITY}0': the treatment needs a score for each item.")
     features = [name for name in names if name.startswith(_FEATURE)]

@@ -156,6 +156,8 @@ class _Displays:
 
     def _of_display(self, name: str, values: pa.Array, starts: Ints, owner: Ints) -> pa.Array:
         """The one value that a display has; items without one, which were not shown, have none of their own."""
+        if pa.types.is_null(values.type):
+            return pa.nulls(len(starts))
         present = np.flatnonzero(np.asarray(values.is_valid()))
         first = np.full(len(starts), -1, np.int64)
         first[owner[present][::-1]] = present[::-1]
