@@ -64,7 +64,7 @@ def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: 
         ("run columns", 19, 10522), ("run text", 19, 11603), ("run text", 20, 9103), ("convert open-bandit", 31, 84),
         ("run long tables", 31, 204), ("run long tables", 31, 696), ("run long", 31, 771), ("init", 31, 917),
         ("run long tables", 31, 1396), ("run long", 31, 1712), ("run long tables", 31, 2932),
-        ("run long tables", 32, 757), ("init", 32, 1783),
+        ("run long tables", 32, 757), ("init", 32, 1783), ("run long", 22, 362), ("convert open-bandit", 22, 595),
     ],
     ids=[
         "scores of 1e307 in a plan", "scores of 1e39", "a treatment without a finite uplift", "a bound above 2^64",
@@ -72,6 +72,7 @@ def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: 
         "a folder after a failure", "a plan without a column", "an item column twice", "a day that is a map",
         "a column twice at first sight", "a reward twice", "a slot of 2^62", "a duration to be written",
         "a table of rewards without them", "a name with a null character",
+        "a day that is null everywhere", "a name that is no text",
     ],
 )  # fmt: skip
 def test_inputs_that_were_trouble(kind: str, seed: int, number: int, bases: Path, tmp_path: Path) -> None:

@@ -110,6 +110,11 @@ def test_a_column_without_a_single_value(kind: pa.DataType, tmp_path: Path) -> N
     assert sentence.endswith("expected one number, text or date for each display. Convert it.")
 
 
+def test_a_column_in_which_every_value_is_null() -> None:
+    log = ft.LogColumns(**{**LONG.written(), "date": "day"})
+    assert test_of(log).check(changed().append_column("day", pa.nulls(6))).log["rows"] == 2
+
+
 def test_a_slot_beyond_the_integers_that_a_float_has() -> None:
     assert "slot 2 is missing" in refused(changed(place=[2**62, 1, None, None, 1, None]))
     assert test_of(LONG).check(changed(click=[0, 2**60, None, 0, 1, None])).log["rows"] == 2

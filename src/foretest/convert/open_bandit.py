@@ -27,19 +27,7 @@ def convert_open_bandit(path: Path, folder: Path) -> int:
     """Write log.parquet and settings.toml from a CSV file, or from the folder of a policy and campaign; the number of
     displays."""
     source = _csv_file(path)
-    try:
-        schema = pacsv.open_csv(source).schema
-        names = schema.names
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{source}: cannot be read as CSV ({short(error)}).") from None
-    for name in names:
-        refuse_repeated(str(source), schema, name)
-    missing = next((name for name in _NEEDED if name not in names), None)
-    if missing is not None:
-        raise BadInput(
-            f"{source}: there is no column '{missing}'.{nearest(missing, names)} A file of the Open Bandit Dataset has"
-            f" {', '.join(_NEEDED)}."
-        )
+    names = _column_names(source)
     numbered = [name for name in names if re.fullmatch(rf"{_AFFINITY}\d{{1,9}}", name, re.ASCII)]
     affinity = sorted(numbered, key=lambda name: int(name.removeprefix(_AFFINITY)))
     if not affinity:
@@ -63,6 +51,24 @@ def convert_open_bandit(path: Path, folder: Path) -> int:
     )
     read = _batches(source, schema, affinity, features)
     return in_background(lambda: write_converted(folder, read, schema, tables, comment))
+
+
+def _column_names(source: Path) -> list[str]:
+    """The names of the columns of a file that has all that are needed, each once."""
+    try:
+        schema = pacsv.open_csv(source).schema
+        names = list(schema.names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{source}: cannot be read as CSV ({short(error)}).") from None
+    for name in names:
+        refuse_repeated(str(source), schema, name)
+    missing = next((name for name in _NEEDED if name not in names), None)
+    if missing is not None:
+        raise BadInput(
+            f"{source}: there is no column '{missing}'.{nearest(missing, names)} A file of the Open Bandit Dataset has"
+            f" {', '.join(_NEEDED)}."
+        )
+    return names
 
 
 def _csv_file(path: Path) -> Path:
