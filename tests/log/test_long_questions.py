@@ -110,6 +110,12 @@ def test_a_column_without_a_single_value(kind: pa.DataType, tmp_path: Path) -> N
     assert sentence.endswith("expected one number, text or date for each display. Convert it.")
 
 
+def test_a_duration_of_each_item(tmp_path: Path) -> None:
+    log = ft.LogColumns(**{**LONG.written(), "item_features": ["age"]})
+    table = changed().append_column("age", pa.array([1] * 6, pa.duration("s")))
+    assert refused(table, test_of(log)).startswith("the table: column 'age' is list<item: month_day_nano_interval>")
+
+
 def test_a_column_in_which_every_value_is_null() -> None:
     log = ft.LogColumns(**{**LONG.written(), "date": "day"})
     assert test_of(log).check(changed().append_column("day", pa.nulls(6))).log["rows"] == 2

@@ -48,10 +48,12 @@ def open_log(log: Any, settings: Settings) -> Source:
 
 
 def whole_displays(source: LongTables, settings: Settings) -> LongTables:
-    """A long log to be written: the columns that the settings name, and others of which a display has one value."""
+    """A long log to be written: the columns that the settings name, checked, and others of which a display has one
+    value."""
     reader = Reader(
         settings, features=True, strata=True, slots=bool(settings.log.slot_rewards), items=True, examination=True
     )
+    reader.check(source)
     return source.without_differing(reader.columns)
 
 

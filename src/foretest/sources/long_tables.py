@@ -45,11 +45,13 @@ class LongTables:
         return [(self._name, folded.with_metadata({FOLDED: b"1"}))]
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
-        for name in self._of_displays(columns):
-            kind = self._schema.field(name).type
+        by_row = {*self.columns.by_item, *self.columns.by_slot}
+        for name in columns:
+            kind = self._schema.field(name).type if name in self._schema.names else pa.null()
             if not _has_one_value(kind):
+                each = "item" if name in by_row else "display"
                 raise BadInput(
-                    f"{self._name}: column '{name}' is {kind}, expected one number, text or date for each display."
+                    f"{self._name}: column '{name}' is {kind}, expected one number, text or date for each {each}."
                     " Convert it."
                 )
 
