@@ -94,10 +94,28 @@ def write_all(files: dict[Path, bytes]) -> None:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was, and so are
-    its folders."""
-    new_folders = [folder for folder in path.parents if not folder.exists()]
+    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was."""
+    with folders_for(path), _renamed(path) as place:
+        yield place
+
+
+@contextmanager
+def folders_for(path: Path) -> Iterator[None]:
+    """The folders above a path, which are made; where something fails, new ones are taken away again."""
+    new = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # another file may be there by now
+            for folder in new:
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[Path]:
+    """A temporary file beside the path, renamed to it in the end."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
     try:
@@ -106,9 +124,6 @@ def whole_file(path: Path) -> Iterator[Path]:
         os.replace(name, path)
     except BaseException as error:
         Path(name).unlink(missing_ok=True)
-        with suppress(OSError):  # another file may be there by now
-            for folder in new_folders:
-                folder.rmdir()
         if isinstance(error, OSError):  # the error of a full disk names no file
             raise OSError(error.errno, error.strerror or str(error), str(path)) from None
         raise

@@ -36,7 +36,7 @@ def test_a_fault_of_displays_names_the_users_file_and_the_display(tmp_path: Path
     assert refused(str(path), test) == expected
     for command in (
         lambda: test.check(str(path)),
-        lambda: test.pack(str(path), tmp_path / "packed"),
+        lambda: test.pack(str(path), tmp_path / "new" / "packed"),
         lambda: test.save_aggregates(str(path), tmp_path / "sums.parquet"),
         lambda: ft.plan_log(test, str(path)),
     ):
@@ -119,6 +119,20 @@ def test_a_duration_of_each_item(tmp_path: Path) -> None:
 def test_a_column_in_which_every_value_is_null() -> None:
     log = ft.LogColumns(**{**LONG.written(), "date": "day"})
     assert test_of(log).check(changed().append_column("day", pa.nulls(6))).log["rows"] == 2
+
+
+def test_a_value_of_nan_in_all_rows_of_a_display() -> None:
+    """It is one value, as pandas has it for a value that is missing."""
+    log = ft.LogColumns(**{**LONG.written(), "features": ["age"]})
+    table = changed().append_column("age", pa.array([float("nan")] * 4 + [3.0] * 2))
+    assert test_of(log).check(table).log["rows"] == 2
+    other = changed().append_column("age", pa.array([float("nan")] * 3 + [3.0] * 3))
+    assert "column 'age', display 'a': it is nan and 3.0 in one display" in refused(other, test_of(log))
+
+
+def test_a_stream_is_packed_in_one_pass(tmp_path: Path) -> None:
+    test_of(LONG).pack(changed().to_reader(), tmp_path / "packed")
+    assert test_of(LONG).check(tmp_path / "packed").log["rows"] == 2
 
 
 def test_a_slot_beyond_the_integers_that_a_float_has() -> None:

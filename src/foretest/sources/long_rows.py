@@ -162,7 +162,8 @@ class _Displays:
         first = np.full(len(starts), -1, np.int64)
         first[owner[present][::-1]] = present[::-1]
         other = values.take(pa.array(first[owner[present]]))
-        differs = np.flatnonzero(np.asarray(pc.fill_null(pc.not_equal(values.take(pa.array(present)), other), False)))
+        own = values.take(pa.array(present))
+        differs = np.flatnonzero(np.asarray(pc.not_equal(own, other)) & ~(_is_nan(own) & _is_nan(other)))
         if len(differs):
             one, two = other[differs[0]].as_py(), values[present[differs[0]]].as_py()
             raise self.fault(
@@ -244,6 +245,13 @@ _SLOTS = "The slots of a display count on from {}, each once; of a candidate tha
 def _floats(column: pa.Array, null: float) -> npt.NDArray[np.float64]:
     """Numbers of any type, the nearest that a float has; another in place of null."""
     return np.array(column.cast(pa.float64(), safe=False).fill_null(null))
+
+
+def _is_nan(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """The values that are NaN, which equals nothing."""
+    if not pa.types.is_floating(values.type):
+        return np.zeros(len(values), np.bool_)
+    return np.isnan(np.asarray(values, np.float64))
 
 
 def _starts(display: pa.ChunkedArray) -> Ints:

@@ -56,8 +56,10 @@ class LongTables:
                 )
 
         def batches() -> Iterator[pa.RecordBatch]:
-            rows, self.marks[:] = self._sorted(self.columns.needed(columns)), [Marks()]
-            yield from fold_displays(rows, self.columns, self._name, columns, self.marks[0])
+            marks = Marks()
+            self.marks[:] = [marks]
+            rows = self._sorted(self.columns.needed(columns))
+            yield from fold_displays(rows, self.columns, self._name, columns, marks)
 
         return [lambda: chunks(self._name, batches(), columns, batch_rows)]
 
@@ -66,11 +68,15 @@ class LongTables:
         return [note for marks in self.marks for note in marks.notes(self.columns)]
 
     def without_differing(self, needed: Collection[str]) -> LongTables:
-        """Without columns that nobody needs and that have no value, or several, in a display, to write all others."""
+        """Without columns that nobody needs and that have no value, or several, in a display, to write all others.
+
+        To find these the log is read once more; of a stream, which cannot be, all columns are taken.
+        """
         [(_, schema)] = self.schemas()
         others = [name for name in self._of_displays(schema.names) if name not in needed]
         plain = [name for name in others if _has_one_value(self._schema.field(name).type)]
-        differing = in_background(lambda: self._differing(plain)) if plain else []
+        twice = all(source.repeatable for source in self.tables.values())
+        differing = in_background(lambda: self._differing(plain)) if plain and twice else []
         return replace(self, left_out=(*(name for name in others if name not in plain), *differing))
 
     def _differing(self, columns: Sequence[str]) -> list[str]:

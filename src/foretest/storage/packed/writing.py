@@ -26,6 +26,7 @@ from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.ragged import is_list, without_views
 from foretest.engines import local
 from foretest.errors import BadInput, RowFault
+from foretest.files import folders_for
 from foretest.log.reader import Reader
 from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
@@ -246,14 +247,14 @@ def _whole_folder(out: Path) -> Iterator[Path]:
     """A folder to write to that is renamed to `out` in the end: `out` is then complete, or as it was before."""
     if out.exists() and not (out.is_dir() and (PackedLog.is_one(out) or not any(out.iterdir()))):
         raise BadInput(f"{out}: exists already, and is no packed log. Give -o another name.")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    try:
-        new, old = beside / "new", beside / "old"
-        new.mkdir()
-        yield new
-        if out.exists():
-            out.rename(old)
-        new.rename(out)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with folders_for(out):
+        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        try:
+            new, old = beside / "new", beside / "old"
+            new.mkdir()
+            yield new
+            if out.exists():
+                out.rename(old)
+            new.rename(out)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
