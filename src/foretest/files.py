@@ -132,7 +132,27 @@ def whole_file(path: Location) -> Iterator[Path]:
             yield Path(folder) / path.name
             upload_all({path: Path(folder) / path.name})
         return
+    with folders_for(path), _renamed(path) as place:
+        yield place
+
+
+@contextmanager
+def folders_for(path: Path) -> Iterator[None]:
+    """The folders above a path, which are made; where something fails, new ones are taken away again."""
+    new = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # another file may be there by now
+            for folder in new:
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[Path]:
+    """A temporary file beside the path, renamed to it in the end."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
     try:

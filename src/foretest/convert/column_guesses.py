@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from foretest.displays.column_types import is_integer, is_key, is_number
 from foretest.displays.ragged import is_list
-from foretest.log.column_types import is_integer, is_key, is_number
 
 REWARDS = frozenset([
     "click", "clicks", "clicked", "reward", "rewards", "conversion", "conversions", "converted", "purchase",

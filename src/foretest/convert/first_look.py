@@ -113,7 +113,7 @@ def _long(look: FirstLook, display: Column, item: Column, slot: Column) -> None:
 
 def _zero_means_not_shown(look: FirstLook, slot: Column) -> bool:
     """Are there several rows with slot 0 in a display? Then 0 is no slot."""
-    display = np.asarray(look_column(look, look.log["display"]).values.dictionary_encode().indices)
+    display = np.asarray(look_column(look, look.log["display"]).values.dictionary_encode("encode").indices)
     zeros = np.bincount(display[slot.flat == 0.0]) if len(slot.flat) == len(display) else np.zeros(1)
     return bool((zeros > 1).any())
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from foretest.background import in_background
 from foretest.convert.written import write_converted
 from foretest.errors import BadInput
-from foretest.log.opening import open_log
+from foretest.log.opening import open_log, whole_displays
 from foretest.settings.file import read_settings, read_tables
 from foretest.settings.long_layout import LONG
 from foretest.sources.long_tables import LongTables
@@ -27,6 +27,7 @@ def convert_long(log: Any, config: Location, folder: Location) -> int:
     source = open_log(log, settings)
     if not isinstance(source, LongTables):
         raise BadInput("the log has one row per display already.")
+    source = whole_displays(source, settings)
     [(_, schema)] = source.schemas()
     names = _plain_names(source, schema.names)
     written = pa.schema([(names[field.name], field.type) for field in schema])
@@ -43,6 +44,8 @@ def convert_long(log: Any, config: Location, folder: Location) -> int:
         **own, "id": source.columns.display, "ranking": names[source.columns.ranking], "slot_rewards": rewards,
     }  # fmt: skip
     comment = f"The displays of a log with one row per display and item: {config.name}, by foretest convert long."
+    if source.left_out:
+        comment += f"\nLeft out, for a display has no single value of them: {', '.join(source.left_out)}."
     return in_background(lambda: write_converted(folder, batches(), written, tables, comment))
 
 

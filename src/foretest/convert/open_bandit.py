@@ -19,7 +19,7 @@ import pyarrow.csv as pacsv
 from foretest.background import in_background
 from foretest.convert.written import write_converted
 from foretest.errors import BadInput, nearest
-from foretest.sources.base import short
+from foretest.sources.base import refuse_repeated, short
 from foretest.stores import Location
 from foretest.stores.faults import store_fault
 
@@ -31,18 +31,9 @@ def convert_open_bandit(path: Location, folder: Location) -> int:
     """Write log.parquet and settings.toml from a CSV file, or from the folder of a policy and campaign; the number of
     displays."""
     source = _csv_file(path)
-    try:
-        with _opened(source) as file:
-            names = pacsv.open_csv(file).schema.names
-    except (pa.ArrowException, OSError) as error:
-        raise BadInput(f"{source}: cannot be read as CSV ({short(error)}).") from None
-    missing = next((name for name in _NEEDED if name not in names), None)
-    if missing is not None:
-        raise BadInput(
-            f"{source}: there is no column '{missing}'.{nearest(missing, names)} A file of the Open Bandit Dataset has"
-            f" {', '.join(_NEEDED)}."
-        )
-    affinity = sorted((n for n in names if n.startswith(_AFFINITY)), key=lambda n: int(n.removeprefix(_AFFINITY)))
+    names = _column_names(source)
+    numbered = [name for name in names if re.fullmatch(rf"{_AFFINITY}\d{{1,9}}", name, re.ASCII)]
+    affinity = sorted(numbered, key=lambda name: int(name.removeprefix(_AFFINITY)))
     if not affinity:
         raise BadInput(f"{source}: there is no column '{_AFFINITY}0': the treatment needs a score for each item.")
     features = [name for name in names if name.startswith(_FEATURE)]
@@ -64,6 +55,25 @@ def convert_open_bandit(path: Location, folder: Location) -> int:
     )
     read = _batches(source, schema, affinity, features)
     return in_background(lambda: write_converted(folder, read, schema, tables, comment))
+
+
+def _column_names(source: Location) -> list[str]:
+    """The names of the columns of a file that has all that are needed, each once."""
+    try:
+        with _opened(source) as file:
+            schema = pacsv.open_csv(file).schema
+            names = list(schema.names)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise BadInput(f"{source}: cannot be read as CSV ({short(error)}).") from None
+    for name in names:
+        refuse_repeated(str(source), schema, name)
+    missing = next((name for name in _NEEDED if name not in names), None)
+    if missing is not None:
+        raise BadInput(
+            f"{source}: there is no column '{missing}'.{nearest(missing, names)} A file of the Open Bandit Dataset has"
+            f" {', '.join(_NEEDED)}."
+        )
+    return names
 
 
 def _csv_file(path: Location) -> Location:

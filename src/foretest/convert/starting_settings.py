@@ -13,6 +13,7 @@ from foretest.convert.first_look import FIRST_ROWS, LONG, FirstLook, look_at
 from foretest.convert.settings_text import settings_text
 from foretest.errors import BadInput
 from foretest.sources import AGGREGATES, Source, open_source
+from foretest.sources.base import refuse_repeated
 from foretest.sources.json_files import JsonFiles
 
 _FIRST_LINES = 20
@@ -49,17 +50,20 @@ def _refuse_dsjson(source: Source) -> None:
 
 
 def _first_rows(source: Source) -> pa.Table:
-    """Some thousand rows, with all columns."""
-    [(_, schema), *_] = source.schemas()
+    """Some thousand rows, with all columns; none of files whose columns are others than those of the first."""
+    [(file, schema), *_] = source.schemas()
     names = schema.names
-    chunks = (chunk.batch.select(names) for part in source.parts(names, FIRST_ROWS) for chunk in part())
-    batches, rows = [], 0
+    for name in names:
+        refuse_repeated(file, schema, name)
+    chunks = (chunk.batch for part in source.parts(names, FIRST_ROWS) for chunk in part())
+    batches: list[pa.RecordBatch] = []
     for batch in islice(chunks, 64):
-        batches.append(batch)
-        rows += batch.num_rows
-        if rows >= FIRST_ROWS:
+        if batches and not batch.schema.equals(batches[0].schema):
             break
-    table = pa.Table.from_batches(batches, schema=schema) if batches else schema.empty_table()
+        batches.append(batch)
+        if sum(some.num_rows for some in batches) >= FIRST_ROWS:
+            break
+    table = pa.Table.from_batches(batches) if batches else schema.empty_table()
     if not len(table):
         raise BadInput("the log has no row: there is nothing to look at.")
     return table.slice(0, FIRST_ROWS)

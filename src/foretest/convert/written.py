@@ -19,7 +19,6 @@ def write_converted(
     folder: Location, batches: Iterable[pa.RecordBatch], schema: pa.Schema, tables: Mapping[str, Any], comment: str
 ) -> int:
     """Write the displays and the settings that go with them; the number of displays."""
-    folder.mkdir(parents=True, exist_ok=True)
     rows = 0
     with whole_file(folder / LOG) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:

@@ -26,6 +26,8 @@ from foretest.displays.ragged import takeable
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
+from foretest.settings.log_columns import LogColumns
+from foretest.settings.long_layout import LONG, long_column
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
 from foretest.weights.weightings import all_log_weights
 
@@ -176,6 +178,20 @@ def _searched(source: Source, reader: Reader, batch_rows: int, plan: FoldPlan | 
     return in_background(lambda: explain(_all_chunks(source, reader, batch_rows), reader, plan, fault))
 
 
+class LongPlace(NamedTuple):
+    """Where a fault of a folded display is in the long log."""
+
+    column: str
+    key: Any
+
+    @classmethod
+    def of(cls, log: LogColumns, column: str, batch: pa.RecordBatch, row: int) -> LongPlace | None:
+        """None where the log has one row per display."""
+        if log.layout != LONG or log.display not in batch.schema.names:
+            return None
+        return cls(long_column(log, column), batch[log.display][row].as_py())
+
+
 class FirstFault(NamedTuple):
     """The first fault in reading order."""
 
@@ -183,8 +199,11 @@ class FirstFault(NamedTuple):
     source: str
     row: int  # within the source
     rows: int  # how many share it
+    display: LongPlace | None = None  # of a log with one row per display and item
 
     def sentence(self) -> str:
+        if self.display is not None:
+            return self.fault.sentence_of_display(self.source, *self.display, self.rows)
         return self.fault.sentence(self.source, self.row, self.rows)
 
 
@@ -205,7 +224,8 @@ def find_fault(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None) -
     for chunk in chunks:
         for rows, fault in _faults_of(chunk, reader, plan):
             if first is None:
-                first = FirstFault(fault, chunk.source, chunk.row + int(rows[0]), 0)
+                place = LongPlace.of(reader.settings.log, fault.column, chunk.batch, int(rows[0]))
+                first = FirstFault(fault, chunk.source, chunk.row + int(rows[0]), 0, place)
             if (fault.kind, fault.column) == (first.fault.kind, first.fault.column):
                 first = first._replace(rows=first.rows + len(rows))
     return first

@@ -137,7 +137,7 @@ class _Fault(Exception):
     @classmethod
     def of(cls, met: RowFault, chunk: Chunk, first: FirstFault | None) -> _Fault:
         """The first fault of the task's rows; the one that was met if a policy faults at random, and not again."""
-        fault, source, row, count = first or FirstFault(met, chunk.source, chunk.row, 1)
+        fault, source, row, count, _ = first or FirstFault(met, chunk.source, chunk.row, 1)
         document = {"kind": fault.kind, "column": fault.column, "what": fault.what, "remedy": fault.remedy}
         return cls(json.dumps({**document, "source": source, "row": row, "count": count}))
 

@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from foretest.displays.days import is_day
-from foretest.log.column_types import (
+from foretest.displays.column_types import (
     is_anything,
     is_feature,
     is_integer,
@@ -21,6 +20,7 @@ from foretest.log.column_types import (
     is_one_or_list_of,
     is_share,
 )
+from foretest.displays.days import is_day
 from foretest.policies.adapter import as_policy, whose_columns
 from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import LoggedColumn, Policy, logged_column

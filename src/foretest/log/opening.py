@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from foretest.errors import BadInput
+from foretest.log.reader import Reader
 from foretest.policies.base import Policy
 from foretest.policies.own_candidates import OwnCandidates
 from foretest.policies.pooled import Pooled
@@ -44,6 +45,16 @@ def open_log(log: Any, settings: Settings) -> Source:
     if columns.tables is not None:
         raise BadInput("[log.tables] name the tables of the log: give no other log, or leave them out.")
     return LongTables({LOG: source}, long)
+
+
+def whole_displays(source: LongTables, settings: Settings) -> LongTables:
+    """A long log to be written: the columns that the settings name, checked, and others of which a display has one
+    value."""
+    reader = Reader(
+        settings, features=True, strata=True, slots=bool(settings.log.slot_rewards), items=True, examination=True
+    )
+    reader.check(source)
+    return source.without_differing(reader.columns)
 
 
 def _has_displays(schema: pa.Schema) -> bool:

@@ -16,11 +16,12 @@ from foretest.aggregation.item_model import ItemModel, fit_item_model, is_fitted
 from foretest.aggregation.sample_pass import SampleFold
 from foretest.aggregation.value_model import ValueModel, fit_value_model
 from foretest.background import in_background
+from foretest.displays.column_types import is_text_key
 from foretest.displays.ragged import is_list
 from foretest.engines import dispatch
 from foretest.engines.logger_shares import count_shares
 from foretest.errors import BadInput
-from foretest.log.column_types import is_text_key
+from foretest.log.opening import whole_displays
 from foretest.log.reader import Reader
 from foretest.log.unit_columns import unit_column_notes
 from foretest.offline.dense_rewards import peek
@@ -92,7 +93,8 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Location | N
     r_max = reader.r_max(source)
     require_r_max(plan, r_max)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-        source = _folded_once(source, reader, folder)
+        source, long_notes = _folded_once(source, reader, folder)
+        notes += long_notes
         source, dense = peek(source, plan)
         plan, dense_notes = settle_dense(plan, dense)
         notes, reader = notes + dense_notes, offline_reader(plan)
@@ -127,7 +129,8 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     slots = bool(settings.log.slot_rewards)
     whole = dataclasses.replace(reader, slots=slots, items=plan.reads_items, examination=bool(plan.exposure_bounds))
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-        source = _folded_once(source, whole, folder)
+        source, long_notes = _folded_once(source, whole, folder)
+        notes += long_notes
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
         all_columns = dataclasses.replace(
@@ -141,6 +144,9 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
 def pack_log(settings: Settings, source: Source, out: Location, work: Work) -> None:
     """Rewrite a log as a folder in which rows with a reward are a file of their own."""
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+        if isinstance(source, LongTables):
+            whole = whole_displays(source, settings)
+            source = in_background(lambda: spool(whole, whole.schemas()[0][1].names, folder))
         if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
             plan = choose_estimators(settings)[0]
             Reader(settings).check(source)
@@ -169,9 +175,12 @@ def resolve_shares_and_cap(source: Source, reader: Reader, plan: FoldPlan, folde
     return Resolved(source, plan)
 
 
-def _folded_once(source: Source, reader: Reader, folder: str) -> Source:
-    """A long log folded to a file of displays: several passes read these, and in parallel; any other as it is."""
-    return _spooled(source, reader, folder) if isinstance(source, LongTables) else source
+def _folded_once(source: Source, reader: Reader, folder: str) -> tuple[Source, list[str]]:
+    """A long log folded to a file of displays, with notes on it: several passes read these, and in parallel; any other
+    log as it is."""
+    if not isinstance(source, LongTables):
+        return source, []
+    return _spooled(source, reader, folder), source.notes()
 
 
 def _with_curves(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Curved:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from foretest.displays.column_types import is_text_key
 from foretest.errors import BadInput, nearest
-from foretest.log.column_types import is_text_key
 from foretest.online.arms import Arms
 from foretest.online.sample_ratio import compared_units
 from foretest.settings.analysis import BOUNDED

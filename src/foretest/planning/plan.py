@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from foretest._version import __version__
@@ -176,9 +175,11 @@ def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _Open
     if source.repeatable:
         return _OpenedLog(log, source, None)
     plan = FoldPlan(settings, (*choose_estimators(settings)[0].estimators, *planned.estimators.values()))
-    columns = [*offline_reader(plan).columns, *([date] if date else [])]
+    reader = offline_reader(plan)
+    reader.check(source)
+    columns = [*reader.columns, *([date] if date else [])]
     spooled = in_background(lambda: spool(source, columns, folder))
-    return _OpenedLog(str(Path(folder) / "stream.parquet"), spooled, None)
+    return _OpenedLog(spooled, spooled, None)
 
 
 def _days(opened: _OpenedLog, date: str | None) -> int | None:

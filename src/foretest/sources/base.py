@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.errors import BadInput
+
 BATCH_ROWS = 1 << 16
 
 ROW_NUMBER = "foretest_row"  # the column of a packed log with the positions of its rows
@@ -79,6 +81,13 @@ def chunks(name: str, batches: Iterable[pa.RecordBatch], columns: Sequence[str],
             piece = batch.slice(begin, batch_rows)
             yield Chunk(piece, name, at, at)
             at += piece.num_rows
+
+
+def refuse_repeated(name: str, schema: pa.Schema, column: str) -> None:
+    """Refuse a file that has two columns of one name."""
+    count = schema.names.count(column)
+    if count > 1:
+        raise BadInput(f"{name}: column '{column}' is there {count} times. Rename all but one.")
 
 
 def short(error: Exception) -> str:

@@ -46,6 +46,7 @@ class LogFiles(ABC, Generic[File]):
 
     def __init__(self, paths: Sequence[Location]) -> None:
         self.paths = list(paths)
+        self.names = [str(path) for path in paths]  # in messages
         self.partitions = partitions(paths)
 
     @abstractmethod
@@ -63,23 +64,23 @@ class LogFiles(ABC, Generic[File]):
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         return [
-            (str(path), _with_partitions(file.schema, constants))
-            for path, file, constants in zip(self.paths, self.files, self.partitions, strict=True)
+            (name, _with_partitions(file.schema, constants))
+            for name, file, constants in zip(self.names, self.files, self.partitions, strict=True)
         ]
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         parts: list[Part] = []
         position = 0
         packs: dict[tuple[Location, str], int] = {}  # where each packed log begins
-        for path, file, of_folders in zip(self.paths, self.files, self.partitions, strict=True):
+        for path, name, file, of_folders in zip(self.paths, self.names, self.files, self.partitions, strict=True):
             pack = pack_of(file.schema)
             begin = position if pack is None else packs.setdefault((path.parent, pack), position)
             wanted = list(columns) if pack is None else list(dict.fromkeys([*columns, ROW_NUMBER]))
-            own = [name for name in wanted if name in file.schema.names]
+            own = [column for column in wanted if column in file.schema.names]
             # without one of its columns, a batch would not know how many rows it has
             for row, read in file.pieces(own or file.schema.names[:1], batch_rows):
-                constants = {name: of_folders[name] for name in wanted if name not in own and name in of_folders}
-                parts.append(_part(read, str(path), row, begin, wanted, constants, numbered=pack is not None))
+                constants = {key: of_folders[key] for key in wanted if key not in own and key in of_folders}
+                parts.append(_part(read, name, row, begin, wanted, constants, numbered=pack is not None))
             if path is not self.paths[-1]:
                 position += file.rows
         return parts

@@ -26,7 +26,7 @@ from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.ragged import is_list, without_views
 from foretest.engines import local
 from foretest.errors import BadInput, RowFault
-from foretest.files import upload_all
+from foretest.files import folders_for, upload_all
 from foretest.log.reader import Reader
 from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
@@ -254,14 +254,14 @@ def _whole_folder(out: Location) -> Iterator[Path]:
             yield Path(temporary)
             upload_all({out / name: Path(temporary) / name for name in (REST, REWARDED, BASE)})
         return
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    try:
-        new, old = beside / "new", beside / "old"
-        new.mkdir()
-        yield new
-        if out.exists():
-            out.rename(old)
-        new.rename(out)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    with folders_for(out):
+        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        try:
+            new, old = beside / "new", beside / "old"
+            new.mkdir()
+            yield new
+            if out.exists():
+                out.rename(old)
+            new.rename(out)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)

@@ -8,6 +8,7 @@ from typing import TypedDict
 from foretest.errors import BadInput
 from foretest.provenance import fingerprints
 from foretest.sources import Source
+from foretest.sources.spool import Spooled
 from foretest.stores import Location
 
 
@@ -20,7 +21,7 @@ class InputFile(TypedDict):
 
 def source_paths(source: Source) -> list[Location]:
     """The files of a source; none where it is a table, a query or a stream."""
-    return list(getattr(source, "paths", ()))
+    return [] if isinstance(source, Spooled) else list(getattr(source, "paths", ()))
 
 
 def recorded_inputs(source: Source) -> list[InputFile]:
