@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -79,11 +80,22 @@ def as_run(damage: Damage) -> Callable[[int, int, Path, Path], Outcome]:
     """A kind of input: damage files, run a command and the one that follows, and say how they ended."""
 
     def one(seed: int, number: int, bases: Path, folder: Path) -> Outcome:
-        words, then = damage(Random(f"{seed}:{number}"), bases, folder)
+        words, then = _damaged(damage, f"{seed}:{number}", bases, folder)
         outcome = run_command(words, folder)
         return outcome if then is None or outcome.refused or outcome.trouble else run_command(then, folder)
 
     return one
+
+
+def _damaged(damage: Damage, name: str, bases: Path, folder: Path) -> Command:
+    """The command of an input; where Python cannot hold its table, such as a date of the year 146 000, of another."""
+    while True:
+        try:
+            return damage(Random(name), bases, folder)
+        except OverflowError:
+            name += " again"
+            shutil.rmtree(folder)
+            folder.mkdir()
 
 
 def run_command(words: list[str], folder: Path) -> Outcome:
