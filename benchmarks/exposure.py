@@ -4,6 +4,7 @@
     coverage       does the interval with a fitted curve contain the truth as often as with the true curve?
     sharp          histories whose production scores are four times as sharp: exposure against slots
     deterministic  a production that never varies, re-ranked, under the right curve and under θ^1.25
+    browsing       clicks that break the model, and clicks that do not: what the tests of the model find, and who leads
 
 prints tables and, where all parts ran in full, writes them into docs/exposure.md, between two comments.
 """
@@ -23,14 +24,16 @@ from pages import DOCS, into_page
 import foretest as ft
 from foretest.kernels.slot_marginals import plackett_luce
 from foretest.simulate import WORLDS, draw_test, simulate_log, true_values
+from foretest.simulate.world import POSITION_BASED
 
 Floats = npt.NDArray[np.float64]
 
 ITEMS, THETA = 8, np.array([1.0, 0.6, 0.4])
 SLOTS = len(THETA)
 EXPOSURE, SLOT = "exposure-ncis-adaptive", "slot-ncis-adaptive"
-FULL = {"theta": 100, "coverage": 2000, "sharp": 7, "deterministic": 200}
+FULL = {"theta": 100, "coverage": 2000, "sharp": 7, "deterministic": 200, "browsing": 100}
 ROWS, SHARP_TESTS, SHARP_DISPLAYS, RERANKED = 5000, 39, 60_000, 20_000
+BROWSED = 86_000  # displays, with some 20 000 clicks where people leave at what attracts them
 
 
 class PositionBased:
@@ -117,17 +120,22 @@ def measure_coverage(logs: int) -> Iterator[str]:
         yield f"| {name} | {np.mean(held[name]):.1%} | {np.mean(errors[name]):.5f} |"
 
 
+def of_world(estimators: list[str]) -> ft.OfflineTest:
+    """An offline test of a log of `foretest simulate`."""
+    columns = ft.LogColumns(
+        rewards=["click"], unit="user", ranking="ranking", id="display_id", slot_rewards={"click": "slot_click"}
+    )
+    return ft.OfflineTest(
+        log=columns, control=ft.PlackettLuce(scores="control_scores"),
+        treatment=ft.PlackettLuce(scores="treatment_scores"), estimators=estimators, interval="delta",
+    )  # fmt: skip
+
+
 def measure_sharp(histories: int) -> Iterator[str]:
     """Uplifts by slot and by exposure against the truth, where production hardly explores."""
     paper = WORLDS["paper"]
     world = replace(paper, control_sharpness=4.0 * paper.control_sharpness)
-    columns = ft.LogColumns(
-        rewards=["click"], unit="user", ranking="ranking", id="display_id", slot_rewards={"click": "slot_click"}
-    )
-    test = ft.OfflineTest(
-        log=columns, control=ft.PlackettLuce(scores="control_scores"),
-        treatment=ft.PlackettLuce(scores="treatment_scores"), estimators=[SLOT, EXPOSURE], interval="delta",
-    )  # fmt: skip
+    test = of_world([SLOT, EXPOSURE])
     found: dict[str, list[float]] = {SLOT: [], EXPOSURE: [], "truth": [], "leads": []}
     yield "| history | RMSE by slot | by exposure | ratio | correlation by slot | by exposure |"
     yield "| --- | ---: | ---: | ---: | ---: | ---: |"
@@ -176,11 +184,31 @@ def measure_deterministic(tests: int) -> Iterator[str]:
         yield f"| {name} | {verdict:.1%} | {interval:.1%} | {limits:.1%} |"
 
 
+def measure_browsing(logs: int) -> Iterator[str]:
+    """How often the tests of the model fail, and which level leads."""
+    browsing = WORLDS["browsing"]
+    worlds = {"`browsing`": browsing, "position-based": replace(browsing, clicks=POSITION_BASED, abandonment=0.0)}
+    test = of_world(["point-ncis-adaptive", "cascade-ncis-adaptive", SLOT, EXPOSURE])
+    yield f"| clicks ({logs} logs of {BROWSED:,} displays) | clicks a log | company fails | slots or exposure lead |"
+    yield "| --- | ---: | ---: | ---: |"
+    for name, world in worlds.items():
+        clicks, fails, leads = [], [], []
+        for seed in range(logs):
+            log = pa.Table.from_batches(simulate_log(world, BROWSED, seed))
+            result = test.run(log, threads=1)
+            metric = result.metrics["click"]
+            clicks.append(result.log["positives"]["click"])
+            fails.append(metric.slot_model.beside.fails)
+            leads.append(metric.headline in (SLOT, EXPOSURE))
+        yield f"| {name} | {np.mean(clicks):,.0f} | {np.mean(fails):.0%} | {np.mean(leads):.0%} |"
+
+
 PARTS: dict[str, Callable[[int], Iterator[str]]] = {
     "theta": measure_theta,
     "coverage": measure_coverage,
     "sharp": measure_sharp,
     "deterministic": measure_deterministic,
+    "browsing": measure_browsing,
 }
 
 

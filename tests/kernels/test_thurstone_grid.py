@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy.special import erfcx
@@ -77,3 +79,26 @@ def test_mills_ratio_against_scipy() -> None:
     centre = thurstone_grid._CENTRE
     found = np.polyval(thurstone_grid.MILLS, (t - centre) / (t + centre)) / (t + centre)
     np.testing.assert_allclose(found, np.sqrt(np.pi / 2) * erfcx(t / np.sqrt(2)), rtol=6e-15)
+
+
+def test_rankings_that_begin_alike_need_not_be_integrated_again() -> None:
+    """All rankings of 1 to 4 of 5 items, in order and shuffled: what the one before began with changes no digit."""
+    rng = np.random.default_rng(3)
+    values = rng.normal(size=5)
+    shown = [r for k in range(1, 5) for r in permutations(range(5), k)]
+    lengths = np.array([len(r) for r in shown])
+    flat, first = np.concatenate(shown).astype(np.int32), np.cumsum(lengths) - lengths
+
+    def log_p(order: np.ndarray) -> np.ndarray:
+        rows, grid = len(order), thurstone_grid
+        out = np.empty(rows)
+        out[order] = grid.log_prob(
+            values, np.zeros(rows, np.int64), np.full(rows, 5), flat, first[order], lengths[order],
+            1.0, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
+        )  # fmt: skip
+        return out
+
+    in_order, shuffled = log_p(np.arange(len(shown))), log_p(rng.permutation(len(shown)))
+    np.testing.assert_array_equal(in_order, shuffled)
+    for k in range(1, 5):
+        np.testing.assert_allclose(np.exp(in_order[lengths == k]).sum(), 1.0, rtol=1e-13)

@@ -19,7 +19,7 @@ from foretest.policies.pooled import Pooled
 
 MOST_DISPLAYS = 16
 MOST_RANKINGS = 5_000  # of one display
-ALL_RANKINGS = 20_000  # of all that are looked at
+ALL_RANKINGS = 10_000  # of all that are looked at
 DRAWS = 64
 STREAM = 102  # of random numbers
 ROLES = ("control", "treatment")

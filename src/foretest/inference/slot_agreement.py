@@ -9,9 +9,9 @@ of the kind. Both leave out a part of the treatment, and not the same one: each 
 
 with σ the standard error of that end's difference, by unit: both come from the same rows, and mostly move together.
 The estimate by ranking assumes less, and a range that excludes it claims that slots are independent: the range by slot
-reaches to it, and where the two disagree over its whole interval. At the level of an interval chance alone makes some
-logs disagree, just those in which the estimate by ranking is far off, and leading with it would choose the worse of the
-two: only p < .001 refutes the slots, and takes the lead from them.
+reaches to it, and where the two disagree over its whole interval. Which of them leads is not decided here: both use the
+treatment's rewards, and among logs that disagree by chance are those in which the estimate by ranking is far off; to
+lead with it would be to choose the worse of the two. The company test decides (`company.py`): it needs no treatment.
 
 Where the estimate by ranking has too little evidence itself, it is no judge: of a treatment that always shows its best
 ranking the log may have next to no row, and its uplift is then 0 by construction. The slots lead there, unchecked.
@@ -56,13 +56,12 @@ class SlotAgreement(NamedTuple):
 
     @property
     def refuted(self) -> bool:
-        """Do they differ so much that slots may not lead?"""
+        """Do they differ by more than chance makes plausible (p < .001)?"""
         return self.disagree and grade(self.p_value) == FAIL
 
     @property
     def reason(self) -> str | None:
-        """What a reader of the estimate by slot must know: that it does not lead, or why its range is wide, or that it
-        leads unchecked; else None."""
+        """What a reader of the estimate by slot must know: why its range is wide, or that nothing checked it."""
         if not self.compared:
             return (
                 f"whether slots influence each other could not be checked: {self.point}, which assumes nothing of the"
@@ -71,9 +70,8 @@ class SlotAgreement(NamedTuple):
         if not self.disagree:
             return None
         apart = f"{self.slot} and {self.point} differ by more than noise and what the log does not support explain"
-        if self.refuted:
-            return f"slots influence each other here: {apart}. Trust {self.point}"
-        return f"slots may influence each other: {apart}. So its range spans the interval of {self.point}"
+        may = "influence each other here" if self.refuted else "may influence each other"
+        return f"slots {may}: {apart}. So its range spans the interval of {self.point}"
 
     def to_dict(self) -> dict[str, float | bool | str | None]:
         """The comparison as result.json has it."""
@@ -120,7 +118,7 @@ def with_agreement(
     estimates: dict[str, Estimate], agreement: SlotAgreement | None, control: float | None
 ) -> dict[str, Estimate]:
     """The estimates; the range by slot reaches to the uplift by ranking, and over its interval where the two disagree.
-    A reason says so, or why slots do not lead, or that they are unchecked."""
+    A reason says so, or that slots are unchecked."""
     if agreement is None:
         return estimates
     slot, reasons = estimates[agreement.slot], [] if agreement.reason is None else [agreement.reason]

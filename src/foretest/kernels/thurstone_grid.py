@@ -1,7 +1,8 @@
 """Thurstone's probabilities of many rankings of one display, on one grid: densities and tails of its items once.
 
 The line is divided into panels of Gauss-Legendre nodes. With φ_j, Φ_j and 1 − Φ_j of every item at every node, a
-ranking costs some products, and an integral from each node upwards for each slot between the first and the last.
+ranking costs some products, and an integral from each node upwards for each slot between the first and the last. The
+integrals of slots that a ranking begins with, as the one before it did, are not computed again.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from scipy.special import erfcx
 from foretest.kernels.jit import fast, jit, step
 from foretest.kernels.lists import longest
 
-ORDER = 16  # nodes of a panel: two vectors of eight
+ORDER = 16  # nodes of a panel
+_PANELS = 4  # there are a multiple of as many: vectors without a rest
 _MARGIN = 8.5  # beyond the lowest and the highest score: what is left out is 1e-17
 _WIDEST = 100.0  # on a longer line most of the grid would be empty
 _MOST_ENTRIES = 1 << 17  # of a table
@@ -53,7 +55,8 @@ MILLS = _mills_ratio()
 @jit
 def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes, weights, to_one, mills):
     """log p of one ranking per row; infinite where it is not known: the items' scores are too far apart or not finite,
-    the items too many for tables, or the ranking so unlikely that products of densities lose digits."""
+    the items too many for tables, or the ranking so unlikely that products of densities lose digits. Rankings of one
+    display that begin alike are best beside each other."""
     out = np.full(len(starts), np.inf)
     mu = np.empty(longest(lengths))
     most = 0
@@ -65,7 +68,7 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes
             widest = max(widest, points)
     density, below, above = np.empty(most), np.empty(most), np.empty(most)
     together, shrunk, g, h = np.empty(widest), np.empty(widest), np.empty(widest), np.empty(widest)
-    beyond = np.empty(widest // ORDER)
+    beyond, ordered = np.empty(widest // ORDER), np.empty((max(1, longest(r_lengths) - 1), widest))
     points = 0
     half = 0.0
     for i in range(len(starts)):
@@ -78,7 +81,11 @@ def log_prob(values, starts, lengths, ranking, r_starts, r_lengths, sigma, nodes
                 _tabulate(mu, n, half, points, nodes, weights, mills, density, below, above, together, shrunk)
         if points:
             shown = ranking[r_starts[i] : r_starts[i] + r_lengths[i]]
-            _upper_tail(shown, points, half, weights, to_one, density, above, beyond, g, h)
+            alike = 0
+            if not _is_new(starts, lengths, i):
+                alike = _alike(ranking, shown, r_starts[i - 1], r_lengths[i - 1])
+            _upper_tails(shown, alike, points, half, weights, to_one, density, above, beyond, g, ordered)
+            h[:points] = ordered[max(0, len(shown) - 2), :points]
             p = half * _sum(shown, n, points, weights, density, below, together, shrunk, g, h)
             if p > _LEAST:
                 out[i] = min(0.0, math.log(p))
@@ -108,7 +115,7 @@ def _width(values, start, n, sigma, mu):
 @step
 def _points(width, n):
     """How many points the grid has, narrow enough for the steepest Gaussian on it; 0 where there is none."""
-    points = ORDER * math.ceil(width * width / 20.0) if width <= _WIDEST else 0
+    points = ORDER * _PANELS * math.ceil(width * width / (20.0 * _PANELS)) if width <= _WIDEST else 0
     return points if n * points <= _MOST_ENTRIES else 0
 
 
@@ -175,18 +182,27 @@ def _times_scaled(together, shrunk, below, points):
 
 
 @step
-def _upper_tail(shown, points, half, weights, to_one, density, above, beyond, g, h):
-    """h <- H_K, the probability that the noisy scores of all slots before the last are in order and above u."""
-    k = len(shown)
-    if k == 1:
-        h[:points] = 1.0
-        return
-    at = shown[0] * points
-    h[:points] = above[at : at + points]
-    for slot in range(1, k - 1):
+def _alike(ranking, shown, start, length):
+    """How many slots before the last of both this ranking and the one before it have the same items, from the first."""
+    slot = 0
+    while slot < min(length, len(shown)) - 1 and ranking[start + slot] == shown[slot]:
+        slot += 1
+    return slot
+
+
+@step
+def _upper_tails(shown, alike, points, half, weights, to_one, density, above, beyond, g, ordered):
+    """ordered[s] <- the probability that the noisy scores of the slots up to s are in order and above u, for each slot
+    before the last; the first `alike` of them are there already."""
+    if len(shown) == 1:
+        ordered[0, :points] = 1.0
+    for slot in range(alike, len(shown) - 1):
         at = shown[slot] * points
-        _product(h, density[at : at + points], points, g)
-        _integrate_upwards(g, weights, to_one, half, points // ORDER, beyond, h)
+        if slot == 0:
+            ordered[0, :points] = above[at : at + points]
+        else:
+            _product(ordered[slot - 1], density[at : at + points], points, g)
+            _integrate_upwards(g, weights, to_one, half, points // ORDER, beyond, ordered[slot])
 
 
 @fast

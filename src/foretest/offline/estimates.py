@@ -85,7 +85,7 @@ def estimate_metrics(
         estimates = with_company(estimates, chosen, plan, model, control.value)
         estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
         estimates = with_agreement(estimates, agreement, control.value)
-        apart = (agreement is not None and agreement.refuted) or (company is not None and company.fails)
+        apart = company is not None and company.fails
         lead = model_lead(aggregates, chosen, m, estimates)
         estimates = with_model_reason(estimates, lead)
         if m in plan.fits:

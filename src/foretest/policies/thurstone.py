@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from foretest.displays.batch import Displays, Floats
-from foretest.displays.ragged import Ragged
+from foretest.displays.ragged import Ints, Ragged
 from foretest.kernels import slot_marginals
 from foretest.kernels import thurstone as kernel
 from foretest.kernels import thurstone_grid as grid
@@ -35,8 +35,11 @@ class Thurstone(ScorePolicy):
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s = displays[self.scores]
-        log_p: Floats = grid.log_prob(
-            s.values, s.starts, s.lengths, rankings.values, rankings.starts, rankings.lengths,
+        order = _alike_together(s, rankings)
+        log_p = np.empty(len(rankings.lengths))
+        log_p[order] = grid.log_prob(
+            s.values, s.starts[order], s.lengths[order],
+            rankings.values, rankings.starts[order], rankings.lengths[order],
             self.sigma, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
         )  # fmt: skip
         left = np.flatnonzero(log_p > 0.0)
@@ -61,3 +64,11 @@ class Thurstone(ScorePolicy):
         starts, out = marginal_places(displays)
         slot_marginals.thurstone(s.values, s.starts, s.lengths, slots, self.sigma, out, starts)
         return Ragged(out, starts, displays.eligible * slots)
+
+
+def _alike_together(scores: Ragged, rankings: Ragged) -> Ints:
+    """The rows in an order in which rankings of one display follow one another, those that begin alike side by side."""
+    if len(scores.starts) < 2 or (np.diff(scores.starts) != 0).all():
+        return np.arange(len(scores.starts))
+    first = rankings.padded(-1)[:, : max(1, int(rankings.lengths.max(initial=1)) - 1)]
+    return np.lexsort((*first.T[::-1], scores.starts))

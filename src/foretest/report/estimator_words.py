@@ -79,12 +79,6 @@ def headline_reason(result: Result, metric: Metric) -> str:
         return f"The headline is {label}, the only estimator that was run."
     if metric.headline_reason is not None and label == "cascade-ncis-adaptive":
         return f"The headline is {label}, because {metric.headline_reason}."
-    if metric.slots is not None and metric.slots.get("refuted", metric.slots["disagree"]):
-        slot, point = metric.slots["slot"], metric.slots["point"]
-        return (
-            f"The headline is {label}, not {slot}: slots influence each other here, because {slot} and {point} differ"
-            " by more than noise and the unsupported part can explain."
-        )
     if metric.slot_model is not None and metric.slot_model.beside.fails:
         return f"The headline is {label}, by ranking and not by slot, because {metric.slot_model.beside.doubt}."
     if metric.headline_reason is not None and label == "exposure-ncis-adaptive":

@@ -18,6 +18,7 @@ from foretest.displays.ragged import Ragged
 from foretest.kernels import slot_marginals as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE
+from foretest.kernels.row_means import by_reward, log_means
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.slot_marginals import in_pieces, marginals_at, slot_marginals
 from foretest.weights.weight_bounds import BoundMasses
@@ -235,40 +236,18 @@ def row_weights(
 ) -> PointWeights:  # fmt: skip
     """The weights of rows from those of their slots, by metric; `parts` are the slots' parts in a row's mean weight,
     all the same where they are not given."""
-    rows = len(displays)
-    row = np.repeat(np.arange(rows), displays.slots)
+    rows, slots = len(displays), displays.slots
     log_h, log_capped, log_below = (np.full((rows, metrics), -np.inf) for _ in range(3))
     slices, count, mass = np.zeros((rows, metrics)), np.zeros(rows), np.zeros(rows)
-    unsupported = np.zeros(rows, np.bool_)
+    unsupported, of_metric = np.zeros(rows, np.bool_), np.empty((4, rows))
     for m, lists in earned.items():
-        r, terms = lists.flat().astype(np.float64), terms_of[m]
-        paid = r > 0.0
-        for column, of_slots in ((log_h, terms.log_h), (log_capped, terms.log_capped), (log_below, terms.log_below)):
-            column[:, m] = mean_by_row(of_slots, r, row, rows)
-        with np.errstate(divide="ignore"):
-            between = mean_by_row(terms.log_below + np.log(terms.slice), r, row, rows)
-        some = np.isfinite(log_below[:, m])
-        slices[some, m] = np.exp(between[some] - log_below[some, m])
-        count += np.bincount(row, weights=paid, minlength=rows)
-        mass += np.bincount(row, weights=paid * terms.q, minlength=rows)
-        unsupported |= np.bincount(row, weights=terms.infeasible & paid, minlength=rows) > 0
+        by_reward(slots, lists.flat().astype(np.float64), *terms_of[m], of_metric, count, mass, unsupported)
+        log_h[:, m], log_capped[:, m], log_below[:, m], slices[:, m] = of_metric
     q = np.divide(mass, count, out=np.zeros(rows), where=count > 0)
     nothing = np.full(rows, np.nan)  # a row has no cap of its own, nor E_p[h²|x]
-    of_first = next(iter(terms_of.values())).log_h if terms_of else np.zeros(len(row))
-    log_mean = mean_by_row(of_first, np.ones(len(row)) if parts is None else parts, row, rows)
+    shown = int(slots.sum())
+    of_first = next(iter(terms_of.values())).log_h if terms_of else np.zeros(shown)
+    log_mean = log_means(slots, np.ones(shown) if parts is None else parts, of_first)
     return PointWeights(
         log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices, log_mean
     )
-
-
-def mean_by_row(log_h: Floats, r: Floats, row: npt.NDArray[np.int64], rows: int) -> Floats:
-    """log of Σ_k h_k r_k / Σ_k r_k, for weights of any size; −inf where nothing was earned."""
-    paid = np.flatnonzero(r > 0.0)
-    owner = row[paid]
-    most = np.full(rows, -np.inf)
-    np.maximum.at(most, owner, log_h[paid])
-    base = np.where(np.isfinite(most), most, 0.0)
-    total = np.bincount(owner, weights=np.exp(log_h[paid] - base[owner]) * r[paid], minlength=rows)
-    earned = np.bincount(owner, weights=r[paid], minlength=rows)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(earned > 0.0, base + np.log(total / earned), -np.inf)
