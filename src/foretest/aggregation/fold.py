@@ -47,6 +47,8 @@ class Fold:
 
     def add(self, rows: Rows) -> None:
         """Take in one batch."""
+        if self.state.ages is not None:
+            self.state.ages.add(rows)
         if not len(rows):
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)

@@ -16,11 +16,12 @@ from foretest.aggregation.value_model import ValueModel
 from foretest.displays.batch import Floats, Hashes
 from foretest.estimators import DR, Estimator
 from foretest.kernels.random import derived_bucket
-from foretest.log.rows import Rows
+from foretest.log.rows import DAY, Rows
 from foretest.policies.as_shown import served
 from foretest.policies.pooled import LOGGER
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
+from foretest.settings.late_rewards import reward_columns
 from foretest.settings.settings import Settings
 from foretest.weights.examination import VARIANTS
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
@@ -61,7 +62,15 @@ class FoldPlan:
     @property
     def segments(self) -> tuple[str, ...]:
         """Columns whose values have sums of their own; none without estimators, which alone use these sums."""
-        return self.settings.log.segments if self.estimators else ()
+        log = self.settings.log
+        if not self.estimators:
+            return ()
+        return log.segments if log.time is None else (*log.segments, DAY)
+
+    @property
+    def sees_ages(self) -> bool:
+        """Does the log say when rewards came, and is it known when it was read?"""
+        return bool(reward_columns(self.settings.log)) and self.settings.log.read_at is not None
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -1,0 +1,147 @@
+"""When displays were shown and when their rewards came: what a window leaves out, and how old rewards were.
+
+A reward counts that came at most a window after its display; a display counts that was at least a window old when the
+log was read. Both limits are inclusive, in whole microseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from foretest.displays.batch import Floats
+from foretest.displays.days import coded_days, days_of_rows
+from foretest.displays.ragged import Ragged, numbers, plain, takeable
+from foretest.displays.times import Instants, Ints, instants
+from foretest.errors import RowFault
+from foretest.log.rows import RewardAges, Rows
+from foretest.settings.durations import SECOND, instant_text
+from foretest.settings.late_rewards import read_at_of, reward_columns, window_of
+from foretest.settings.log_columns import LogColumns
+from foretest.settings.settings import Settings
+from foretest.sources import Chunk
+
+LONGEST = 1e11  # seconds of a reward's age: beyond it is no age
+
+
+@contextmanager
+def rows_of_whole(chunk: Chunk) -> Iterator[None]:
+    """Faults inside the block, of rows of a chunk from which some were left out, are of the rows of the whole chunk."""
+    try:
+        yield
+    except RowFault as fault:
+        if chunk.places is not None:
+            fault.rows = chunk.places[fault.rows]
+        raise
+
+
+def display_times(log: LogColumns, batch: pa.RecordBatch) -> Ints:
+    """When each display was shown; a null, or a time after the log was read, is a fault."""
+    assert log.time is not None
+    times, read_at = instants(log.time, batch[log.time]), read_at_of(log)
+    if not times.is_there.all():
+        rows = np.flatnonzero(~times.is_there)
+        raise RowFault("time-null", log.time, rows, "the time of the display is null",
+                       "Every row needs one: fill it, or leave the row out.")  # fmt: skip
+    if read_at is not None and times.values.max(initial=read_at) > read_at:
+        rows = np.flatnonzero(times.values > read_at)
+        at = instant_text(int(times.values[rows[0]]))
+        raise RowFault("time-after-read", log.time, rows, f"the display is of {at}, after read_at = {log.read_at}",
+                       "[log] read_at is when the log was read: no display is later. Set it later, or leave the row"
+                       " out.")  # fmt: skip
+    return times.values
+
+
+def old_enough(chunk: Chunk, settings: Settings) -> Chunk:
+    """The chunk without displays younger than the window when the log was read: their rewards may still come."""
+    window, read_at = window_of(settings), read_at_of(settings.log)
+    if window is None or read_at is None or chunk.places is not None:
+        return chunk
+    is_old = display_times(settings.log, chunk.batch) <= read_at - window
+    places = np.flatnonzero(is_old)
+    batch = chunk.batch
+    if len(places) < len(is_old):
+        arrays = [takeable(column) for column in batch.columns]
+        batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names).filter(pa.array(is_old))
+    return chunk._replace(batch=batch, places=places, left_out=len(is_old) - len(places))
+
+
+def with_ages(rows: Rows, chunk: Chunk, settings: Settings) -> Rows:
+    """The rows without rewards that came too late; without a window, with the ages of displays and rewards."""
+    log, window, batch = settings.log, window_of(settings), chunk.batch
+    by_metric = reward_columns(log)
+    if not by_metric:
+        return rows
+    shown = display_times(log, batch)
+    columns = {name: _ages(log, name, batch, shown) for name in dict.fromkeys(by_metric.values())}
+    for m, metric in enumerate(log.rewards):
+        _refuse_missing(metric, by_metric[metric], rows.rewards[:, m], columns[by_metric[metric]])
+    reward = np.stack([columns[by_metric[metric]].values for metric in log.rewards], axis=1)
+    read_at = read_at_of(log)
+    if window is None:
+        age = None if read_at is None else read_at - shown
+        return rows if age is None else replace(rows, ages=RewardAges(reward, age, 0, np.zeros(0)))
+    late = (reward > window) & (rows.rewards != 0.0)
+    ages = RewardAges(reward, None, chunk.left_out, late.sum(axis=0).astype(np.float64))
+    return replace(_without(rows, late), ages=ages)
+
+
+def _without(rows: Rows, late: npt.NDArray[np.bool_]) -> Rows:
+    """The rows with a reward of 0 where it came too late, in all slots."""
+    if not late.any():
+        return rows
+    slots = {
+        m: Ragged.packed(np.where(np.repeat(late[:, m], lists.lengths), 0.0, lists.flat()), lists.lengths)
+        for m, lists in rows.slots.items()
+    }
+    return replace(rows, rewards=np.where(late, 0.0, rows.rewards), slots=slots)
+
+
+def _ages(log: LogColumns, name: str, batch: pa.RecordBatch, shown: Ints) -> Instants:
+    """How long after its display each reward of a column came, in microseconds."""
+    if log.reward_time is None:
+        return _given_ages(name, batch[name])
+    came = instants(name, batch[name])
+    early = np.flatnonzero(came.is_there & (came.values < shown))
+    if len(early):
+        at = early[0]
+        was = f"{instant_text(int(came.values[at]))}, before the display's time {instant_text(int(shown[at]))}"
+        raise RowFault("reward-before-display", name, early, f"the reward is of {was}",
+                       "No reward comes before its display: check the join, and the time zones (a time without one is"
+                       " in UTC).")  # fmt: skip
+    return Instants(np.where(came.is_there, came.values - shown, 0), came.is_there)
+
+
+def _given_ages(name: str, array: pa.Array) -> Instants:
+    """Ages that the log has, in seconds; none where they are null or NaN."""
+    array = plain(array)
+    seconds: Floats = numbers(array.cast(pa.float64(), safe=False).fill_null(np.nan)).astype(np.float64, copy=False)
+    wrong = np.flatnonzero((seconds < 0.0) | (seconds > LONGEST))
+    if len(wrong):
+        value = seconds[wrong[0]]
+        what = "negative" if value < 0.0 else "beyond any age"
+        raise RowFault("reward-age", name, wrong, f"the age of the reward is {what} ({value:g})",
+                       "It is the number of seconds from the display to the reward, null where there is none."
+                       )  # fmt: skip
+    is_there = ~np.isnan(seconds)
+    return Instants(np.rint(np.where(is_there, seconds, 0.0) * SECOND).astype(np.int64), is_there)
+
+
+def _refuse_missing(metric: str, column: str, rewards: Floats, ages: Instants) -> None:
+    rows = np.flatnonzero((rewards != 0.0) & ~ages.is_there)
+    if len(rows):
+        raise RowFault("reward-without-time", column, rows, f"the row has a reward in '{metric}' and no time of it",
+                       "Every reward needs one: fill it, or leave the row out.")  # fmt: skip
+
+
+def days_of_displays(log: LogColumns, batch: pa.RecordBatch) -> pa.DictionaryArray:
+    """The day of each display as text: of [log] date, else the day in UTC of [log] time."""
+    if log.date is not None:
+        return days_of_rows(log.date, batch[log.date])
+    assert log.time is not None
+    return coded_days(pa.array(instants(log.time, batch[log.time]).values).cast(pa.timestamp("us")))
