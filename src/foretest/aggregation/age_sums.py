@@ -14,8 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Floats
+from foretest.displays.durations import SECOND
 from foretest.log.rows import Rows
-from foretest.settings.durations import SECOND
+from foretest.settings.late_rewards import read_at_of, reward_columns
+from foretest.settings.settings import Settings
 
 #: the upper ends of the bins, in seconds; ages above the last are in a bin of their own
 EDGES: Floats = 10.0 ** (np.arange(0, 9 * 32 + 1) / 32.0)
@@ -74,3 +76,11 @@ def age_bins(ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _counts(bins: npt.NDArray[np.int64], multiple: Floats | None) -> Floats:
     return np.bincount(bins, weights=multiple, minlength=len(EDGES) + 1).astype(np.float64)
+
+
+def no_ages(settings: Settings) -> AgeSums | None:
+    """Counts before the first row; None where the log does not say when rewards came, or nobody when it was read."""
+    read_at = read_at_of(settings.log)
+    if read_at is None or not reward_columns(settings.log):
+        return None
+    return AgeSums.empty(len(settings.log.rewards), read_at, has_window=settings.analysis.window is not None)

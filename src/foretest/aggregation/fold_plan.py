@@ -21,7 +21,6 @@ from foretest.policies.as_shown import served
 from foretest.policies.pooled import LOGGER
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
-from foretest.settings.late_rewards import reward_columns
 from foretest.settings.settings import Settings
 from foretest.weights.examination import VARIANTS
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
@@ -66,11 +65,6 @@ class FoldPlan:
         if not self.estimators:
             return ()
         return log.segments if log.time is None else (*log.segments, DAY)
-
-    @property
-    def sees_ages(self) -> bool:
-        """Does the log say when rewards came, and is it known when it was read?"""
-        return bool(reward_columns(self.settings.log)) and self.settings.log.read_at is not None
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from foretest.aggregation.age_sums import AgeSums
+from foretest.aggregation.age_sums import AgeSums, no_ages
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
@@ -18,7 +18,6 @@ from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
-from foretest.settings.late_rewards import read_at_of
 from foretest.weights.weightings import Weighting
 
 MOST_REWARDED = 1 << 17
@@ -89,7 +88,7 @@ class FoldState:
             units=None if plan.row_is_unit else UnitCounts.empty(),
             segments={column: SegmentSums(cells) for column in plan.segments},
             thinned=Thinning.empty(cells, metrics, plan.tables) if plan.is_thinned else None,
-            ages=_no_ages(plan),
+            ages=no_ages(plan.settings),
         )
 
     def places(self, table: str) -> int:
@@ -99,11 +98,3 @@ class FoldState:
     def aggregates(self, treatments: dict[str, Aggregates]) -> Aggregates:
         """The sums as aggregates, with those of the further treatments."""
         return Aggregates(**vars(self), treatments=treatments)
-
-
-def _no_ages(plan: FoldPlan) -> AgeSums | None:
-    """Counts by age before the first row; None where the log does not say when rewards came."""
-    read_at = read_at_of(plan.settings.log)
-    if read_at is None or not plan.sees_ages:
-        return None
-    return AgeSums.empty(len(plan.metrics), read_at, has_window=plan.settings.analysis.window is not None)

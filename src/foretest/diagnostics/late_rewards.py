@@ -18,8 +18,8 @@ import numpy as np
 from foretest.aggregation.age_sums import EDGES, AgeSums
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
+from foretest.displays.durations import SECOND, duration_of, duration_text, instant_text
 from foretest.formatting import plural, round_percent
-from foretest.settings.durations import SECOND, duration_of, duration_text, instant_text
 
 FEWEST_REWARDS = 50  # fewer say little of when rewards come
 EXPECTED_AT_RISK = 20.0  # rewards that displays at least as old as the horizon are expected to earn
@@ -66,7 +66,8 @@ def age_curve(rewarded: Floats, waiting: Floats) -> AgeCurve | None:
         return None
     survival = np.cumprod(1.0 - np.divide(rewarded, at_risk, out=np.zeros_like(rewarded), where=at_risk > 0))
     end = survival[last]
-    later = waiting[: last + 1] @ (1.0 - end / survival[: last + 1])
+    alive = survival[: last + 1]
+    later = waiting[: last + 1] @ (1.0 - np.divide(end, alive, out=np.ones_like(alive), where=alive > 0.0))
     share = (1.0 - survival[first : last + 1]) / (1.0 - end)
     ages = EDGES[first : last + 1]
     come = float(rewarded[: last + 1].sum())
@@ -119,9 +120,10 @@ def late_notes(aggregates: Aggregates) -> list[str]:
             remedy = f'set [analysis] window = "{curve.window}", by which {round_percent(BY_WINDOW)} of it has come'
             if curve.window is None:
                 remedy = "set [analysis] window, and read the log again when its last displays are older than that"
+            much = round_percent(round(curve.still_to_come, 2))
             notes.append(
-                f"about {round_percent(round(curve.still_to_come, 2))} of the reward '{name}' of these displays is still to come"
-                f" (of what comes within {_about(curve.horizon)}): {remedy}."
+                f"about {much} of the reward '{name}' of these displays is still to come (of what comes within"
+                f" {_about(curve.horizon)}): {remedy}."
             )
     return notes
 

@@ -14,19 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from foretest.displays.batch import Floats
 from foretest.displays.days import coded_days, days_of_rows
-from foretest.displays.ragged import Ragged, numbers, plain, takeable
+from foretest.displays.durations import instant_text
+from foretest.displays.ragged import Ragged, takeable
+from foretest.displays.reward_times import ages_as_given, ages_by_time, refuse_untimed
 from foretest.displays.times import Instants, Ints, instants
 from foretest.errors import RowFault
 from foretest.log.rows import RewardAges, Rows
-from foretest.settings.durations import SECOND, instant_text
 from foretest.settings.late_rewards import read_at_of, reward_columns, window_of
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings
 from foretest.sources import Chunk
-
-LONGEST = 1e11  # seconds of a reward's age: beyond it is no age
 
 
 @contextmanager
@@ -80,7 +78,7 @@ def with_ages(rows: Rows, chunk: Chunk, settings: Settings) -> Rows:
     shown = display_times(log, batch)
     columns = {name: _ages(log, name, batch, shown) for name in dict.fromkeys(by_metric.values())}
     for m, metric in enumerate(log.rewards):
-        _refuse_missing(metric, by_metric[metric], rows.rewards[:, m], columns[by_metric[metric]])
+        refuse_untimed(metric, by_metric[metric], rows.rewards[:, m], columns[by_metric[metric]])
     reward = np.stack([columns[by_metric[metric]].values for metric in log.rewards], axis=1)
     read_at = read_at_of(log)
     if window is None:
@@ -103,40 +101,8 @@ def _without(rows: Rows, late: npt.NDArray[np.bool_]) -> Rows:
 
 
 def _ages(log: LogColumns, name: str, batch: pa.RecordBatch, shown: Ints) -> Instants:
-    """How long after its display each reward of a column came, in microseconds."""
-    if log.reward_time is None:
-        return _given_ages(name, batch[name])
-    came = instants(name, batch[name])
-    early = np.flatnonzero(came.is_there & (came.values < shown))
-    if len(early):
-        at = early[0]
-        was = f"{instant_text(int(came.values[at]))}, before the display's time {instant_text(int(shown[at]))}"
-        raise RowFault("reward-before-display", name, early, f"the reward is of {was}",
-                       "No reward comes before its display: check the join, and the time zones (a time without one is"
-                       " in UTC).")  # fmt: skip
-    return Instants(np.where(came.is_there, came.values - shown, 0), came.is_there)
-
-
-def _given_ages(name: str, array: pa.Array) -> Instants:
-    """Ages that the log has, in seconds; none where they are null or NaN."""
-    array = plain(array)
-    seconds: Floats = numbers(array.cast(pa.float64(), safe=False).fill_null(np.nan)).astype(np.float64, copy=False)
-    wrong = np.flatnonzero((seconds < 0.0) | (seconds > LONGEST))
-    if len(wrong):
-        value = seconds[wrong[0]]
-        what = "negative" if value < 0.0 else "beyond any age"
-        raise RowFault("reward-age", name, wrong, f"the age of the reward is {what} ({value:g})",
-                       "It is the number of seconds from the display to the reward, null where there is none."
-                       )  # fmt: skip
-    is_there = ~np.isnan(seconds)
-    return Instants(np.rint(np.where(is_there, seconds, 0.0) * SECOND).astype(np.int64), is_there)
-
-
-def _refuse_missing(metric: str, column: str, rewards: Floats, ages: Instants) -> None:
-    rows = np.flatnonzero((rewards != 0.0) & ~ages.is_there)
-    if len(rows):
-        raise RowFault("reward-without-time", column, rows, f"the row has a reward in '{metric}' and no time of it",
-                       "Every reward needs one: fill it, or leave the row out.")  # fmt: skip
+    """How long after its display each reward of a column came."""
+    return ages_as_given(name, batch[name]) if log.reward_time is None else ages_by_time(name, batch[name], shown)
 
 
 def days_of_displays(log: LogColumns, batch: pa.RecordBatch) -> pa.DictionaryArray:

@@ -16,7 +16,7 @@ from foretest.online.sample_ratio import compared_units
 from foretest.settings.analysis import BOUNDED
 from foretest.sources import LogFiles, Source
 
-ANALYSIS_KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed")
+ANALYSIS_KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed", "window")
 
 
 @contextmanager

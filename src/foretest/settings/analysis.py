@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from foretest.displays.durations import duration_of
 from foretest.errors import BadInput, check_integer, check_number, choose
 from foretest.settings.changed_fields import call_text, changed_fields
-from foretest.settings.durations import duration_of
 from foretest.settings.examination import checked_examination
 from foretest.settings.unknown_keys import refuse_unknown
 

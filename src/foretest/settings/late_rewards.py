@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from foretest.displays.durations import duration_of, instant_of, instant_text
 from foretest.errors import BadInput, nearest
-from foretest.settings.durations import duration_of, instant_of, instant_text
 from foretest.settings.long_layout import LONG
 
 if TYPE_CHECKING:

@@ -108,9 +108,16 @@ class LongTables:
         joined = order[0] + "".join(f" FULL JOIN {table} USING ({keys})" for table in order[1:])
         if REWARDS in self.tables:
             sums = ", ".join(f"sum({quoted(name)}) AS {quoted(name)}" for name in c.rewards)
+            sums += "".join(f", {_one_time(name, c)}" for name in self._times_of_rewards)
             once = f"(SELECT {keys}, {sums} FROM {REWARDS} GROUP BY {keys})"
             joined += f" FULL JOIN {once} AS {REWARDS} USING ({keys})"
         return f"SELECT {shown} FROM {joined} ORDER BY {keys}"
+
+    @property
+    def _times_of_rewards(self) -> list[str]:
+        """The columns of the table of rewards that say when these came."""
+        times = () if self.columns.times is None else dict.fromkeys(self.columns.times.rewards.values())
+        return [name for name in times if self._where.get(name) == REWARDS]
 
     def _sorted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The joined rows by display and item."""
@@ -124,6 +131,15 @@ class LongTables:
                 database.register(table, _reader(source, list(dict.fromkeys(names)), problems))
             with database.sql(self._query(columns)).to_arrow_reader(_LONG_ROWS) as reader:
                 yield from reader
+
+
+def _one_time(name: str, columns: LongColumns) -> str:
+    """The time of an item's rewards in SQL; several rewards of one item at several times are an error, for a window
+    would count some of them."""
+    time, display = quoted(name), quoted(columns.display)
+    words = f"column ''{name.replace(chr(39), chr(39) * 2)}'': an item has rewards at several times in the display "
+    several = f"error('{words}' || CAST(min({display}) AS VARCHAR) || '. Give one row per rewarded item.')"
+    return f"CASE WHEN count(DISTINCT {time}) > 1 THEN {several} ELSE min({time}) END AS {time}"
 
 
 def _is_number(kind: pa.DataType) -> bool:
