@@ -80,7 +80,7 @@ def _days(
         if counts is not None:
             own = counts_by_logger(counts, part.aggregates.n, aggregates.plan.loggers, part.fixed)
         estimate = part.estimate(chosen, metric, own)
-        days.append(Day.of(day, part.aggregates.rows, estimate))
+        days.append(Day.of(day, part.aggregates.rows, leader.label, estimate))
         if estimate.verdict != "insufficient":
             sums = dataclasses.replace(bucket_sums(part.aggregates, chosen, metric), fixed=part.fixed)
             influence = sums.influence(relative_uplift_of(chosen)) / part.aggregates.displays

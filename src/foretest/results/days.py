@@ -15,6 +15,7 @@ class Day:
 
     day: str
     rows: int
+    estimator: str
     effect_size: float | None
     effect_size_ci_lower: float | None
     effect_size_ci_upper: float | None
@@ -24,11 +25,12 @@ class Day:
     verdict: str
 
     @classmethod
-    def of(cls, day: str, rows: int, estimate: Estimate) -> Day:
+    def of(cls, day: str, rows: int, estimator: str, estimate: Estimate) -> Day:
         """A day with an estimate of its rows."""
         return cls(
             day,
             rows,
+            estimator,
             estimate.effect_size,
             estimate.effect_size_ci_lower,
             estimate.effect_size_ci_upper,
@@ -59,5 +61,5 @@ class Days:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields of a metric that result.json has for them."""
-        test = {} if self.heterogeneity is None else {"heterogeneity": asdict(self.heterogeneity)}
-        return {"days": {"estimator": self.estimator, "days": [asdict(day) for day in self.days]}, **test}
+        test = None if self.heterogeneity is None else asdict(self.heterogeneity)
+        return {"days": [asdict(day) for day in self.days], "heterogeneity": test}
