@@ -51,6 +51,7 @@ class FoldPlan:
     item_model: ItemModel | None = None  # what predicts rewards of items, where an estimator asks for it
     dense: bool = False  # are rewards so dense that all rows are weighed, not the rewarded alone?
     fits: Mapping[int, FittedCurve] = field(default_factory=dict)  # examination curves by metric, fitted beforehand
+    by_day: bool = False  # are there sums by day?
 
     @cached_property
     def further(self) -> dict[str, FoldPlan]:
@@ -61,10 +62,9 @@ class FoldPlan:
     @property
     def segments(self) -> tuple[str, ...]:
         """Columns whose values have sums of their own; none without estimators, which alone use these sums."""
-        log = self.settings.log
         if not self.estimators:
             return ()
-        return log.segments if log.time is None else (*log.segments, DAY)
+        return (*self.settings.log.segments, *([DAY] if self.by_day else []))
 
     @property
     def metrics(self) -> tuple[str, ...]:

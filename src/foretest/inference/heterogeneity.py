@@ -24,6 +24,9 @@ from foretest.results.days import Heterogeneity
 BUCKETS_PER_DAY = 4  # fewer buckets say little of the covariance of so many days
 
 
+ROUNDING = 1e-12  # of a relative uplift: what varies by less does not vary
+
+
 class DayEstimate(NamedTuple):
     """A day's relative uplift, and by bucket of units its influence on it."""
 
@@ -34,7 +37,7 @@ class DayEstimate(NamedTuple):
 def heterogeneity(days: Sequence[DayEstimate], units: int) -> Heterogeneity | None:
     """The test of the days that have an uplift; None where there are fewer than two, or too many for the buckets."""
     known = [day for day in days if np.isfinite(day.uplift) and np.isfinite(day.influence).all()]
-    varying = [day for day in known if day.influence.any()]
+    varying = [day for day in known if np.linalg.norm(day.influence) > ROUNDING]
     if len(varying) < 2:
         return None
     uplift, influence = np.array([day.uplift for day in varying]), np.stack([day.influence for day in varying])

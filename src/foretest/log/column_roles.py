@@ -56,6 +56,7 @@ class NeededColumns:
     examination: bool = False  # are examination curves needed?
     value_model_only: bool = False  # rewards, units and features, and nothing of the policies
     items: bool = False  # are the columns of the reward model needed, with a value for each eligible item?
+    days: bool = False  # are the days of displays needed?
     shown_items_only: bool = False  # what the reward model is fitted on: rewards, units, what was shown, and features
 
     @property

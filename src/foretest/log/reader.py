@@ -109,10 +109,10 @@ class Reader(NeededColumns):
         )
 
     def _segments(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
-        """The segment columns, and the day where displays have a time."""
-        log = self.settings.log
-        columns = {name: batch[name] for name in log.segments}
-        return columns if log.time is None else {**columns, DAY: days_of_displays(log, batch)}
+        """The segment columns, and the day where it is asked for."""
+        columns = {name: batch[name] for name in self.settings.log.segments}
+        days = days_of_displays(self.settings.log, batch) if self.days else None
+        return columns if days is None else {**columns, DAY: days}
 
     def _shown_items(self, batch: pa.RecordBatch, rewards: Floats, unit: Hashes) -> Rows:
         """The rows that the reward model is fitted on, whose displays know what was shown and no policy."""

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from foretest.displays.days import coded_days, days_of_rows
+from foretest.displays.days import coded_days, is_day
 from foretest.displays.durations import instant_text
-from foretest.displays.ragged import Ragged, takeable
+from foretest.displays.ragged import Ragged, plain, takeable
 from foretest.displays.reward_times import ages_as_given, ages_by_time, refuse_untimed
 from foretest.displays.times import Instants, Ints, instants
 from foretest.errors import RowFault
@@ -105,9 +105,11 @@ def _ages(log: LogColumns, name: str, batch: pa.RecordBatch, shown: Ints) -> Ins
     return ages_as_given(name, batch[name]) if log.reward_time is None else ages_by_time(name, batch[name], shown)
 
 
-def days_of_displays(log: LogColumns, batch: pa.RecordBatch) -> pa.DictionaryArray:
-    """The day of each display as text: of [log] date, else the day in UTC of [log] time."""
+def days_of_displays(log: LogColumns, batch: pa.RecordBatch) -> pa.DictionaryArray | None:
+    """The day of each display as text: of [log] date, null where it is, else the day in UTC of [log] time. None where
+    nothing says it."""
     if log.date is not None:
-        return days_of_rows(log.date, batch[log.date])
-    assert log.time is not None
+        return coded_days(plain(batch[log.date])) if is_day(batch[log.date].type) else None
+    if log.time is None:
+        return None
     return coded_days(pa.array(instants(log.time, batch[log.time]).values).cast(pa.timestamp("us")))

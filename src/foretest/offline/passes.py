@@ -73,7 +73,7 @@ def offline_reader(plan: FoldPlan) -> Reader:
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
     return Reader(
         plan.settings, features=features, strata=bool(plan.stratified), extra=extra, slots=plan.reads_slots,
-        items=plan.reads_items, examination=bool(plan.exposure_bounds),
+        items=plan.reads_items, examination=bool(plan.exposure_bounds), days=plan.by_day,
     )  # fmt: skip
 
 
@@ -99,6 +99,7 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source = _folded_once(source, reader, folder)
         source, plan = _with_read_at(source, reader, plan, folder, work)
+        plan = dataclasses.replace(plan, by_day=_has_days(source, settings, work))
         source, dense = peek(source, plan)
         plan, dense_notes = settle_dense(plan, dense)
         notes, reader = notes + dense_notes, offline_reader(plan)
@@ -192,6 +193,15 @@ def _with_read_at(source: Source, reader: Reader, plan: FoldPlan, folder: str, w
     done = stage(work.progress, "times", source)
     latest = latest_time(source, settings, threads=work.threads, progress=done)
     return Resolved(source, dataclasses.replace(plan, settings=with_read_at(settings, latest)))
+
+
+def _has_days(source: Source, settings: Settings, work: Work) -> bool:
+    """Are there to be sums by day? Where only a date is named, not in files, which they would make larger, and not of a
+    packed log, whose rows would all have to be read."""
+    log = settings.log
+    if log.time is not None or log.date is None:
+        return log.time is not None
+    return not work.saves and (isinstance(source, SparkFrame) or not packed_logs(source))
 
 
 def _folded_once(source: Source, reader: Reader, folder: str) -> Source:

@@ -15,7 +15,7 @@ from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count
 from foretest.displays.batch import Floats
-from foretest.displays.days import is_day
+from foretest.displays.days import days_of_rows, is_day
 from foretest.engines.local import fold_in_threads
 from foretest.errors import BadInput
 from foretest.kernels.random import derive, derived_bucket
@@ -56,8 +56,10 @@ class ArmReader(Reader):
     def read(self, chunk: Chunk) -> ArmRows:
         chunk, log = self.old_enough(chunk), self.settings.log
         rows, day = super().read(chunk), None
-        if log.date is not None or log.time is not None:
-            with rows_of_whole(chunk):
+        with rows_of_whole(chunk):
+            if log.date is not None:
+                day = days_of_rows(log.date, chunk.batch[log.date])
+            elif log.time is not None:
                 day = days_of_displays(log, chunk.batch)
         return ArmRows(**vars(rows), day=day)
 
