@@ -48,6 +48,8 @@ class Fold:
 
     def add(self, rows: Rows) -> None:
         """Take in one batch."""
+        if self.state.ages is not None:
+            self.state.ages.add(rows)
         if not len(rows):
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)
@@ -88,6 +90,8 @@ class Fold:
         if state.segments:  # the codes of their values are known while a batch is at hand
             points = self._add_rewarded(rewarded) if len(rewarded) else {}
             for column, sums in state.segments.items():
+                if column not in rows.segments:  # a date of a type that has no days
+                    continue
                 sums.add(plan, rows.segments[column], rows, cell, log_w, points, weighed)
         elif len(rewarded):
             self._queue(rewarded)

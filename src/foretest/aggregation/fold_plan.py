@@ -16,7 +16,7 @@ from foretest.aggregation.value_model import ValueModel
 from foretest.displays.batch import Floats, Hashes
 from foretest.estimators import DR, Estimator
 from foretest.kernels.random import derived_bucket
-from foretest.log.rows import Rows
+from foretest.log.rows import DAY, Rows
 from foretest.policies.as_shown import served
 from foretest.policies.pooled import LOGGER
 from foretest.settings.analysis import AUTO, VALUE_MODEL
@@ -51,6 +51,7 @@ class FoldPlan:
     item_model: ItemModel | None = None  # what predicts rewards of items, where an estimator asks for it
     dense: bool = False  # are rewards so dense that all rows are weighed, not the rewarded alone?
     fits: Mapping[int, FittedCurve] = field(default_factory=dict)  # examination curves by metric, fitted beforehand
+    by_day: bool = False  # are there sums by day?
 
     @cached_property
     def further(self) -> dict[str, FoldPlan]:
@@ -61,7 +62,9 @@ class FoldPlan:
     @property
     def segments(self) -> tuple[str, ...]:
         """Columns whose values have sums of their own; none without estimators, which alone use these sums."""
-        return self.settings.log.segments if self.estimators else ()
+        if not self.estimators:
+            return ()
+        return (*self.settings.log.segments, *([DAY] if self.by_day else []))
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from foretest.background import THREAD_NAMES, in_background
 from foretest.displays.ragged import takeable
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
+from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LONG, long_column
@@ -238,9 +239,11 @@ def _faults_of(chunk: Chunk, reader: Reader, plan: FoldPlan | None) -> Iterator[
     known: set[tuple[str, str]] = set()
     while len(left):
         try:
-            rows = reader.read(chunk._replace(batch=batch.take(left)))
+            part = reader.old_enough(chunk._replace(batch=batch.take(left)))
+            rows = reader.read(part)
             if plan is not None:
-                all_log_weights(plan.settings.treatments, plan.settings.control, rows.displays)
+                with rows_of_whole(part):
+                    all_log_weights(plan.settings.treatments, plan.settings.control, rows.displays)
             return
         except RowFault as fault:
             if (fault.kind, fault.column) in known:  # a policy that faults by position, not by row

@@ -19,6 +19,7 @@ from foretest.background import in_background
 from foretest.displays.column_types import is_text_key
 from foretest.displays.ragged import is_list
 from foretest.engines import dispatch
+from foretest.engines.latest_time import latest_time
 from foretest.engines.logger_shares import count_shares
 from foretest.errors import BadInput
 from foretest.log.opening import whole_displays
@@ -29,6 +30,7 @@ from foretest.offline.examination import fit_curves, metrics_to_fit, without_fit
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED
+from foretest.settings.late_rewards import needs_read_at, read_at_notes, untimed, with_read_at
 from foretest.settings.settings import Settings, with_cap
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.sources.long_tables import LongTables
@@ -47,6 +49,7 @@ class Work(NamedTuple):
     threads: int | None = None
     batch_rows: int = BATCH_ROWS
     progress: Progress | None = None
+    saves: bool = False  # are the sums saved, to be added to those of other logs?
 
 
 class Resolved(NamedTuple):
@@ -71,7 +74,7 @@ def offline_reader(plan: FoldPlan) -> Reader:
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
     return Reader(
         plan.settings, features=features, strata=bool(plan.stratified), extra=extra, slots=plan.reads_slots,
-        items=plan.reads_items, examination=bool(plan.exposure_bounds),
+        items=plan.reads_items, examination=bool(plan.exposure_bounds), days=plan.by_day,
     )  # fmt: skip
 
 
@@ -82,11 +85,13 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Location | N
         return merge_saved(saved, settings)
     plan, notes = choose_estimators(settings)
     if parts is not None:
+        notes += read_at_notes(settings)
         plan, left_out = without_fits(plan)
         notes += left_out
     if plan.slot_bounds is not None or plan.exposure_bounds:
         plans = (plan, *plan.further.values())
         notes += dict.fromkeys(note for p in plans for note in counted_notes(p.normaliser.pair))
+    work = work._replace(saves=parts is not None)
     reader = offline_reader(plan)
     reader.check(source)
     notes += unit_column_notes(settings.log, source)
@@ -95,13 +100,15 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Location | N
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source, long_notes = _folded_once(source, reader, folder)
         notes += long_notes
+        source, plan = _with_read_at(source, reader, plan, folder, work)
+        plan = dataclasses.replace(plan, by_day=_has_days(source, settings, work))
         source, dense = peek(source, plan)
         plan, dense_notes = settle_dense(plan, dense)
         notes, reader = notes + dense_notes, offline_reader(plan)
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         source, plan, left_out = _with_curves(source, reader, plan, folder, work)
         notes += left_out
-        packed, packed_notes = fold_packed(source, reader, plan, *work)
+        packed, packed_notes = fold_packed(source, reader, plan, work.threads, work.batch_rows, work.progress)
         notes += packed_notes
         if packed is not None:
             return Folded(packed, notes, r_max)
@@ -131,6 +138,8 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         source, long_notes = _folded_once(source, whole, folder)
         notes += long_notes
+        source, plan = _with_read_at(source, reader, plan, folder, work)
+        reader = offline_reader(plan)
         source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
         all_columns = dataclasses.replace(
@@ -142,7 +151,11 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
 
 
 def pack_log(settings: Settings, source: Source, out: Location, work: Work) -> None:
-    """Rewrite a log as a folder in which rows with a reward are a file of their own."""
+    """Rewrite a log as a folder in which rows with a reward are a file of their own: all rows, and all columns, as a
+    run with another window wants them."""
+    if settings.log.time is not None:
+        Reader(settings).check(source)
+        settings = untimed(settings)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         if isinstance(source, LongTables):
             whole = whole_displays(source, settings)
@@ -173,6 +186,28 @@ def resolve_shares_and_cap(source: Source, reader: Reader, plan: FoldPlan, folde
         choice = choose_cap(_sample_of(source, plan, work))
         plan = dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
     return Resolved(source, plan)
+
+
+def _with_read_at(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Resolved:
+    """The plan with the time at which the log was read: as given, or the log's latest time, found in a pass over that
+    column. Sums that are saved are of logs whose time was given, or have no ages."""
+    settings = plan.settings
+    if work.saves or not needs_read_at(settings):
+        return Resolved(source, plan)
+    if not source.repeatable:
+        source = _spooled(source, reader, folder)
+    done = stage(work.progress, "times", source)
+    latest = latest_time(source, settings, threads=work.threads, progress=done)
+    return Resolved(source, dataclasses.replace(plan, settings=with_read_at(settings, latest)))
+
+
+def _has_days(source: Source, settings: Settings, work: Work) -> bool:
+    """Are there to be sums by day? Where only a date is named, not in files, which they would make larger, and not of a
+    packed log, whose rows would all have to be read."""
+    log = settings.log
+    if log.time is not None or log.date is None:
+        return log.time is not None
+    return not work.saves and (isinstance(source, SparkFrame) or not packed_logs(source))
 
 
 def _folded_once(source: Source, reader: Reader, folder: str) -> tuple[Source, list[str]]:

@@ -95,6 +95,7 @@ class OfflineTest:
         r_max: float | Mapping[str, float] | None = None,
         ignore_audit: bool = False,
         baseline: str | None = None,
+        window: str | None = None,
         **unknown: Never,
     ) -> None:
         names = [f.name for f in dataclasses.fields(Analysis)]

@@ -16,7 +16,7 @@ from foretest.settings.analysis import BOUNDED
 from foretest.sources import LakeLog, LogFiles, Source
 from foretest.stores import Location
 
-ANALYSIS_KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed")
+ANALYSIS_KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed", "window")
 
 
 @contextmanager

@@ -26,11 +26,15 @@ class Chunk(NamedTuple):
     source: str
     row: int  # of its first row, within the source
     position: int  # of its first row, within the whole log; in a packed log, of the log's first row
+    places: npt.NDArray[np.int64] | None = None  # of its rows, where some were left out: those that are there
+    left_out: int = 0  # how many were left out
 
     def positions(self) -> npt.NDArray[np.int64]:
         """The position of each row in the whole log."""
         if ROW_NUMBER in self.batch.schema.names:
             return self.position + np.asarray(self.batch[ROW_NUMBER])
+        if self.places is not None:
+            return self.position + self.places
         return np.arange(self.position, self.position + self.batch.num_rows, dtype=np.int64)
 
 

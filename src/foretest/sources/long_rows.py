@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from foretest.errors import BadInput
+from foretest.errors import BadInput, RowFault
+from foretest.sources.long_times import FirstRewards, LongTimes, fold_times
 
 Ints = npt.NDArray[np.int64]
 
@@ -34,11 +35,14 @@ class LongColumns:
     by_slot: tuple[str, ...]  # a value for each shown item: lists in the order of the slots
     ranking: str  # the names of new columns: the positions of the shown items, and what each slot earned
     slot_rewards: dict[str, str]
+    times: LongTimes | None = None  # where rows say when rewards came
 
     def needed(self, columns: Sequence[str]) -> list[str]:
         """The columns of the long log behind columns of the folded one."""
         made = {self.ranking: self.slot, **{name: reward for reward, name in self.slot_rewards.items()}}
-        names = [self.display, self.item, self.slot, *self.rewards, *(made.get(name, name) for name in columns)]
+        times = [] if self.times is None else [self.times.time, *self.times.rewards.values()]
+        names = [self.display, self.item, self.slot, *self.rewards, *times]
+        names += [made.get(name, name) for name in columns]
         return list(dict.fromkeys(names))
 
     def schema(self, long: pa.Schema, columns: Sequence[str]) -> pa.Schema:
@@ -53,6 +57,8 @@ class LongColumns:
         if name in self.rewards:
             return pa.float64()
         kind = long.field(name).type
+        if self.times is not None and name in self.times.rewards.values():
+            return self.times.folded_type(kind)
         return pa.list_(kind) if name == self.item or name in (*self.by_item, *self.by_slot) else kind
 
 
@@ -123,10 +129,14 @@ class _Displays:
         self.marks.displays += len(starts)
         self.marks.all_shown &= len(shown.rows) == len(owner)
         earned = {name: self._rewards(name, shown) for name in self.columns.rewards}
-        arrays = [self._array(name, starts, owner, shown, earned) for name in columns]
+        times = self.columns.times
+        first = None if times is None else self._first_rewards(times, starts, owner, earned)
+        arrays = [self._array(name, starts, owner, shown, earned, first) for name in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.columns.schema(self.rows.schema, columns))
 
-    def _array(self, name: str, starts: Ints, owner: Ints, shown: _Shown, earned: dict[str, Any]) -> pa.Array:
+    def _array(
+        self, name: str, starts: Ints, owner: Ints, shown: _Shown, earned: dict[str, Any], first: FirstRewards | None
+    ) -> pa.Array:
         c, offsets = self.columns, np.append(starts, len(self.rows)).astype(np.int32)
         slots = np.append(0, np.cumsum(shown.counts)).astype(np.int32)
         if name == c.ranking:
@@ -136,12 +146,26 @@ class _Displays:
                 return pa.ListArray.from_arrays(slots, pa.array(earned[reward][shown.rows]))
         if name in c.rewards:
             return pa.array(np.bincount(owner, weights=earned[name], minlength=len(starts)))
+        if first is not None and name in first.columns:
+            return first.columns[name]
         values = self.rows[name].combine_chunks()
         if name in c.by_slot:
             return pa.ListArray.from_arrays(slots, self._without_null(name, values.take(pa.array(shown.rows))))
         if name == c.item or name in c.by_item:
             return pa.ListArray.from_arrays(offsets, self._without_null(name, values))
         return self._of_display(name, values, starts, owner)
+
+    def _first_rewards(
+        self, times: LongTimes, starts: Ints, owner: Ints, earned: dict[str, npt.NDArray[np.float64]]
+    ) -> FirstRewards:
+        """When the first rewards of displays came; what came too late is taken out of `earned`."""
+        values = self.rows[times.time].combine_chunks()
+        shown = self._of_display(times.time, values, starts, owner).take(pa.array(owner))
+        columns = {name: self.rows[name].combine_chunks() for name in times.rewards.values()}
+        try:
+            return fold_times(times, shown, columns, earned, owner, len(starts))
+        except RowFault as fault:
+            raise self.fault(fault.column, int(fault.rows[0]), fault.what, fault.remedy) from None
 
     def _without_null(self, name: str, values: pa.Array) -> pa.Array:
         if values.null_count:

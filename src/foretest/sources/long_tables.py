@@ -164,9 +164,16 @@ class LongTables:
         joined = order[0] + "".join(f" FULL JOIN {table} USING ({keys})" for table in order[1:])
         if REWARDS in self.tables:
             sums = ", ".join(f"sum({quoted(name)}) AS {quoted(name)}" for name in c.rewards)
+            sums += "".join(f", {_one_time(name, c)}" for name in self._times_of_rewards)
             once = f"(SELECT {keys}, {sums} FROM {REWARDS} GROUP BY {keys})"
             joined += f" FULL JOIN {once} AS {REWARDS} USING ({keys})"
         return f"SELECT {shown} FROM {joined}"
+
+    @property
+    def _times_of_rewards(self) -> list[str]:
+        """The columns of the table of rewards that say when these came."""
+        times = () if self.columns.times is None else dict.fromkeys(self.columns.times.rewards.values())
+        return [name for name in times if self._where.get(name) == REWARDS]
 
     def _sorted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The joined rows by display and item."""
@@ -192,6 +199,15 @@ class LongTables:
 def _has_one_value(kind: pa.DataType) -> bool:
     """Can values of the type be compared, and written?"""
     return not (pa.types.is_nested(kind) or pa.types.is_interval(kind))
+
+
+def _one_time(name: str, columns: LongColumns) -> str:
+    """The time of an item's rewards in SQL; several rewards of one item at several times are an error, for a window
+    would count some of them."""
+    time, display = quoted(name), quoted(columns.display)
+    words = f"column ''{name.replace(chr(39), chr(39) * 2)}'': an item has rewards at several times in the display "
+    several = f"error('{words}' || CAST(min({display}) AS VARCHAR) || '. Give one row per rewarded item.')"
+    return f"CASE WHEN count(DISTINCT {time}) > 1 THEN {several} ELSE min({time}) END AS {time}"
 
 
 def _is_number_or_null(kind: pa.DataType) -> bool:

@@ -173,6 +173,8 @@ def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
         return f"{', '.join(full)} need{'s' if len(full) == 1 else ''} them"
     if plan.dense:
         return "rewards are dense, and rows without one are weighed too"
+    if settings.log.time is not None:
+        return "sums by day and ages are of all rows"
     if plan.segments:
         return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:

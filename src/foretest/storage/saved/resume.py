@@ -73,7 +73,8 @@ def fold_resumably(
 def _key(paths: Sequence[Location], plan: FoldPlan) -> str:
     """A hash of all that the sums depend on."""
     files = [f"{mark} {path.stat().st_mtime_ns}" for path, mark in zip(paths, fingerprints(paths), strict=True)]
-    return digest("\n".join([Recipe.of(plan).fingerprint, *files]).encode())
+    read_at = plan.settings.log.read_at or ""
+    return digest("\n".join([f"{Recipe.of(plan).fingerprint}{read_at}", *files]).encode())
 
 
 def _saved_state(place: Location, plan: FoldPlan) -> tuple[Aggregates | None, int]:
