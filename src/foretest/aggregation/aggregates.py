@@ -104,7 +104,7 @@ class Aggregates:
     @classmethod
     def total(cls, parts: Sequence[Aggregates]) -> Aggregates:
         """The aggregates of all logs together; added up at once, they are copied once."""
-        _refuse_other_curves(parts)
+        _refuse_other_fits(parts)
         strata, parts = _with_common_strata(parts)
         first, units = parts[0], [part.units for part in parts if part.units is not None]
         return cls(
@@ -154,8 +154,13 @@ class Aggregates:
         )
 
 
-def _refuse_other_curves(parts: Sequence[Aggregates]) -> None:
-    """Refuse to add sums whose weights are by other examination curves."""
+def _refuse_other_fits(parts: Sequence[Aggregates]) -> None:
+    """Refuse to add sums whose weights are by other examination curves, or other numbers of the control."""
+    if any(part.plan.control_fits != parts[0].plan.control_fits for part in parts[1:]):
+        raise BadInput(
+            "these sums are by different controls, each fitted to its own log: write the fitted number in [control],"
+            " and fold the logs again."
+        )
     first = parts[0].plan.fits
     if any(part.plan.fits != first for part in parts[1:]):
         raise BadInput(

@@ -13,9 +13,10 @@ from foretest.estimators.bounded import is_bounded
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.settings.examination import curves_of
+from foretest.settings.fitted_control import fitted_controls, refuse_bounds_of_fit
 from foretest.settings.settings import Settings
 from foretest.settings.thinned import refuse_bounds
-from foretest.weights.exposure_weights import ExposureAdaptive
+from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
 from foretest.weights.slot_weights import SlotWeighting
 from foretest.weights.weightings import Adaptive, Pointwise
 
@@ -52,6 +53,7 @@ def choose_estimators(settings: Settings) -> ChosenPlan:
     """The plan of a run, and notes on what was left out. An estimator that is asked for but cannot run is an error."""
     _check_policies(settings)
     refuse_bounds(settings)
+    refuse_bounds_of_fit(settings.analysis.interval, fitted_controls(settings))
     if settings.analysis.estimators is None:
         chosen, notes = _all_that_can_run(settings)
     else:
@@ -241,7 +243,13 @@ def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
             f'interval = "{a.interval}" holds for cis, point-ncis-adaptive, slot-ncis-adaptive,'
             " cascade-ncis-adaptive and, with a given examination curve, exposure-ncis-adaptive only."
         )
-    if a.interval in BOUNDED and isinstance(estimator.weighting(a), ExposureAdaptive) and _is_fitted(settings):
+    weighting = estimator.weighting(a)
+    if isinstance(weighting, ExposureWeighting) and fitted_controls(settings) and _is_fitted(settings):
+        return (
+            "its examination curve would be fitted by a control that is fitted itself: give [analysis] examination"
+            " numbers, as in [1.0, 0.6, 0.4], or the control's number."
+        )
+    if a.interval in BOUNDED and isinstance(weighting, ExposureAdaptive) and _is_fitted(settings):
         return (
             f'interval = "{a.interval}" knows no error of a fitted examination curve: give [analysis] examination'
             " numbers, as in [1.0, 0.6, 0.4]."

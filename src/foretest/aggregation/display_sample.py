@@ -15,8 +15,10 @@ import numpy.typing as npt
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_context import sampled_context
 from foretest.aggregation.audit_draws import OWN, draw_rankings, drawn_columns, shown_columns
+from foretest.aggregation.control_fit import is_fitted_on, units_to_audit
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
+from foretest.aggregation.likelier_number import likelier_number
 from foretest.aggregation.outside_candidates import outside_columns
 from foretest.aggregation.own_policies import own_columns
 from foretest.aggregation.slot_masses import mass_columns
@@ -32,7 +34,9 @@ SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
 
 def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -> None:
     """Add the displays of one batch that may be among the sample."""
-    chosen = sample.below(rows.unit)
+    chosen = sample.below(units_to_audit(rows.unit) if plan.control_fits else rows.unit)
+    if plan.control_fits:  # what a number was fitted on cannot test it
+        chosen = chosen[~is_fitted_on(rows.unit[chosen])]
     columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
     columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(plan.metrics))}
     if rows.multiple is not None:
@@ -85,6 +89,7 @@ def priced(aggregates: Aggregates) -> Aggregates:
     if columns and sample.displays:
         [displays, *_] = sample.displays
         drawn = _drawn(aggregates.plan, displays, columns["unit"])
+        drawn |= likelier_number(aggregates.plan, displays, drawn, columns.get(MULTIPLE))
         masses = mass_columns(aggregates.plan, displays, columns["log_w"])
         sample.parts = [{**columns, **drawn, **masses, **outside_columns(aggregates.plan, displays)}]
     sample.displays = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from foretest.aggregation.control_fit import FittedNumber
 from foretest.aggregation.examination import Examination, FittedCurve
 from foretest.aggregation.item_model import ItemModel
 from foretest.aggregation.value_model import ValueModel
@@ -52,6 +53,7 @@ class FoldPlan:
     dense: bool = False  # are rewards so dense that all rows are weighed, not the rewarded alone?
     fits: Mapping[int, FittedCurve] = field(default_factory=dict)  # examination curves by metric, fitted beforehand
     by_day: bool = False  # are there sums by day?
+    control_fits: tuple[FittedNumber, ...] = ()  # numbers of the control, fitted beforehand; the settings have them
 
     @cached_property
     def further(self) -> dict[str, FoldPlan]:

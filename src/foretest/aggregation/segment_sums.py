@@ -237,7 +237,7 @@ class SegmentSums:
 
     def rows(self) -> Floats:
         """The number of displays of each code."""
-        return np.asarray(self._blocks(self.sums, "n").sum(axis=1))
+        return self.totals(self.sums, "n")
 
     def n_units(self, codes: Sequence[int]) -> int:
         """How many units some values have; the number of buckets where there are as many or more."""
@@ -246,6 +246,10 @@ class SegmentSums:
     def of(self, arrays: Mapping[str, Floats], name: str, codes: Sequence[int]) -> Floats:
         """A sum over some values: by bucket, or one number."""
         return np.asarray(self._blocks(arrays, name)[list(codes)].sum(axis=0))
+
+    def totals(self, arrays: Mapping[str, Floats], name: str) -> Floats:
+        """A sum over all buckets, by code."""
+        return np.asarray(self._blocks(arrays, name).sum(axis=1))
 
     def _blocks(self, arrays: Mapping[str, Floats], name: str) -> Floats:
         """An array with one row per code."""

@@ -13,7 +13,8 @@ from foretest.displays.ragged import Ints
 from foretest.log.rows import Rows, times
 from foretest.weights.slot_weights import SlotRatio, slot_prices
 
-_WEIGHTS, _SHOWN, _REWARDS = "h:slots", "n:slots", "hr:slots"
+BY_SLOT = "slots"
+_WEIGHTS, _SHOWN, _REWARDS = (f"{name}:{BY_SLOT}" for name in ("h", "n", "hr"))
 
 
 class SlotRatios(NamedTuple):

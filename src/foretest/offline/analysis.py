@@ -43,6 +43,7 @@ from foretest.provenance import rows_fingerprint, versions
 from foretest.results.audit import FAIL, Audit
 from foretest.results.result import Metric, Result, Segment, Treatment
 from foretest.settings.analysis import AUTO
+from foretest.settings.fitted_control import fitted_controls, refuse_bounds_of_fit
 from foretest.settings.settings import Settings, with_cap
 
 _BY_EXPOSURE_ALONE = (
@@ -82,6 +83,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     """The result of a test with these settings from the sums of its log."""
     used = _settings_used(settings, folded.aggregates)
     plan, plan_notes = _plan_used(settings, used, folded.aggregates.plan, folded.notes)
+    refuse_bounds_of_fit(settings.analysis.interval, fitted_controls(settings))
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
     resamples = Resamples.of(aggregates)
@@ -95,6 +97,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     answers = _with_cap_paths(answers, plan, resamples, folded.r_max)
     first = next(iter(answers.values()))
     notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(folded.aggregates.plan)]
+    notes = [*fit_notes(plan), *notes]
     notes += [*thinning_notes(aggregates), *late_notes(aggregates), *folded.notes, *plan_notes]
     notes += [note for answer in answers.values() for note in answer.notes]
     metrics = {name: answer.metrics for name, answer in answers.items()}
@@ -119,6 +122,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         winner=choice.winner,
         winner_reason=choice.reason,
         late_rewards=late_rewards(aggregates),
+        control_fit={fit.control: fit.to_dict() for fit in plan.control_fits} or None,
     )
 
 
@@ -127,8 +131,8 @@ def check_result(settings: Settings, folded: Folded) -> Result:
     plan = choose_estimators(settings)[0]
     aggregates = _as_in_a_run(folded.aggregates, plan)
     outcome = audit(aggregates)
-    notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(aggregates.plan)]
-    notes += [*late_notes(aggregates), *folded.notes, *audit_note(outcome)]
+    notes = [*fit_notes(aggregates.plan), *outside_notes(aggregates), *question_notes(aggregates)]
+    notes += [*cap_note(aggregates.plan), *late_notes(aggregates), *folded.notes, *audit_note(outcome)]
     if control_is_deterministic(aggregates):
         answers = by_exposure(aggregates.plan) and EXPLORATION not in outcome.named(FAIL)
         notes.append(_BY_EXPOSURE_ALONE if answers else f"{DETERMINISTIC}.")
@@ -144,6 +148,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         audit=outcome,
         late_rewards=late_rewards(aggregates),
         treatments=[Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()],
+        control_fit={fit.control: fit.to_dict() for fit in aggregates.plan.control_fits} or None,
     )
 
 
@@ -168,6 +173,16 @@ def by_treatment(aggregates: Aggregates) -> dict[str, Aggregates]:
 def cap_note(plan: FoldPlan) -> list[str]:
     """A note on how the cap was chosen, where it was."""
     return [] if plan.cap_choice is None else [plan.cap_choice.sentence()]
+
+
+def fit_notes(plan: FoldPlan) -> list[str]:
+    """What was fitted of the control, and what is left out for it."""
+    if not plan.control_fits:
+        return []
+    without = (
+        ["estimates along the cap are left out: they take no error of a fitted number."] if plan.estimators else []
+    )
+    return [*(f"{fit.sentence()}." for fit in plan.control_fits), *without]
 
 
 def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
@@ -195,7 +210,9 @@ def _plan_used(
         chosen.append(estimator)
     if not chosen:
         raise BadInput(f"the aggregates have none of the estimators that can run: {', '.join(by_label)}.")
-    return dataclasses.replace(plan, estimators=tuple(chosen), fits=folded.fits), notes
+    return dataclasses.replace(
+        plan, estimators=tuple(chosen), fits=folded.fits, control_fits=folded.control_fits
+    ), notes
 
 
 def _answer(
@@ -231,8 +248,8 @@ def _with_cap_paths(
     answers: dict[str, Answer], plan: FoldPlan, resamples: Resamples, r_max: Mapping[str, float]
 ) -> dict[str, Answer]:
     """The answers, the first with its estimates along the cap, for the page's figures; there are none where rankings
-    have no known weight."""
-    if not plan.prices_rankings:
+    have no known weight, or where these have the error of a fitted control."""
+    if not plan.prices_rankings or plan.control_fits:
         return answers
     [(first, answer), *_] = answers.items()
     metrics = {

@@ -192,9 +192,10 @@ def _estimate_of_rows(
 
 
 def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> bool:
-    """Has it a betting interval? Weights need a bound, and no error of a fitted curve in them; of a thinned log nobody
-    knows which units vanished, and how many rows the largest had."""
+    """Has it a betting interval? Weights need a bound, and no error of a fitted curve or control in them; of a thinned
+    log nobody knows which units vanished, and how many rows the largest had."""
     fitted = is_by_exposure(aggregates, estimator) and metric in aggregates.plan.fits
+    fitted |= bool(aggregates.plan.control_fits)
     return is_bounded(estimator) and not fitted and aggregates.thinned is None
 
 

@@ -22,21 +22,21 @@ from foretest.engines import dispatch
 from foretest.engines.latest_time import latest_time
 from foretest.engines.logger_shares import count_shares
 from foretest.errors import BadInput
-from foretest.log.opening import whole_displays
 from foretest.log.reader import Reader
 from foretest.log.unit_columns import unit_column_notes
 from foretest.offline.dense_rewards import peek
 from foretest.offline.examination import fit_curves, metrics_to_fit, without_fits
+from foretest.offline.fitted_control import SlopeRows, fit_control, with_control_error
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED
-from foretest.settings.late_rewards import needs_read_at, read_at_notes, untimed, with_read_at
+from foretest.settings.fitted_control import controls_to_fit, refuse_fitted_control
+from foretest.settings.late_rewards import needs_read_at, read_at_notes, with_read_at
 from foretest.settings.settings import Settings, with_cap
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.sources.long_tables import LongTables
 from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.packed.reading import fold_packed, packed_logs, rewarded_rows
-from foretest.storage.packed.writing import pack
 from foretest.storage.saved.files import merge_saved, saved_files
 from foretest.storage.saved.resume import fold_resumably
 from foretest.stores import Location
@@ -57,6 +57,7 @@ class Resolved(NamedTuple):
 
     source: Source
     plan: FoldPlan
+    slope_rows: SlopeRows | None = None  # for the error of a control that was fitted
 
 
 class Curved(NamedTuple):
@@ -86,6 +87,7 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Location | N
     plan, notes = choose_estimators(settings)
     if parts is not None:
         notes += read_at_notes(settings)
+        refuse_fitted_control(settings, "sums of several days add up only under one number")
         plan, left_out = without_fits(plan)
         notes += left_out
     if plan.slot_bounds is not None or plan.exposure_bounds:
@@ -105,26 +107,37 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Location | N
         source, dense = peek(source, plan)
         plan, dense_notes = settle_dense(plan, dense)
         notes, reader = notes + dense_notes, offline_reader(plan)
-        source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
+        source, plan, slope_rows = resolve_control_and_cap(source, reader, plan, folder, work)
+        reader = offline_reader(plan)
         source, plan, left_out = _with_curves(source, reader, plan, folder, work)
         notes += left_out
         packed, packed_notes = fold_packed(source, reader, plan, work.threads, work.batch_rows, work.progress)
         notes += packed_notes
         if packed is not None:
             return Folded(packed, notes, r_max)
-        fits_items = plan.reads_items and is_fitted(settings)
-        if (plan.fits_value_model or fits_items) and settings.analysis.value_log is None and not source.repeatable:
-            source = _spooled(source, reader, folder)
-        if plan.fits_value_model:
-            plan = dataclasses.replace(plan, value_model=_fit_value_model(settings, source, reader, work))
-        if plan.reads_items:
-            model = _fit_item_model(settings, source, reader, work) if fits_items else ItemModel(settings)
-            plan = dataclasses.replace(plan, item_model=model)
+        source, plan = _with_models(source, reader, plan, folder, work)
         aggregates = fold_resumably(
             source, reader, plan, parts, threads=work.threads, batch_rows=work.batch_rows,
             progress=stage(work.progress, "read", source),
         )  # fmt: skip
+        aggregates = with_control_error(aggregates, reader, plan, slope_rows)
     return Folded(aggregates, notes, r_max)
+
+
+def _with_models(
+    source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work
+) -> tuple[Source, FoldPlan]:  # fmt: skip
+    """The plan with the models of values and of items' rewards that its estimators need."""
+    settings = plan.settings
+    fits_items = plan.reads_items and is_fitted(settings)
+    if (plan.fits_value_model or fits_items) and settings.analysis.value_log is None and not source.repeatable:
+        source = _spooled(source, reader, folder)
+    if plan.fits_value_model:
+        plan = dataclasses.replace(plan, value_model=_fit_value_model(settings, source, reader, work))
+    if plan.reads_items:
+        model = _fit_item_model(settings, source, reader, work) if fits_items else ItemModel(settings)
+        plan = dataclasses.replace(plan, item_model=model)
+    return source, plan
 
 
 def fold_without_estimators(settings: Settings, source: Source, work: Work) -> Folded:
@@ -140,7 +153,7 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
         notes += long_notes
         source, plan = _with_read_at(source, reader, plan, folder, work)
         reader = offline_reader(plan)
-        source, plan = resolve_shares_and_cap(source, reader, plan, folder, work)
+        source, plan, _ = resolve_control_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
         all_columns = dataclasses.replace(
             offline_reader(bare), slots=slots, items=plan.reads_items, examination=bool(plan.exposure_bounds)
@@ -150,55 +163,44 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     return Folded(aggregates, notes, {})
 
 
-def pack_log(settings: Settings, source: Source, out: Location, work: Work) -> None:
-    """Rewrite a log as a folder in which rows with a reward are a file of their own: all rows, and all columns, as a
-    run with another window wants them."""
-    if settings.log.time is not None:
-        Reader(settings).check(source)
-        settings = untimed(settings)
-    with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-        if isinstance(source, LongTables):
-            whole = whole_displays(source, settings)
-            source = in_background(lambda: spool(whole, whole.schemas()[0][1].names, folder))
-        if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
-            plan = choose_estimators(settings)[0]
-            Reader(settings).check(source)
-            if not source.repeatable:
-                source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
-            settings = resolve_shares_and_cap(source, offline_reader(plan), plan, folder, work).plan.settings
-        pack(source, settings, out, progress=stage(work.progress, "pack", source))
-
-
-def resolve_shares_and_cap(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Resolved:
-    """Find what the fold must know beforehand: the shares of several loggers, and a number for `cap = "auto"`.
+def resolve_control_and_cap(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Resolved:
+    """Find what the fold must know beforehand: the shares of several loggers, what is fitted of the control, and a
+    number for `cap = "auto"`.
 
     A stream is first written to a file in `folder`, as it is read twice.
     """
     control, automatic = plan.settings.control, plan.settings.analysis.cap == AUTO
-    if (automatic or isinstance(control, Pooled)) and not source.repeatable:
+    to_fit = bool(controls_to_fit(plan.settings))
+    if (automatic or to_fit or isinstance(control, Pooled)) and not source.repeatable:
         source = _spooled(source, reader, folder)
     if isinstance(control, Pooled):
         done = stage(work.progress, "loggers", source)
         shares = count_shares(source, reader, threads=work.threads, progress=done)
         settings = dataclasses.replace(plan.settings, control=control.with_shares(shares))
         plan = dataclasses.replace(plan, settings=settings)
+    slope_rows = None
+    if to_fit:
+        done = stage(work.progress, "fit", source)
+        plan, slope_rows = fit_control(source, reader, plan, work.threads, done)
     if automatic:
         choice = choose_cap(_sample_of(source, plan, work))
         plan = dataclasses.replace(plan, settings=with_cap(plan.settings, choice.chosen), cap_choice=choice)
-    return Resolved(source, plan)
+    return Resolved(source, plan, slope_rows)
 
 
-def _with_read_at(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Resolved:
+def _with_read_at(
+    source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work
+) -> tuple[Source, FoldPlan]:  # fmt: skip
     """The plan with the time at which the log was read: as given, or the log's latest time, found in a pass over that
     column. Sums that are saved are of logs whose time was given, or have no ages."""
     settings = plan.settings
     if work.saves or not needs_read_at(settings):
-        return Resolved(source, plan)
+        return source, plan
     if not source.repeatable:
         source = _spooled(source, reader, folder)
     done = stage(work.progress, "times", source)
     latest = latest_time(source, settings, threads=work.threads, progress=done)
-    return Resolved(source, dataclasses.replace(plan, settings=with_read_at(settings, latest)))
+    return source, dataclasses.replace(plan, settings=with_read_at(settings, latest))
 
 
 def _has_days(source: Source, settings: Settings, work: Work) -> bool:

@@ -16,7 +16,8 @@ from foretest.errors import BadInput
 from foretest.estimators import Estimator
 from foretest.log.opening import open_log
 from foretest.offline.analysis import analyse, check_result
-from foretest.offline.passes import Work, fold_log, fold_without_estimators, pack_log
+from foretest.offline.packing import pack_log
+from foretest.offline.passes import Work, fold_log, fold_without_estimators
 from foretest.policies import Policy
 from foretest.progress import Progress
 from foretest.provenance import files_read

@@ -29,6 +29,7 @@ from foretest.planning.rewarded_sample import rewarded_sample
 from foretest.planning.smallest_uplift import plan_metric
 from foretest.progress import Progress, stage
 from foretest.results.result import Result
+from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.settings import Settings
 from foretest.sources import Source, spool
 from foretest.storage.saved.files import saved_files
@@ -102,6 +103,7 @@ def _planned(settings: Settings) -> _Planned:
     run."""
     if settings.log.logger is not None:
         raise BadInput("foretest plan is for a log of one control, and the settings name several ([[control]] tables).")
+    refuse_fitted_control(settings, "a plan compares exploration with that of one number")
     plan = choose_estimators(settings)[0]
     asked = plan.settings.analysis.headline
     of_rankings = [e for e in plan.estimators if not plan.weighting(e).by_slot] or [_of_rankings(settings)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, is_finite_number
 from foretest.formatting import shortened
+
+FIT = "fit"  # in place of a number that the log is to show
 
 
 class LoggedColumn(NamedTuple):
@@ -164,4 +167,24 @@ def positive(name: str, value: float, *, below: float = np.inf) -> float:
     if not is_finite_number(value) or not 0.0 < value < below:
         limit = "a number above 0" if below == np.inf else f"a number between 0 and {below:g}"
         raise BadInput(f"{name} = {value!r}: expected {limit}.")
+    return float(value)
+
+
+def fit_or(value: Any, checked: Callable[[Any], float]) -> float:
+    """The number that a policy was given, checked; FIT stays in its place until the log has shown the number."""
+    to_be_fitted: Any = FIT
+    return to_be_fitted if isinstance(value, str) and value == FIT else checked(value)
+
+
+def is_fit(value: Any) -> bool:
+    """Is a policy's number still to be fitted?"""
+    return isinstance(value, str)
+
+
+def known(name: str, value: Any) -> float:
+    """A policy's number; BadInput where it is still to be fitted."""
+    if is_fit(value):
+        raise BadInput(
+            f'{name} = "{FIT}" is for the control of an offline test, whose log shows the number: here it is needed.'
+        )
     return float(value)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
+from foretest.policies.base import fit_or, is_fit, known
 from foretest.policies.by_rank import ByResidualRank
 
 
@@ -16,31 +19,40 @@ class EpsilonGreedy(ByResidualRank):
     Parameters
     ----------
     scores: the list column whose sort is followed (ties: the lower position first).
-    epsilon: ε in [0, 1], the exploration of each slot.
+    epsilon: ε in [0, 1], the exploration of each slot; "fit": as the control's log shows it.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     """
 
-    def __init__(self, scores: str, epsilon: float, *, log_prob: str | None = None, prob: str | None = None) -> None:
-        if isinstance(epsilon, bool) or not isinstance(epsilon, int | float) or not 0.0 <= epsilon <= 1.0:
-            raise BadInput(f"epsilon = {epsilon!r}: expected a number between 0 and 1.")
+    def __init__(
+        self, scores: str, epsilon: float | str, *, log_prob: str | None = None, prob: str | None = None
+    ) -> None:
         super().__init__(scores, log_prob=log_prob, prob=prob)
-        self.epsilon = float(epsilon)
+        self.epsilon = fit_or(epsilon, _share)
 
     @property
     def full_support(self) -> bool:  # type: ignore[override]
-        return self.epsilon > 0.0
+        return is_fit(self.epsilon) or self.epsilon > 0.0
 
     @property
     def deterministic(self) -> bool:  # type: ignore[override]
         return self.epsilon == 0.0
 
     def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
+        epsilon = known("epsilon", self.epsilon)
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log((1.0 - self.epsilon) * (rank == 0) + self.epsilon / left))
+            return np.asarray(np.log((1.0 - epsilon) * (rank == 0) + epsilon / left))
 
     def _rank_at(self, u: Floats, left: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        if self.epsilon == 0.0:
+        epsilon = known("epsilon", self.epsilon)
+        if epsilon == 0.0:
             return np.zeros(len(u), np.int64)
         # the best item owns [0, 1−ε+ε/m), every other ε/m after it
-        beyond = u - (1.0 - self.epsilon)
-        return np.where(beyond < 0.0, 0, np.floor(beyond * left / self.epsilon)).astype(np.int64)
+        beyond = u - (1.0 - epsilon)
+        return np.where(beyond < 0.0, 0, np.floor(beyond * left / epsilon)).astype(np.int64)
+
+
+def _share(value: Any) -> float:
+    """ε as a float, if it is in [0, 1]."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise BadInput(f"epsilon = {value!r}: expected a number between 0 and 1.")
+    return float(value)

@@ -13,6 +13,7 @@ from foretest.errors import BadInput, is_finite_number
 from foretest.policies.adapter import as_policy
 from foretest.policies.base import Policy, refuse_slots_alone
 from foretest.policies.by_row import picked_by, sample_by_row
+from foretest.policies.fitted_parameter import refuse_fit
 from foretest.policies.pricing import priced
 
 
@@ -40,6 +41,7 @@ class Mixture(Policy):
             if not is_finite_number(share) or share <= 0.0:
                 raise BadInput(f"share = {share!r}: expected a number above 0.")
             refuse_slots_alone(policy, "a component of a mixture")
+            refuse_fit(policy, "a component of a mixture", "no row says which component showed it")
         total = sum(share for share, _ in components)
         self.components = tuple((share / total, as_policy(policy)) for share, policy in components)
         self.remember_logged(log_prob, prob)

@@ -8,7 +8,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels import plackett_luce as kernel
 from foretest.kernels import slot_marginals
-from foretest.policies.base import ScorePolicy, marginal_places, positive
+from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, positive
 
 
 class PlackettLuce(ScorePolicy):
@@ -19,17 +19,22 @@ class PlackettLuce(ScorePolicy):
     Parameters
     ----------
     scores: the list column with one score per eligible item.
-    temperature: T; the smaller, the closer to always showing the best scores.
+    temperature: T; the smaller, the closer to always showing the best scores; "fit": as the control's log shows it.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     """
 
     full_support = True
 
     def __init__(
-        self, scores: str, temperature: float = 1.0, *, log_prob: str | None = None, prob: str | None = None
+        self, scores: str, temperature: float | str = 1.0, *, log_prob: str | None = None, prob: str | None = None
     ) -> None:
         super().__init__(scores, log_prob=log_prob, prob=prob)
-        self.temperature = positive("temperature", temperature)
+        self.temperature = fit_or(temperature, lambda value: positive("temperature", value))
+
+    @property
+    def _inverse(self) -> float:
+        """1/T."""
+        return 1.0 / known("temperature", self.temperature)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s = displays[self.scores]
@@ -40,19 +45,19 @@ class PlackettLuce(ScorePolicy):
             rankings.values,
             rankings.starts,
             rankings.lengths,
-            1.0 / self.temperature,
+            self._inverse,
         )
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         s = displays[self.scores]
         slots = displays.slots
         drawn = np.empty(int(slots.sum()), np.int32)
-        kernel.sample(s.values, s.starts, s.lengths, slots, 1.0 / self.temperature, uniforms, drawn)
+        kernel.sample(s.values, s.starts, s.lengths, slots, self._inverse, uniforms, drawn)
         return Ragged.packed(drawn, slots)
 
     def slot_marginals(self, displays: Displays) -> Ragged:
         """P(item in slot), exactly, by the race of exponentials."""
         s, slots = displays[self.scores], displays.slots
         starts, out = marginal_places(displays)
-        slot_marginals.plackett_luce(s.values, s.starts, s.lengths, slots, 1.0 / self.temperature, out, starts)
+        slot_marginals.plackett_luce(s.values, s.starts, s.lengths, slots, self._inverse, out, starts)
         return Ragged(out, starts, displays.eligible * slots)

@@ -10,7 +10,7 @@ from foretest.displays.ragged import Ints, Ragged
 from foretest.kernels import slot_marginals
 from foretest.kernels import thurstone as kernel
 from foretest.kernels import thurstone_grid as grid
-from foretest.policies.base import ScorePolicy, marginal_places, positive
+from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, positive
 
 
 class Thurstone(ScorePolicy):
@@ -21,17 +21,22 @@ class Thurstone(ScorePolicy):
     Parameters
     ----------
     scores: the list column with one score per eligible item.
-    sigma: σ, the standard deviation of the noise.
+    sigma: σ, the standard deviation of the noise; "fit": as the control's log shows it.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     """
 
     full_support = True
 
     def __init__(
-        self, scores: str, sigma: float = 1.0, *, log_prob: str | None = None, prob: str | None = None
+        self, scores: str, sigma: float | str = 1.0, *, log_prob: str | None = None, prob: str | None = None
     ) -> None:
         super().__init__(scores, log_prob=log_prob, prob=prob)
-        self.sigma = positive("sigma", sigma)
+        self.sigma = fit_or(sigma, lambda value: positive("sigma", value))
+
+    @property
+    def _noise(self) -> float:
+        """σ, once it is known."""
+        return known("sigma", self.sigma)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s = displays[self.scores]
@@ -40,20 +45,20 @@ class Thurstone(ScorePolicy):
         log_p[order] = grid.log_prob(
             s.values, s.starts[order], s.lengths[order],
             rankings.values, rankings.starts[order], rankings.lengths[order],
-            self.sigma, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
+            self._noise, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
         )  # fmt: skip
         left = np.flatnonzero(log_p > 0.0)
         if len(left):
             s, rankings = s.take(left), rankings.take(left)
             log_p[left] = kernel.log_prob(
                 s.values, s.starts, s.lengths, rankings.values, rankings.starts, rankings.lengths,
-                self.sigma, kernel.NODES, kernel.WEIGHTS, kernel.TO_ONE,
+                self._noise, kernel.NODES, kernel.WEIGHTS, kernel.TO_ONE,
             )  # fmt: skip
         return log_p
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         scores = displays[self.scores].padded(-np.inf)
-        noisy = scores + self.sigma * ndtri(uniforms[:, : scores.shape[1]])
+        noisy = scores + self._noise * ndtri(uniforms[:, : scores.shape[1]])
         most = int(displays.slots.max(initial=0))
         order = np.argsort(-noisy, axis=1, kind="stable")[:, :most]
         return Ragged.packed(order[np.arange(most) < displays.slots[:, None]].astype(np.int32), displays.slots)
@@ -62,7 +67,7 @@ class Thurstone(ScorePolicy):
         """P(item in slot), exactly, by the race of noisy scores, the highest first."""
         s, slots = displays[self.scores], displays.slots
         starts, out = marginal_places(displays)
-        slot_marginals.thurstone(s.values, s.starts, s.lengths, slots, self.sigma, out, starts)
+        slot_marginals.thurstone(s.values, s.starts, s.lengths, slots, self._noise, out, starts)
         return Ragged(out, starts, displays.eligible * slots)
 
 

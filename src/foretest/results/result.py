@@ -168,6 +168,7 @@ class Result:
     winner: str | None = None  # the best treatment that passes; None where none does
     winner_reason: str | None = None  # why it wins, or why none does; None where nobody asked, as for a check
     late_rewards: dict[str, Any] | None = None  # where the log says when rewards came
+    control_fit: dict[str, Any] | None = None  # what was fitted of each control, by its name
 
     @property
     def cap(self) -> float:
@@ -185,6 +186,7 @@ class Result:
                 "settings": self.settings,
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 **self._examination(),
+                **({} if self.control_fit is None else {"control_fit": self.control_fit}),
                 "health": self.health,
                 **({} if self.audit is None else {"audit": asdict(self.audit)}),
                 "weights": self.weights,

@@ -15,13 +15,17 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_context import DAY, HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
 from foretest.aggregation.audit_draws import AS_SERVED, LOG_RANKINGS, NO_ITEM, NO_RANK, OWN, RANKS
+from foretest.aggregation.control_fit import information_ratio
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.likelier_number import LIKELIER
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, rows
 from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
 from foretest.displays.batch import Floats
+from foretest.displays.ragged import Ints
+from foretest.policies.fitted_parameter import number_of, parameter_of
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding, not_made
 from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Uncapped
@@ -128,11 +132,25 @@ def _logged(sample: Columns, plan: FoldPlan) -> Finding:
 
 def _calibration(sample: Columns, plan: FoldPlan) -> Finding:
     priced = sample.get("log_p_scores", sample.get(OWN, sample["log_p"]))
-    return likelihood.calibration(priced, sample["expected_log_p"], first_of_units(sample["unit"]))
+    ratio = _information_ratio(sample, plan, np.arange(len(sample["unit"])))
+    finding = likelihood.calibration(priced, sample["expected_log_p"], first_of_units(sample["unit"]), ratio)
+    parameter = parameter_of(plan.settings.control)
+    if finding.outcome != FAIL or LIKELIER not in sample or parameter is None:
+        return finding
+    fitted, given = float(sample[LIKELIER].mean()), number_of(plan.settings.control)
+    return likelihood.with_likelier_number(finding, parameter.name, given, fitted)
+
+
+def _information_ratio(sample: Columns, plan: FoldPlan, rows: Ints) -> float:
+    """I_audit/I_fit of what was fitted of the control, for a test of some rows; 0 where nothing was: a fit errs, and
+    right rows then look wrong."""
+    logger = sample["logger"][rows] if "logger" in sample else np.zeros(len(rows), np.int64)
+    return information_ratio(plan.control_fits, np.bincount(logger, minlength=plan.loggers).astype(np.float64))
 
 
 def _ranks(sample: Columns, plan: FoldPlan) -> Finding:
-    return likelihood.ranks(sample["place"][first_of_units(sample["unit"])])
+    first = first_of_units(sample["unit"])
+    return likelihood.ranks(sample["place"][first], _information_ratio(sample, plan, first))
 
 
 def _items(sample: Columns, plan: FoldPlan) -> Finding:
@@ -145,7 +163,8 @@ def _items(sample: Columns, plan: FoldPlan) -> Finding:
 
 def _moment(sample: Columns, plan: FoldPlan) -> Finding:
     a, first = plan.settings.analysis, first_of_units(sample["unit"])
-    return moments.capped_moment(sample["log_w"][first], sample["draws_control"][first], a.cap_number, a.capping)
+    ratio = _information_ratio(sample, plan, first)
+    return moments.capped_moment(sample["log_w"][first], sample["draws_control"][first], a.cap_number, a.capping, ratio)
 
 
 def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
@@ -206,10 +225,11 @@ class _WeightSums(NamedTuple):
 
 def _balance(sample: Columns, plan: FoldPlan) -> Finding:
     a, first = plan.settings.analysis, first_of_units(sample["unit"])
+    ratio = _information_ratio(sample, plan, first)
     names = [kind + name for name in plan.settings.log.features for kind in (NUMBER, TEXT)]
     features = features_that_vary({name: sample[name][first] for name in names if name in sample})
     drawn = sample["draws_control"][first], sample["draws_treatment"][first]
-    return moments.balance(features, sample["log_w"][first], *drawn, min(a.cap_number, a.bound_number))
+    return moments.balance(features, sample["log_w"][first], *drawn, min(a.cap_number, a.bound_number), ratio)
 
 
 def _repeats(sample: Columns, plan: FoldPlan) -> Finding:

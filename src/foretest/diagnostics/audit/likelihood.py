@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 from scipy.special import kolmogorov
@@ -14,8 +16,11 @@ CALIBRATION, PIT = "log-likelihood", "rank among draws"
 _ROUNDING = 1e-12  # of a log-probability
 
 
-def kolmogorov_smirnov(u: Floats) -> tuple[float, float]:
+def kolmogorov_smirnov(u: Floats, information_ratio: float = 0.0) -> tuple[float, float]:
     """The largest distance of the distribution of u from the uniform one, and its p-value (Stephens 1970).
+
+    Where the control was fitted, the distance over √(1 + I_audit/I_fit) has the p-value: the error of the fit adds to
+    the covariance of u's distribution at most that many times itself, so that no larger distance is due to it.
 
     >>> kolmogorov_smirnov((np.arange(50) + 0.5) / 50)[1] > 0.99
     True
@@ -23,11 +28,18 @@ def kolmogorov_smirnov(u: Floats) -> tuple[float, float]:
     n = len(u)
     ordered = np.sort(u)
     distance = float(max((np.arange(1, n + 1) / n - ordered).max(), (ordered - np.arange(n) / n).max()))
-    return distance, float(kolmogorov((np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)) * distance))
+    return distance, float(
+        kolmogorov((np.sqrt(n) + 0.12 + 0.11 / np.sqrt(n)) * distance / np.sqrt(1.0 + information_ratio))
+    )
 
 
-def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) -> Finding:
-    """mean(log π_p(a)) − mean(E_p log π_p) = 0, z by unit. It is the first to show a wrong temperature."""
+def calibration(
+    log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64], information_ratio: float = 0.0
+) -> Finding:
+    """mean(log π_p(a)) − mean(E_p log π_p) = 0, z by unit. It is the first to show a wrong temperature.
+
+    A temperature that was fitted on other units has an error of its own: z² is divided by 1 + I_audit/I_fit.
+    """
     impossible = ~np.isfinite(log_p) | ~np.isfinite(expected)
     if impossible.any():
         many = f"{int(impossible.sum()):,} of {len(log_p):,} sampled displays"
@@ -39,7 +51,7 @@ def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) 
         )  # fmt: skip
     apart = log_p - expected
     apart[np.abs(apart) <= _ROUNDING * (1.0 + np.abs(log_p))] = 0.0  # all rankings equally likely: no z from rounding
-    z = float(z_by_unit(apart[:, None], starts)[0])
+    z = float(z_by_unit(apart[:, None], starts)[0]) / np.sqrt(1.0 + information_ratio)
     mean, expected_mean = float(log_p.mean()), float(expected.mean())
     less = mean < expected_mean
     numbers = f"mean log-probability {mean:.4f}, expected {expected_mean:.4f} (z = {z:+.1f})"
@@ -53,9 +65,17 @@ def calibration(log_p: Floats, expected: Floats, starts: npt.NDArray[np.int64]) 
     )  # fmt: skip
 
 
-def ranks(u: Floats) -> Finding:
+def with_likelier_number(finding: Finding, name: str, given: float, fitted: float) -> Finding:
+    """A finding of wrong probabilities that says which temperature, sigma or epsilon would make them right."""
+    looks = (
+        f'The log looks as if drawn at {name} {fitted:.3g}, not {given:.3g}: set {name} = "fit", or ask who changed it.'
+    )
+    return replace(finding, remedy=f"{looks} {finding.remedy}")
+
+
+def ranks(u: Floats, information_ratio: float = 0.0) -> Finding:
     """Kolmogorov-Smirnov on the places among draws, one u per unit."""
-    distance, p = kolmogorov_smirnov(u)
+    distance, p = kolmogorov_smirnov(u, information_ratio)
     lean = (u.mean() - 0.5) * np.sqrt(12.0 * len(u))
     if abs(lean) > 3.0:
         where = "among the likely ones" if lean > 0.0 else "among the unlikely ones"

@@ -34,6 +34,10 @@ class Standing(NamedTuple):
     skewness: Floats
     kurtosis: Floats  # beyond that of a normal distribution
 
+    def of_fit(self, information_ratio: float) -> Standing:
+        """The same where the control was fitted: z² over 1 + I_audit/I_fit, as its error adds no more to any sum."""
+        return self._replace(z=self.z / np.sqrt(1.0 + information_ratio))
+
     def p_values(self) -> Floats:
         """The two-sided p-value of each factor's sum."""
         return np.array([two_sided(*entry) for entry in zip(*(column.tolist() for column in self), strict=True)])
@@ -94,12 +98,14 @@ def _too_few(name: str, units: int, q: float, cap: float) -> Finding | None:
     return not_made(name, f"weights up to {cap:g} need more than {many} units in the sample, and it has {units:,}")
 
 
-def capped_moment(log_w: Floats, drawn_log_w: Floats, cap: float, capping: str) -> Finding:
+def capped_moment(
+    log_w: Floats, drawn_log_w: Floats, cap: float, capping: str, information_ratio: float = 0.0
+) -> Finding:
     """mean(w̄ − q(x)) = 0 at every cap that the sample bears: the test that mean(w) = 1 would be if weights had no tail.
 
     The caps are those of `MOMENT_CAPS`, and the analysis' own, whose n·q̄/c is above 100; Bonferroni over them.
     """
-    moments = [moment_at(log_w, drawn_log_w, c, capping) for c in sorted({*MOMENT_CAPS, cap})]
+    moments = [moment_at(log_w, drawn_log_w, c, capping, information_ratio) for c in sorted({*MOMENT_CAPS, cap})]
     able = [m for m in moments if len(log_w) * m.expected / m.cap > FEWEST_AT_CAP]
     if not able:
         smallest = moments[0]
@@ -129,17 +135,20 @@ class CappedMoment(NamedTuple):
     p_value: float
 
 
-def moment_at(log_w: Floats, drawn_log_w: Floats, cap: float, capping: str) -> CappedMoment:
+def moment_at(
+    log_w: Floats, drawn_log_w: Floats, cap: float, capping: str, information_ratio: float = 0.0
+) -> CappedMoment:
     """The moment at one cap, with the p-value of its being as far from what was expected."""
     with np.errstate(over="ignore"):
         w, drawn = np.exp(capped(log_w, cap, capping)), np.exp(capped(drawn_log_w, cap, capping))
-    standing = exchangeable(w, drawn, np.ones((len(w), 1)))
+    standing = exchangeable(w, drawn, np.ones((len(w), 1))).of_fit(information_ratio)
     return CappedMoment(cap, float(w.mean()), float(drawn.mean()), float(standing.z[0]), float(standing.p_values()[0]))
 
 
 def balance(
-    features: list[Feature], log_w: Floats, drawn_log_w: Floats, treatment_log_w: Floats, cap: float
-) -> Finding:
+    features: list[Feature], log_w: Floats, drawn_log_w: Floats, treatment_log_w: Floats, cap: float,
+    information_ratio: float = 0.0,
+) -> Finding:  # fmt: skip
     """(mean(w̃ f) − mean f)/sd f = 0 for every context feature f, Bonferroni over features.
 
     w̃ − 1 = (w̄ − q)/q. The q in the denominator is the mean of w̄/w over draws from the treatment, which are no part
@@ -154,7 +163,7 @@ def balance(
     q = np.exp(np.minimum(0.0, np.log(cap) - treatment_log_w)).mean(axis=1)
     scaled = np.column_stack([(f.values - f.values.mean()) / f.values.std() for f in features])
     factors = scaled / np.maximum(q, _LEAST_MASS)[:, None]
-    standing = exchangeable(w, drawn, factors)
+    standing = exchangeable(w, drawn, factors).of_fit(information_ratio)
     z, p, count = standing.z, standing.p_values(), len(features)
     worst = int(p.argmin())
     shift = float((factors[:, worst] * (w - drawn.mean(axis=1))).mean())

@@ -171,6 +171,8 @@ def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
     full = [e.label for e in plan.estimators if type(e) not in _LINEAR]
     if full:
         return f"{', '.join(full)} need{'s' if len(full) == 1 else ''} them"
+    if plan.control_fits:
+        return "a number of the control was fitted, and sums were saved under another"
     if plan.dense:
         return "rewards are dense, and rows without one are weighed too"
     if settings.log.time is not None:
