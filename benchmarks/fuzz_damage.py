@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -91,7 +91,18 @@ TABLES = ("[log]", "[control]", "[treatment]", "[[control]]", "[[treatment]]", "
           "[a.b.c]")  # fmt: skip
 
 
-def damage_toml(text: str, random: Random) -> bytes:
+class Words(NamedTuple):
+    """What is put into settings."""
+
+    keys: tuple[str, ...] = KEYS
+    values: tuple[str, ...] = VALUES
+    tables: tuple[str, ...] = TABLES
+
+
+WORDS = Words()
+
+
+def damage_toml(text: str, random: Random, of: Words = WORDS) -> bytes:
     """One to three changes of lines, keys and values; sometimes of bytes."""
     lines = text.splitlines()
     for _ in range(random.randint(1, 3)):
@@ -102,13 +113,13 @@ def damage_toml(text: str, random: Random) -> bytes:
             case 1 if lines:
                 lines.insert(random.randrange(len(lines) + 1), lines[at])
             case 2 | 3 | 4 if lines and "=" in lines[at]:
-                lines[at] = f"{lines[at].partition('=')[0]}= {random.choice(VALUES)}"
+                lines[at] = f"{lines[at].partition('=')[0]}= {random.choice(of.values)}"
             case 5 if lines and "=" in lines[at]:
-                lines[at] = f"{random.choice(KEYS)} ={lines[at].partition('=')[2]}"
+                lines[at] = f"{random.choice(of.keys)} ={lines[at].partition('=')[2]}"
             case 6:
-                lines.insert(at, f"{random.choice(KEYS)} = {random.choice(VALUES)}")
+                lines.insert(at, f"{random.choice(of.keys)} = {random.choice(of.values)}")
             case 7 if lines and lines[at].startswith("["):
-                lines[at] = random.choice(TABLES)
+                lines[at] = random.choice(of.tables)
             case 8 if lines and random.random() < 0.3:
                 lines[at] = _other_number(lines[at], random)
     content = "\n".join(lines).encode()

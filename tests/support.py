@@ -13,7 +13,7 @@ import pytest
 
 import foretest as ft
 
-SLOT_KEYS = ("iips", "rips", "slot-ncis-adaptive", "cascade-ncis-adaptive")
+SLOT_KEYS = ("iips", "niips", "rips", "slot-ncis-adaptive", "cascade-ncis-adaptive")
 EXPOSURE_KEYS = ("pbm", "exposure-ncis-adaptive")
 CURVE = (1.0, 0.6, 0.4, 0.3)  # of examination, for as many slots as a log has
 MODEL_KEYS = ("point-dr-adaptive", "cascade-dr")  # those with predicted rewards of items
@@ -136,7 +136,7 @@ class SmallLog:
             return np.stack([capped / q for capped, q, _, _ in prefix], axis=1)
         t, p = self.marginals(self.log_t), self.marginals(self.log_p)
         w = np.stack([t[at, k, shown[:, k]] / p[at, k, shown[:, k]] for k in range(self.k)], axis=1)
-        if key == "iips":
+        if key in ("iips", "niips"):
             return w
         low, high = np.full(w.shape, -60.0), np.full(w.shape, np.log(bound) + 1e-12)
         for _ in range(200):
@@ -239,6 +239,10 @@ class SmallLog:
         if key == "dr":
             term = (r - self.value) * h + self.value
             return term.mean(), term - term.mean()
+        if key == "niips":
+            w, earned = self.slot_weights(key, bound), self.shares["click"] * r[:, None]
+            by_slot = (w * earned).sum(axis=0) / w.sum(axis=0)
+            return by_slot.sum(), (w * (earned - by_slot) / w.mean(axis=0)).sum(axis=1)
         if key in ("nis", "ncis"):
             theta = (h * r).sum() / h.sum()
             return theta, h * (r - theta) / h.mean()

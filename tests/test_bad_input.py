@@ -106,7 +106,9 @@ ALL_IDS = "A ranking holds distinct ids of the row's candidates, best slot first
 FILL = "Every row needs one: fill it, or leave the row out."
 FINITE = "Every row needs a finite number: fix it, or leave the row out."
 SCORES = "Scores must be finite: leave an item that may not be shown out of the lists."
-ESTIMATORS = "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive,"
+ESTIMATORS = (
+    "is, nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, niips, rips, slot-ncis-adaptive,"
+)
 ESTIMATORS += " cascade-ncis-adaptive, point-dr-adaptive, cascade-dr, pbm, exposure-ncis-adaptive"
 POLICIES = (
     "plackett-luce, bradley-terry-luce, thurstone, mallows, epsilon-greedy, top-k, fixed, swap-neighbours,"
@@ -558,14 +560,22 @@ def test_a_table_of_delta_lake(refuse: Refuse) -> None:
     """Its folder also has files whose rows were deleted or replaced."""
     Path("table/_delta_log").mkdir(parents=True)
     write(Path("table/part-0.parquet"), columns())
-    for log in ("table", "table/part-0.parquet", "table/*.parquet"):
-        for engine in ("local", "spark"):
+    remedies = {
+        "local": "Give the folder of the table, table, as the only log.",
+        "spark": "Read the table itself with Spark, and give the DataFrame from Python.",
+    }
+    for log in ("table/part-0.parquet", "table/*.parquet"):
+        for engine, remedy in remedies.items():
             assert refuse("run", log, "-c", "test.toml", "-o", "out", "--engine", engine) == (
                 "table: a table of Delta Lake, not a plain folder: some of its files may have rows that were deleted or"
-                " replaced, and read as plain Parquet these would count. Write its current version as Parquet and give"
-                " that, or give the table itself from Python, as in"
-                " test.run(deltalake.DeltaTable(folder).to_pyarrow_table())."
+                f" replaced, and read as plain Parquet these would count. {remedy}"
             )
+    # without a commit in its log it is a table that nobody can read
+    said = refuse("run", "table", "-c", "test.toml", "-o", "out")
+    assert said.startswith("table: the Delta Lake table cannot be read (")
+    assert said.endswith(
+        "Write the version that you want as Parquet, with the tool that wrote the table, and give that."
+    )
 
 
 def test_lists_in_csv(refuse: Refuse) -> None:
@@ -1307,9 +1317,9 @@ BAD_PYTHON: dict[str, tuple[Callable[[], Any], str]] = {
         " an Arrow, pandas, Polars or Spark table.",
     ),
     "no logs": (lambda: offline().run([]), "the list of logs is empty: expected at least one path."),
-    "a remote log": (
-        lambda: offline().run("s3://bucket/log.parquet"),
-        "s3://bucket/log.parquet: only local files are read. Copy it here, or give an Arrow stream of it from Python.",
+    "a log of an unknown kind of store": (
+        lambda: offline().run("hdfs://cluster/log.parquet"),
+        "hdfs://cluster/log.parquet: hdfs:// is not read. Known: s3://, gs://, abfss://, and local paths.",
     ),
     "a table without the column": (
         lambda: offline().run(pa.table({"clik": [1]})),

@@ -18,6 +18,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks"))
 import fuzz
 import fuzz_bases
+import fuzz_commands
 import fuzz_readers
 import fuzz_runs
 
@@ -60,11 +61,22 @@ def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: 
     ("kind", "seed", "number"),
     [
         ("run columns", 19, 586), ("run text", 19, 755), ("run columns", 17, 13783), ("run settings", 19, 9340),
-        ("run columns", 19, 10522), ("run text", 19, 11603), ("run text", 20, 9103),
+        ("run columns", 19, 10522), ("run text", 19, 11603), ("run text", 20, 9103), ("convert open-bandit", 31, 84),
+        ("run long tables", 31, 204), ("run long tables", 31, 696), ("run long", 31, 771), ("init", 31, 917),
+        ("run long tables", 31, 1396), ("run long", 31, 1712), ("run long tables", 31, 2932),
+        ("run long tables", 32, 757), ("init", 32, 1783), ("run long", 22, 362), ("convert open-bandit", 22, 595),
+        ("run long", 22, 2595), ("run long", 22, 3873), ("init", 33, 40), ("run long", 23, 2),
+        ("run long tables", 24, 8385),
     ],
     ids=[
         "scores of 1e307 in a plan", "scores of 1e39", "a treatment without a finite uplift", "a bound above 2^64",
         "r_max of 1e308 and a small control", "scores of 1e40", "a score of NaN before a curve is fitted",
+        "a folder after a failure", "a plan without a column", "an item column twice", "a day that is a map",
+        "a column twice at first sight", "a reward twice", "a slot of 2^62", "a duration to be written",
+        "a table of rewards without them", "a name with a null character",
+        "a day that is null everywhere", "a name that is no text",
+        "a duration of items", "a duration of items to be written", "a display that is null at first sight",
+        "a feature without a value", "a date that Python does not have",
     ],
 )  # fmt: skip
 def test_inputs_that_were_trouble(kind: str, seed: int, number: int, bases: Path, tmp_path: Path) -> None:
@@ -328,7 +340,7 @@ def test_a_null_character_in_a_path_of_a_manifest(path: str, key: str, bases: Pa
     lines = [f'{key} = "{path}"' if line.startswith(f"{key} =") else line for line in fuzz_bases.MANIFEST.splitlines()]
     place = tmp_path / "manifest.toml"
     place.write_text("\n".join(lines))
-    outcome = fuzz_runs.run_command(fuzz_runs.Command(["history", str(place), "-o", str(tmp_path / "out")]), tmp_path)
+    outcome = fuzz_commands.run_command(["history", str(place), "-o", str(tmp_path / "out")], tmp_path)
     assert outcome == (True, None)
     sentence = refused(ft.run_history, place)
     assert sentence.endswith(": no file can have this path: it has a null character or a lone surrogate.")

@@ -12,8 +12,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "foretest"
 
 #: Top first. A module may import from its own room and from any room above it.
 ROOMS = [
-    "_version", "errors", "formatting", "files", "background", "progress", "provenance", "kernels", "displays",
-    "sources", "policies", "weights", "estimators", "settings", "log", "results", "aggregation", "engines", "storage",
+    "_version", "errors", "formatting", "background", "stores", "files", "progress", "provenance", "kernels",
+    "displays", "sources", "policies", "weights", "estimators", "settings", "log", "results", "aggregation", "engines",
+    "storage",
     "inference", "diagnostics", "calibration", "offline", "online", "planning", "history", "terminal", "report",
     "testing", "simulate", "paper", "convert", "cli",
 ]  # fmt: skip

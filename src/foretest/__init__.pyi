@@ -6,6 +6,8 @@ from .aggregation.aggregates import Aggregates as Aggregates
 from .calibration.file import Calibration as Calibration
 from .convert.bandit_feedback import BanditLog as BanditLog
 from .convert.bandit_feedback import from_bandit_feedback as from_bandit_feedback
+from .convert.dsjson import DsjsonLog as DsjsonLog
+from .convert.dsjson import from_dsjson as from_dsjson
 from .displays.batch import Displays as Displays
 from .displays.ragged import Ragged as Ragged
 from .errors import BadInput as BadInput
@@ -15,6 +17,7 @@ from .estimators import DR as DR
 from .estimators import IIPS as IIPS
 from .estimators import IS as IS
 from .estimators import NCIS as NCIS
+from .estimators import NIIPS as NIIPS
 from .estimators import NIS as NIS
 from .estimators import PBM as PBM
 from .estimators import RIPS as RIPS

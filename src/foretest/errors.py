@@ -30,8 +30,14 @@ class RowFault(BadInput):
 
     def sentence(self, source: str, row: int, count: int) -> str:
         """The full message, once the whole log has been searched for rows that share the fault."""
-        share = "no other row has" if count == 1 else f"{count:,} rows have"
-        where = f"{source}: column '{self.column}', row {row} (the first row is 0)"
+        return self._sentence(f"{source}: column '{self.column}', row {row} (the first row is 0)", "row", count)
+
+    def sentence_of_display(self, source: str, column: str, display: Any, count: int) -> str:
+        """The same for a log with one row per display and item: by the display, and the column that the user has."""
+        return self._sentence(f"{source}: column '{column}', display {display!r}", "display", count)
+
+    def _sentence(self, where: str, thing: str, count: int) -> str:
+        share = f"no other {thing} has" if count == 1 else f"{count:,} {thing}s have"
         return f"{where}: {self.what}; {share} this fault. {self.remedy}"
 
 

@@ -7,28 +7,31 @@ import math
 import os
 import re
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from foretest.background import in_background
 from foretest.errors import BadInput, nearest_file
+from foretest.stores import Location, RemotePath, is_address, location
 
 
-def json_text(document: dict[str, Any], path: str | Path | None = None) -> str:
+def json_text(document: dict[str, Any], path: str | Location | None = None) -> str:
     """A document as JSON text, a list of numbers on one line; with a path it is also written there."""
     text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     # a line break inside a string is two characters: brackets that span lines without quotes are lists of numbers
     text = re.sub(r"\[\n[^\[\]{}\"]*\]", lambda match: " ".join(match[0].split()), text)
     if path is not None:
-        write_whole(Path(path), text)
+        write_whole(location(path), text)
     return text
 
 
-def html_text(page: str, path: str | Path | None = None) -> str:
+def html_text(page: str, path: str | Location | None = None) -> str:
     """A page as it is; with a path it is also written there."""
     if path is not None:
-        write_whole(Path(path), page)
+        write_whole(location(path), page)
     return page
 
 
@@ -56,8 +59,10 @@ def json_ready(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
 
 
-def user_path(text: str | Path) -> Path:
+def user_path(text: str | Location) -> Location:
     """The path that a user wrote, with ~ expanded; a text that no file can have as its path is refused."""
+    if isinstance(text, RemotePath) or is_address(text):
+        return location(text)
     try:
         impossible = b"\0" in os.fsencode(text)
     except UnicodeEncodeError:
@@ -67,35 +72,87 @@ def user_path(text: str | Path) -> Path:
     return Path(os.path.expanduser(text))  # a ~ of nobody stays as it is
 
 
-def read_text(path: Path, kind: str, remedy: str) -> str:
+def read_text(path: Location, kind: str, remedy: str) -> str:
     """The text of a file that the user named; what cannot be read is refused as that `kind` of file."""
     user_path(path)
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise BadInput(f"{path}: no such {kind}.{nearest_file(path)}") from None
+        near = nearest_file(path) if isinstance(path, Path) else ""
+        raise BadInput(f"{path}: no such {kind}.{near}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{path}: not a text file; {remedy}") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as a {kind} ({error.strerror or error}).") from None
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Location, text: str) -> None:
     """Write beside, then rename: the file is there whole, or as it was."""
     write_all({path: text.encode("utf-8")})
 
 
-def write_all(files: dict[Path, bytes]) -> None:
+def write_all(files: Mapping[Location, bytes]) -> None:
     """Write all beside their places, then rename all: where one cannot be written, every file is as it was."""
+    remote = {path: content for path, content in files.items() if isinstance(path, RemotePath)}
     with ExitStack() as places:
         for path, content in files.items():
-            places.enter_context(whole_file(path)).write_bytes(content)
+            if path not in remote:
+                places.enter_context(whole_file(path)).write_bytes(content)
+        if remote:
+            folder = Path(places.enter_context(tempfile.TemporaryDirectory()))
+            copies = {path: folder / str(number) for number, path in enumerate(remote)}
+            for path, content in remote.items():
+                copies[path].write_bytes(content)
+            upload_all(copies)
+
+
+def upload_all(copies: Mapping[RemotePath, Path]) -> None:
+    """Upload local files in order, each whole. Where one cannot be written, those are removed that are new; a store
+    has no way back to an object that was replaced."""
+    new: list[RemotePath] = []
+    try:
+        for path, copy in copies.items():
+            was_there = path.exists()
+            # in another thread: an interrupt in the midst would complete the object with half of its content
+            in_background(partial(path.upload, copy))
+            new += [] if was_there else [path]
+    except BaseException:
+        for path in new:
+            with suppress(BadInput, OSError):
+                path.unlink(missing_ok=True)
+        raise
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was."""
+def whole_file(path: Location) -> Iterator[Path]:
+    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was. What goes to
+    a store is first a temporary file."""
+    if isinstance(path, RemotePath):
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder) / path.name
+            upload_all({path: Path(folder) / path.name})
+        return
+    with folders_for(path), _renamed(path) as place:
+        yield place
+
+
+@contextmanager
+def folders_for(path: Path) -> Iterator[None]:
+    """The folders above a path, which are made; where something fails, new ones are taken away again."""
+    new = [folder for folder in path.parents if not folder.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # another file may be there by now
+            for folder in new:
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[Path]:
+    """A temporary file beside the path, renamed to it in the end."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(descriptor)
     try:

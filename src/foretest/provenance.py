@@ -6,19 +6,25 @@ import hashlib
 import platform
 import re
 import shlex
-from collections.abc import Iterable, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from foretest._version import __version__
+from foretest.background import side_by_side
+from foretest.stores import Location
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+Fact = TypeVar("Fact")
+
 PACKAGES = ("numpy", "scipy", "pyarrow", "numba", "scikit-learn")
 FILES_LISTED = 20
+_REQUESTS = 16  # remote files that are asked for at a time
 _END = 1 << 16  # bytes at each end of a file that its fingerprint covers
 
 # a leading / or C:\ and the folders after it, but not inside an address such as s3://bucket/folder
@@ -70,7 +76,7 @@ def command_line(words: Sequence[str]) -> str:
     return " ".join(shown)
 
 
-def fingerprint(path: Path) -> str:
+def fingerprint(path: Location) -> str:
     """BLAKE2b of a file's size, its first and last 64 KiB and, for a Parquet file, the whole footer (which has the
     schema and, for every row group and column, place, size and statistics). Fast at any size, but not a hash of every
     byte.
@@ -87,16 +93,34 @@ def fingerprint(path: Path) -> str:
     return digest.hexdigest()
 
 
-def files_read(paths: Iterable[Path]) -> dict[str, Any]:
+def fingerprints(paths: Sequence[Location]) -> list[str]:
+    """The fingerprint of each file."""
+    return _of_each(paths, fingerprint)
+
+
+def _of_each(paths: Sequence[Location], ask: Callable[[Location], Fact]) -> list[Fact]:
+    """A fact of each file; of remote ones several at a time, since each takes some requests."""
+    if all(isinstance(path, Path) for path in paths):
+        return [ask(path) for path in paths]
+
+    def explained(path: Location) -> Fact:
+        with nullcontext() if isinstance(path, Path) else path.faults_explained():
+            return ask(path)
+
+    return side_by_side([partial(explained, path) for path in paths], threads=_REQUESTS)
+
+
+def files_read(paths: Iterable[Location]) -> dict[str, Any]:
     """The number of files, their bytes, one fingerprint of all in order, and the names of the first."""
     paths = list(paths)
-    marks = [fingerprint(path) for path in paths]
-    listed = zip(paths[:FILES_LISTED], marks, strict=False)
+    marks = fingerprints(paths)
+    sizes = _of_each(paths, lambda path: path.stat().st_size)
+    listed = zip(paths[:FILES_LISTED], sizes, marks, strict=False)
     return {
         "count": len(paths),
-        "bytes": sum(path.stat().st_size for path in paths),
+        "bytes": sum(sizes),
         "fingerprint": hashlib.blake2b("\n".join(marks).encode(), digest_size=16).hexdigest(),
-        "files": [{"name": path.name, "bytes": path.stat().st_size, "fingerprint": mark} for path, mark in listed],
+        "files": [{"name": path.name, "bytes": size, "fingerprint": mark} for path, size, mark in listed],
     }
 
 

@@ -151,6 +151,14 @@ def test_folds_without_reward_learn_nothing_from_the_others() -> None:
     assert (predicted[fold == 0] > 0.0).all()
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.string(), pa.null()], ids=str)
+def test_a_feature_that_no_row_has_changes_nothing(kind: pa.DataType) -> None:
+    features, rewards, unit = world(400)
+    empty = features.append_column("empty", pa.nulls(400, kind))
+    plain, more = (fit_value_model([(f, rewards, unit)], folds=2, seed=0) for f in (features, empty))
+    assert more.predict(empty, unit) == pytest.approx(plain.predict(features, unit), rel=1e-12)
+
+
 def test_an_empty_log_gives_zero() -> None:
     features, _, unit = world(5)
     assert fit_value_model([], 2, 0).predict(features, unit).tolist() == [[0.0]] * 5

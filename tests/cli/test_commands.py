@@ -449,7 +449,7 @@ MISTAKES: dict[tuple[str, ...], str] = {
     " leans-negative, audit, unverified, guardrail, no-winner.",
     (*RUN, "--threads", "0"): "--threads 0: expected at least 1.",
     (*RUN, "--estimators", "nciss"): "on the command line: unknown estimator 'nciss'. Did you mean 'ncis'? Known: is,"
-    " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, rips, slot-ncis-adaptive,"
+    " nis, dr, cis, ncis, piece-ncis, point-ncis, point-ncis-adaptive, iips, niips, rips, slot-ncis-adaptive,"
     " cascade-ncis-adaptive, point-dr-adaptive, cascade-dr, pbm, exposure-ncis-adaptive.",
     (*RUN, "--draws", "0"): "on the command line: draws = 0: expected a whole number of at least 2.",
     (*RUN, "-o", "up.parquet"): "up.parquet: is a file, expected a folder for the output. Give -o another name.",

@@ -139,3 +139,20 @@ def test_other_logs(tmp_path: Path) -> None:
     assert look.missing == ["what the treatment would show: a list of its scores, one for each eligible item"]
     with pytest.raises(ft.BadInput, match="the log has no row"):
         starting_settings(display_log().slice(0, 0))
+
+
+def test_columns_that_are_there_twice_and_files_that_differ(tmp_path: Path) -> None:
+    log = display_log()
+    with pytest.raises(ft.BadInput, match=r"the table: column 'clicks' is there 2 times\. Rename all but one\."):
+        starting_settings(log.append_column("clicks", log["clicks"]))
+    pq.write_table(log, tmp_path / "a.parquet")
+    pq.write_table(log.drop_columns(["clicks"]), tmp_path / "b.parquet")
+    assert starting_settings(str(tmp_path)).text == starting_settings(str(tmp_path / "a.parquet")).text
+
+
+def test_a_row_without_a_display() -> None:
+    log = long_log(short_log())
+    views = [None if row == 3 else view for row, view in enumerate(log["view"].to_pylist())]
+    log = log.set_column(0, "view", pa.array(views)).set_column(2, "place", log["place"].fill_null(0))
+    assert 'layout = "long"' in starting_settings(log).text
+    assert "first_slot" not in starting_settings(log).text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -44,6 +45,23 @@ def test_a_name_that_is_taken(tmp_path: Path) -> None:
     assert_same(ft.OfflineTest.from_toml(tmp_path / "out/settings.toml").run(tmp_path / "out/log.parquet"), EXPECTED)
 
 
+def test_columns_that_differ_within_a_display_are_left_out(tmp_path: Path) -> None:
+    """Titles and prices of items, which no setting names; what a display has one value of is written."""
+    log = ROWS.append_column("title", pa.array([f"item {item}" for item in ROWS["sku"].to_pylist()]))
+    log = log.append_column("country", pa.array([f"c{user % 3}" for user in ROWS["user"].to_pylist()]))
+    log = log.append_column("tags", pa.array([["a"]] * len(ROWS)))
+    config = Path(settings_file(tmp_path))
+    convert_long(log, config, tmp_path / "out")
+    names = pq.read_schema(tmp_path / "out/log.parquet").names
+    assert "country" in names
+    assert not {"title", "tags"} & set(names)
+    text = (tmp_path / "out/settings.toml").read_text(encoding="utf-8")
+    assert "# Left out, for a display has no single value of them: tags, title." in text
+    assert_same(ft.OfflineTest.from_toml(tmp_path / "out/settings.toml").run(tmp_path / "out/log.parquet"), EXPECTED)
+    ft.OfflineTest.from_toml(config).pack(log, tmp_path / "packed")
+    assert not {"title", "tags"} & set(pq.read_schema(tmp_path / "packed/rest.parquet").names)
+
+
 def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pq.write_table(ROWS, tmp_path / "long.parquet")
     config, log, out = settings_file(tmp_path), str(tmp_path / "long.parquet"), str(tmp_path / "out")
@@ -53,7 +71,7 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
         text = "\n".join(line for line in text.splitlines() if not line.startswith(f"{key} ="))
     short.write_text(text, encoding="utf-8")
     for arguments, what in (
-        (("wide", log, "-o", out), "unknown format 'wide'. Known: long, open-bandit."),
+        (("wide", log, "-o", out), "unknown format 'wide'. Known: long, open-bandit, dsjson."),
         (("long", log, "-o", out), "convert long needs --config or -c"),
         (("long", log, "-c", str(short), "-o", out), '[log] layout is not "long": there is nothing to convert.'),
         (("open-bandit", log, log, "-o", out), "convert open-bandit takes one file or folder"),
@@ -63,5 +81,4 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     broken = ROWS.set_column(0, "view", ROWS["view"].take([*range(len(ROWS) - 1), 0]))
     pq.write_table(broken, tmp_path / "broken.parquet")
     assert exit_code_of(monkeypatch, "convert", "long", str(tmp_path / "broken.parquet"), "-c", config, "-o", out) == 2
-    assert not (tmp_path / "out" / "log.parquet").exists()
-    assert not (tmp_path / "out" / "settings.toml").exists()
+    assert not (tmp_path / "out").exists()

@@ -51,6 +51,10 @@ def test_the_written_log_runs_as_it_is(tmp_path: Path) -> None:
     [
         ({"click": None}, "there is no column 'click'"),
         ({f"user-item_affinity_{i}": None for i in range(ITEMS)}, "there is no column 'user-item_affinity_0'"),
+        (
+            {"user-item_affinity_": [1.0] * ROWS, **{f"user-item_affinity_{i}": None for i in range(ITEMS)}},
+            "there is no column 'user-item_affinity_0'",
+        ),
         ({"propensity_score": ["often"] * ROWS}, "column 'propensity_score', row 0 (the first row is 0): "),
     ],
 )
@@ -61,7 +65,21 @@ def test_bad_files(changed: dict[str, Any], what: str, tmp_path: Path) -> None:
         convert_open_bandit(path, tmp_path / "out")
     assert str(error.value).startswith(f"{path}: ")
     assert what in str(error.value)
-    assert not (tmp_path / "out" / "log.parquet").exists()
+    assert not (tmp_path / "out").exists()
+
+
+def test_names_that_are_no_text_or_there_twice(tmp_path: Path) -> None:
+    path = tmp_path / "men.csv"
+    write_csv(path)
+    good = path.read_bytes()
+    for old, new, what in (
+        (b"timestamp", b"time\xff", "cannot be read as CSV (the name of a column is not text in UTF-8)."),
+        (b"timestamp", b"click", "column 'click' is there 2 times. Rename all but one."),
+    ):
+        path.write_bytes(good.replace(old, new, 1))
+        with pytest.raises(ft.BadInput) as error:
+            convert_open_bandit(path, tmp_path / "out")
+        assert str(error.value) == f"{path}: {what}"
 
 
 def test_folders(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from tests.support import MODEL_KEYS, SCORES, SLOT_KEYS, SmallLog, apart, build_
 
 LOG = SmallLog()
 ALL = list(ESTIMATORS)
-RATIOS = ["nis", "ncis", "piece-ncis"]
+RATIOS = ["nis", "ncis", "piece-ncis", "niips"]
 LINEAR = [key for key in ALL if key not in RATIOS]
 SLOTS = list(SLOT_KEYS)
 BOUNDED = ["cis", "point-ncis-adaptive", "slot-ncis-adaptive", "cascade-ncis-adaptive", "exposure-ncis-adaptive"]
@@ -46,10 +46,17 @@ def test_equal_policies_give_no_uplift(key: str, interval: str) -> None:
         assert e.verdict == "neutral"
 
 
-@pytest.mark.parametrize("key", RATIOS)
+@pytest.mark.parametrize("key", [key for key in RATIOS if key != "niips"])
 def test_a_constant_reward_is_returned(key: str) -> None:
     table = LOG.table().set_column(0, "click", pa.array(np.full(LOG.rows, 7.25)))
     assert build_test([key]).run(table).metrics["click"].estimates[key].treatment == pytest.approx(7.25, rel=1e-12)
+
+
+def test_what_each_slot_always_earns_is_returned() -> None:
+    earns = pa.array([[2.0, 5.25]] * LOG.rows)
+    table = LOG.table().set_column(0, "click", pa.array(np.full(LOG.rows, 7.25))).set_column(9, "slot_click", earns)
+    estimate = build_test(["niips"]).run(table).metrics["click"].estimates["niips"]
+    assert estimate.treatment == pytest.approx(7.25, rel=1e-12)
 
 
 @pytest.mark.parametrize("interval", ["bootstrap", "delta", "bernstein"])
@@ -176,7 +183,7 @@ def test_pointwise_weights_of_any_size(key: str, normaliser: str) -> None:
         if key == "point-ncis":
             q = sum(min(np.exp(lt[a]), cap * np.exp(lp[a])) for a in (0, 1))
             h.append(min(w, cap) / q)
-        elif key in ("iips", "rips"):
+        elif key in ("iips", "niips", "rips"):
             h.append(w)
         else:
             low, high = -700.0, np.log(bound)
@@ -189,7 +196,8 @@ def test_pointwise_weights_of_any_size(key: str, normaliser: str) -> None:
     estimate = test.run(table).metrics["r"].estimates[key]
     assert np.isfinite(numbers(estimate)).all()
     if normaliser == "auto" or (key in SLOTS and key != "cascade-ncis-adaptive"):  # those have no draws
-        assert estimate.treatment == pytest.approx(np.mean(h), rel=1e-9)
+        expected = 1.0 if key == "niips" else np.mean(h)  # a ratio of rewards that are all 1
+        assert estimate.treatment == pytest.approx(expected, rel=1e-9)
     else:
         assert estimate.treatment > 0.0
         if key.endswith("adaptive"):
@@ -246,6 +254,7 @@ def population() -> tuple[pa.Table, dict[str, float]]:
         "point-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),
         # one slot: its item is the ranking
         "iips": float(share @ (t * r).sum(axis=1)),
+        "niips": float(share @ (t * r).sum(axis=1)),
         "rips": float(share @ (t * r).sum(axis=1)),
         "slot-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),
         "cascade-ncis-adaptive": float(share @ (surrogate * r).sum(axis=1)),

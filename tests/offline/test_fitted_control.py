@@ -115,7 +115,7 @@ def uplift_slope(run: Any, number: float, label: str, metric: str, name: str | N
     return float(uplifts[0] - uplifts[1]) / (2 * STEP)
 
 
-LISTED = ["point-dr-adaptive", "dr"]  # the first is left out of logs like this one, unless it is listed
+LISTED = ["point-dr-adaptive", "niips"]  # left out of a log like this one, unless they are listed
 
 
 @pytest.mark.slow

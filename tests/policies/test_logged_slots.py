@@ -60,6 +60,15 @@ def test_values_are_those_of_all_rankings_enumerated() -> None:
     assert alone.treatment == pytest.approx(estimates["iips"].treatment, rel=1e-12)
 
 
+def test_normalised_slot_by_slot() -> None:
+    """Σ_k Σ_i w_ik r_ik/Σ_i w_ik from what was logged of the shown items alone, also in parts that are added up."""
+    w, earned = LOG.slot_weights("niips", 3.0), LOG.shares["click"] * LOG.click[:, None]
+    expected = ((w * earned).sum(axis=0) / w.sum(axis=0)).sum()
+    for control in (MATRIX, PROBS):
+        found = build(control, ["niips"]).run(table(), batch_rows=37).metrics["click"].estimates["niips"]
+        assert found.treatment == pytest.approx(expected, rel=1e-7)
+
+
 def test_a_fixed_treatment_is_weighed_by_what_was_logged() -> None:
     """w_k = 1{a_k = t_k}/P_p(a_k in k)."""
     best = np.argsort(-LOG.treatment, axis=1, kind="stable")[:, : LOG.k]
@@ -75,10 +84,12 @@ def test_a_fixed_treatment_is_weighed_by_what_was_logged() -> None:
 
 def test_what_cannot_run_is_left_out_with_a_note() -> None:
     whole = build(MATRIX, None).run(table())
-    assert list(whole.metrics["click"].estimates) == [*KEYS, "pbm", "exposure-ncis-adaptive"]
+    assert list(whole.metrics["click"].estimates) == [
+        "iips", "niips", "slot-ncis-adaptive", "pbm", "exposure-ncis-adaptive",
+    ]  # fmt: skip
     assert sum("estimators that weigh whole rankings were left out" in note for note in whole.notes) == 1
     shown = build(PROBS, None).run(table())
-    assert list(shown.metrics["click"].estimates) == ["iips"]
+    assert list(shown.metrics["click"].estimates) == ["iips", "niips"]
     [note] = [note for note in shown.notes if note.startswith("slot-ncis-adaptive was left out")]
     assert note.endswith(
         "the control says how likely the shown items were, and it needs how likely every item was in every slot: log"
@@ -92,7 +103,8 @@ def test_what_cannot_run_and_is_listed_is_refused(key: str) -> None:
         build(MATRIX, [key, "iips"]).run(table())
     assert str(error.value) == (
         f"{key} cannot run: the control is known slot by slot (logged-slots), and it needs the probability of the whole"
-        " ranking. With these settings these can: iips, slot-ncis-adaptive, pbm, exposure-ncis-adaptive."
+        " ranking. With these settings these can: iips, niips, slot-ncis-adaptive, pbm,"
+        " exposure-ncis-adaptive."
     )
 
 
@@ -168,7 +180,7 @@ def test_saved_sums_of_the_shown_items_leave_out_what_they_must(tmp_path: Path) 
     test = build(PROBS, None)
     test.save_aggregates(table(), tmp_path / "sums.parquet")
     again = ft.OfflineTest.from_aggregates(tmp_path / "sums.parquet").run(tmp_path / "sums.parquet")
-    assert list(again.metrics["click"].estimates) == ["iips"]
+    assert list(again.metrics["click"].estimates) == ["iips", "niips"]
 
 
 def test_a_treatment_that_does_not_know_its_slots_is_drawn_from() -> None:

@@ -13,7 +13,8 @@ import pytest
 
 import foretest as ft
 from foretest.sources import ParquetFiles, open_source
-from foretest.sources.paths import ARROW, CSV, EXPECTED, JSON, PARQUET, find_files, kind_of, partitions
+from foretest.sources.file_kinds import ARROW, CSV, EXPECTED, JSON, PARQUET, kind_of
+from foretest.sources.paths import find_files, partitions
 
 
 @pytest.fixture(autouse=True)
@@ -212,7 +213,7 @@ def test_a_table_of_a_lake_is_no_folder_of_files(kind: str, files: tuple[str, ..
     Path("link.parquet").symlink_to(file)
     message = refused(log.format(file=file, folder=Path(file).parent, desk=tmp_path.name))
     assert f"table: a table of {kind}, not a plain folder" in message
-    assert "Write its current version as Parquet and give that, or give the table itself from Python" in message
+    assert "Give the folder of the table, " in message
     assert "\n" not in message
 
 

@@ -8,6 +8,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from foretest.aggregation.age_sums import AgeSums
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
@@ -53,6 +54,7 @@ class Aggregates:
     treatments: dict[str, Aggregates] = field(default_factory=dict)  # of the same rows, for the further treatments
     segments: dict[str, SegmentSums] = field(default_factory=dict)  # by column
     thinned: Thinning | None = field(default=None, metadata=OPTIONAL)  # of a thinned log
+    ages: AgeSums | None = field(default=None, metadata=OPTIONAL)  # where the log says when rewards came
 
     def __repr__(self) -> str:
         return f"<Aggregates of {aggregates_summary(self)}>"
@@ -129,6 +131,7 @@ class Aggregates:
             treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
             segments={name: SegmentSums.total([part.segments[name] for part in parts]) for name in first.segments},
             thinned=_total_thinning(parts),
+            ages=_total_ages(parts),
         )
 
     def under(self, plan: FoldPlan) -> Aggregates:
@@ -175,6 +178,12 @@ def _total_thinning(parts: Sequence[Aggregates]) -> Thinning | None:
             " keep (1 in rows that were not thinned)."
         )
     return Thinning.total(counts) if counts else None
+
+
+def _total_ages(parts: Sequence[Aggregates]) -> AgeSums | None:
+    """The counts by age of all parts; none where a part has none."""
+    ages = [part.ages for part in parts if part.ages is not None]
+    return AgeSums.total(ages) if ages and len(ages) == len(parts) else None
 
 
 def aggregates_summary(aggregates: Aggregates) -> str:

@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Displays, Floats
+from foretest.displays.column_types import is_text_key
 from foretest.displays.days import coded_days, is_day
 from foretest.displays.keys import hash_keys
 from foretest.displays.ragged import Ragged, is_text, plain, split_lists, takeable
-from foretest.log.column_types import is_text_key
 from foretest.log.column_values import features_of
 from foretest.settings.log_columns import LogColumns
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from foretest.aggregation.fold_plan import Bounded, FoldPlan
 from foretest.errors import BadInput, choose, nearest
-from foretest.estimators import ESTIMATORS, HEADLINES, AdaptivePointDR, Estimator
+from foretest.estimators import ESTIMATORS, HEADLINES, NIIPS, AdaptivePointDR, Estimator
 from foretest.estimators.bounded import is_bounded
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
@@ -99,6 +99,8 @@ def _all_that_can_run(settings: Settings) -> tuple[list[Estimator], list[str]]:
     chosen: list[Estimator] = []
     notes: list[str] = []
     for key, cls in ESTIMATORS.items():
+        if cls is NIIPS and settings.control.prices_rankings:
+            continue  # it weighs every slot of every row: by itself only where the log allows little else
         estimator = cls()
         reason = _obstacle_of_any(estimator, settings)
         if reason is None:

@@ -18,6 +18,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.model_sums import PREDICTED
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
 from foretest.aggregation.segment_sums import REST, SegmentSums
+from foretest.aggregation.slot_ratios import BY_SLOT
 from foretest.aggregation.strata import Strata
 from foretest.displays.batch import Floats
 
@@ -91,10 +92,22 @@ def _moved_sums(
             totals = _by_stratum(above, name, side.above.strata[table], whole.strata[table], sums.log_unit, cells)
             totals -= _by_stratum(below, name, side.below.strata[table], whole.strata[table], sums.log_unit, cells)
             arrays[name] = add_padded(array.copy(), (side.factor * totals[:, None] * influence).ravel())
+        elif table == BY_SLOT:
+            slots = len(array) // cells
+            totals = _by_slot(above, name, slots, sums.log_unit, cells)
+            totals -= _by_slot(below, name, slots, sums.log_unit, cells)
+            arrays[name] = array + (side.factor * totals[:, None] * influence).ravel()
         else:
             slope = (_total(above, name, sums.log_unit) - _total(below, name, sums.log_unit)) * side.factor
             arrays[name] = array + slope * influence
     return ScaledSums(arrays, sums.exponent)
+
+
+def _by_slot(sums: ScaledSums, name: str, slots: int, log_unit: float, cells: int) -> Floats:
+    """A sum over all cells of each slot, in another unit; the last slots may have none."""
+    totals, by_slot = np.zeros(slots), sums.get(name, 0).reshape(-1, cells).sum(axis=1)
+    totals[: len(by_slot)] = by_slot
+    return np.asarray(totals * np.exp(sums.log_unit - log_unit))
 
 
 def _total(sums: ScaledSums, name: str, log_unit: float) -> float:

@@ -23,6 +23,7 @@ from foretest.aggregation.own_reward_model import own_predictions
 from foretest.aggregation.rewarded_rows import AT_ONCE, RewardedRows
 from foretest.aggregation.rewarded_sums import PointsByWeighting, add_rewarded
 from foretest.aggregation.scaled_sums import add_padded
+from foretest.aggregation.slot_ratios import add_slot_ratios
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
 from foretest.log.rows import Rows, times
@@ -47,6 +48,8 @@ class Fold:
 
     def add(self, rows: Rows) -> None:
         """Take in one batch."""
+        if self.state.ages is not None:
+            self.state.ages.add(rows)
         if not len(rows):
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)
@@ -77,6 +80,8 @@ class Fold:
         codes = self._strata(rows, values)
         self._add_weights(log_w, cell, codes, m)
         self._add_models(rows, log_w, cell, values, predicted)
+        for weighting in plan.slot_ratios:
+            add_slot_ratios(state, weighting, rows, log_w, cell)
         weighed = np.arange(len(rows)) if plan.dense else rows.rewarded
         shown = None if predicted is None else predicted.shown
         rewarded = RewardedRows.of(rows, log_w, cell, codes, weighed, shown)
@@ -85,6 +90,8 @@ class Fold:
         if state.segments:  # the codes of their values are known while a batch is at hand
             points = self._add_rewarded(rewarded) if len(rewarded) else {}
             for column, sums in state.segments.items():
+                if column not in rows.segments:  # a date of a type that has no days
+                    continue
                 sums.add(plan, rows.segments[column], rows, cell, log_w, points, weighed)
         elif len(rewarded):
             self._queue(rewarded)

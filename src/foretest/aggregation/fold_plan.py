@@ -17,7 +17,7 @@ from foretest.aggregation.value_model import ValueModel
 from foretest.displays.batch import Floats, Hashes
 from foretest.estimators import DR, Estimator
 from foretest.kernels.random import derived_bucket
-from foretest.log.rows import Rows
+from foretest.log.rows import DAY, Rows
 from foretest.policies.as_shown import served
 from foretest.policies.pooled import LOGGER
 from foretest.settings.analysis import AUTO, VALUE_MODEL
@@ -27,7 +27,7 @@ from foretest.weights.examination import VARIANTS
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.prefix_weights import PrefixAdaptive
-from foretest.weights.slot_weights import SlotAdaptive, SlotWeighting
+from foretest.weights.slot_weights import SlotAdaptive, SlotRatio, SlotWeighting
 from foretest.weights.weight_bounds import GRID
 from foretest.weights.weightings import Adaptive, Capped, PointWeighting, Uncapped, Weighting
 
@@ -52,6 +52,7 @@ class FoldPlan:
     item_model: ItemModel | None = None  # what predicts rewards of items, where an estimator asks for it
     dense: bool = False  # are rewards so dense that all rows are weighed, not the rewarded alone?
     fits: Mapping[int, FittedCurve] = field(default_factory=dict)  # examination curves by metric, fitted beforehand
+    by_day: bool = False  # are there sums by day?
     control_fits: tuple[FittedNumber, ...] = ()  # numbers of the control, fitted beforehand; the settings have them
 
     @cached_property
@@ -63,7 +64,9 @@ class FoldPlan:
     @property
     def segments(self) -> tuple[str, ...]:
         """Columns whose values have sums of their own; none without estimators, which alone use these sums."""
-        return self.settings.log.segments if self.estimators else ()
+        if not self.estimators:
+            return ()
+        return (*self.settings.log.segments, *([DAY] if self.by_day else []))
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -171,6 +174,11 @@ class FoldPlan:
             if isinstance(w, SlotWeighting) and w.marginal and not isinstance(w, ExposureWeighting)
         ]
         return tuple(dict.fromkeys(bound for w in marginal for bound in w.bounds)) if marginal else None
+
+    @cached_property
+    def slot_ratios(self) -> list[SlotRatio]:
+        """The weighting of all rows slot by slot, where an estimator divides by it."""
+        return [w for w in self.point_weightings if isinstance(w, SlotRatio)]
 
     @cached_property
     def prefix_bounds(self) -> tuple[float, ...]:

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from foretest.aggregation.age_sums import AgeSums, no_ages
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.aggregation.scaled_sums import ScaledSums
-from foretest.aggregation.segment_sums import SegmentSums
+from foretest.aggregation.segment_sums import MOST_DAYS, SegmentSums
 from foretest.aggregation.strata import Strata
 from foretest.aggregation.thinning import Thinning
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
+from foretest.log.rows import DAY
 from foretest.weights.weightings import Weighting
 
 MOST_REWARDED = 1 << 17
@@ -52,6 +54,7 @@ class FoldState:
     units: UnitCounts | None
     segments: dict[str, SegmentSums]
     thinned: Thinning | None
+    ages: AgeSums | None
 
     @classmethod
     def empty(cls, plan: FoldPlan) -> FoldState:
@@ -65,7 +68,7 @@ class FoldState:
             r=np.zeros((metrics, cells)),
             r2=np.zeros(metrics),
             positives=np.zeros(metrics),
-            h={w: ScaledSums() for w in (*plan.weightings, *plan.normalised_weightings)},
+            h={w: ScaledSums() for w in (*plan.weightings, *plan.normalised_weightings, *plan.slot_ratios)},
             hr={(w, m): ScaledSums() for w in [*plan.weightings, *plan.point_weightings] for m in range(metrics)},
             v={(e.label, m): np.zeros(cells) for e in models for m in range(metrics)}
             | {
@@ -84,8 +87,9 @@ class FoldState:
             rewarded=KeptRows(MOST_REWARDED, order),
             sample=KeptRows(SAMPLED_DISPLAYS, order),
             units=None if plan.row_is_unit else UnitCounts.empty(),
-            segments={column: SegmentSums(cells) for column in plan.segments},
+            segments={c: SegmentSums(cells, most=MOST_DAYS if c == DAY else None) for c in plan.segments},
             thinned=Thinning.empty(cells, metrics, plan.tables) if plan.is_thinned else None,
+            ages=no_ages(plan.settings),
         )
 
     def places(self, table: str) -> int:

@@ -26,6 +26,7 @@ from foretest.log.rows import Rows, times
 from foretest.weights.weightings import PointWeights, Slopes, Weighting, of_metric
 
 MOST_VALUES = 1000
+MOST_DAYS = 100  # that have sums of their own: these are made unasked, and a day of all estimators is some 600 kB
 NO_VALUE = "(none)"
 ROWS = "rows"  # the sums of a thinned log that count rows, where n counts displays
 REST = 0  # the code that all values without sums of their own share
@@ -50,6 +51,7 @@ class SegmentSums:
     units: dict[int, Hashes] = field(default_factory=dict)  # by code: the smallest unit hashes, at most `buckets`
     h: dict[Weighting, ScaledSums] = field(default_factory=dict)  # h, h2
     hr: dict[tuple[Weighting, int], ScaledSums] = field(default_factory=dict)  # hr, hr2
+    most: int | None = field(default=None, metadata={"optional": True})  # values with sums of their own, where fewer
 
     def add(
         self, plan: FoldPlan, column: pa.Array, rows: Rows, bucket: Ints, log_w: Floats,
@@ -127,6 +129,10 @@ class SegmentSums:
             for slot, slope in enumerate(() if slopes is None else slopes.log_h[:, m].T):
                 self._add(sums.arrays, slope_name("hr", slot), code, bucket, hr * slope)
 
+    @property
+    def _most(self) -> int:
+        return MOST_VALUES if self.most is None else self.most
+
     def _width(self, name: str) -> int:
         """How many numbers a block of an array has."""
         return self.buckets if name.partition(":")[0] in _BY_BUCKET else 1
@@ -146,7 +152,7 @@ class SegmentSums:
         used = np.zeros(len(coded.values), np.bool_)  # a dictionary may have values that no row has
         used[coded.rows] = True
         hashes = _hashes(coded.values)
-        if len(self.labels) == MOST_VALUES:  # most values of a crowded column have too large a hash
+        if len(self.labels) == self._most:  # most values of a crowded column have too large a hash
             likely = used & (hashes <= np.uint64(max(self.hashes)))
             self.crowded |= bool((used & ~likely).any())
             used = likely
@@ -163,7 +169,7 @@ class SegmentSums:
         placed = dict(zip(self.labels, self.hashes, strict=True))
         new = {label: hashed for label, hashed in values.items() if label not in placed}
         hashes = placed | new
-        apart = set(_first_labels(hashes))
+        apart = set(_first_labels(hashes, self._most))
         self.crowded |= len(hashes) > len(apart)
         free = [k for k, label in enumerate(self.labels) if label not in apart]
         for label in (label for label in new if label in apart):
@@ -193,10 +199,10 @@ class SegmentSums:
     def total(cls, parts: Sequence[SegmentSums]) -> SegmentSums:
         """The sums of all parts."""
         hashes = {label: h for part in parts for label, h in zip(part.labels, part.hashes, strict=True)}
-        labels = _first_labels(hashes)
+        labels = _first_labels(hashes, parts[0]._most)
         codes = {label: code for code, label in enumerate(labels, start=1)}
         recoded = [part._recoded([REST, *(codes.get(label, REST) for label in part.labels)]) for part in parts]
-        total = cls(parts[0].buckets, labels, [hashes[label] for label in labels])
+        total = cls(parts[0].buckets, labels, [hashes[label] for label in labels], most=parts[0].most)
         total.crowded = len(hashes) > len(labels) or any(part.crowded for part in parts)
         for part in recoded:
             for name, array in part.sums.items():
@@ -225,7 +231,9 @@ class SegmentSums:
         units: dict[int, Hashes] = {}
         for code, hashes in self.units.items():
             units[codes[code]] = _smallest([units.get(codes[code]), hashes], self.buckets)
-        return SegmentSums(self.buckets, self.labels, self.hashes, self.crowded, moved(self.sums), units, h, hr)
+        return SegmentSums(
+            self.buckets, self.labels, self.hashes, self.crowded, moved(self.sums), units, h, hr, self.most
+        )
 
     def rows(self) -> Floats:
         """The number of displays of each code."""
@@ -256,9 +264,9 @@ def _totals(parts: Sequence[Mapping[Key, ScaledSums]]) -> dict[Key, ScaledSums]:
     return {key: ScaledSums.total([part[key] for part in parts if key in part]) for key in keys}
 
 
-def _first_labels(hashes: Mapping[str, int]) -> list[str]:
+def _first_labels(hashes: Mapping[str, int], most: int) -> list[str]:
     """The labels with the smallest hashes, as many as have sums of their own."""
-    return sorted(hashes, key=lambda label: (hashes[label], label))[:MOST_VALUES]
+    return sorted(hashes, key=lambda label: (hashes[label], label))[:most]
 
 
 def _smallest(parts: Sequence[Hashes | None], most: int) -> Hashes:

@@ -159,6 +159,8 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int, weights: Floa
         early_stopping=False,
         random_state=seed % (1 << 32),
     )
+    # a feature that no row has: the learner wants a value, and one for all teaches it nothing
+    x = np.where(np.isnan(x).all(axis=0), 0.0, x)
     # OpenMP's threads spin while they wait: on busy cores many times longer than they work
     with threadpool_limits(1, user_api="openmp"):
         return model.fit(x, y, sample_weight=weights)

@@ -6,7 +6,6 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from foretest._version import __version__
@@ -15,6 +14,7 @@ from foretest.errors import BadInput, is_finite_number
 from foretest.files import json_ready, json_text, read_text
 from foretest.formatting import plural
 from foretest.settings.settings import Settings
+from foretest.stores import Location, location
 
 SCHEMA = 1
 KIND = "calibration"
@@ -99,14 +99,14 @@ class Calibration:
         )
         return document
 
-    def to_json(self, path: str | Path | None = None) -> str:
+    def to_json(self, path: str | Location | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
 
     @classmethod
-    def read(cls, path: str | Path) -> Calibration:
+    def read(cls, path: str | Location) -> Calibration:
         """Read a file; refuse what is not a whole calibration of this version."""
-        path = Path(path)
+        path = location(path)
         text = read_text(path, "calibration file", f"a calibration is JSON: {_REMEDY}")
         try:
             return cls.from_dict(json.loads(text), str(path))

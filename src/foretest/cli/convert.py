@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,39 +10,64 @@ from foretest.cli.application import app
 from foretest.cli.options import MaybeSettingsFile, SqlText, log_source
 from foretest.cli.output import check_output_folder
 from foretest.errors import BadInput, choose
+from foretest.progress import progress_bar
+from foretest.stores import Location, location
 
-FORMATS = ("long", "open-bandit")
+FORMATS = ("long", "open-bandit", "dsjson")
 
 
 @app.command
 def convert(
-    format: Annotated[str, Parameter(help=f"What the log is: {' or '.join(FORMATS)}.")],
-    source: Annotated[list[Path] | None, Parameter(help="The files, or of open-bandit the file or folder.")] = None,
+    format: Annotated[str, Parameter(help=f"What the log is: {', '.join(FORMATS)}.")],
+    source: Annotated[
+        list[str] | None, Parameter(help="Files, folders or globs; of open-bandit the file or folder.")
+    ] = None,
     /,
     *,
     config: MaybeSettingsFile = None,
     sql: SqlText = None,
-    out: Annotated[Path, Parameter(name=("--out", "-o"), help="Folder for log.parquet and settings.toml.")],
+    add: Annotated[float | None, Parameter(help="Of dsjson: added to every reward (minus the cost).")] = None,
+    out: Annotated[str, Parameter(name=("--out", "-o"), help="Folder for log.parquet and settings.toml.")],
 ) -> int:
     """Write a log of another shape as one row per display, with a settings file that runs as it is.
 
     long: one row per display and item; -c names the columns ([log] layout = "long").
     open-bandit: a CSV file of the Open Bandit Dataset.
+    dsjson: decision-service JSON lines, as Vowpal Wabbit and Azure Personalizer log them, also compressed (.gz).
     Example: foretest convert long impressions.parquet -c long.toml -o displays
     """
     choose("format", format, FORMATS)
-    check_output_folder(out)
+    place = location(out)
+    check_output_folder(place)
+    if add is not None and format != "dsjson":
+        raise BadInput(f"--add is of convert dsjson: convert {format} takes rewards as they are.")
     if format == "long":
         from foretest.convert.long_log import convert_long
 
         if config is None:
             raise BadInput("convert long needs --config or -c: The settings file (TOML). See foretest convert --help.")
-        rows = convert_long(log_source("convert", source, sql, config), config, out)
+        rows = convert_long(log_source("convert", source, sql, config), location(config), place)
+    elif format == "dsjson":
+        if config is not None or sql is not None or not source:
+            raise BadInput("convert dsjson takes files, folders or globs, and no -c or --sql.")
+        rows = _convert_dsjson(source, place, add or 0.0)
     else:
         from foretest.convert.open_bandit import convert_open_bandit
 
         if config is not None or sql is not None or not source or len(source) != 1:
             raise BadInput("convert open-bandit takes one file or folder, and no -c or --sql.")
-        rows = convert_open_bandit(source[0], out)
-    print(f"Written: {out} ({rows:,} displays). Next: foretest run {out / 'log.parquet'} -c {out / 'settings.toml'}")
+        rows = convert_open_bandit(location(source[0]), place)
+    log, settings = place / "log.parquet", place / "settings.toml"
+    print(f"Written: {place} ({rows:,} displays). Next: foretest run {log} -c {settings}")
     return 0
+
+
+def _convert_dsjson(source: list[str], out: Location, add: float) -> int:
+    """Convert, and say what is left out and what to ask."""
+    from foretest.convert.dsjson import from_dsjson
+
+    with progress_bar() as progress:
+        log = from_dsjson(source, out, add=add, progress=progress)
+    for remark in log.remarks():
+        print(remark)
+    return log.displays

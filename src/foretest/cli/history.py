@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -20,17 +19,18 @@ from foretest.cli.output import (
     write_figures,
 )
 from foretest.progress import progress_bar
+from foretest.stores import location
 
 CALIBRATION = "calibration.json"
 
 
 @app.command
 def history(
-    manifest: Annotated[Path, Parameter(help="The manifest (TOML): settings, and a [[test]] table for each A/B test.")],
+    manifest: Annotated[str, Parameter(help="The manifest (TOML): settings, and a [[test]] table for each A/B test.")],
     /,
     *,
     out: Annotated[
-        Path,
+        str,
         Parameter(
             name=("--out", "-o"),
             help="Folder for agreement.json, calibration.json, report.html and a cache of results.",
@@ -51,19 +51,20 @@ def history(
     from foretest.terminal.history import agreement_table
 
     check_threads(threads)
-    check_output_folder(out)
+    place = location(out)
+    check_output_folder(place)
     with progress_bar("tests", quiet=quiet) as progress:
-        agreement = run_history(manifest, cache=out / "cache", threads=threads, progress=progress)
+        agreement = run_history(manifest, cache=place / "cache", threads=threads, progress=progress)
     agreement = with_command(agreement)
     page = agreement.to_html()
-    files = {out / "agreement.json": agreement.to_json().encode(), out / PAGE: page.encode()}
+    files = {place / "agreement.json": agreement.to_json().encode(), place / PAGE: page.encode()}
     if agreement.calibration is not None:
-        files[out / CALIBRATION] = json_text(agreement.calibration.to_dict()).encode()
+        files[place / CALIBRATION] = json_text(agreement.calibration.to_dict()).encode()
     write_all(files)
     if agreement.calibration is None:  # one from an earlier run would be about other tests
-        (out / CALIBRATION).unlink(missing_ok=True)
+        (place / CALIBRATION).unlink(missing_ok=True)
     if figures:
-        write_figures(agreement, out)
+        write_figures(agreement, place)
     for failure in agreement.failures:
         print(f"foretest: test '{failure['name']}' failed: {failure['error']}", file=sys.stderr)
     if json:
@@ -71,7 +72,7 @@ def history(
         return 0
     console().print(agreement_table(agreement))
     reused = f", {agreement.reused} of {len(agreement.tests)} tests were known already" if agreement.reused else ""
-    calibration = f", {out / CALIBRATION}" if agreement.calibration is not None else ""
-    drawn = figures_place(out) if figures else ""
-    print(f"\nWritten: {out / 'agreement.json'}{calibration}, {out / PAGE}{drawn}{reused}")
+    calibration = f", {place / CALIBRATION}" if agreement.calibration is not None else ""
+    drawn = figures_place(place) if figures else ""
+    print(f"\nWritten: {place / 'agreement.json'}{calibration}, {place / PAGE}{drawn}{reused}")
     return 0

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import Logs, SqlText, log_source
+from foretest.cli.options import Logs, SqlText, log_source, plain
 from foretest.cli.output import check_output_file
 from foretest.errors import BadInput
+from foretest.stores import location
 
 
 @app.command
@@ -19,7 +19,7 @@ def init(
     /,
     *,
     sql: SqlText = None,
-    out: Annotated[Path, Parameter(name=("--out", "-o"), help="The settings file to write.")] = Path("settings.toml"),
+    out: Annotated[str, Parameter(name=("--out", "-o"), help="The settings file to write.")] = "settings.toml",
 ) -> int:
     """Look at a log for the first time: propose what its columns are, and write settings to start from.
 
@@ -28,9 +28,10 @@ def init(
     """
     from foretest.convert.starting_settings import first_look_text, starting_settings
 
-    if out.exists():
-        raise BadInput(f"{out}: exists already, and is not replaced. Give -o another name.")
-    check_output_file(out)
+    place = location(out)
+    if place.exists():
+        raise BadInput(f"{place}: exists already, and is not replaced. Give -o another name.")
+    check_output_file(place)
     source = log_source("init", log, sql, None)
     look, text = starting_settings(source)
     print(first_look_text(look))
@@ -39,7 +40,7 @@ def init(
         return 2
     from foretest.files import write_whole
 
-    write_whole(out, text)
-    named = " ".join(str(path) for path in log or ()) or "LOG"
-    print(f"\nWritten: {out}. Read it, then: foretest check {named} -c {out}")
+    write_whole(place, text)
+    named = " ".join(map(plain, log or ())) or "LOG"
+    print(f"\nWritten: {place}. Read it, then: foretest check {named} -c {place}")
     return 0

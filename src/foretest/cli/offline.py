@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
@@ -34,8 +33,17 @@ from foretest.cli.options import (
     check_threads,
     fail_conditions,
     log_source,
+    plain,
 )
-from foretest.cli.output import check_figures_folder, check_output_folder, deliver, output_form, print_json, show_result
+from foretest.cli.output import (
+    check_figures_folder,
+    check_output_folder,
+    deliver,
+    output_form,
+    output_place,
+    print_json,
+    show_result,
+)
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 
@@ -48,7 +56,7 @@ def run(
     config: MaybeSettingsFile = None,
     sql: SqlText = None,
     engine: Engine = "local",
-    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
+    out: Annotated[str | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
     markdown: AsMarkdown = False,
     figures: Figures = False,
@@ -67,12 +75,13 @@ def run(
     form = output_form(json, markdown)
     source = log_source("run", log, sql, config, engine)
     check_threads(threads)
-    check_output_folder(out)
-    check_figures_folder(figures, out)
+    place = output_place(out)
+    check_output_folder(place)
+    check_figures_folder(figures, place)
     test = configured_test("run", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         result = test.run(source, threads=threads, progress=progress, calibration=calibration)
-    return deliver(result, out, form, conditions, figures)
+    return deliver(result, place, form, conditions, figures)
 
 
 @app.command
@@ -109,7 +118,7 @@ def check(
     return exit_code(result, conditions)
 
 
-def configured_test(command: str, log: Any, config: Path | None, overrides: Any) -> Any:
+def configured_test(command: str, log: Any, config: str | None, overrides: Any) -> Any:
     """The test of the settings file, or the one that saved aggregates belong to, with the options of the command."""
     from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.offline.test import OfflineTest
@@ -129,5 +138,5 @@ def configured_test(command: str, log: Any, config: Path | None, overrides: Any)
     try:
         choose_estimators(test.settings)
     except BadInput as error:
-        raise BadInput(f"{config}: {error}" if config is not None else str(error)) from None
+        raise BadInput(f"{plain(config)}: {error}" if config is not None else str(error)) from None
     return test

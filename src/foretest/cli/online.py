@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -21,20 +20,21 @@ from foretest.cli.options import (
     Threads,
     check_threads,
     fail_conditions,
+    plain,
 )
-from foretest.cli.output import check_output_folder, deliver, output_form
+from foretest.cli.output import check_output_folder, deliver, output_form, output_place
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 
 
 @app.command
 def online(
-    control: Annotated[Path, Parameter(help="The control's log: a file, folder or quoted glob.")],
-    treatment: Annotated[Path, Parameter(help="The treatment's log: a file, folder or quoted glob.")],
+    control: Annotated[str, Parameter(help="The control's log: a file, folder or quoted glob.")],
+    treatment: Annotated[str, Parameter(help="The treatment's log: a file, folder or quoted glob.")],
     /,
     *,
     config: SettingsFile,
-    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
+    out: Annotated[str | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
     markdown: AsMarkdown = False,
     fail_on: FailOn = "",
@@ -53,7 +53,8 @@ def online(
     conditions = fail_conditions(fail_on, (*VERDICTS, GUARDRAIL))
     form = output_form(json, markdown)
     check_threads(threads)
-    check_output_folder(out)
+    place = output_place(out)
+    check_output_folder(place)
     test = OnlineTest.from_toml(config)
     given = {name: value for name, value in vars(analysis or OnlineOptions()).items() if value is not None}
     try:
@@ -61,5 +62,5 @@ def online(
     except BadInput as error:
         raise BadInput(f"on the command line: {error}") from None
     with progress_bar(quiet=quiet) as progress:
-        result = test.run(str(control), str(treatment), threads=threads, progress=progress)
-    return deliver(result, out, form, conditions)
+        result = test.run(plain(control), plain(treatment), threads=threads, progress=progress)
+    return deliver(result, place, form, conditions)

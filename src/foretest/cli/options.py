@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from foretest.errors import BadInput, choose, nearest
 from foretest.files import read_text, user_path
 from foretest.settings.analysis import Analysis
+from foretest.stores import is_address, location
 
 ENGINES = ("local", "spark")
 VERDICTS = ("negative", "neutral", "insufficient")
@@ -52,7 +53,7 @@ Overrides = Annotated[AnalysisOptions | None, Parameter(name="*", group=_OVERRID
 OnlineOverrides = Annotated[OnlineOptions | None, Parameter(name="*", group=_OVERRIDES)]  # type: ignore[valid-type]
 
 _LOGS = "Files (Parquet, Arrow, CSV, JSON lines), folders or globs: one row per display."
-Logs = Annotated[list[Path] | None, Parameter(help=_LOGS, negative=())]
+Logs = Annotated[list[str] | None, Parameter(help=_LOGS, negative=())]
 SqlText = Annotated[
     str | None,
     Parameter(
@@ -60,9 +61,9 @@ SqlText = Annotated[
         " or @FILE for a file with the query."
     ),
 ]
-SettingsFile = Annotated[Path, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
+SettingsFile = Annotated[str, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
 MaybeSettingsFile = Annotated[
-    Path | None,
+    str | None,
     Parameter(name=("--config", "-c"), help="The settings file (TOML). Saved aggregates need none."),
 ]
 _VERDICT_CONDITIONS = (
@@ -87,7 +88,7 @@ FailOnAll = Annotated[
     ),
 ]
 CalibrationFile = Annotated[
-    Path | None,
+    str | None,
     Parameter(help="A calibration.json written by foretest history: adds calibrated estimates beside the plain ones."),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
@@ -141,9 +142,7 @@ def examination_of(words: list[str]) -> str | list[float]:
         ) from None
 
 
-def log_source(
-    command: str, log: list[Path] | None, sql: str | None, config: Path | None, engine: str = "local"
-) -> Any:
+def log_source(command: str, log: list[str] | None, sql: str | None, config: str | None, engine: str = "local") -> Any:
     """The log that a command is given: files or a query, read here or by Spark; None where the settings name tables."""
     choose("engine", engine, ENGINES)
     if sql is None and not log and config is not None and _names_tables(config):
@@ -153,7 +152,7 @@ def log_source(
     if sql is None and not log:
         raise BadInput(f"{command} needs LOG or --sql: {_LOGS} Put them before the options. See foretest {command}"
                        " --help.")  # fmt: skip
-    paths = [str(path) for path in log or ()]
+    paths = [plain(path) for path in log or ()]
     sql = None if sql is None else query_text(sql)
     if engine == "spark":
         from foretest.engines.spark import read
@@ -166,11 +165,20 @@ def log_source(
     return Sql(sql)
 
 
-def _names_tables(config: Path) -> bool:
+def plain(path: str) -> str:
+    """A path without what it can do without, such as ./ and a / at its end; an address as it is.
+
+    >>> plain("./logs/"), plain("s3://shop/logs/")
+    ('logs', 's3://shop/logs/')
+    """
+    return path if is_address(path) else str(Path(path))
+
+
+def _names_tables(config: str) -> bool:
     """Has the settings file the tables of a long log?"""
     from foretest.settings.file import read_tables
 
-    log = read_tables(config).get("log")
+    log = read_tables(location(config)).get("log")
     return isinstance(log, dict) and "tables" in log
 
 

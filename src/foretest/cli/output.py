@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretest.cli.exit_codes import exit_code
 from foretest.errors import BadInput
+from foretest.stores import Location, RemotePath, location
 
 if TYPE_CHECKING:
     from foretest.history.agreement_result import Agreement
     from foretest.results.result import Result
 
 PAGE = "report.html"
+_BROKEN_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")  # what Path makes of s3://…
 TABLE, JSON, MARKDOWN = "table", "json", "markdown"  # forms of a printed result
 
 
-def check_output_folder(out: Path | None) -> None:
+def check_output_folder(out: Location | None) -> None:
     """Refuse a folder that cannot be written, before the work and not after it."""
     if out is None:
         return
+    if isinstance(out, RemotePath):
+        _check_remote_folder(out)
+        return
+    if _BROKEN_ADDRESS.match(str(out)) and not out.exists():
+        raise BadInput(f"{out}: this command writes to a local folder, not to a store. Give -o another name.")
     place = next(p for p in (out, *out.absolute().parents) if p.exists())
     if not place.is_dir():
         raise BadInput(f"{place}: is a file, expected a folder for the output. Give -o another name.")
@@ -30,14 +37,26 @@ def check_output_folder(out: Path | None) -> None:
         raise BadInput(f"{place}: permission denied to write the output there. Give -o another folder.")
 
 
-def check_output_file(out: Path) -> None:
+def _check_remote_folder(out: RemotePath) -> None:
+    """Refuse a place whose bucket is not there, or that is a file; whether it may be written shows when it is."""
+    out.refuse_missing_bucket()
+    if out.is_file():
+        raise BadInput(f"{out}: is a file, expected a folder for the output. Give -o another name.")
+
+
+def output_place(out: str | None) -> Location | None:
+    """The place that -o names, if it is given."""
+    return None if out is None else location(out)
+
+
+def check_output_file(out: Location) -> None:
     """Refuse a file that cannot be written, before the work and not after it."""
     if out.is_dir():
         raise BadInput(f"{out}: is a folder, expected the name of a file for the output, as in -o {out}/name.parquet.")
     check_output_folder(out.absolute().parent)
 
 
-def check_figures_folder(figures: bool, out: Path | None) -> None:
+def check_figures_folder(figures: bool, out: Location | None) -> None:
     """Refuse figures without a folder to write them to."""
     if figures and out is None:
         raise BadInput("--figures needs a folder for the pictures: add -o OUT.")
@@ -50,7 +69,7 @@ def output_form(as_json: bool, as_markdown: bool) -> str:
     return JSON if as_json else MARKDOWN if as_markdown else TABLE
 
 
-def deliver(result: Result, out: Path | None, form: str, fail_on: list[str], figures: bool = False) -> int:
+def deliver(result: Result, out: Location | None, form: str, fail_on: list[str], figures: bool = False) -> int:
     """Write and show a result; the exit code follows from the conditions of --fail-on."""
     result = with_command(result)
     if out is not None:
@@ -63,14 +82,17 @@ def deliver(result: Result, out: Path | None, form: str, fail_on: list[str], fig
     return exit_code(result, fail_on)
 
 
-def write_result(result: Result, out: Path, truth: dict[str, float] | None = None) -> None:
+def write_result(result: Result, out: Location, truth: dict[str, float] | None = None) -> None:
     """Write OUT/result.json and OUT/report.html; the page is made before either is written."""
-    from foretest.files import write_whole
+    from foretest.files import write_all, write_whole
     from foretest.report.result_page import result_page
 
     page = result_page(result, truth)
-    result.to_json(out / "result.json")
-    write_whole(out / PAGE, page)
+    if isinstance(out, RemotePath):  # where one cannot be written, the other is removed if it is new
+        write_all({out / "result.json": result.to_json().encode(), out / PAGE: page.encode()})
+    else:
+        result.to_json(out / "result.json")
+        write_whole(out / PAGE, page)
 
 
 def with_command(result: Any) -> Any:
@@ -81,14 +103,14 @@ def with_command(result: Any) -> Any:
     return dataclasses.replace(result, provenance=command | result.provenance)
 
 
-def write_figures(result: Result | Agreement, out: Path) -> None:
+def write_figures(result: Result | Agreement, out: Location) -> None:
     """Write every figure to OUT/figures, as .vl.json, .svg and .png."""
     from foretest.report.pictures import write_pictures
 
     write_pictures(out / "figures", result.figures())
 
 
-def figures_place(out: Path) -> str:
+def figures_place(out: Location) -> str:
     """The folder of the figures, to follow other written files."""
     return f", {out / 'figures'}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -21,7 +20,7 @@ from foretest.cli.options import (
     check_threads,
     log_source,
 )
-from foretest.cli.output import check_output_folder, console, print_json
+from foretest.cli.output import check_output_folder, console, output_place, print_json
 from foretest.progress import progress_bar
 
 
@@ -33,7 +32,7 @@ def plan(
     config: MaybeSettingsFile = None,
     sql: SqlText = None,
     engine: Engine = "local",
-    out: Annotated[Path | None, Parameter(name=("--out", "-o"), help="Folder for plan.json.")] = None,
+    out: Annotated[str | None, Parameter(name=("--out", "-o"), help="Folder for plan.json.")] = None,
     json: AsJson = False,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -47,19 +46,20 @@ def plan(
     """
     source = log_source("plan", log, sql, config, engine)
     check_threads(threads)
-    check_output_folder(out)
+    place = output_place(out)
+    check_output_folder(place)
     test = configured_test("plan", source, config, analysis)
     from foretest.planning.plan import plan_log
     from foretest.terminal.plan import plan_table
 
     with progress_bar(quiet=quiet) as progress:
         plan_result = plan_log(test, source, threads=threads, progress=progress)
-    if out is not None:
-        plan_result.to_json(out / "plan.json")
+    if place is not None:
+        plan_result.to_json(place / "plan.json")
     if json:
         print_json(plan_result.to_dict())
     else:
         console().print(plan_table(plan_result.to_dict()))
-        if out is not None:
-            print(f"\nWritten: {out / 'plan.json'}")
+        if place is not None:
+            print(f"\nWritten: {place / 'plan.json'}")
     return 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -20,9 +19,11 @@ from foretest.cli.options import (
     Threads,
     check_threads,
     log_source,
+    plain,
 )
 from foretest.cli.output import check_output_file, check_output_folder
 from foretest.progress import progress_bar
+from foretest.stores import location
 
 
 @app.command
@@ -33,7 +34,7 @@ def aggregate(
     config: MaybeSettingsFile = None,
     sql: SqlText = None,
     engine: Engine = "local",
-    out: Annotated[Path, Parameter(name=("--out", "-o"), help="The file to write, as in day1.parquet.")],
+    out: Annotated[str, Parameter(name=("--out", "-o"), help="The file to write, as in day1.parquet.")],
     threads: Threads = None,
     quiet: Quiet = False,
     analysis: Overrides = None,
@@ -45,13 +46,14 @@ def aggregate(
     Example: foretest aggregate logs/2026-01-01/*.parquet -c test.toml -o day1.parquet
     """
     check_threads(threads)
-    check_output_file(out)
+    place = location(out)
+    check_output_file(place)
     source = log_source("aggregate", log, sql, config, engine)
     test = configured_test("aggregate", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
-        aggregates = test.save_aggregates(source, out, threads=threads, progress=progress)
+        aggregates = test.save_aggregates(source, place, threads=threads, progress=progress)
     rows = "displays" if aggregates.thinned is None else "rows"
-    print(f"Written: {out} ({aggregates.rows:,} {rows}). Next: foretest run {out}")
+    print(f"Written: {place} ({aggregates.rows:,} {rows}). Next: foretest run {place}")
     return 0
 
 
@@ -62,7 +64,7 @@ def pack(
     *,
     config: SettingsFile,
     sql: SqlText = None,
-    out: Annotated[Path, Parameter(name=("--out", "-o"), help="The folder to write.")],
+    out: Annotated[str, Parameter(name=("--out", "-o"), help="The folder to write.")],
     quiet: Quiet = False,
     analysis: Overrides = None,
 ) -> int:
@@ -71,10 +73,11 @@ def pack(
     The estimators is, cis, point-ncis and point-ncis-adaptive need only rewarded rows. No row or column is lost.
     Example: foretest pack logs/*.parquet -c test.toml -o packed
     """
-    check_output_folder(out.absolute().parent)
+    place = location(out)
+    check_output_folder(place.absolute().parent)
     source = log_source("pack", log, sql, config)
     test = configured_test("pack", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
-        test.pack(source, out, progress=progress)
-    print(f"Written: {out}. Next: foretest run {out} -c {config} --estimators point-ncis-adaptive")
+        test.pack(source, place, progress=progress)
+    print(f"Written: {place}. Next: foretest run {place} -c {plain(config)} --estimators point-ncis-adaptive")
     return 0

@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from foretest.displays.column_types import is_integer, is_key, is_number
 from foretest.displays.ragged import is_list
-from foretest.log.column_types import is_integer, is_key, is_number
 
 REWARDS = frozenset([
     "click", "clicks", "clicked", "reward", "rewards", "conversion", "conversions", "converted", "purchase",
@@ -40,6 +40,8 @@ CONTROL = frozenset([
 TREATMENT = frozenset([
     "treatment", "new", "target", "evaluation", "eval", "challenger", "variant", "offline", "proposed",
 ])  # fmt: skip
+TIMES = frozenset(["ts", "timestamp", "time", "datetime"])
+REWARD_TIMES = REWARDS | frozenset(["converted", "bought", "ordered", "played", "liked", "installed", "booked"])
 DAYS = frozenset(["date", "day", "ds", "dt"])
 SHOWN = frozenset(["ranking", "shown", "slate", "ranked", "recommended", "displayed", "served"])
 
@@ -131,6 +133,11 @@ class Column:
         """Is it one number a row, above 0 and at most 1?"""
         plain = self.holds_numbers and not self.is_list and not pa.types.is_boolean(self.kind)
         return plain and self.values.null_count == 0 and bool(((self.flat > 0.0) & (self.flat <= 1.0)).all())
+
+    @property
+    def is_time(self) -> bool:
+        """Is it one timestamp a row, which may be null?"""
+        return bool(pa.types.is_timestamp(self.kind))
 
     @property
     def is_reward(self) -> bool:

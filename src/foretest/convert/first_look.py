@@ -16,8 +16,11 @@ from foretest.convert.column_guesses import (
     ITEMS,
     KEEP,
     PROBABILITIES,
+    REWARD_TIMES,
     REWARDS,
+    SHOWN,
     SLOTS,
+    TIMES,
     TREATMENT,
     UNITS,
     Column,
@@ -113,7 +116,7 @@ def _long(look: FirstLook, display: Column, item: Column, slot: Column) -> None:
 
 def _zero_means_not_shown(look: FirstLook, slot: Column) -> bool:
     """Are there several rows with slot 0 in a display? Then 0 is no slot."""
-    display = np.asarray(look_column(look, look.log["display"]).values.dictionary_encode().indices)
+    display = np.asarray(look_column(look, look.log["display"]).values.dictionary_encode("encode").indices)
     zeros = np.bincount(display[slot.flat == 0.0]) if len(slot.flat) == len(display) else np.zeros(1)
     return bool((zeros > 1).any())
 
@@ -214,6 +217,19 @@ def _rewards_and_units(look: FirstLook) -> None:
         key = first_with(keys, [*DISPLAYS, "id"])
         if key is not None:
             look.log["id"] = look.name(key, "the display")
+    _times(look)
     day = first_with([c for c in look.free if not c.is_list and not (c.holds_numbers and not c.holds_integers)], DAYS)
     if day is not None:
         look.log["date"] = look.name(day, "the day")
+
+
+def _times(look: FirstLook) -> None:
+    """The time of the display, in every row, and that of the reward: null where there is none."""
+    times = [c for c in look.free if c.is_time]
+    came = first_with([c for c in times if c.values.null_count or c.has_word(TIMES | {"at"})], REWARD_TIMES)
+    others = [c for c in times if c is not came and c.values.null_count == 0]
+    shown = first_with(others, TIMES) or first_with(others, DISPLAYS | SHOWN)
+    if shown is not None:
+        look.log["time"] = look.name(shown, "when it was shown")
+        if came is not None and look.log.get("rewards"):
+            look.log["reward_time"] = look.name(came, "when the reward came")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,15 +10,16 @@ import pyarrow as pa
 from foretest.background import in_background
 from foretest.convert.written import write_converted
 from foretest.errors import BadInput
-from foretest.log.opening import open_log
+from foretest.log.opening import open_log, whole_displays
 from foretest.settings.file import read_settings, read_tables
 from foretest.settings.long_layout import LONG
 from foretest.sources.long_tables import LongTables
+from foretest.stores import Location
 
 _LONG_KEYS = ("layout", "display", "item", "slot", "first_slot", "tables")
 
 
-def convert_long(log: Any, config: Path, folder: Path) -> int:
+def convert_long(log: Any, config: Location, folder: Location) -> int:
     """Write log.parquet and settings.toml: the displays of a long log, and its settings for them; their number."""
     settings = read_settings(config)
     if settings.log.layout != LONG:
@@ -27,6 +27,7 @@ def convert_long(log: Any, config: Path, folder: Path) -> int:
     source = open_log(log, settings)
     if not isinstance(source, LongTables):
         raise BadInput("the log has one row per display already.")
+    source = whole_displays(source, settings)
     [(_, schema)] = source.schemas()
     names = _plain_names(source, schema.names)
     written = pa.schema([(names[field.name], field.type) for field in schema])
@@ -43,6 +44,8 @@ def convert_long(log: Any, config: Path, folder: Path) -> int:
         **own, "id": source.columns.display, "ranking": names[source.columns.ranking], "slot_rewards": rewards,
     }  # fmt: skip
     comment = f"The displays of a log with one row per display and item: {config.name}, by foretest convert long."
+    if source.left_out:
+        comment += f"\nLeft out, for a display has no single value of them: {', '.join(source.left_out)}."
     return in_background(lambda: write_converted(folder, batches(), written, tables, comment))
 
 

@@ -7,10 +7,16 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from foretest.convert.dsjson_lines import looks_like_dsjson
+from foretest.convert.dsjson_survey import lines_of
 from foretest.convert.first_look import FIRST_ROWS, LONG, FirstLook, look_at
 from foretest.convert.settings_text import settings_text
 from foretest.errors import BadInput
 from foretest.sources import AGGREGATES, Source, open_source
+from foretest.sources.base import refuse_repeated
+from foretest.sources.json_files import JsonFiles
+
+_FIRST_LINES = 20
 
 
 class StartingSettings(NamedTuple):
@@ -23,24 +29,41 @@ class StartingSettings(NamedTuple):
 def starting_settings(log: Any) -> StartingSettings:
     """Look at the first rows of a log, and write what they say as a settings file."""
     source = open_source(log)
+    _refuse_dsjson(source)
     if any(AGGREGATES in (schema.metadata or {}) for _, schema in source.schemas()):
         raise BadInput("these are saved aggregates, which contain their settings: foretest run reads them as they are.")
     look = look_at(_first_rows(source))
     return StartingSettings(look, settings_text(look.tables, _comment(look)))
 
 
+def _refuse_dsjson(source: Source) -> None:
+    """Refuse the log of a decision service, which has a converter of its own."""
+    if not isinstance(source, JsonFiles):
+        return
+    [place, *_] = source.places
+    path = place.path
+    if any(looks_like_dsjson(line) for line in islice(lines_of(place), _FIRST_LINES)):
+        raise BadInput(
+            f"{path}: decision-service JSON (dsjson), whose lines are not displays yet. foretest convert dsjson {path}"
+            " -o OUT writes them as a log, with settings that run as they are."
+        )
+
+
 def _first_rows(source: Source) -> pa.Table:
-    """Some thousand rows, with all columns."""
-    [(_, schema), *_] = source.schemas()
+    """Some thousand rows, with all columns; none of files whose columns are others than those of the first."""
+    [(file, schema), *_] = source.schemas()
     names = schema.names
-    chunks = (chunk.batch.select(names) for part in source.parts(names, FIRST_ROWS) for chunk in part())
-    batches, rows = [], 0
+    for name in names:
+        refuse_repeated(file, schema, name)
+    chunks = (chunk.batch for part in source.parts(names, FIRST_ROWS) for chunk in part())
+    batches: list[pa.RecordBatch] = []
     for batch in islice(chunks, 64):
-        batches.append(batch)
-        rows += batch.num_rows
-        if rows >= FIRST_ROWS:
+        if batches and not batch.schema.equals(batches[0].schema):
             break
-    table = pa.Table.from_batches(batches, schema=schema) if batches else schema.empty_table()
+        batches.append(batch)
+        if sum(some.num_rows for some in batches) >= FIRST_ROWS:
+            break
+    table = pa.Table.from_batches(batches) if batches else schema.empty_table()
     if not len(table):
         raise BadInput("the log has no row: there is nothing to look at.")
     return table.slice(0, FIRST_ROWS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,15 +10,15 @@ import pyarrow.parquet as pq
 
 from foretest.convert.settings_text import settings_text
 from foretest.files import whole_file, write_whole
+from foretest.stores import Location
 
 LOG, SETTINGS = "log.parquet", "settings.toml"
 
 
 def write_converted(
-    folder: Path, batches: Iterable[pa.RecordBatch], schema: pa.Schema, tables: Mapping[str, Any], comment: str
+    folder: Location, batches: Iterable[pa.RecordBatch], schema: pa.Schema, tables: Mapping[str, Any], comment: str
 ) -> int:
     """Write the displays and the settings that go with them; the number of displays."""
-    folder.mkdir(parents=True, exist_ok=True)
     rows = 0
     with whole_file(folder / LOG) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:

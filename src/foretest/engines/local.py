@@ -25,7 +25,10 @@ from foretest.background import THREAD_NAMES, in_background
 from foretest.displays.ragged import takeable
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
+from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
+from foretest.settings.log_columns import LogColumns
+from foretest.settings.long_layout import LONG, long_column
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
 from foretest.weights.weightings import all_log_weights
 
@@ -176,6 +179,20 @@ def _searched(source: Source, reader: Reader, batch_rows: int, plan: FoldPlan | 
     return in_background(lambda: explain(_all_chunks(source, reader, batch_rows), reader, plan, fault))
 
 
+class LongPlace(NamedTuple):
+    """Where a fault of a folded display is in the long log."""
+
+    column: str
+    key: Any
+
+    @classmethod
+    def of(cls, log: LogColumns, column: str, batch: pa.RecordBatch, row: int) -> LongPlace | None:
+        """None where the log has one row per display."""
+        if log.layout != LONG or log.display not in batch.schema.names:
+            return None
+        return cls(long_column(log, column), batch[log.display][row].as_py())
+
+
 class FirstFault(NamedTuple):
     """The first fault in reading order."""
 
@@ -183,8 +200,11 @@ class FirstFault(NamedTuple):
     source: str
     row: int  # within the source
     rows: int  # how many share it
+    display: LongPlace | None = None  # of a log with one row per display and item
 
     def sentence(self) -> str:
+        if self.display is not None:
+            return self.fault.sentence_of_display(self.source, *self.display, self.rows)
         return self.fault.sentence(self.source, self.row, self.rows)
 
 
@@ -205,7 +225,8 @@ def find_fault(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None) -
     for chunk in chunks:
         for rows, fault in _faults_of(chunk, reader, plan):
             if first is None:
-                first = FirstFault(fault, chunk.source, chunk.row + int(rows[0]), 0)
+                place = LongPlace.of(reader.settings.log, fault.column, chunk.batch, int(rows[0]))
+                first = FirstFault(fault, chunk.source, chunk.row + int(rows[0]), 0, place)
             if (fault.kind, fault.column) == (first.fault.kind, first.fault.column):
                 first = first._replace(rows=first.rows + len(rows))
     return first
@@ -218,9 +239,11 @@ def _faults_of(chunk: Chunk, reader: Reader, plan: FoldPlan | None) -> Iterator[
     known: set[tuple[str, str]] = set()
     while len(left):
         try:
-            rows = reader.read(chunk._replace(batch=batch.take(left)))
+            part = reader.old_enough(chunk._replace(batch=batch.take(left)))
+            rows = reader.read(part)
             if plan is not None:
-                all_log_weights(plan.settings.treatments, plan.settings.control, rows.displays)
+                with rows_of_whole(part):
+                    all_log_weights(plan.settings.treatments, plan.settings.control, rows.displays)
             return
         except RowFault as fault:
             if (fault.kind, fault.column) in known:  # a policy that faults by position, not by row

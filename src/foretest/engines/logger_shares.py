@@ -22,6 +22,7 @@ from foretest.errors import BadInput
 from foretest.log.keep_column import multiples
 from foretest.log.logger_columns import logger_codes, shares_of
 from foretest.log.reader import Reader
+from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
 from foretest.policies.pooled import ALL, LOGGER, Pooled, Shares
 from foretest.sources import Chunk, Source
@@ -45,10 +46,16 @@ class _ShareReader(Reader):
     @property
     def columns(self) -> tuple[str, ...]:
         log = self.settings.log
-        return tuple(name for name in dict.fromkeys((log.logger, log.date, log.keep)) if name is not None)
+        time = None if self.settings.analysis.window is None else log.time
+        return tuple(name for name in dict.fromkeys((log.logger, log.date, log.keep, time)) if name is not None)
 
     def read(self, chunk: Chunk) -> _ShareRows:
-        log, control, batch = self.settings.log, self.settings.control, chunk.batch
+        chunk = self.old_enough(chunk)
+        with rows_of_whole(chunk):
+            return self._share_rows(chunk.batch)
+
+    def _share_rows(self, batch: pa.RecordBatch) -> _ShareRows:
+        log, control = self.settings.log, self.settings.control
         assert isinstance(control, Pooled)
         assert log.logger is not None
         codes = logger_codes(log.logger, batch[log.logger], control.names)

@@ -30,12 +30,14 @@ from foretest.log.reader import Reader
 from foretest.sources import BATCH_ROWS, Chunk
 from foretest.sources.lake_tables import refuse_lake_tables
 from foretest.sources.spark_frames import SparkFrame
+from foretest.stores import is_address
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FAN_IN = 16
 _POSITION_BITS = 40  # of a row within its partition: its number is its key where the log has neither unit nor id
+_FROM_PYTHON = "Read the table itself with Spark, and give the DataFrame from Python."
 _STATE = "state binary, fault string"
 
 Sums = TypeVar("Sums")
@@ -45,7 +47,7 @@ Merge = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
 
 def read(paths: Sequence[str], sql: str | None) -> DataFrame:
     """Parquet files or a query, read by the running session (spark-submit configures it) or by a new one."""
-    refuse_lake_tables(Path(path) for path in paths)
+    refuse_lake_tables((Path(path) for path in paths if not is_address(path)), _FROM_PYTHON)
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -135,7 +137,7 @@ class _Fault(Exception):
     @classmethod
     def of(cls, met: RowFault, chunk: Chunk, first: FirstFault | None) -> _Fault:
         """The first fault of the task's rows; the one that was met if a policy faults at random, and not again."""
-        fault, source, row, count = first or FirstFault(met, chunk.source, chunk.row, 1)
+        fault, source, row, count, _ = first or FirstFault(met, chunk.source, chunk.row, 1)
         document = {"kind": fault.kind, "column": fault.column, "what": fault.what, "remedy": fault.remedy}
         return cls(json.dumps({**document, "source": source, "row": row, "count": count}))
 

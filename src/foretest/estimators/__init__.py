@@ -14,10 +14,11 @@ from foretest.estimators.normalised import NIS
 from foretest.estimators.normalised_capped import NCIS
 from foretest.estimators.piecewise import PieceNCIS
 from foretest.estimators.pointwise import PointNCIS
-from foretest.estimators.slots import IIPS, RIPS, AdaptiveCascadeNCIS, AdaptiveSlotNCIS
+from foretest.estimators.slots import IIPS, NIIPS, RIPS, AdaptiveCascadeNCIS, AdaptiveSlotNCIS
 
 _ALL: tuple[type[Estimator], ...] = (
-    IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, RIPS, AdaptiveSlotNCIS, AdaptiveCascadeNCIS,
+    IS, NIS, DR, CIS, NCIS, PieceNCIS, PointNCIS, AdaptivePointNCIS, IIPS, NIIPS, RIPS, AdaptiveSlotNCIS,
+    AdaptiveCascadeNCIS,
     AdaptivePointDR, CascadeDR, PBM, AdaptiveExposureNCIS,
 )  # fmt: skip
 ESTIMATORS: dict[str, type[Estimator]] = {cls.key: cls for cls in _ALL}
@@ -36,6 +37,7 @@ __all__ = [
     "IIPS",
     "IS",
     "NCIS",
+    "NIIPS",
     "NIS",
     "PBM",
     "RIPS",

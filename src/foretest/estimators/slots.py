@@ -10,7 +10,7 @@ import numpy.typing as npt
 from foretest.errors import check_number
 from foretest.estimators.base import CapSettings, Estimator, Sums, mean_or_ratio, ratio
 from foretest.weights.prefix_weights import PrefixAdaptive
-from foretest.weights.slot_weights import Prefixes, SlotAdaptive, SlotUncapped
+from foretest.weights.slot_weights import Prefixes, SlotAdaptive, SlotRatio, SlotUncapped
 from foretest.weights.weightings import Weighting
 
 
@@ -29,6 +29,24 @@ class IIPS(Estimator):
 
     def value(self, sums: Sums) -> npt.NDArray[Any]:
         return sums.unit * ratio(sums.hr, sums.n)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NIIPS(Estimator):
+    """Σ_k [Σ_i w_ik r_ik / Σ_i w_ik], the weights of IIPS, normalised slot by slot.
+
+    What NIS is to IS. A display that shows fewer than k items has none to weigh in slot k, under either policy: there
+    w_ik = 1 and r_ik = 0. It weighs every row, not only rewarded ones.
+    """
+
+    key: ClassVar[str] = "niips"
+
+    def weighting(self, analysis: CapSettings) -> Weighting:
+        return SlotRatio()
+
+    def value(self, sums: Sums) -> npt.NDArray[Any]:
+        by_slot = ratio(sums.hr, sums.h)
+        return by_slot.sum(axis=-1) if by_slot.ndim > 1 else by_slot
 
 
 @dataclass(frozen=True, kw_only=True)

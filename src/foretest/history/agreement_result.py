@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from foretest._version import __version__
@@ -13,6 +12,7 @@ from foretest.files import html_text, json_ready, json_text
 from foretest.history.recommendation import ComparedTest, recommend
 from foretest.provenance import public
 from foretest.results.audit import FAIL
+from foretest.stores import Location
 
 SCHEMA = 1
 
@@ -68,11 +68,11 @@ class Agreement:
         """The tests whose log the propensity audit fails."""
         return [test["name"] for test in self.tests if (test.get("audit") or {}).get("outcome") == FAIL]
 
-    def to_json(self, path: str | Path | None = None) -> str:
+    def to_json(self, path: str | Location | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(self, path: str | Location | None = None) -> str:
         """One self-contained page; with a path it is also written there, whole or not at all."""
         from foretest.report.history_page import history_page
 

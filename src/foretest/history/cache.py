@@ -5,19 +5,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from foretest._version import __version__
 from foretest.files import write_whole
 from foretest.history.manifest import Entry
 from foretest.history.records import Measurement
-from foretest.sources import LogFiles, open_source
+from foretest.sources import LakeLog, LogFiles, open_source
+from foretest.stores import Location, RemotePath
 
 _LAYOUT = "history-7"  # of a file of the cache; another layout has another name
 
 
-def cached_file(folder: Path, entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> Path:
+def cached_file(folder: Location, entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> Location:
     """Where the measurement of a test is kept, by a hash of all that it follows from: version, settings, and the bytes
     of its logs."""
     digest = hashlib.blake2b(f"{_LAYOUT} {__version__}".encode(), digest_size=20)
@@ -26,16 +26,27 @@ def cached_file(folder: Path, entry: Entry, value_log: str | None, analysis: Map
         digest.update(repr(sorted(analysis.items())).encode())
     for log in (entry.control, entry.treatment, *([] if value_log is None else [value_log])):
         source = open_source(str(log))
+        if isinstance(source, LakeLog):  # its files never change; which of them count is the version's to say
+            digest.update(repr((source.facts(), [str(path) for path in source.paths])).encode())
+            continue
         assert isinstance(source, LogFiles)
         digest.update(f"{len(source.paths)} files".encode())
         for path, partition in zip(source.paths, source.partitions, strict=True):
             digest.update(repr({key: value.as_py() for key, value in partition.items()}).encode())
-            with open(path, "rb") as file:
-                digest.update(hashlib.file_digest(file, "blake2b").digest())
+            digest.update(_content(path))
     return folder / f"{digest.hexdigest()}.json"
 
 
-def read_cached(path: Path) -> Measurement | None:
+def _content(path: Location) -> bytes:
+    """A hash of all bytes of a local file; of a remote one, which would be read twice, its address and what changes
+    when it is replaced."""
+    if isinstance(path, RemotePath):
+        return f"{path} {path.mark()}".encode()
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").digest()
+
+
+def read_cached(path: Location) -> Measurement | None:
     """The measurement of a file; None where there is none, or one cut short by a full disk or a kill."""
     try:
         return Measurement.from_dict(json.loads(path.read_text(encoding="utf-8")))
@@ -43,6 +54,6 @@ def read_cached(path: Path) -> Measurement | None:
         return None
 
 
-def write_cached(path: Path, name: str, measurement: Measurement) -> None:
+def write_cached(path: Location, name: str, measurement: Measurement) -> None:
     """Keep the measurement of a test, whole or not at all."""
     write_whole(path, json.dumps({"name": name, **measurement.to_dict()}, allow_nan=False))

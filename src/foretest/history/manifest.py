@@ -5,22 +5,22 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from foretest.errors import BadInput, is_finite_number
 from foretest.files import user_path
 from foretest.settings.file import read_tables
 from foretest.settings.unknown_keys import refuse_unknown
+from foretest.stores import Location, joined, location
 
 
 class Entry(NamedTuple):
     """One A/B test of a history; paths are resolved."""
 
     name: str
-    control: Path
-    treatment: Path
-    settings: Path
+    control: Location
+    treatment: Location
+    settings: Location
     date: str | None = None  # the day it began, where the manifest says so
 
 
@@ -31,9 +31,9 @@ class Manifest(NamedTuple):
     truth: dict[str, float]
 
 
-def read_manifest(path: str | Path) -> Manifest:
+def read_manifest(path: str | Location) -> Manifest:
     """Read a manifest; paths in it are relative to its folder. Every error names the test it is about."""
-    path = Path(path)
+    path = location(path)
     tables = read_tables(path, "manifest")
     try:
         refuse_unknown("the manifest", tables, ["settings", "truth", "test"])
@@ -51,7 +51,7 @@ def read_manifest(path: str | Path) -> Manifest:
     return Manifest(tests, truth)
 
 
-def _entry(table: Any, number: int, settings: Any, folder: Path) -> Entry:
+def _entry(table: Any, number: int, settings: Any, folder: Location) -> Entry:
     if not isinstance(table, Mapping):
         raise BadInput(f"test {number}: expected a table, [[test]].")
     name = table.get("name")
@@ -68,9 +68,9 @@ def _entry(table: Any, number: int, settings: Any, folder: Path) -> Entry:
         raise BadInput(f"{where}: the log {values['control']} is listed as both arms.")
     return Entry(
         values["name"],
-        folder / values["control"],
-        folder / values["treatment"],
-        folder / _text(f"{where}: settings", own),
+        joined(folder, values["control"]),
+        joined(folder, values["treatment"]),
+        joined(folder, _text(f"{where}: settings", own)),
         _date(where, table.get("date")),
     )
 
@@ -94,8 +94,8 @@ def _text(where: str, value: Any) -> str:
     return value
 
 
-def _truth(name: str, folder: Path) -> dict[str, float]:
-    path = folder / name
+def _truth(name: str, folder: Location) -> dict[str, float]:
+    path = joined(folder, name)
     user_path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import asdict
 from datetime import date
 from typing import Any
@@ -20,15 +21,19 @@ from foretest.history.records import BoundPath, Measurement, Noise, PastMetric, 
 from foretest.inference.bound_choice import settled
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import relative_uplift_of
+from foretest.log.opening import open_log
 from foretest.offline.test import OfflineTest
 from foretest.online.arms import Arms
+from foretest.online.late_rewards import settle_read_at
 from foretest.online.resampling import arm_counts, replicates
 from foretest.online.test import KEY, OnlineTest
+from foretest.settings.late_rewards import time_columns
 from foretest.settings.settings import Settings
 
 
 def measure(entry: Entry, settings: Settings, threads: int | None) -> Measurement:
     """Run a test of a history offline and online, with the same settings."""
+    settings = _with_read_at(entry, settings, threads)
     offline, online = OfflineTest.from_settings(settings), OnlineTest.from_settings(settings)
     aggregates, notes, r_max = offline.aggregate(str(entry.control), threads=threads)
     offline_result = offline.analyse(aggregates, notes, r_max)
@@ -49,6 +54,18 @@ def measure(entry: Entry, settings: Settings, threads: int | None) -> Measuremen
         )
     audit = None if offline_result.audit is None else offline_result.audit.outcomes()
     return Measurement(metrics, audit, _first_and_last_day(arms))
+
+
+def _with_read_at(entry: Entry, settings: Settings, threads: int | None) -> Settings:
+    """The settings with when both logs were read, where a window asks for it: offline and online leave out the same
+    displays of the control's log."""
+    if settings.analysis.window is None:
+        return settings
+    logs = {
+        name: open_log(str(log), settings) for name, log in (("control", entry.control), ("treatment", entry.treatment))
+    }
+    with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+        return settle_read_at(settings, logs, time_columns(settings.log), folder, threads).settings
 
 
 def _refuse_no_reward(aggregates: Aggregates, arms: Arms, metric: int, name: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from foretest.aggregation.choose_estimators import choose_estimators
@@ -22,13 +21,14 @@ from foretest.provenance import files_read, versions
 from foretest.settings.file import read_settings
 from foretest.settings.settings import Settings
 from foretest.sources.inputs import files_of
+from foretest.stores import Location, location
 
 
 def run_history(
-    manifest: str | Path,
+    manifest: str | Location,
     *,
     analysis: Mapping[str, Any] | None = None,
-    cache: str | Path | None = None,
+    cache: str | Location | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Agreement:
@@ -44,7 +44,7 @@ def run_history(
     for entry in listed.tests:
         _report(progress, len(listed.tests), 0)
         try:
-            outcomes.append(_run_test(entry, analysis, None if cache is None else Path(cache), threads))
+            outcomes.append(_run_test(entry, analysis, None if cache is None else location(cache), threads))
         except BadInput as error:
             failures.append({"name": entry.name, "error": str(error)})
         _report(progress, len(listed.tests), 1)
@@ -81,7 +81,7 @@ class _Outcome(NamedTuple):
     reused: bool  # the cache had its measurement
 
 
-def _run_test(entry: Entry, analysis: Mapping[str, Any], cache: Path | None, threads: int | None) -> _Outcome:
+def _run_test(entry: Entry, analysis: Mapping[str, Any], cache: Location | None, threads: int | None) -> _Outcome:
     """Measure a test, or read its measurement from the cache."""
     settings = settings_of_test(entry, analysis)
     place = None if cache is None else cached_file(cache, entry, settings.analysis.value_log, analysis)
@@ -129,7 +129,7 @@ def _settings_by_file(entries: Sequence[Entry]) -> dict[str, dict[str, Any]]:
     return by_file
 
 
-def _provenance(entries: Sequence[Entry], manifest: str | Path) -> dict[str, Any]:
+def _provenance(entries: Sequence[Entry], manifest: str | Location) -> dict[str, Any]:
     logs = [path for entry in entries for log in (entry.control, entry.treatment) for path in files_of(str(log))]
-    inputs = {"manifest": files_read([Path(manifest)])} | ({"logs": files_read(logs)} if logs else {})
+    inputs = {"manifest": files_read([location(manifest)])} | ({"logs": files_read(logs)} if logs else {})
     return {"versions": versions(), "inputs": inputs}

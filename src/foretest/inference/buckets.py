@@ -12,12 +12,14 @@ import numpy.typing as npt
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.examination import curve_error, slope_name
 from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.slot_ratios import slot_ratios
 from foretest.aggregation.strata import bin_label, merged_bins
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
 from foretest.inference.by_logger import by_unit
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.weights.exposure_weights import ExposureWeighting
+from foretest.weights.slot_weights import SlotRatio
 from foretest.weights.weightings import Weighting
 
 # the step of the complex derivative: far below any rounding, far above underflow
@@ -118,6 +120,10 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
         arrays["n"] = _grouped(aggregates.strata_n[table], groups, cells)
         arrays["h"] = _grouped(weights.get(f"h:{table}", 0) * weight_factor, groups, cells)
         arrays["hr"] = _grouped(rewards.get(f"hr:{table}", 0) * reward_factor, groups, cells)
+    if isinstance(weighting, SlotRatio):
+        by_slot = slot_ratios(aggregates, weighting, metric)
+        arrays["h"] = by_slot.h * _factor(aggregates.h[weighting], log_unit)
+        arrays["hr"] = by_slot.hr * reward_factor
     with np.errstate(over="ignore"):
         return BucketSums(arrays, float(np.exp(log_unit)), plan.loggers)
 

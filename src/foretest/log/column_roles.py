@@ -8,8 +8,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from foretest.displays.days import is_day
-from foretest.log.column_types import (
+from foretest.displays.column_types import (
     is_anything,
     is_feature,
     is_integer,
@@ -21,6 +20,8 @@ from foretest.log.column_types import (
     is_one_or_list_of,
     is_share,
 )
+from foretest.displays.days import is_day
+from foretest.displays.times import is_time
 from foretest.policies.adapter import as_policy, whose_columns
 from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import LoggedColumn, Policy, logged_column
@@ -28,8 +29,11 @@ from foretest.policies.own_candidates import candidates_of
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.examination import examination_columns
+from foretest.settings.late_rewards import reward_columns
 from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
+
+_TIME = "a timestamp, or text as in 2026-03-08T14:30:00"
 
 
 class ColumnRole(NamedTuple):
@@ -52,6 +56,7 @@ class NeededColumns:
     examination: bool = False  # are examination curves needed?
     value_model_only: bool = False  # rewards, units and features, and nothing of the policies
     items: bool = False  # are the columns of the reward model needed, with a value for each eligible item?
+    days: bool = False  # are the days of displays needed?
     shown_items_only: bool = False  # what the reward model is fitted on: rewards, units, what was shown, and features
 
     @property
@@ -123,6 +128,7 @@ class NeededColumns:
         if log.keep is not None:
             what = "a number column (the probability with which a row was kept)"
             roles.append(ColumnRole(log.keep, what, is_share))
+        roles += self._time_roles()
         if self.value_model_only:
             roles += [
                 ColumnRole(name, "a number, bool, string or date column (a feature)", is_feature)
@@ -147,9 +153,20 @@ class NeededColumns:
             roles.append(ColumnRole(log.logger, "an integer, string or bool column (the logger)", is_label))
         if log.date is not None:
             day = ColumnRole(log.date, "a date, timestamp, string or integer column (the day)", is_day)
-            # only the shares of several loggers need it: elsewhere a date of another type is left alone
-            roles.append(day if log.logger is not None else ColumnRole(log.date, "a column", is_anything))
+            # only shares of several loggers and uplifts by day need it: elsewhere a date of another type is left alone
+            needed = log.logger is not None or log.time is not None
+            roles.append(day if needed else ColumnRole(log.date, "a column", is_anything))
         return roles
+
+    def _time_roles(self) -> list[ColumnRole]:
+        """When displays were shown, and when their rewards came."""
+        log, roles = self.settings.log, []
+        if log.time is not None:
+            roles.append(ColumnRole(log.time, f"{_TIME} (of the display)", is_time))
+        what, fits = f"{_TIME} (of the reward)", is_time
+        if log.reward_age is not None:
+            what, fits = "a number column (seconds from display to reward)", is_share
+        return [*roles, *(ColumnRole(name, what, fits) for name in dict.fromkeys(reward_columns(log).values()))]
 
     def _feature_roles(self) -> list[ColumnRole]:
         """The context features that are read."""

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.displays.batch import Floats
+from foretest.displays.column_types import (
+    is_number,
+)
 from foretest.displays.keys import refuse_nulls
 from foretest.displays.ragged import Ragged, is_list, is_text, numbers, plain, split_lists
 from foretest.errors import RowFault
-from foretest.log.column_types import (
-    is_number,
-)
 
 LARGEST = 1e100  # of a reward or V(x): sums of squares stay far below 1e308
 

@@ -8,15 +8,18 @@ from typing import Any
 import pyarrow as pa
 
 from foretest.errors import BadInput
+from foretest.log.reader import Reader
 from foretest.policies.base import Policy
 from foretest.policies.own_candidates import OwnCandidates
 from foretest.policies.pooled import Pooled
+from foretest.settings.late_rewards import reward_columns, window_of
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LONG, is_query
 from foretest.settings.settings import Settings
 from foretest.sources import AGGREGATES, FOLDED, Source, Sql, open_source, pack_of
 from foretest.sources.long_rows import LongColumns
 from foretest.sources.long_tables import LOG, LongTables
+from foretest.sources.long_times import LongTimes
 from foretest.sources.opening import is_spark_frame
 
 
@@ -44,6 +47,16 @@ def open_log(log: Any, settings: Settings) -> Source:
     if columns.tables is not None:
         raise BadInput("[log.tables] name the tables of the log: give no other log, or leave them out.")
     return LongTables({LOG: source}, long)
+
+
+def whole_displays(source: LongTables, settings: Settings) -> LongTables:
+    """A long log to be written: the columns that the settings name, checked, and others of which a display has one
+    value."""
+    reader = Reader(
+        settings, features=True, strata=True, slots=bool(settings.log.slot_rewards), items=True, examination=True
+    )
+    reader.check(source)
+    return source.without_differing(reader.columns)
 
 
 def _has_displays(schema: pa.Schema) -> bool:
@@ -74,7 +87,16 @@ def long_columns(settings: Settings) -> LongColumns:
         display=log.display, item=log.item, slot=log.slot, first_slot=log.first_slot, rewards=log.rewards,
         by_item=tuple(dict.fromkeys([*by_item, *log.item_features, *predicted])),
         by_slot=settings.control.slot_columns, ranking=log.ranking, slot_rewards=dict(log.slot_rewards or {}),
+        times=_times(settings),
     )  # fmt: skip
+
+
+def _times(settings: Settings) -> LongTimes | None:
+    """The columns that say when rewards of items came, where they are named."""
+    log, rewards = settings.log, reward_columns(settings.log)
+    if log.time is None or not rewards:
+        return None
+    return LongTimes(log.time, rewards, log.reward_age is not None, window_of(settings))
 
 
 def _refuse_policy(policy: Policy) -> None:

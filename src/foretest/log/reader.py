@@ -30,7 +30,8 @@ from foretest.log.item_columns import ItemLists, item_lists
 from foretest.log.keep_column import multiples
 from foretest.log.logger_columns import logger_columns
 from foretest.log.own_lists import own_lists
-from foretest.log.rows import Rows
+from foretest.log.reward_ages import days_of_displays, old_enough, rows_of_whole, with_ages
+from foretest.log.rows import DAY, Rows
 from foretest.log.schema_checks import check_schemas
 from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
 from foretest.policies.pooled import Pooled
@@ -57,8 +58,14 @@ class Reader(NeededColumns):
 
     def read(self, chunk: Chunk) -> Rows:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
-        rows, keep = self._rows(chunk), self.settings.log.keep
-        return rows if keep is None else rows.standing_for(multiples(keep, chunk.batch[keep]))
+        chunk, keep = self.old_enough(chunk), self.settings.log.keep
+        with rows_of_whole(chunk):
+            rows = with_ages(self._rows(chunk), chunk, self.settings)
+            return rows if keep is None else rows.standing_for(multiples(keep, chunk.batch[keep]))
+
+    def old_enough(self, chunk: Chunk) -> Chunk:
+        """The chunk without displays that are younger than the window: what `read` takes of it."""
+        return old_enough(chunk, self.settings)
 
     def _rows(self, chunk: Chunk) -> Rows:
         """The rows as they are in the log."""
@@ -98,8 +105,14 @@ class Reader(NeededColumns):
             slots=slot_rewards(batch, log, displays.slots, rewards) if self.slots else {},
             items=self._item_lists(batch, displays),
             context=batch.select(list(dict.fromkeys(self.audited))) if self.audited else None,
-            segments={name: batch[name] for name in log.segments},
+            segments=self._segments(batch),
         )
+
+    def _segments(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:
+        """The segment columns, and the day where it is asked for."""
+        columns = {name: batch[name] for name in self.settings.log.segments}
+        days = days_of_displays(self.settings.log, batch) if self.days else None
+        return columns if days is None else {**columns, DAY: days}
 
     def _shown_items(self, batch: pa.RecordBatch, rewards: Floats, unit: Hashes) -> Rows:
         """The rows that the reward model is fitted on, whose displays know what was shown and no policy."""

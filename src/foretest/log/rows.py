@@ -13,10 +13,22 @@ from foretest.displays.batch import Displays, Floats, Hashes
 from foretest.displays.ragged import Ragged
 from foretest.log.item_columns import ItemLists
 
+DAY = "foretest: day"  # the segment column that is made from times: a name that no column of a log has
+
 
 def times(amounts: Floats, multiple: Floats | None) -> Floats:
     """What some rows add to a sum; of a thinned log each as often as displays it stands for."""
     return amounts if multiple is None else amounts * multiple
+
+
+@dataclass(frozen=True)
+class RewardAges:
+    """How old displays and rewards were, and what a window left out of a batch."""
+
+    reward: npt.NDArray[np.int64]  # rows × metrics, in microseconds after the display; where there is a reward
+    display: npt.NDArray[np.int64] | None  # when the log was read; None where there is a window
+    left_out: int  # displays younger than the window
+    late: Floats  # by metric, rewards that came after the window
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,7 @@ class Rows:
     log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
     multiple: Floats | None = None  # of a thinned log, 1/keep: how many displays a row stands for
     logged_rewards: Floats | None = None  # of a thinned log, the rewards as they are in it
+    ages: RewardAges | None = None  # where the log says when rewards came
 
     def standing_for(self, multiple: Floats) -> Rows:
         """The rows of a thinned log, each of which stands for several displays: all that they earned adds up so."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from foretest.displays.column_types import is_anything, is_text_key, type_family
 from foretest.displays.ragged import is_list
 from foretest.errors import BadInput, nearest
 from foretest.log.column_roles import ColumnRole, NeededColumns
-from foretest.log.column_types import is_anything, is_text_key, type_family
 from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.sources import AGGREGATES, Remarks, Source
+from foretest.sources.base import refuse_repeated
 
 
 def check_schemas(needed: NeededColumns, source: Source) -> None:
@@ -33,15 +34,14 @@ def check_schemas(needed: NeededColumns, source: Source) -> None:
 
 def _check_column(role: ColumnRole, source: Source, name: str, schema: pa.Schema) -> None:
     """The column is there, once, and of a type that its role may have."""
-    column, count = role.column, schema.names.count(role.column)
-    if count == 0:
+    column = role.column
+    if column not in schema.names:
         more = ", …" if len(schema.names) > 30 else ""
         raise BadInput(
             f"{name}: no column '{column}'.{nearest(column, schema.names)} Expected {role.expected};"
             f" the log has: {', '.join(schema.names[:30])}{more}."
         )
-    if count > 1:
-        raise BadInput(f"{name}: column '{column}' is there {count} times. Rename all but one.")
+    refuse_repeated(name, schema, column)
     kind = schema.field(column).type
     if not role.fits(kind):
         why = source.remark(name, column) if isinstance(source, Remarks) else ""

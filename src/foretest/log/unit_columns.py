@@ -6,7 +6,7 @@ import re
 
 import pyarrow as pa
 
-from foretest.log.column_types import is_key
+from foretest.displays.column_types import is_key
 from foretest.settings.log_columns import LogColumns
 from foretest.sources import Source
 

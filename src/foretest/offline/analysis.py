@@ -17,6 +17,7 @@ from foretest.diagnostics.audit import audit
 from foretest.diagnostics.audit.rows import EXPLORATION
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
+from foretest.diagnostics.late_rewards import late_notes, late_rewards
 from foretest.diagnostics.mass_kept import mass_kept_by
 from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
@@ -30,6 +31,7 @@ from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.guardrails import with_roles
 from foretest.inference.verdict import DETERMINISTIC
 from foretest.offline.audited import audit_note, audited_segment
+from foretest.offline.days import with_days
 from foretest.offline.estimates import estimate_metrics
 from foretest.offline.examination import by_exposure, is_left_out, metrics_to_fit
 from foretest.offline.passes import require_r_max
@@ -96,7 +98,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     first = next(iter(answers.values()))
     notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(folded.aggregates.plan)]
     notes = [*fit_notes(plan), *notes]
-    notes += [*thinning_notes(aggregates), *folded.notes, *plan_notes]
+    notes += [*thinning_notes(aggregates), *late_notes(aggregates), *folded.notes, *plan_notes]
     notes += [note for answer in answers.values() for note in answer.notes]
     metrics = {name: answer.metrics for name, answer in answers.items()}
     order = ranked(metrics)
@@ -119,6 +121,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         segments=first.segments,
         winner=choice.winner,
         winner_reason=choice.reason,
+        late_rewards=late_rewards(aggregates),
         control_fit={fit.control: fit.to_dict() for fit in plan.control_fits} or None,
     )
 
@@ -129,7 +132,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
     aggregates = _as_in_a_run(folded.aggregates, plan)
     outcome = audit(aggregates)
     notes = [*fit_notes(aggregates.plan), *outside_notes(aggregates), *question_notes(aggregates)]
-    notes += [*cap_note(aggregates.plan), *folded.notes, *audit_note(outcome)]
+    notes += [*cap_note(aggregates.plan), *late_notes(aggregates), *folded.notes, *audit_note(outcome)]
     if control_is_deterministic(aggregates):
         answers = by_exposure(aggregates.plan) and EXPLORATION not in outcome.named(FAIL)
         notes.append(_BY_EXPOSURE_ALONE if answers else f"{DETERMINISTIC}.")
@@ -143,6 +146,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         notes=notes,
         weights=weight_distribution(aggregates),
         audit=outcome,
+        late_rewards=late_rewards(aggregates),
         treatments=[Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()],
         control_fit={fit.control: fit.to_dict() for fit in aggregates.plan.control_fits} or None,
     )
@@ -220,7 +224,8 @@ def _answer(
     metrics, notes = estimate_metrics(aggregates, estimators, resamples.of_cells, r_max, outcome, calibration)
     segments, segment_notes = segment_table(aggregates, estimators, resamples.of_buckets)
     segments = led_by(segments, {name: metric.headline for name, metric in metrics.items()})
-    return Answer(aggregates, outcome, metrics, segments, [*notes, *segment_notes])
+    metrics, day_notes = with_days(aggregates, estimators, resamples.of_buckets, metrics)
+    return Answer(aggregates, outcome, metrics, segments, [*notes, *segment_notes, *day_notes])
 
 
 def _compared(answers: dict[str, Answer], resamples: Resamples, r_max: Mapping[str, float]) -> dict[str, Answer]:

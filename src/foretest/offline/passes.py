@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
@@ -17,11 +16,12 @@ from foretest.aggregation.item_model import ItemModel, fit_item_model, is_fitted
 from foretest.aggregation.sample_pass import SampleFold
 from foretest.aggregation.value_model import ValueModel, fit_value_model
 from foretest.background import in_background
+from foretest.displays.column_types import is_text_key
 from foretest.displays.ragged import is_list
 from foretest.engines import dispatch
+from foretest.engines.latest_time import latest_time
 from foretest.engines.logger_shares import count_shares
 from foretest.errors import BadInput
-from foretest.log.column_types import is_text_key
 from foretest.log.reader import Reader
 from foretest.log.unit_columns import unit_column_notes
 from foretest.offline.dense_rewards import peek
@@ -31,14 +31,15 @@ from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED
 from foretest.settings.fitted_control import controls_to_fit, refuse_fitted_control
+from foretest.settings.late_rewards import needs_read_at, read_at_notes, with_read_at
 from foretest.settings.settings import Settings, with_cap
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.sources.long_tables import LongTables
 from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.packed.reading import fold_packed, packed_logs, rewarded_rows
-from foretest.storage.packed.writing import pack
 from foretest.storage.saved.files import merge_saved, saved_files
 from foretest.storage.saved.resume import fold_resumably
+from foretest.stores import Location
 from foretest.weights.slot_marginals import counted_notes
 
 
@@ -48,6 +49,7 @@ class Work(NamedTuple):
     threads: int | None = None
     batch_rows: int = BATCH_ROWS
     progress: Progress | None = None
+    saves: bool = False  # are the sums saved, to be added to those of other logs?
 
 
 class Resolved(NamedTuple):
@@ -73,30 +75,35 @@ def offline_reader(plan: FoldPlan) -> Reader:
     extra = tuple(dict.fromkeys(name for model in models for name in getattr(model, "columns", ())))
     return Reader(
         plan.settings, features=features, strata=bool(plan.stratified), extra=extra, slots=plan.reads_slots,
-        items=plan.reads_items, examination=bool(plan.exposure_bounds),
+        items=plan.reads_items, examination=bool(plan.exposure_bounds), days=plan.by_day,
     )  # fmt: skip
 
 
-def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None = None) -> Folded:
+def fold_log(settings: Settings, source: Source, work: Work, parts: Location | None = None) -> Folded:
     """Fold a log, or add up saved aggregates. With `parts`, a folder, the fold goes on there after a kill."""
     saved = saved_files(source)
     if saved:
         return merge_saved(saved, settings)
     plan, notes = choose_estimators(settings)
     if parts is not None:
+        notes += read_at_notes(settings)
         refuse_fitted_control(settings, "sums of several days add up only under one number")
         plan, left_out = without_fits(plan)
         notes += left_out
     if plan.slot_bounds is not None or plan.exposure_bounds:
         plans = (plan, *plan.further.values())
         notes += dict.fromkeys(note for p in plans for note in counted_notes(p.normaliser.pair))
+    work = work._replace(saves=parts is not None)
     reader = offline_reader(plan)
     reader.check(source)
     notes += unit_column_notes(settings.log, source)
     r_max = reader.r_max(source)
     require_r_max(plan, r_max)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-        source = _folded_once(source, reader, folder)
+        source, long_notes = _folded_once(source, reader, folder)
+        notes += long_notes
+        source, plan = _with_read_at(source, reader, plan, folder, work)
+        plan = dataclasses.replace(plan, by_day=_has_days(source, settings, work))
         source, dense = peek(source, plan)
         plan, dense_notes = settle_dense(plan, dense)
         notes, reader = notes + dense_notes, offline_reader(plan)
@@ -104,24 +111,33 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Path | None 
         reader = offline_reader(plan)
         source, plan, left_out = _with_curves(source, reader, plan, folder, work)
         notes += left_out
-        packed, packed_notes = fold_packed(source, reader, plan, *work)
+        packed, packed_notes = fold_packed(source, reader, plan, work.threads, work.batch_rows, work.progress)
         notes += packed_notes
         if packed is not None:
             return Folded(packed, notes, r_max)
-        fits_items = plan.reads_items and is_fitted(settings)
-        if (plan.fits_value_model or fits_items) and settings.analysis.value_log is None and not source.repeatable:
-            source = _spooled(source, reader, folder)
-        if plan.fits_value_model:
-            plan = dataclasses.replace(plan, value_model=_fit_value_model(settings, source, reader, work))
-        if plan.reads_items:
-            model = _fit_item_model(settings, source, reader, work) if fits_items else ItemModel(settings)
-            plan = dataclasses.replace(plan, item_model=model)
+        source, plan = _with_models(source, reader, plan, folder, work)
         aggregates = fold_resumably(
             source, reader, plan, parts, threads=work.threads, batch_rows=work.batch_rows,
             progress=stage(work.progress, "read", source),
         )  # fmt: skip
         aggregates = with_control_error(aggregates, reader, plan, slope_rows)
     return Folded(aggregates, notes, r_max)
+
+
+def _with_models(
+    source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work
+) -> tuple[Source, FoldPlan]:  # fmt: skip
+    """The plan with the models of values and of items' rewards that its estimators need."""
+    settings = plan.settings
+    fits_items = plan.reads_items and is_fitted(settings)
+    if (plan.fits_value_model or fits_items) and settings.analysis.value_log is None and not source.repeatable:
+        source = _spooled(source, reader, folder)
+    if plan.fits_value_model:
+        plan = dataclasses.replace(plan, value_model=_fit_value_model(settings, source, reader, work))
+    if plan.reads_items:
+        model = _fit_item_model(settings, source, reader, work) if fits_items else ItemModel(settings)
+        plan = dataclasses.replace(plan, item_model=model)
+    return source, plan
 
 
 def fold_without_estimators(settings: Settings, source: Source, work: Work) -> Folded:
@@ -133,7 +149,10 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
     slots = bool(settings.log.slot_rewards)
     whole = dataclasses.replace(reader, slots=slots, items=plan.reads_items, examination=bool(plan.exposure_bounds))
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-        source = _folded_once(source, whole, folder)
+        source, long_notes = _folded_once(source, whole, folder)
+        notes += long_notes
+        source, plan = _with_read_at(source, reader, plan, folder, work)
+        reader = offline_reader(plan)
         source, plan, _ = resolve_control_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
         all_columns = dataclasses.replace(
@@ -142,19 +161,6 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
         done = stage(work.progress, "check", source)
         aggregates = dispatch.aggregate(source, all_columns, bare, threads=work.threads, progress=done)
     return Folded(aggregates, notes, {})
-
-
-def pack_log(settings: Settings, source: Source, out: Path, work: Work) -> None:
-    """Rewrite a log as a folder in which rows with a reward are a file of their own."""
-    refuse_fitted_control(settings, "a packed log keeps sums under one number")
-    with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-        if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
-            plan = choose_estimators(settings)[0]
-            Reader(settings).check(source)
-            if not source.repeatable:
-                source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
-            settings = resolve_control_and_cap(source, offline_reader(plan), plan, folder, work).plan.settings
-        pack(source, settings, out, progress=stage(work.progress, "pack", source))
 
 
 def resolve_control_and_cap(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Resolved:
@@ -182,9 +188,36 @@ def resolve_control_and_cap(source: Source, reader: Reader, plan: FoldPlan, fold
     return Resolved(source, plan, slope_rows)
 
 
-def _folded_once(source: Source, reader: Reader, folder: str) -> Source:
-    """A long log folded to a file of displays: several passes read these, and in parallel; any other as it is."""
-    return _spooled(source, reader, folder) if isinstance(source, LongTables) else source
+def _with_read_at(
+    source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work
+) -> tuple[Source, FoldPlan]:  # fmt: skip
+    """The plan with the time at which the log was read: as given, or the log's latest time, found in a pass over that
+    column. Sums that are saved are of logs whose time was given, or have no ages."""
+    settings = plan.settings
+    if work.saves or not needs_read_at(settings):
+        return source, plan
+    if not source.repeatable:
+        source = _spooled(source, reader, folder)
+    done = stage(work.progress, "times", source)
+    latest = latest_time(source, settings, threads=work.threads, progress=done)
+    return source, dataclasses.replace(plan, settings=with_read_at(settings, latest))
+
+
+def _has_days(source: Source, settings: Settings, work: Work) -> bool:
+    """Are there to be sums by day? Where only a date is named, not in files, which they would make larger, and not of a
+    packed log, whose rows would all have to be read."""
+    log = settings.log
+    if log.time is not None or log.date is None:
+        return log.time is not None
+    return not work.saves and (isinstance(source, SparkFrame) or not packed_logs(source))
+
+
+def _folded_once(source: Source, reader: Reader, folder: str) -> tuple[Source, list[str]]:
+    """A long log folded to a file of displays, with notes on it: several passes read these, and in parallel; any other
+    log as it is."""
+    if not isinstance(source, LongTables):
+        return source, []
+    return _spooled(source, reader, folder), source.notes()
 
 
 def _with_curves(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> Curved:

@@ -17,7 +17,7 @@ from foretest.aggregation.thinning import Thinning
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
-from foretest.estimators import Estimator
+from foretest.estimators import NIIPS, Estimator
 from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.bound_choice import settled
 from foretest.inference.buckets import bucket_sums
@@ -29,6 +29,7 @@ from foretest.inference.uplift_estimate import uplift_estimate
 from foretest.inference.uplift_range import with_adjusted, without_band
 from foretest.inference.usual_intervals import usual_intervals
 from foretest.inference.verdict import Evidence, decide, judge
+from foretest.log.rows import DAY
 from foretest.offline.treatments import adjusted_verdict
 from foretest.results.result import Adjusted, Estimate, Metric, Segment
 from foretest.settings.analysis import BOUNDED
@@ -54,21 +55,28 @@ class _Counted(NamedTuple):
 
 def segment_table(aggregates: Aggregates, estimators: Sequence[Estimator], counts: Floats | None) -> SegmentsAndNotes:
     """Every segment's estimates; `counts` are resamples of buckets."""
-    if not aggregates.segments:
+    columns = {column: sums for column, sums in aggregates.segments.items() if column != DAY}
+    if not columns:
         return SegmentsAndNotes([], [])
     able = [e for e in estimators if has_sums_by_segment(aggregates, e)]
-    notes = _notes(aggregates, estimators, able)
+    notes = _notes(aggregates, estimators, able, columns)
     if not able:
         return SegmentsAndNotes([], notes)
-    plan = dataclasses.replace(aggregates.plan, estimators=tuple(able))
-    alone = next(iter(plan.settings.by_treatment().values()))
-    log = dataclasses.replace(alone.log, segments=())
-    blank = Fold(dataclasses.replace(plan, settings=dataclasses.replace(alone, log=log))).finish()
+    blank = blank_of(aggregates, able)
     segments: list[Segment] = []
-    alpha = 1.0 - plan.settings.analysis.confidence_level
-    for column, sums in aggregates.segments.items():
+    alpha = 1.0 - aggregates.plan.settings.analysis.confidence_level
+    for column, sums in columns.items():
         segments += _adjusted(_of_column(aggregates, blank, column, sums, able, counts), alpha)
     return SegmentsAndNotes(segments, notes)
+
+
+def blank_of(aggregates: Aggregates, able: Sequence[Estimator]) -> Aggregates:
+    """The sums of no rows for some estimators and one treatment, which a part of the log fills in."""
+    plan = dataclasses.replace(aggregates.plan, estimators=tuple(able))
+    alone = next(iter(plan.settings.by_treatment().values()))
+    log = dataclasses.replace(alone.log, segments=(), time=None, reward_time=None, reward_age=None, read_at=None)
+    settings = dataclasses.replace(alone, log=log, analysis=alone.analysis.replace(window=None))
+    return Fold(dataclasses.replace(plan, settings=settings)).finish()
 
 
 def led_by(segments: Sequence[Segment], headlines: Mapping[str, str | None]) -> list[Segment]:
@@ -87,19 +95,25 @@ def led_by(segments: Sequence[Segment], headlines: Mapping[str, str | None]) -> 
 
 
 def has_sums_by_segment(aggregates: Aggregates, estimator: Estimator) -> bool:
-    """Are all sums that an estimator works on there by segment? Sums by stratum and of a value model are not."""
-    if estimator.stratified or estimator.uses_value:
+    """Are all sums of an estimator there by segment? Sums by stratum, by slot and of a value model are not."""
+    if estimator.stratified or estimator.uses_value or isinstance(estimator, NIIPS):
         return False
     weighting = aggregates.plan.weighting(estimator)
     return weighting in aggregates.plan.weightings or weighting in aggregates.plan.point_weightings
 
 
-def _notes(aggregates: Aggregates, estimators: Sequence[Estimator], able: Sequence[Estimator]) -> list[str]:
+def _notes(
+    aggregates: Aggregates, estimators: Sequence[Estimator], able: Sequence[Estimator],
+    columns: Mapping[str, SegmentSums],
+) -> list[str]:  # fmt: skip
     notes = []
     unable = [e.label for e in estimators if e not in able]
     if unable:
-        notes.append(f"{', '.join(unable)} cannot be given by segment: the sums behind are by stratum or value model.")
-    for column, sums in aggregates.segments.items():
+        notes.append(
+            f"{', '.join(unable)} cannot be given by segment: the sums behind are by stratum, by slot or of a value"
+            " model."
+        )
+    for column, sums in columns.items():
         if sums.crowded:
             notes.append(
                 f"segments of '{column}': there are more than {len(sums.labels):,} values; all but {len(sums.labels):,}"
@@ -121,10 +135,10 @@ def _of_column(
     rows = sums.rows()
     codes = sorted((c for c in range(1, len(rows)) if rows[c]), key=lambda c: (-rows[c], sums.labels[c - 1]))
     shown, rest = codes[:MOST_SHOWN], codes[MOST_SHOWN:]
-    parts = [_Part(whole, blank, sums, [code]) for code in shown]
+    parts = [Part(whole, blank, sums, [code]) for code in shown]
     names = [sums.labels[code - 1] for code in shown]
     if rest or rows[REST]:
-        parts.append(_Part(whole, blank, sums, [REST, *rest]))
+        parts.append(Part(whole, blank, sums, [REST, *rest]))
         names.append(OTHER)
     segments = []
     for label, part in zip(names, parts, strict=True):
@@ -139,7 +153,7 @@ def _of_column(
     return segments
 
 
-class _Part:
+class Part:
     """Some values of a column, as a log of their own."""
 
     def __init__(self, whole: Aggregates, blank: Aggregates, sums: SegmentSums, codes: Sequence[int]) -> None:
@@ -189,7 +203,7 @@ class _Part:
     def metric(self, metric: int, able: Sequence[Estimator], counts: Floats | None) -> Metric:
         """The estimates of one metric."""
         chosen = [settled(self.whole, e, metric) for e in able if self.folded.weighs(e, metric)]
-        estimates = {e.label: self._estimate(e, metric, counts) for e in chosen}
+        estimates = {e.label: self.estimate(e, metric, counts) for e in chosen}
         asked = self.folded.settings.analysis.headline
         headline = headline_of(asked if asked in estimates else None, chosen)
         control = control_of(self.aggregates, metric, counts, self.fixed)
@@ -202,7 +216,7 @@ class _Part:
         i = self._place(weighting)
         return effective_count(self._number(f"supported:{i}:{metric}"), self._number(f"second:{i}:{metric}"))
 
-    def _estimate(self, estimator: Estimator, metric: int, counts: Floats | None) -> Estimate:
+    def estimate(self, estimator: Estimator, metric: int, counts: Floats | None) -> Estimate:
         """An estimate without what needs the rewarded rows themselves: the betting interval, the lower bound and the
         sensitivity band."""
         part, fixed = self.aggregates, self.fixed

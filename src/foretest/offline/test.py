@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Never
@@ -17,7 +16,8 @@ from foretest.errors import BadInput
 from foretest.estimators import Estimator
 from foretest.log.opening import open_log
 from foretest.offline.analysis import analyse, check_result
-from foretest.offline.passes import Work, fold_log, fold_without_estimators, pack_log
+from foretest.offline.packing import pack_log
+from foretest.offline.passes import Work, fold_log, fold_without_estimators
 from foretest.policies import Policy
 from foretest.progress import Progress
 from foretest.provenance import files_read
@@ -29,10 +29,12 @@ from foretest.settings.log_columns import LogColumns
 from foretest.settings.metric_roles import MetricRole
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.settings.unknown_keys import refuse_unknown
-from foretest.sources import BATCH_ROWS, open_source
+from foretest.sources import BATCH_ROWS, LakeLog, open_source
 from foretest.sources.inputs import inputs_of
 from foretest.storage.saved.files import refuse_to_replace, saved_files, write_aggregates
 from foretest.storage.saved.inputs import recorded_inputs
+from foretest.storage.saved.resume import remove_parts
+from foretest.stores import Location, location
 
 
 class OfflineTest:
@@ -94,6 +96,7 @@ class OfflineTest:
         r_max: float | Mapping[str, float] | None = None,
         ignore_audit: bool = False,
         baseline: str | None = None,
+        window: str | None = None,
         **unknown: Never,
     ) -> None:
         names = [f.name for f in dataclasses.fields(Analysis)]
@@ -110,7 +113,7 @@ class OfflineTest:
         )
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> OfflineTest:
+    def from_toml(cls, path: str | Location) -> OfflineTest:
         """The test that a settings file describes."""
         return cls.from_settings(read_settings(path))
 
@@ -144,7 +147,7 @@ class OfflineTest:
         threads: int | None = None,
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
-        calibration: Calibration | str | Path | None = None,
+        calibration: Calibration | str | Location | None = None,
     ) -> Result:
         """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
         from saved aggregates of this test, which are recognised by their content. With a `calibration` (or the file
@@ -158,9 +161,10 @@ class OfflineTest:
         result = analyse(self.settings, folded, calibration)
         # saved aggregates have their value model: its log may be gone
         value_log = None if saved_files(source) else self.settings.analysis.value_log
-        inputs = inputs_of(log=log, value_log=value_log)
+        # of a table the version that was read: by now there may be a newer one
+        inputs = inputs_of(log=source if isinstance(source, LakeLog) else log, value_log=value_log)
         if files:
-            read = {role: files_read([Path(file)]) for role, file in files.items()}
+            read = {role: files_read([location(file)]) for role, file in files.items()}
             inputs = {"inputs": inputs.get("inputs", {}) | read}
         return dataclasses.replace(result, provenance=result.provenance | inputs)
 
@@ -189,7 +193,7 @@ class OfflineTest:
     def save_aggregates(
         self,
         log: Any,
-        path: str | Path,
+        path: str | Location,
         *,
         threads: int | None = None,
         batch_rows: int = BATCH_ROWS,
@@ -197,19 +201,19 @@ class OfflineTest:
     ) -> Aggregates:
         """Fold a log into a file, which `run` takes in place of the log. Of several files those that are folded are
         remembered beside it, in `<path>.parts`: after a kill the same call goes on from there."""
-        path, source = Path(path), open_log(log, self.settings)
+        path, source = location(path), open_log(log, self.settings)
         refuse_to_replace(path)
         parts = path.with_name(f"{path.name}.parts")
         inputs = [known for file in saved_files(source) for known in file.recipe.inputs] or recorded_inputs(source)
         folded = fold_log(self.settings, source, Work(threads, batch_rows, progress), parts)
         write_aggregates(path, *folded, inputs=inputs)
-        shutil.rmtree(parts, ignore_errors=True)
+        remove_parts(parts)
         return folded.aggregates
 
-    def pack(self, log: Any, out: str | Path, *, progress: Progress | None = None) -> None:
+    def pack(self, log: Any, out: str | Location, *, progress: Progress | None = None) -> None:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
         for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
-        pack_log(self.settings, open_log(log, self.settings), Path(out), Work(progress=progress))
+        pack_log(self.settings, open_log(log, self.settings), location(out), Work(progress=progress))
 
 
 def _arguments(settings: Settings) -> Fields:

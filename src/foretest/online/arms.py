@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.aggregation.age_sums import AgeSums, no_ages
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count
@@ -20,6 +21,7 @@ from foretest.errors import BadInput
 from foretest.kernels.random import derive, derived_bucket
 from foretest.log.column_roles import ColumnRole
 from foretest.log.reader import Reader
+from foretest.log.reward_ages import days_of_displays, rows_of_whole
 from foretest.log.rows import Rows
 from foretest.online.unit_days import UnitDays
 from foretest.sources import BATCH_ROWS, Chunk, Source
@@ -45,15 +47,20 @@ class ArmReader(Reader):
 
     @property
     def roles(self) -> list[ColumnRole]:
-        date = self.settings.log.date
-        roles = list(super().roles)
+        log = self.settings.log
+        date, roles = log.date, list(super().roles)
         if date is not None:
             roles.append(ColumnRole(date, "a date, timestamp, string or integer column (the day)", is_day))
         return roles
 
     def read(self, chunk: Chunk) -> ArmRows:
-        rows, date = super().read(chunk), self.settings.log.date
-        day = None if date is None else days_of_rows(date, chunk.batch[date])
+        chunk, log = self.old_enough(chunk), self.settings.log
+        rows, day = super().read(chunk), None
+        with rows_of_whole(chunk):
+            if log.date is not None:
+                day = days_of_rows(log.date, chunk.batch[log.date])
+            elif log.time is not None:
+                day = days_of_displays(log, chunk.batch)
         return ArmRows(**vars(rows), day=day)
 
 
@@ -97,9 +104,12 @@ class Arm:
     units: UnitCounts | None  # None: every row is a unit
     unit_days: UnitDays | None
     thinned: ThinnedArm | None = None  # of a thinned log
+    ages: AgeSums | None = None  # where the log says when rewards came
 
     @classmethod
-    def empty(cls, metrics: int, buckets: int, row_is_unit: bool, is_thinned: bool = False) -> Arm:
+    def empty(
+        cls, metrics: int, buckets: int, row_is_unit: bool, is_thinned: bool = False, ages: AgeSums | None = None
+    ) -> Arm:
         """An arm without rows, to which batches are added."""
         return cls(
             n=np.zeros(buckets),
@@ -110,6 +120,7 @@ class Arm:
             units=None if row_is_unit else UnitCounts.empty(),
             unit_days=None if row_is_unit else UnitDays(),
             thinned=ThinnedArm(np.zeros(buckets)) if is_thinned else None,
+            ages=ages,
         )
 
     @property
@@ -150,6 +161,8 @@ class Arm:
 
     def add(self, rows: ArmRows) -> None:
         """Add one batch, in place."""
+        if self.ages is not None:
+            self.ages.add(rows)
         buckets = len(self.n)
         bucket = derived_bucket(rows.unit, BUCKET_SALT, buckets)
         self.n[:] += np.bincount(bucket, weights=rows.multiple, minlength=buckets)
@@ -185,6 +198,7 @@ class Arm:
             units=None if self.units is None or other.units is None else self.units + other.units,
             unit_days=None if self.unit_days is None or other.unit_days is None else self.unit_days + other.unit_days,
             thinned=None if self.thinned is None or other.thinned is None else self.thinned + other.thinned,
+            ages=None if self.ages is None or other.ages is None else AgeSums.total([self.ages, other.ages]),
         )
 
 
@@ -216,7 +230,7 @@ def fold_arm(
     return fold_in_threads(
         source,
         reader,
-        lambda: Arm.empty(len(log.rewards), buckets, log.unit is None, log.keep is not None),
+        lambda: Arm.empty(len(log.rewards), buckets, log.unit is None, log.keep is not None, no_ages(reader.settings)),
         threads=threads,
         batch_rows=batch_rows,
         progress=progress,

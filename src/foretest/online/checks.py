@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from foretest.displays.column_types import is_text_key
 from foretest.errors import BadInput, nearest
-from foretest.log.column_types import is_text_key
 from foretest.online.arms import Arms
 from foretest.online.sample_ratio import compared_units
 from foretest.settings.analysis import BOUNDED
-from foretest.sources import LogFiles, Source
+from foretest.sources import LakeLog, LogFiles, Source
+from foretest.stores import Location
 
-ANALYSIS_KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed")
+ANALYSIS_KEYS = ("confidence_level", "interval", "n_resamples", "buckets", "seed", "window")
 
 
 @contextmanager
@@ -40,13 +40,13 @@ def refuse_unused_settings(analysis: dict[str, Any]) -> None:
 
 def refuse_same_log(control_log: Any, treatment_log: Any) -> None:
     """Refuse one object as both logs; of paths, see `refuse_same_files`."""
-    if control_log is treatment_log and not isinstance(control_log, str | Path):
+    if control_log is treatment_log and not isinstance(control_log, str | Location):
         raise BadInput("the same log is given as control and as treatment: an A/B test has two.")
 
 
 def refuse_same_files(control: Source, treatment: Source) -> None:
     """Refuse a file that is in both logs."""
-    if isinstance(control, LogFiles) and isinstance(treatment, LogFiles):
+    if isinstance(control, LogFiles | LakeLog) and isinstance(treatment, LogFiles | LakeLog):
         control_files = {path.resolve() for path in control.paths}
         for path in treatment.paths:
             if path.resolve() in control_files:

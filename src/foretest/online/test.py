@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from foretest._version import __version__
@@ -22,6 +22,7 @@ from foretest.online.checks import (
     refuse_unused_settings,
 )
 from foretest.online.comparison import Comparison, compare_arms
+from foretest.online.late_rewards import arm_notes, settle_read_at
 from foretest.online.resampling import arm_counts
 from foretest.online.sample_ratio import SampleRatio, sample_ratio
 from foretest.policies import Logged
@@ -37,6 +38,7 @@ from foretest.settings.metric_roles import roles_dict
 from foretest.settings.settings import Online, Settings
 from foretest.sources import BATCH_ROWS, Source
 from foretest.sources.inputs import inputs_of
+from foretest.stores import Location, location
 
 KEY = "online"
 
@@ -68,9 +70,9 @@ class OnlineTest:
         self.notes: list[str] = []
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> OnlineTest:
+    def from_toml(cls, path: str | Location) -> OnlineTest:
         """The test that a settings file describes; its tables [control] and [treatment] are not needed."""
-        path = Path(path)
+        path = location(path)
         tables = _without_loggers({**read_tables(path), "control": _NO_POLICY, "treatment": _NO_POLICY})
         try:
             return cls.from_settings(settings_from_tables(tables, path.parent))
@@ -136,7 +138,11 @@ class OnlineTest:
                 done = stage(progress, name, source)
                 return fold_arm(source, reader, threads=threads, batch_rows=batch_rows, progress=done)
 
-        arms = Arms(fold("control", control), fold("treatment", treatment))
+        with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
+            logs = {"control": control, "treatment": treatment}
+            settled = settle_read_at(self.settings, logs, reader.columns, folder, threads)
+            reader = ArmReader(settled.settings)
+            arms = Arms(*(fold(name, source) for name, source in settled.logs.items()))
         refuse_shared_units(arms, self.settings.log.unit)
         return arms
 
@@ -156,7 +162,7 @@ class OnlineTest:
             settings=_settings_dict(self.settings),
             metrics=metrics,
             health=_health(comparisons, split),
-            notes=[*self.notes, *split.notes],
+            notes=[*self.notes, *split.notes, *arm_notes(arms, self.settings)],
             provenance={"versions": versions(), "rows_fingerprint": fingerprint},
         )
 
@@ -166,7 +172,8 @@ def _narrow(settings: Settings) -> Settings:
     log, policy = settings.log, Logged(prob=_NO_POLICY["prob"])
     key = None if log.unit is not None and log.layout != LONG else log.id
     long = {name: getattr(log, name) for name in ("layout", "display", "item", "slot", "first_slot")}
-    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, keep=log.keep, **long)
+    when = {name: getattr(log, name) for name in ("time", "reward_time", "reward_age", "read_at")}
+    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, keep=log.keep, **long, **when)
     analysis = settings.analysis.replace(baseline=None)
     return dataclasses.replace(
         settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis
@@ -233,6 +240,6 @@ def _settings_dict(settings: Settings) -> dict[str, Any]:
         "control": {},
         "treatment": {},
         **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
-        "analysis": {key: getattr(settings.analysis, key) for key in ANALYSIS_KEYS},
+        "analysis": {k: v for k in ANALYSIS_KEYS if (v := getattr(settings.analysis, k)) is not None},
         "online": {"split": list(settings.online.split)},
     }

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from foretest._version import __version__
@@ -34,6 +33,7 @@ from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.settings import Settings
 from foretest.sources import Source, spool
 from foretest.storage.saved.files import saved_files
+from foretest.stores import Location
 
 SCHEMA = 1
 
@@ -47,7 +47,7 @@ class PlanResult:
     def to_dict(self) -> dict[str, Any]:
         return self.document
 
-    def to_json(self, path: str | Path | None = None) -> str:
+    def to_json(self, path: str | Location | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.document, path)
 
@@ -177,9 +177,11 @@ def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _Open
     if source.repeatable:
         return _OpenedLog(log, source, None)
     plan = FoldPlan(settings, (*choose_estimators(settings)[0].estimators, *planned.estimators.values()))
-    columns = [*offline_reader(plan).columns, *([date] if date else [])]
+    reader = offline_reader(plan)
+    reader.check(source)
+    columns = [*reader.columns, *([date] if date else [])]
     spooled = in_background(lambda: spool(source, columns, folder))
-    return _OpenedLog(str(Path(folder) / "stream.parquet"), spooled, None)
+    return _OpenedLog(spooled, spooled, None)
 
 
 def _days(opened: _OpenedLog, date: str | None) -> int | None:

@@ -21,6 +21,7 @@ ESTIMATORS: dict[str, tuple[str, str]] = {
                             " exceeds the bound."),
     "iips": ("Slot by slot", "weights what each slot earned by how much more likely the treatment is to put that item"
              " there. Right if slots do not influence each other; weights have no bound."),
+    "niips": ("Slot by slot, normalised", "like iips, divided by the mean of the weights, slot by slot."),
     "rips": ("Slot by slot, from the top", "weights what each slot earned by how much more likely the treatment was to"
              " show the items down to it. Weights have no bound."),
     "slot-ncis-adaptive": ("Slot by slot, adaptive cap", "like iips, with a cap for each slot of each display, so that"

@@ -9,9 +9,12 @@ from foretest.report.charts.calibration import calibration_chart, gamma_chart
 from foretest.report.charts.cap import cap_chart
 from foretest.report.charts.cap_estimates import bound_chart, cap_estimates_chart
 from foretest.report.charts.correlation import correlation_chart
+from foretest.report.charts.days import days_chart
 from foretest.report.charts.decisions import decisions_chart
 from foretest.report.charts.examination import examination_chart
+from foretest.report.charts.reward_ages import reward_ages_chart
 from foretest.report.charts.weights import weights_chart
+from foretest.results.days import Day
 
 Figures = dict[str, dict[str, Any]]
 
@@ -31,6 +34,13 @@ def result_figures(document: dict[str, Any]) -> Figures:
         if metric.get("examination") is not None:
             level = document["settings"]["analysis"]["confidence_level"]
             _add(figures, f"examination-{name}", examination_chart(metric["examination"], name, level))
+        if metric.get("days"):
+            days = [Day(**day) for day in metric["days"]]
+            overall = metric["estimates"].get(days[0].estimator, {}).get("rel_effect_size")
+            level = document["settings"]["analysis"]["confidence_level"]
+            _add(figures, f"days-{name}", days_chart(days, name, level, overall))
+    for name, curve in document.get("late_rewards", {}).get("ages", {}).items():
+        _add(figures, f"reward-ages-{name}", reward_ages_chart(curve, name))
     return figures
 
 

@@ -38,6 +38,7 @@ _REFERENCES: dict[str, list[Link]] = {
     "cis": [Link("Bottou et al.: Counterfactual Reasoning and Learning Systems (2013)",
                  "https://arxiv.org/abs/1209.2355")],
     "iips": [_CLICK_MODELS],
+    "niips": [_CLICK_MODELS],
     "pbm": [_CLICK_MODELS],
     "fitted curve": [Link("Agarwal et al.: Estimating Position Bias without Intrusive Interventions (WSDM 2019)",
                           "https://arxiv.org/abs/1812.05161")],
@@ -135,7 +136,7 @@ def _line(key: str, analysis: Mapping[str, Any]) -> str:
         return f"{exposure} Each display has the largest cap that keeps its weights at or below {_bound(analysis)}."
     if key == "pbm":
         return "e(j) is item j's exposure: how likely it is looked at, θ of each slot times P(j in k). No cap."
-    if key == "iips":
+    if key in ("iips", "niips"):
         return "P(a in k) is the probability that the item is in slot k, whatever the other slots show. No cap."
     if key == "rips":
         return "The probability of a prefix is that of the items down to slot k, in order. No cap."

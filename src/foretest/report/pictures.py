@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from foretest.files import write_all
 from foretest.report.theme import LIGHT
+from foretest.stores import Location, location
 
 VEGA_LITE = "6.4"  # one of the versions that vl-convert has
 _SCALE = 2.0  # pixels of a PNG per pixel of the chart: legible in print
 
 
-def write_pictures(folder: str | Path, figures: dict[str, dict[str, Any]]) -> list[Path]:
+def write_pictures(folder: str | Location, figures: dict[str, dict[str, Any]]) -> list[Location]:
     """Write every figure in three formats, all of them or none; returns their paths. Other files are left alone."""
-    files: dict[Path, bytes] = {}
+    files: dict[Location, bytes] = {}
     for name, spec in figures.items():
         whole = {**spec, "config": LIGHT}
-        files[Path(folder) / f"{name}.vl.json"] = (
+        files[location(folder) / f"{name}.vl.json"] = (
             json.dumps(whole, ensure_ascii=False, allow_nan=False) + "\n"
         ).encode()
-        files[Path(folder) / f"{name}.svg"] = svg(whole).encode()
-        files[Path(folder) / f"{name}.png"] = png(whole)
+        files[location(folder) / f"{name}.svg"] = svg(whole).encode()
+        files[location(folder) / f"{name}.png"] = png(whole)
     write_all(files)
     return list(files)
 

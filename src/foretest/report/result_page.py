@@ -14,6 +14,7 @@ from foretest.report.charts.cap import cap_charts
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.charts.weights import weights_chart
 from foretest.report.choice_table import choice_table
+from foretest.report.days_part import days_section, reward_age_charts
 from foretest.report.digits import level, num, pct
 from foretest.report.estimator_words import headline_reason
 from foretest.report.examination_part import ExaminationPart, examination_part
@@ -109,6 +110,8 @@ def _page(
         "choice": choice_table(result, part),
         "treatments": treatments_section(result, drawn),
         "segments": segments_section(result, drawn),
+        "ages": [] if online else reward_age_charts(result, drawn),
+        "days": None if online else days_section(result, drawn),
         "metrics": metric_rows(result)[: METRICS_SHOWN // part],
         "metrics_left_out": max(0, len(result.metrics) - METRICS_SHOWN // part),
         "parts": parts,
@@ -192,6 +195,8 @@ def _places(context: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("cap", "Cap", offline and cap),
         ("strata", "Strata", any(part.strata is not None for part in parts)),
         ("segments", "Segments", context["segments"] is not None),
+        ("ages", "Ages", bool(context["ages"])),
+        ("days", "Days", context["days"] is not None),
     ]
     return [(anchor, name) for anchor, name, is_there in sections if is_there]
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from foretest.files import html_text, json_ready, json_text
 from foretest.results.summaries import estimate_summary, metric_summary, segment_summary, treatment_summary
 from foretest.settings.metric_roles import INCREASE
+from foretest.stores import Location
 
 if TYPE_CHECKING:
     import pandas
 
     from foretest.results.audit import Audit
+    from foretest.results.days import Days
     from foretest.results.slot_model import SlotModel
     from foretest.results.uplift_range import Range
 
@@ -95,6 +96,7 @@ class Metric:
     slot_model: SlotModel | None = None  # tests of what estimates by slot assume, where there are any
     reward_model: dict[str, Any] | None = None  # whether the estimate with a reward model leads, where there is one
     role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
+    days: Days | None = None  # the headline's uplift by day, where displays have a time
 
     @property
     def robustness(self) -> str | None:
@@ -165,6 +167,7 @@ class Result:
     segments: list[Segment] = field(default_factory=list)  # of the (first) treatment, where a column is named
     winner: str | None = None  # the best treatment that passes; None where none does
     winner_reason: str | None = None  # why it wins, or why none does; None where nobody asked, as for a check
+    late_rewards: dict[str, Any] | None = None  # where the log says when rewards came
     control_fit: dict[str, Any] | None = None  # what was fitted of each control, by its name
 
     @property
@@ -191,6 +194,7 @@ class Result:
                 "provenance": self.provenance,
                 **({"treatments": [_treatment_dict(t) for t in self.treatments]} if self.treatments else {}),
                 **_segments_dict(self.segments),
+                **({} if self.late_rewards is None else {"late_rewards": self.late_rewards}),
                 **({"winner": self.winner, "winner_reason": self.winner_reason} if self.winner_reason else {}),
             }
         )
@@ -201,11 +205,11 @@ class Result:
         curves = [metric.examination for metric in self.metrics.values() if metric.examination is not None]
         return {"examination": curves[0]} if curves else {}
 
-    def to_json(self, path: str | Path | None = None) -> str:
+    def to_json(self, path: str | Location | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.to_dict(), path)
 
-    def to_html(self, path: str | Path | None = None) -> str:
+    def to_html(self, path: str | Location | None = None) -> str:
         """One self-contained page; with a path it is also written there, whole or not at all."""
         from foretest.report.result_page import result_page
 
@@ -275,14 +279,8 @@ def _treatment_dict(treatment: Treatment) -> dict[str, Any]:
 
 
 def _segments_dict(segments: list[Segment]) -> dict[str, Any]:
-    if not segments:
-        return {}
-    return {
-        "segments": [
-            {**vars(segment), "metrics": {name: _metric_dict(metric) for name, metric in segment.metrics.items()}}
-            for segment in segments
-        ]
-    }
+    listed = [{**vars(s), "metrics": {name: _metric_dict(m) for name, m in s.metrics.items()}} for s in segments]
+    return {"segments": listed} if listed else {}
 
 
 def _metric_dict(metric: Metric) -> dict[str, Any]:
@@ -298,5 +296,6 @@ def _metric_dict(metric: Metric) -> dict[str, Any]:
         **({} if metric.examination is None else {"examination": metric.examination}),
         **({} if metric.slot_model is None else {"slot_model": metric.slot_model.to_dict()}),
         **({} if metric.reward_model is None else {"reward_model": metric.reward_model}),
+        **({} if metric.days is None else metric.days.to_dict()),
         **(metric.role or {}),
     }

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from foretest.displays.durations import duration_of
 from foretest.errors import BadInput, check_integer, check_number, choose
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.examination import checked_examination
@@ -76,6 +77,9 @@ class Analysis:
     r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
     ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
     baseline: str | None = _doc(None, "of several loggers, the one that the treatment is compared with")
+    window: str | None = _doc(
+        None, "how long after its display a reward counts, as in 7d, 36h or 90m; younger displays are left out"
+    )
 
     def __post_init__(self) -> None:
         from foretest.weights.capping import CAPPINGS
@@ -120,6 +124,8 @@ class Analysis:
             object.__setattr__(self, "examination", checked_examination(self.examination))
         if isinstance(self.value_log, os.PathLike):
             object.__setattr__(self, "value_log", os.fspath(self.value_log))
+        if self.window is not None:
+            duration_of("window", self.window)
         for name in ("headline", "value", "value_log", "baseline"):
             if getattr(self, name) is not None and not isinstance(getattr(self, name), str):
                 raise BadInput(f"{name} = {getattr(self, name)!r}: expected text.")

@@ -6,11 +6,11 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from foretest.errors import BadInput, nearest
 from foretest.files import read_text
+from foretest.stores import location
 from foretest.weights.examination import Curves
 
 FIT = "fit"
@@ -66,10 +66,10 @@ def _by_column(name: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _from_result(path: str) -> Any:
     """The curves that an earlier result has, by metric where they differ."""
-    if not Path(path).exists():
-        near = nearest(Path(path).name, [FIT])
+    if not location(path).exists():
+        near = nearest(location(path).name, [FIT])
         raise BadInput(f'examination = "{path}": no such file.{near} {_EXPECTED[0].upper()}{_EXPECTED[1:]}.')
-    text = read_text(Path(path), "result", "expected the result.json of a run that used an examination curve.")
+    text = read_text(location(path), "result", "expected the result.json of a run that used an examination curve.")
     try:
         document = json.loads(text)
         found = {name: metric["examination"] for name, metric in document["metrics"].items() if "examination" in metric}

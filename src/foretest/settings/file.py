@@ -21,11 +21,12 @@ from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import is_query
 from foretest.settings.settings import TREATMENT, Online, Settings
 from foretest.settings.unknown_keys import refuse_unknown
+from foretest.stores import Location, joined, location
 
 
-def read_settings(path: str | Path) -> Settings:
+def read_settings(path: str | Location) -> Settings:
     """Read a settings file; every fault is a BadInput that begins with the file's name."""
-    path = Path(path)
+    path = location(path)
     tables = read_tables(path)
     try:
         with _importable(path.parent):
@@ -34,7 +35,7 @@ def read_settings(path: str | Path) -> Settings:
         raise BadInput(f"{path}: {error}") from None
 
 
-def read_tables(path: Path, kind: str = "settings file") -> dict[str, Any]:
+def read_tables(path: Location, kind: str = "settings file") -> dict[str, Any]:
     """The tables of a settings file, or of another `kind` of TOML file, as they are written."""
     text = read_text(path, kind, f"expected a {kind} (TOML), not the log.")
     try:
@@ -45,7 +46,7 @@ def read_tables(path: Path, kind: str = "settings file") -> dict[str, Any]:
         raise BadInput(f"{path}: not valid TOML: {error}.") from None
 
 
-def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Settings:
+def settings_from_tables(tables: Mapping[str, Any], folder: Location = Path()) -> Settings:
     """From the tables of a settings file; paths in them are relative to `folder`."""
     refuse_unknown("the settings file", tables, ["log", "control", "treatment", "metrics", "analysis", "online"])
     for name in ("log", "control", "treatment"):
@@ -58,9 +59,9 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
         raise BadInput('[log] rewards is missing: name the reward columns, as in rewards = ["click"].')
     analysis = dict(tables.get("analysis", {}))
     if isinstance(analysis.get("value_log"), str):
-        analysis["value_log"] = str(folder / analysis["value_log"])
+        analysis["value_log"] = str(joined(folder, analysis["value_log"]))
     if isinstance(analysis.get("examination"), str) and analysis["examination"] != FIT:
-        analysis["examination"] = str(folder / analysis["examination"])
+        analysis["examination"] = str(joined(folder, analysis["examination"]))
     treatments = treatments_from_tables(tables[TREATMENT])
     return Settings(
         log=_build("[log]", LogColumns, _with_paths(tables["log"], folder)),
@@ -73,12 +74,12 @@ def settings_from_tables(tables: Mapping[str, Any], folder: Path = Path()) -> Se
     )
 
 
-def _with_paths(log: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+def _with_paths(log: Mapping[str, Any], folder: Location) -> dict[str, Any]:
     """The table [log] with the paths of [log.tables] relative to the folder."""
     tables = log.get("tables")
     if not isinstance(tables, Mapping):
         return dict(log)
-    paths = {k: v if not isinstance(v, str) or is_query(v) else str(folder / v) for k, v in tables.items()}
+    paths = {k: v if not isinstance(v, str) or is_query(v) else str(joined(folder, v)) for k, v in tables.items()}
     return {**log, "tables": paths}
 
 
@@ -230,8 +231,11 @@ def _import(name: str) -> Any:
 
 
 @contextmanager
-def _importable(folder: Path) -> Iterator[None]:
-    """A user's policy may live beside the settings file."""
+def _importable(folder: Location) -> Iterator[None]:
+    """A user's policy may live beside the settings file; from a store no code is run."""
+    if not isinstance(folder, Path):
+        yield
+        return
     place = str(folder.resolve())
     sys.path.insert(0, place)
     try:

@@ -8,6 +8,7 @@ from typing import Any
 
 from foretest.errors import BadInput, nearest
 from foretest.settings.changed_fields import Fields, call_text, changed_fields
+from foretest.settings.late_rewards import check_times
 from foretest.settings.long_layout import DISPLAY, LONG, check_layout, derived_fields
 
 
@@ -39,6 +40,10 @@ class LogColumns:
     first_slot: int = 1
     tables: Mapping[str, str] | None = None
     keep: str | None = None
+    time: str | None = None
+    reward_time: str | Mapping[str, str] | None = None
+    reward_age: str | Mapping[str, str] | None = None
+    read_at: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("rewards", "features", "segments", "item_features"):
@@ -56,6 +61,7 @@ class LogColumns:
         if len(set(self.item_features)) < len(self.item_features):
             raise BadInput(f"[log] item_features names a column twice: {', '.join(self.item_features)}.")
         self._check_keep()
+        check_times(self)
         check_layout(self)
         if self.layout == LONG:
             for name, value in derived_fields(self).items():

@@ -22,6 +22,12 @@ def slot_column(reward: str) -> str:
     return f"foretest: {reward} by slot"
 
 
+def long_column(log: LogColumns, column: str) -> str:
+    """The column of a long log behind one of the folded log."""
+    made = {RANKING: log.slot or RANKING, **{slot_column(reward): reward for reward in log.rewards}}
+    return made.get(column, column)
+
+
 def derived_fields(log: LogColumns) -> dict[str, Any]:
     """The fields of the folded log, which a long log need not name."""
     return {

@@ -11,6 +11,7 @@ from foretest.errors import BadInput, choose, nearest
 from foretest.settings.analysis import Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.examination import check_metrics
+from foretest.settings.late_rewards import check_window
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.predictions import check_predictions, predicted_metrics
 
@@ -62,6 +63,7 @@ class Settings:
             object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
         check_metrics(self.analysis.examination, self.log.rewards, self.log.slot_rewards)
         check_predictions(self.log, self.analysis)
+        check_window(self)
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:

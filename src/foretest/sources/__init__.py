@@ -16,6 +16,7 @@ from foretest.sources.base import (
 from foretest.sources.csv_files import CsvFiles
 from foretest.sources.files import LogFiles
 from foretest.sources.json_files import JsonFiles
+from foretest.sources.lake_source import LakeLog
 from foretest.sources.opening import open_source
 from foretest.sources.parquet import ParquetFiles
 from foretest.sources.queries import Relation, Sql, SqlQuery
@@ -35,6 +36,7 @@ __all__ = [
     "Chunk",
     "CsvFiles",
     "JsonFiles",
+    "LakeLog",
     "LazyPolars",
     "LogFiles",
     "PandasFrame",

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from foretest.errors import BadInput
 from foretest.sources.base import decode_names, short
-from foretest.sources.files import LogFiles, Piece, changed
+from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends
+from foretest.stores import Location, RemotePath
+from foretest.stores.faults import is_store_fault, store_fault
+from foretest.stores.remote import changed, mark_of, unchanged
 
 _FILE = b"ARROW1"  # both ends of a file with random access
 _FEATHER_1 = b"FEA1"
@@ -31,9 +36,10 @@ class ArrowFiles(LogFiles["ArrowFile"]):
 class ArrowFile:
     """A file of record batches. It is not mapped into memory: if it shrank meanwhile, the process would crash."""
 
-    path: Path
+    path: Location
     schema: pa.Schema
     stream: bool
+    mark: str | None = None  # of a remote file, to see whether it is still the same
 
     @cached_property
     def batch_rows(self) -> list[int]:
@@ -68,7 +74,7 @@ class ArrowFile:
         """All batches, or the one with a number, with these columns and no others."""
         options = pa.ipc.IpcReadOptions(included_fields=[self.schema.get_field_index(name) for name in columns])
         try:
-            with pa.OSFile(str(self.path)) as file:
+            with _opened(self.path, self.mark) as file:
                 if self.stream:
                     yield from map(_whole, pa.ipc.open_stream(file, options=options))
                     return
@@ -97,7 +103,15 @@ def _narrowest(schema: pa.Schema) -> list[str]:
     return [field.name for field in sorted(schema, key=width)[:1]]
 
 
-def _open_arrow(path: Path) -> ArrowFile:
+def _opened(path: Location, mark: str | None = None) -> AbstractContextManager[Any]:
+    """The file; with the mark of a remote one, if it is and stays the file with this mark."""
+    if isinstance(path, Path):
+        file: AbstractContextManager[Any] = pa.OSFile(str(path))
+        return file
+    return path.open() if mark is None else unchanged(path, mark)
+
+
+def _open_arrow(path: Location) -> ArrowFile:
     begin, end, size = file_ends(path, len(_END))
     if size == 0:
         raise BadInput(f"{path}: the file is empty (0 bytes), not an Arrow file. Write it again, or leave it out.")
@@ -105,17 +119,20 @@ def _open_arrow(path: Path) -> ArrowFile:
         raise BadInput(f"{path}: a Feather file of version 1. Write it as version 2, or as Parquet.")
     stream = not begin.startswith(_FILE)
     try:
-        with pa.OSFile(str(path)) as file:
+        with _opened(path) as file:
+            mark = None if isinstance(path, Path) else mark_of(file)
             schema = (pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file)).schema
             decode_names(schema)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
     if stream and end != _END:  # a stream that was cut between two batches can be read without an error
         raise _truncated(path, size)
-    return ArrowFile(path, schema, stream)
+    return ArrowFile(path, schema, stream, mark)
 
 
-def _unreadable(path: Path, error: Exception) -> BadInput:
+def _unreadable(path: Location, error: Exception) -> BadInput:
+    if isinstance(path, RemotePath) and is_store_fault(error):
+        return store_fault(path, error)
     try:
         begin, end, size = file_ends(path, len(_END))
     except BadInput as refusal:
@@ -128,7 +145,7 @@ def _unreadable(path: Path, error: Exception) -> BadInput:
     return BadInput(f"{path}: a damaged Arrow file ({short(error)}). Write it again, or leave it out.")
 
 
-def _truncated(path: Path, size: int) -> BadInput:
+def _truncated(path: Location, size: int) -> BadInput:
     return BadInput(
         f"{path}: a truncated Arrow file, whose end is missing after {size:,} bytes. Write it again, or leave it out."
     )

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.errors import BadInput
+
 BATCH_ROWS = 1 << 16
 
 ROW_NUMBER = "foretest_row"  # the column of a packed log with the positions of its rows
@@ -24,11 +26,15 @@ class Chunk(NamedTuple):
     source: str
     row: int  # of its first row, within the source
     position: int  # of its first row, within the whole log; in a packed log, of the log's first row
+    places: npt.NDArray[np.int64] | None = None  # of its rows, where some were left out: those that are there
+    left_out: int = 0  # how many were left out
 
     def positions(self) -> npt.NDArray[np.int64]:
         """The position of each row in the whole log."""
         if ROW_NUMBER in self.batch.schema.names:
             return self.position + np.asarray(self.batch[ROW_NUMBER])
+        if self.places is not None:
+            return self.position + self.places
         return np.arange(self.position, self.position + self.batch.num_rows, dtype=np.int64)
 
 
@@ -79,6 +85,13 @@ def chunks(name: str, batches: Iterable[pa.RecordBatch], columns: Sequence[str],
             piece = batch.slice(begin, batch_rows)
             yield Chunk(piece, name, at, at)
             at += piece.num_rows
+
+
+def refuse_repeated(name: str, schema: pa.Schema, column: str) -> None:
+    """Refuse a file that has two columns of one name."""
+    count = schema.names.count(column)
+    if count > 1:
+        raise BadInput(f"{name}: column '{column}' is there {count} times. Rename all but one.")
 
 
 def short(error: Exception) -> str:

@@ -11,7 +11,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntFlag
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ import pyarrow as pa
 from foretest.background import in_background
 from foretest.errors import BadInput, RowFault
 from foretest.sources.files import Piece
+from foretest.sources.local_copies import TextPlace
 from foretest.sources.queries import failures, sentence
 from foretest.sources.text_files import (
     ARROW_TYPES,
@@ -128,7 +128,7 @@ class CsvFiles(TextFiles["CsvFile"]):
     """CSV files in order, each with a header."""
 
     def _open(self) -> list[CsvFile]:
-        tables = [_open_csv(path) for path in self.paths]
+        tables = [_open_csv(place) for place in self.places]
         contents = [_look(self.database, table) for table in tables]
         tallies: dict[str, Tally] = {}
         for content in contents:
@@ -148,16 +148,16 @@ class CsvFiles(TextFiles["CsvFile"]):
 class CsvTable(NamedTuple):
     """A file as text: the names in its header, and what separates its fields."""
 
-    path: Path
+    place: TextPlace
     names: list[str]
     separator: str
 
     @property
     def sql(self) -> str:
         """The table in SQL; a name may be in the header twice, so columns are c0, c1, …"""
-        columns = struct({f"c{place}": "VARCHAR" for place in range(len(self.names))})
+        file, columns = self.place.local, struct({f"c{place}": "VARCHAR" for place in range(len(self.names))})
         return (
-            f"read_csv({file_literal(self.path)}, auto_detect = false, header = true, delim = '{self.separator}',"
+            f"read_csv({file_literal(file)}, auto_detect = false, header = true, delim = '{self.separator}',"
             f" quote = '\"', escape = '\"', columns = {columns}, hive_partitioning = false)"
         )
 
@@ -180,7 +180,7 @@ class CsvFile:
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         query = f"SELECT {', '.join(self._typed(name) for name in columns)} FROM {self.table.sql}"
-        piece = whole_file(self.database, self.table.path, query, self.rows, batch_rows)
+        piece = whole_file(self.database, self.table.place.path, query, self.rows, batch_rows)
         return [Piece(0, lambda: self._explained(piece, columns))]
 
     def _typed(self, name: str) -> str:
@@ -190,7 +190,7 @@ class CsvFile:
         return column if kind == "VARCHAR" else f"CAST({column} AS {kind})"
 
     def _explained(self, piece: Piece, columns: list[str]) -> Iterator[pa.RecordBatch]:
-        with duckdb_errors_explained(self.table.path, _unreadable):
+        with duckdb_errors_explained(self.table.place, _unreadable):
             try:
                 for batch in piece.read():
                     yield batch.rename_columns(columns)
@@ -216,17 +216,18 @@ class CsvFile:
                 "list", name, np.array([row]), f"{shown!r} is not {_LIST_WORDS[self.types[name]]} as JSON",
                 "Lists in CSV are JSON text, as in [1, 2, 3]: write them with json.dumps, or write Parquet.",
             )  # fmt: skip
-            raise BadInput(fault.sentence(str(self.table.path), row, count))
+            raise BadInput(fault.sentence(str(self.table.place.path), row, count))
 
 
 _LIST_WORDS = {"VARCHAR[]": "a list of texts", "BIGINT[]": "a list of integers", "UBIGINT[]": "a list of integers",
                "DOUBLE[]": "a list of numbers"}  # fmt: skip
 
 
-def _open_csv(path: Path) -> CsvTable:
-    refuse_empty(path, "a CSV file")
+def _open_csv(place: TextPlace) -> CsvTable:
+    refuse_empty(place, "a CSV file")
+    path = place.path
     try:
-        with open_bytes(path) as file:
+        with open_bytes(place) as file:
             first = file.readline().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadInput(f"{path}: not text in UTF-8, as a CSV file must be. Convert it, or leave it out.") from None
@@ -235,7 +236,7 @@ def _open_csv(path: Path) -> CsvTable:
     separators = "\t" if ".tsv" in path.suffixes else ",;\t|"
     header = {separator: next(csv.reader([first], delimiter=separator), []) for separator in separators}
     separator = max(separators, key=lambda s: len(header[s]))
-    return CsvTable(path, header[separator], separator)
+    return CsvTable(place, header[separator], separator)
 
 
 class Content(NamedTuple):
@@ -252,7 +253,7 @@ def _look(database: Any, table: CsvTable) -> Content:
     tallies = ", ".join(
         f"bit_or({column}), count_if({column} >= {Kind.NATURALS:d}), count_if({column} > 0)" for column in columns
     )
-    with reader_of(database) as connection, duckdb_errors_explained(table.path, _unreadable):
+    with reader_of(database) as connection, duckdb_errors_explained(table.place, _unreadable):
         [(rows, *rest)] = connection.sql(
             f"SELECT count(*), {tallies} FROM (SELECT {kinds} FROM {table.sql})"
         ).fetchall()  # fmt: skip
@@ -268,17 +269,19 @@ def _kinds(file: CsvFile, column: str) -> list[RowsOfKind]:
         f"SELECT kind, count(*), min(row), arg_min(value, row) FROM (SELECT row_number() OVER () - 1 AS row,"
         f" {name} AS value, {_kind(name)} AS kind FROM {file.table.sql}) WHERE kind > 0 GROUP BY kind ORDER BY min(row)"
     )
-    with reader_of(file.database) as connection, duckdb_errors_explained(file.table.path, _unreadable):
+    with reader_of(file.database) as connection, duckdb_errors_explained(file.table.place, _unreadable):
         rows = connection.sql(query).fetchall()
-    return [RowsOfKind(file.table.path, _WORDS[Kind(kind)], count, row, value) for kind, count, row, value in rows]
+    return [
+        RowsOfKind(file.table.place.path, _WORDS[Kind(kind)], count, row, value) for kind, count, row, value in rows
+    ]
 
 
-def _unreadable(path: Path, error: Exception) -> BadInput:
+def _unreadable(place: TextPlace, error: Exception) -> BadInput:
     """What DuckDB could not parse, with the line that its error names."""
-    text = str(error)
+    path, text = place.path, place.renamed(str(error))
     line = re.search(r"CSV Error on Line: (\d+)", text)
     if line is None:
-        return BadInput(f"{path}: cannot be read as CSV ({sentence(error)}).")
+        return BadInput(f"{path}: cannot be read as CSV ({place.renamed(sentence(error))}).")
     widths = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", text)
     if widths is not None:
         what = f"{widths[2]} fields, where the header has {widths[1]} names"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
 
 from foretest.background import in_background
-from foretest.errors import BadInput
 from foretest.sources.base import BATCH_ROWS, ROW_NUMBER, Chunk, Part, pack_of
 from foretest.sources.paths import partitions
+from foretest.stores import Location
 
 
 class Piece(NamedTuple):
@@ -45,8 +44,9 @@ class LogFiles(ABC, Generic[File]):
 
     repeatable = True
 
-    def __init__(self, paths: list[Path]) -> None:
-        self.paths = paths
+    def __init__(self, paths: Sequence[Location]) -> None:
+        self.paths = list(paths)
+        self.names = [str(path) for path in paths]  # in messages
         self.partitions = partitions(paths)
 
     @abstractmethod
@@ -64,23 +64,23 @@ class LogFiles(ABC, Generic[File]):
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         return [
-            (str(path), _with_partitions(file.schema, constants))
-            for path, file, constants in zip(self.paths, self.files, self.partitions, strict=True)
+            (name, _with_partitions(file.schema, constants))
+            for name, file, constants in zip(self.names, self.files, self.partitions, strict=True)
         ]
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         parts: list[Part] = []
         position = 0
-        packs: dict[tuple[Path, str], int] = {}  # where each packed log begins
-        for path, file, of_folders in zip(self.paths, self.files, self.partitions, strict=True):
+        packs: dict[tuple[Location, str], int] = {}  # where each packed log begins
+        for path, name, file, of_folders in zip(self.paths, self.names, self.files, self.partitions, strict=True):
             pack = pack_of(file.schema)
             begin = position if pack is None else packs.setdefault((path.parent, pack), position)
             wanted = list(columns) if pack is None else list(dict.fromkeys([*columns, ROW_NUMBER]))
-            own = [name for name in wanted if name in file.schema.names]
+            own = [column for column in wanted if column in file.schema.names]
             # without one of its columns, a batch would not know how many rows it has
             for row, read in file.pieces(own or file.schema.names[:1], batch_rows):
-                constants = {name: of_folders[name] for name in wanted if name not in own and name in of_folders}
-                parts.append(_part(read, str(path), row, begin, wanted, constants, numbered=pack is not None))
+                constants = {key: of_folders[key] for key in wanted if key not in own and key in of_folders}
+                parts.append(_part(read, name, row, begin, wanted, constants, numbered=pack is not None))
             if path is not self.paths[-1]:
                 position += file.rows
         return parts
@@ -115,8 +115,3 @@ def _part(
             at += batch.num_rows
 
     return chunks
-
-
-def changed(path: Path) -> BadInput:
-    """The error for a file that is no longer the one that was opened."""
-    return BadInput(f"{path}: the file changed while it was read. Run again when nobody writes to it.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ import pyarrow as pa
 from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.files import Piece
+from foretest.sources.local_copies import TextPlace
 from foretest.sources.queries import quoted, sentence
 from foretest.sources.text_files import (
     ARROW_TYPES,
@@ -34,7 +34,7 @@ class JsonFiles(TextFiles["JsonFile"]):
     """Files of JSON lines, in order."""
 
     def _open(self) -> list[JsonFile]:
-        files = [JsonFile(self.database, path, _types(self.database, path)) for path in self.paths]
+        files = [JsonFile(self.database, place, _types(self.database, place)) for place in self.places]
         wide: dict[str, str] = {}
         for name, kind in (pair for file in files for pair in file.types.items()):
             wide[name] = _wider(wide.get(name, _NOTHING), kind)
@@ -52,7 +52,7 @@ class JsonFile:
     """A file of JSON lines, and the types of its columns in the whole log."""
 
     database: Any
-    path: Path
+    place: TextPlace
     types: dict[str, str]
 
     @property
@@ -65,35 +65,35 @@ class JsonFile:
         return int(rows)
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
-        table = _table(self.path, {name: self.types[name] for name in columns})
+        table = _table(self.place, {name: self.types[name] for name in columns})
         query = f"SELECT {', '.join(quoted(name) for name in columns)} FROM {table}"
-        piece = whole_file(self.database, self.path, query, None, batch_rows)
-        return [explained_piece(piece, self.path, _unreadable)]
+        piece = whole_file(self.database, self.place.path, query, None, batch_rows)
+        return [explained_piece(piece, self.place, _unreadable)]
 
     def ask(self, what: str, types: dict[str, str]) -> list[Any]:
         """The rows of a small query, its columns read with these types."""
-        with reader_of(self.database) as connection, duckdb_errors_explained(self.path, _unreadable):
-            rows: list[Any] = connection.sql(f"SELECT {what} FROM {_table(self.path, types)}").fetchall()
+        with reader_of(self.database) as connection, duckdb_errors_explained(self.place, _unreadable):
+            rows: list[Any] = connection.sql(f"SELECT {what} FROM {_table(self.place, types)}").fetchall()
         return rows
 
 
-def _table(path: Path, types: dict[str, str] | None = None) -> str:
+def _table(place: TextPlace, types: dict[str, str] | None = None) -> str:
     """The file in SQL, read with these types; without them, with those that DuckDB finds in all its rows."""
     how = "sample_size = -1" if types is None else f"columns = {struct(types)}"
     return (
-        f"read_json({file_literal(path)}, format = 'newline_delimited', {how}, hive_partitioning = false,"
+        f"read_json({file_literal(place.local)}, format = 'newline_delimited', {how}, hive_partitioning = false,"
         " dateformat = '%Y-%m-%d')"
     )
 
 
-def _types(database: Any, path: Path) -> dict[str, str]:
+def _types(database: Any, place: TextPlace) -> dict[str, str]:
     """The types of a file's columns as DuckDB finds them, narrowed to those that we read."""
-    refuse_empty(path, "JSON lines")
-    with reader_of(database) as connection, duckdb_errors_explained(path, _unreadable):
-        columns = connection.sql(f"DESCRIBE SELECT * FROM {_table(path)}").fetchall()
+    refuse_empty(place, "JSON lines")
+    with reader_of(database) as connection, duckdb_errors_explained(place, _unreadable):
+        columns = connection.sql(f"DESCRIBE SELECT * FROM {_table(place)}").fetchall()
     types = {name: _known(kind) for name, kind, *_ in columns}
     if list(types) == ["json"]:  # DuckDB's name for the column where lines are no objects
-        _refuse_lines(path)
+        _refuse_lines(place)
     return types
 
 
@@ -159,11 +159,13 @@ def _kinds(file: JsonFile, column: str) -> list[RowsOfKind]:
     inner = f"row_number() OVER () - 1 AS row, {name} AS value, CAST(json_structure({name}) AS VARCHAR) AS kind"
     query = (
         f"SELECT kind, count(*), min(row), arg_min(value, row) FROM (SELECT {inner} FROM"
-        f" {_table(file.path, {column: 'JSON'})}) WHERE kind <> '\"NULL\"' GROUP BY kind ORDER BY min(row)"
+        f" {_table(file.place, {column: 'JSON'})}) WHERE kind <> '\"NULL\"' GROUP BY kind ORDER BY min(row)"
     )
-    with reader_of(file.database) as connection, duckdb_errors_explained(file.path, _unreadable):
+    with reader_of(file.database) as connection, duckdb_errors_explained(file.place, _unreadable):
         rows = connection.sql(query).fetchall()
-    return [RowsOfKind(file.path, _words(json.loads(kind)), count, row, value) for kind, count, row, value in rows]
+    return [
+        RowsOfKind(file.place.path, _words(json.loads(kind)), count, row, value) for kind, count, row, value in rows
+    ]
 
 
 def _words(structure: object) -> str:
@@ -172,16 +174,16 @@ def _words(structure: object) -> str:
     return _WORDS.get(structure, "objects") if isinstance(structure, str) else "objects"
 
 
-def _unreadable(path: Path, error: Exception) -> BadInput:
-    _refuse_lines(path)
-    return BadInput(f"{path}: cannot be read as JSON lines ({sentence(error)}).")
+def _unreadable(place: TextPlace, error: Exception) -> BadInput:
+    _refuse_lines(place)
+    return BadInput(f"{place.path}: cannot be read as JSON lines ({place.renamed(sentence(error))}).")
 
 
-def _refuse_lines(path: Path) -> None:
+def _refuse_lines(place: TextPlace) -> None:
     """Refuse a file with a line that is no JSON object, and name the first."""
-    number, remedy = 0, "Expected JSON lines: one object per row."
+    path, number, remedy = place.path, 0, "Expected JSON lines: one object per row."
     try:
-        with open_bytes(path) as file:
+        with open_bytes(place) as file:
             for number, line in enumerate(file, 1):
                 text = line.decode("utf-8-sig")
                 if text.strip() and not isinstance(json.loads(text), dict):

@@ -16,7 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from foretest.errors import BadInput
+from foretest.errors import BadInput, RowFault
+from foretest.sources.long_times import FirstRewards, LongTimes, fold_times
 
 Ints = npt.NDArray[np.int64]
 
@@ -34,11 +35,14 @@ class LongColumns:
     by_slot: tuple[str, ...]  # a value for each shown item: lists in the order of the slots
     ranking: str  # the names of new columns: the positions of the shown items, and what each slot earned
     slot_rewards: dict[str, str]
+    times: LongTimes | None = None  # where rows say when rewards came
 
     def needed(self, columns: Sequence[str]) -> list[str]:
         """The columns of the long log behind columns of the folded one."""
         made = {self.ranking: self.slot, **{name: reward for reward, name in self.slot_rewards.items()}}
-        names = [self.display, self.item, self.slot, *self.rewards, *(made.get(name, name) for name in columns)]
+        times = [] if self.times is None else [self.times.time, *self.times.rewards.values()]
+        names = [self.display, self.item, self.slot, *self.rewards, *times]
+        names += [made.get(name, name) for name in columns]
         return list(dict.fromkeys(names))
 
     def schema(self, long: pa.Schema, columns: Sequence[str]) -> pa.Schema:
@@ -53,7 +57,46 @@ class LongColumns:
         if name in self.rewards:
             return pa.float64()
         kind = long.field(name).type
+        if self.times is not None and name in self.times.rewards.values():
+            return self.times.folded_type(kind)
         return pa.list_(kind) if name == self.item or name in (*self.by_item, *self.by_slot) else kind
+
+
+@dataclass
+class Marks:
+    """What all displays of a long log have in common, as far as they were folded."""
+
+    all_shown: bool = True  # no display has a candidate beyond the items that it shows
+    one_zero: bool = True  # every display has one row of slot 0
+    has_null: bool = False  # some rows have no slot
+    displays: int = 0
+
+    def refuse_first_slot(self, source: str, columns: LongColumns) -> None:
+        """Refuse rows of slot 0 that look like the best slot: one in every display, beside rows without a slot."""
+        if self.displays and columns.first_slot == 1 and self.one_zero and self.has_null:
+            raise BadInput(
+                f"{source}: column '{columns.slot}': every display has one row of slot 0, and candidates without a"
+                " slot. Where 0 is the best slot, add first_slot = 0 to [log]; where it means that an item was not"
+                " shown, write null."
+            )
+
+    def notes(self, columns: LongColumns) -> list[str]:
+        """What a reader should ask of such a log."""
+        if not self.displays:
+            return []
+        notes = []
+        if self.all_shown:
+            notes.append(
+                "every item of every display was shown: the log has no other candidate. If other items were eligible,"
+                " the log lacks them, and the probabilities of what was shown are too large: add a row with a null slot"
+                " for each."
+            )
+        if columns.first_slot == 1 and self.one_zero:
+            notes.append(
+                f"every display has one row whose '{columns.slot}' is 0, which is read as not shown. Where 0 is the"
+                " best slot, add first_slot = 0 to [log]."
+            )
+        return notes
 
 
 class _Shown(NamedTuple):
@@ -70,6 +113,7 @@ class _Displays:
     rows: pa.Table
     columns: LongColumns
     source: str
+    marks: Marks
 
     def fault(self, column: str, row: int, what: str, remedy: str) -> BadInput:
         """A fault of one display."""
@@ -82,11 +126,17 @@ class _Displays:
         owner = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(self.rows))))
         self._refuse_items(owner)
         shown = self._shown(starts, owner)
+        self.marks.displays += len(starts)
+        self.marks.all_shown &= len(shown.rows) == len(owner)
         earned = {name: self._rewards(name, shown) for name in self.columns.rewards}
-        arrays = [self._array(name, starts, owner, shown, earned) for name in columns]
+        times = self.columns.times
+        first = None if times is None else self._first_rewards(times, starts, owner, earned)
+        arrays = [self._array(name, starts, owner, shown, earned, first) for name in columns]
         return pa.RecordBatch.from_arrays(arrays, schema=self.columns.schema(self.rows.schema, columns))
 
-    def _array(self, name: str, starts: Ints, owner: Ints, shown: _Shown, earned: dict[str, Any]) -> pa.Array:
+    def _array(
+        self, name: str, starts: Ints, owner: Ints, shown: _Shown, earned: dict[str, Any], first: FirstRewards | None
+    ) -> pa.Array:
         c, offsets = self.columns, np.append(starts, len(self.rows)).astype(np.int32)
         slots = np.append(0, np.cumsum(shown.counts)).astype(np.int32)
         if name == c.ranking:
@@ -96,12 +146,26 @@ class _Displays:
                 return pa.ListArray.from_arrays(slots, pa.array(earned[reward][shown.rows]))
         if name in c.rewards:
             return pa.array(np.bincount(owner, weights=earned[name], minlength=len(starts)))
+        if first is not None and name in first.columns:
+            return first.columns[name]
         values = self.rows[name].combine_chunks()
         if name in c.by_slot:
             return pa.ListArray.from_arrays(slots, self._without_null(name, values.take(pa.array(shown.rows))))
         if name == c.item or name in c.by_item:
             return pa.ListArray.from_arrays(offsets, self._without_null(name, values))
         return self._of_display(name, values, starts, owner)
+
+    def _first_rewards(
+        self, times: LongTimes, starts: Ints, owner: Ints, earned: dict[str, npt.NDArray[np.float64]]
+    ) -> FirstRewards:
+        """When the first rewards of displays came; what came too late is taken out of `earned`."""
+        values = self.rows[times.time].combine_chunks()
+        shown = self._of_display(times.time, values, starts, owner).take(pa.array(owner))
+        columns = {name: self.rows[name].combine_chunks() for name in times.rewards.values()}
+        try:
+            return fold_times(times, shown, columns, earned, owner, len(starts))
+        except RowFault as fault:
+            raise self.fault(fault.column, int(fault.rows[0]), fault.what, fault.remedy) from None
 
     def _without_null(self, name: str, values: pa.Array) -> pa.Array:
         if values.null_count:
@@ -116,15 +180,14 @@ class _Displays:
 
     def _of_display(self, name: str, values: pa.Array, starts: Ints, owner: Ints) -> pa.Array:
         """The one value that a display has; items without one, which were not shown, have none of their own."""
+        if pa.types.is_null(values.type):
+            return pa.nulls(len(starts))
         present = np.flatnonzero(np.asarray(values.is_valid()))
         first = np.full(len(starts), -1, np.int64)
         first[owner[present][::-1]] = present[::-1]
         other = values.take(pa.array(first[owner[present]]))
         own = values.take(pa.array(present))
-        is_other = np.asarray(pc.fill_null(pc.not_equal(own, other), False))
-        if pa.types.is_floating(values.type):  # NaN is no number, and yet one value
-            is_other = is_other & ~np.asarray(pc.and_(pc.is_nan(own), pc.is_nan(other)))
-        differs = np.flatnonzero(is_other)
+        differs = np.flatnonzero(np.asarray(pc.not_equal(own, other)) & ~(_is_nan(own) & _is_nan(other)))
         if len(differs):
             one, two = other[differs[0]].as_py(), values[present[differs[0]]].as_py()
             raise self.fault(
@@ -151,8 +214,10 @@ class _Displays:
         """The shown rows in the order of their slots, which are complete and distinct."""
         name, first = self.columns.slot, self.columns.first_slot
         column = self.rows[name].combine_chunks()
-        slot = np.asarray(column.cast(pa.float64()).fill_null(np.nan)).copy()
+        slot = _floats(column, np.nan)
         missing = np.isnan(slot)  # of a dataframe of pandas NaN too
+        self.marks.has_null |= bool(missing.any())
+        self.marks.one_zero &= bool((np.bincount(owner[slot == 0.0], minlength=len(starts)) == 1).all())
         slot[missing] = -1.0 if first == 0 else 0.0
         is_shown = slot >= first
         odd = np.flatnonzero(((slot != np.floor(slot)) | (slot < min(first, 0))) & ~missing)
@@ -163,9 +228,10 @@ class _Displays:
         counts = np.bincount(owner[rows], minlength=len(starts))
         without = np.flatnonzero(counts == 0)
         if len(without):
+            zero = " Where the best slot is 0, add first_slot = 0 to [log]." if first == 1 else ""
             raise self.fault(
                 name, int(starts[without[0]]), "no item was shown",
-                f"Every display shows an item, in slot {first}; leave others out.",
+                f"Every display shows an item, in slot {first}; leave others out.{zero}",
             )  # fmt: skip
         expected = first + np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         wrong = np.flatnonzero(slot[rows] != expected)
@@ -179,7 +245,7 @@ class _Displays:
     def _rewards(self, name: str, shown: _Shown) -> npt.NDArray[np.float64]:
         """What every row earned, 0 where it is null."""
         column = self.rows[name].combine_chunks()
-        earned = np.asarray(column.cast(pa.float64()).fill_null(0.0))
+        earned = _floats(column, 0.0)
         odd = np.flatnonzero(~(np.isfinite(earned) & (earned >= 0.0)))
         if len(odd):
             value = "NaN" if np.isnan(earned[odd[0]]) else f"{earned[odd[0]]:g}"
@@ -200,6 +266,18 @@ class _Displays:
 _SLOTS = "The slots of a display count on from {}, each once; of a candidate that was not shown the slot is null."
 
 
+def _floats(column: pa.Array, null: float) -> npt.NDArray[np.float64]:
+    """Numbers of any type, the nearest that a float has; another in place of null."""
+    return np.array(column.cast(pa.float64(), safe=False).fill_null(null))
+
+
+def _is_nan(values: pa.Array) -> npt.NDArray[np.bool_]:
+    """The values that are NaN, which equals nothing."""
+    if not pa.types.is_floating(values.type):
+        return np.zeros(len(values), np.bool_)
+    return np.isnan(np.asarray(values, np.float64))
+
+
 def _starts(display: pa.ChunkedArray) -> Ints:
     """Where each display begins among sorted rows."""
     column = display.combine_chunks()
@@ -208,9 +286,10 @@ def _starts(display: pa.ChunkedArray) -> Ints:
 
 
 def fold_displays(
-    batches: Iterator[pa.RecordBatch], long: LongColumns, source: str, columns: Sequence[str]
+    batches: Iterator[pa.RecordBatch], long: LongColumns, source: str, columns: Sequence[str], marks: Marks
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of displays from batches of long rows that are sorted by display and item."""
+    """Batches of displays from batches of long rows that are sorted by display and item; what they have in common is
+    added to the marks."""
     waiting: pa.Table | None = None
     for batch in batches:
         rows = pa.Table.from_batches([batch])
@@ -220,7 +299,8 @@ def fold_displays(
         starts = _starts(rows[long.display])
         last = int(starts[-1]) if len(starts) else 0
         if last:
-            yield _Displays(rows.slice(0, last).combine_chunks(), long, source).folded(columns)
+            yield _Displays(rows.slice(0, last).combine_chunks(), long, source, marks).folded(columns)
         waiting = rows.slice(last)
     if waiting is not None and len(waiting):
-        yield _Displays(waiting.combine_chunks(), long, source).folded(columns)
+        yield _Displays(waiting.combine_chunks(), long, source, marks).folded(columns)
+    marks.refuse_first_slot(source, long)

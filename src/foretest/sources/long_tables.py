@@ -6,18 +6,19 @@ is no candidate, or a reward of an item that was not shown, is a row that foldin
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from foretest.background import in_background
-from foretest.displays.ragged import is_text
+from foretest.displays.column_types import is_key, is_number
 from foretest.errors import BadInput, nearest
-from foretest.sources.base import BATCH_ROWS, FOLDED, Part, Source, chunks
-from foretest.sources.long_rows import LongColumns, fold_displays
+from foretest.sources.base import BATCH_ROWS, FOLDED, Chunk, Part, Source, chunks, refuse_repeated, short
+from foretest.sources.long_rows import LongColumns, Marks, fold_displays
 from foretest.sources.queries import connect, errors_explained, quoted
 
 LOG = "log"  # the table where there is one
@@ -32,20 +33,66 @@ class LongTables:
 
     tables: Mapping[str, Source]
     columns: LongColumns
+    left_out: tuple[str, ...] = ()  # columns that displays have no value of
+    marks: list[Marks] = field(default_factory=list, compare=False)  # of the last pass
     repeatable = False
     rows: ClassVar[None] = None
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         c, long = self.columns, self._schema
-        names = [name for name in long.names if name != c.slot]
+        names = [name for name in long.names if name not in (c.slot, *self.left_out)]
         folded = c.schema(long, [*names, c.ranking, *c.slot_rewards.values()])
         return [(self._name, folded.with_metadata({FOLDED: b"1"}))]
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
+        by_row = {*self.columns.by_item, *self.columns.by_slot}
+        for name in columns:
+            kind = self._schema.field(name).type if name in self._schema.names else pa.null()
+            if not _has_one_value(kind):
+                each = "item" if name in by_row else "display"
+                raise BadInput(
+                    f"{self._name}: column '{name}' is {kind}, expected one number, text or date for each {each}."
+                    " Convert it."
+                )
+
         def batches() -> Iterator[pa.RecordBatch]:
-            yield from fold_displays(self._sorted(self.columns.needed(columns)), self.columns, self._name, columns)
+            marks = Marks()
+            self.marks[:] = [marks]
+            rows = self._sorted(self.columns.needed(columns))
+            yield from fold_displays(rows, self.columns, self._name, columns, marks)
 
         return [lambda: chunks(self._name, batches(), columns, batch_rows)]
+
+    def notes(self) -> list[str]:
+        """What a reader should ask of the log, once it was read."""
+        return [note for marks in self.marks for note in marks.notes(self.columns)]
+
+    def without_differing(self, needed: Collection[str]) -> LongTables:
+        """Without columns that nobody needs and that have no value, or several, in a display, to write all others.
+
+        To find these the log is read once more; of a stream, which cannot be, all columns are taken.
+        """
+        [(_, schema)] = self.schemas()
+        others = [name for name in self._of_displays(schema.names) if name not in needed]
+        plain = [name for name in others if _has_one_value(self._schema.field(name).type)]
+        twice = all(source.repeatable for source in self.tables.values())
+        differing = in_background(lambda: self._differing(plain)) if plain and twice else []
+        return replace(self, left_out=(*(name for name in others if name not in plain), *differing))
+
+    def _differing(self, columns: Sequence[str]) -> list[str]:
+        """The columns with more than one value in a display."""
+        several = ", ".join(f"min({quoted(n)}) IS DISTINCT FROM max({quoted(n)}) AS {quoted(n)}" for n in columns)
+        some = ", ".join(f"bool_or({quoted(n)})" for n in columns)
+        with self._rows_of(columns) as (database, rows):
+            by_display = f"SELECT {several} FROM ({rows}) GROUP BY {quoted(self.columns.display)}"
+            [found] = database.sql(f"SELECT {some} FROM ({by_display})").fetchall()
+        return [name for name, differs in zip(columns, found, strict=True) if differs]
+
+    def _of_displays(self, columns: Sequence[str]) -> list[str]:
+        """The columns with one value for each display, among those of the folded log."""
+        c = self.columns
+        made = (c.display, c.item, c.ranking, *c.slot_rewards.values(), *c.rewards, *c.by_item, *c.by_slot)
+        return [name for name in columns if name not in made]
 
     @cached_property
     def _name(self) -> str:
@@ -56,9 +103,16 @@ class LongTables:
     def _schema(self) -> pa.Schema:
         """All columns of the joined rows, as DuckDB gives them."""
         c, where = self.columns, self._where
-        for name in (c.display, c.item):
-            for table, source in self.tables.items():
+        for table, source in self.tables.items():
+            for file, schema in source.schemas():
+                for name in schema.names:
+                    refuse_repeated(file, schema, name)
+                    if "\0" in name:  # DuckDB takes it for the end
+                        raise BadInput(f"{file}: the name of column {name!r} has a null character. Rename it.")
+            for name in (c.display, c.item):
                 _refuse_missing(source, name, table)
+        for reward in c.rewards if REWARDS in self.tables else ():
+            _refuse_missing(self.tables[REWARDS], reward, REWARDS)
         owner = IMPRESSIONS if IMPRESSIONS in self.tables else LOG
         _refuse_missing(self.tables[owner], c.slot, owner)
         self._refuse_types()
@@ -77,10 +131,12 @@ class LongTables:
         """Refuse items that are no keys, and slots and rewards that are no numbers."""
         c, where = self.columns, self._where
         rewards = [
-            (reward, where[reward], _is_number, "a number (a reward)") for reward in c.rewards if reward in where
+            (reward, where[reward], _is_number_or_null, "a number (a reward)")
+            for reward in c.rewards
+            if reward in where
         ]
-        items = [(c.item, table, _is_key, "an integer or text (the item)") for table in self.tables]
-        slots = [(c.slot, where[c.slot], _is_number, "a number (the slot)")]
+        items = [(c.item, table, is_key, "an integer or text (the item)") for table in self.tables]
+        slots = [(c.slot, where[c.slot], _is_number_or_null, "a number (the slot)")]
         for name, table, is_right, what in (*items, *slots, *rewards):
             source, schema = self.tables[table].schemas()[0]
             kind = schema.field(name).type
@@ -108,12 +164,27 @@ class LongTables:
         joined = order[0] + "".join(f" FULL JOIN {table} USING ({keys})" for table in order[1:])
         if REWARDS in self.tables:
             sums = ", ".join(f"sum({quoted(name)}) AS {quoted(name)}" for name in c.rewards)
+            sums += "".join(f", {_one_time(name, c)}" for name in self._times_of_rewards)
             once = f"(SELECT {keys}, {sums} FROM {REWARDS} GROUP BY {keys})"
             joined += f" FULL JOIN {once} AS {REWARDS} USING ({keys})"
-        return f"SELECT {shown} FROM {joined} ORDER BY {keys}"
+        return f"SELECT {shown} FROM {joined}"
+
+    @property
+    def _times_of_rewards(self) -> list[str]:
+        """The columns of the table of rewards that say when these came."""
+        times = () if self.columns.times is None else dict.fromkeys(self.columns.times.rewards.values())
+        return [name for name in times if self._where.get(name) == REWARDS]
 
     def _sorted(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The joined rows by display and item."""
+        with self._rows_of(columns) as (database, rows):
+            keys = f"{quoted(self.columns.display)}, {quoted(self.columns.item)}"
+            with database.sql(f"{rows} ORDER BY {keys}").to_arrow_reader(_LONG_ROWS) as reader:
+                yield from reader
+
+    @contextmanager
+    def _rows_of(self, columns: Sequence[str]) -> Iterator[tuple[Any, str]]:
+        """A database with the tables, and the query of their joined rows."""
         problems: list[Exception] = []
         asked = [self.columns.display, self.columns.item]
         with connect() as database, errors_explained(self._name, problems):
@@ -122,23 +193,26 @@ class LongTables:
             for table, source in self.tables.items():
                 names = [*asked, *(name for name in columns if self._where.get(name) == table)]
                 database.register(table, _reader(source, list(dict.fromkeys(names)), problems))
-            with database.sql(self._query(columns)).to_arrow_reader(_LONG_ROWS) as reader:
-                yield from reader
+            yield database, self._query(list(dict.fromkeys([*asked, *columns])))
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_integer(kind)
-        or pa.types.is_floating(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_null(kind)
-    )
+def _has_one_value(kind: pa.DataType) -> bool:
+    """Can values of the type be compared, and written?"""
+    return not (pa.types.is_nested(kind) or pa.types.is_interval(kind))
 
 
-def _is_key(kind: pa.DataType) -> bool:
-    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_integer(kind)) or is_text(kind)
+def _one_time(name: str, columns: LongColumns) -> str:
+    """The time of an item's rewards in SQL; several rewards of one item at several times are an error, for a window
+    would count some of them."""
+    time, display = quoted(name), quoted(columns.display)
+    words = f"column ''{name.replace(chr(39), chr(39) * 2)}'': an item has rewards at several times in the display "
+    several = f"error('{words}' || CAST(min({display}) AS VARCHAR) || '. Give one row per rewarded item.')"
+    return f"CASE WHEN count(DISTINCT {time}) > 1 THEN {several} ELSE min({time}) END AS {time}"
+
+
+def _is_number_or_null(kind: pa.DataType) -> bool:
+    """A number, or a column in which every value is null."""
+    return is_number(kind) or bool(pa.types.is_null(kind))
 
 
 def _schema_of(source: Source) -> pa.Schema:
@@ -155,15 +229,35 @@ def _refuse_missing(source: Source, column: str, table: str) -> None:
 
 def _reader(source: Source, columns: list[str], problems: list[Exception]) -> pa.RecordBatchReader:
     """The rows of a table as one stream; what goes wrong in it is remembered, for DuckDB hides it."""
-    schema = pa.schema([_schema_of(source).field(name) for name in columns])
+    [(first, of_first), *others] = source.schemas()
+    schema = pa.schema([of_first.field(name) for name in columns])
+    for name, other in others:
+        missing = next((column for column in columns if column not in other.names), None)
+        if missing is not None:
+            raise BadInput(f"{name}: there is no column '{missing}', which {first} has. Add it, or leave the file out.")
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
             for part in source.parts(columns):
                 for chunk in part():
-                    yield chunk.batch.select(columns).cast(schema)
+                    yield _as(schema, chunk, first)
         except Exception as error:
             problems.append(error)
             raise
 
     return pa.RecordBatchReader.from_batches(schema, batches())
+
+
+def _as(schema: pa.Schema, chunk: Chunk, first: str) -> pa.RecordBatch:
+    """A batch with the columns and types of the first file."""
+    arrays = []
+    for wanted in schema:
+        column = chunk.batch[wanted.name]
+        try:
+            arrays.append(column.cast(wanted.type))
+        except pa.ArrowException as error:
+            raise BadInput(
+                f"{chunk.source}: column '{wanted.name}' is {column.type}, and {wanted.type} in {first}"
+                f" ({short(error)}). Write both as one type."
+            ) from None
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,13 +12,17 @@ from foretest.errors import BadInput
 from foretest.sources.arrow_files import ArrowFiles
 from foretest.sources.base import Source, decode_names, pack_of, short
 from foretest.sources.csv_files import CsvFiles
+from foretest.sources.file_kinds import ARROW, CSV, JSON, PARQUET
 from foretest.sources.json_files import JsonFiles
+from foretest.sources.lake_tables import DELTA, LakeTable, lake_table
 from foretest.sources.parquet import ParquetFiles
-from foretest.sources.paths import ARROW, CSV, JSON, PARQUET, find_files
+from foretest.sources.paths import find_files
 from foretest.sources.queries import Relation, Sql, SqlQuery
+from foretest.sources.spool import Spooled
 from foretest.sources.tables import ArrowDataset, ArrowStream, ArrowTable, LazyPolars, PandasFrame
+from foretest.stores import Location, location
 
-_FILES: dict[str, Callable[[list[Path]], Source]] = {
+_FILES: dict[str, Callable[[list[Location]], Source]] = {
     PARQUET: ParquetFiles,
     ARROW: ArrowFiles,
     CSV: CsvFiles,
@@ -29,9 +32,11 @@ _FILES: dict[str, Callable[[list[Path]], Source]] = {
 
 def open_source(log: Any) -> Source:
     """A log from a path, glob or folder (or a list of these), SQL, a DuckDB relation, a dataframe, or Arrow data."""
-    if isinstance(log, str | Path):
+    if isinstance(log, Spooled):
+        return log
+    if isinstance(log, str | Location):
         return _open_files([log])
-    if isinstance(log, list | tuple) and log and all(isinstance(item, str | Path) for item in log):
+    if isinstance(log, list | tuple) and log and all(isinstance(item, str | Location) for item in log):
         return _open_files(log)
     if isinstance(log, list | tuple) and not log:
         raise BadInput("the list of logs is empty: expected at least one path.")
@@ -59,6 +64,9 @@ def is_spark_frame(log: Any) -> bool:
 
 
 def _open_files(items: Any) -> Source:
+    tables = [table for item in items if (table := lake_table(item)) is not None]
+    if tables:
+        return _open_table(tables[0], alone=len(items) == 1)
     kind, paths = find_files(items)
     source = _FILES[kind](paths)
     if kind == PARQUET:
@@ -66,9 +74,22 @@ def _open_files(items: Any) -> Source:
     return source
 
 
+def _open_table(table: LakeTable, *, alone: bool) -> Source:
+    """A table of Delta Lake or Iceberg at one version; it is a log by itself."""
+    if not alone:
+        raise BadInput(f"{table.name}: a table of {table.kind} is a log by itself. Give it alone, without other logs.")
+    if table.kind == DELTA:
+        from foretest.sources.delta import DeltaLog
+
+        return DeltaLog(table)
+    from foretest.sources.iceberg import IcebergLog
+
+    return IcebergLog(table)
+
+
 def _refuse_halves(source: Source) -> None:
     """Refuse one file of a packed log: it would be taken for the whole log."""
-    packs = [(Path(name), pack_of(schema)) for name, schema in source.schemas()]
+    packs = [(location(name), pack_of(schema)) for name, schema in source.schemas()]
     named = [(path.parent, pack) for path, pack in packs]
     for path, pack in packs:
         if pack is not None and named.count((path.parent, pack)) != 2:

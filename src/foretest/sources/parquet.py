@@ -2,45 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from foretest.background import side_by_side
 from foretest.errors import BadInput
 from foretest.sources.base import decode_names, short
-from foretest.sources.files import LogFiles, Piece, changed
+from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends, refuse_missing
+from foretest.stores import Location, RemotePath
+from foretest.stores.faults import is_store_fault, store_fault
+from foretest.stores.remote import changed, mark_of, unchanged
 
 _MAGIC = b"PAR1"  # both ends of a file
 _BUFFER = 1 << 18  # bytes of a column read at a time, which stay in the cache until they are decoded
+_REMOTE_BUFFER = 1 << 22  # a request takes longer than a disk: more bytes at a time
+_AT_ONCE = 1 << 24  # bytes of a row group in a store that are read at once
+_REQUESTS = 16  # files of a store that are opened at a time
 _MOST_BYTES = 1 << 26  # of a batch: rows with a thousand candidates come in smaller ones
 
 
 class ParquetFiles(LogFiles["ParquetFile"]):
     """Parquet files in order. All are opened first, so that a damaged one is refused before any row is read."""
 
-    def __init__(self, paths: list[Path]) -> None:
+    def __init__(self, paths: Sequence[Location]) -> None:
         super().__init__(paths)
         _ = self.files
 
     def _open(self) -> list[ParquetFile]:
-        return [_open_parquet(path) for path in self.paths]
+        if all(isinstance(path, Path) for path in self.paths):
+            return [open_parquet_file(path) for path in self.paths]
+        return side_by_side([partial(open_parquet_file, path) for path in self.paths], threads=_REQUESTS)
 
 
 @dataclass(frozen=True)
 class ParquetFile:
     """A file whose metadata has been read."""
 
-    path: Path
+    path: Location
     schema: pa.Schema
     metadata: pq.FileMetaData
+    mark: str | None = None  # of a remote file, to see whether it is still the same
 
     @property
     def rows(self) -> int:
         return int(self.metadata.num_rows)
+
+    def _options(self, group: int, columns: list[str]) -> dict[str, Any]:
+        """How a row group is read. With pre_buffer all of it is in memory, without a buffer_size whole columns of it.
+        In a store a small one is read at once, since every request takes its time."""
+        if isinstance(self.path, Path):
+            return {"pre_buffer": False, "buffer_size": _BUFFER}
+        of_group = self.metadata.row_group(group)
+        chunks = [of_group.column(place) for place in range(of_group.num_columns)]
+        needed = sum(c.total_compressed_size for c in chunks if c.path_in_schema.partition(".")[0] in columns)
+        return {"metadata": self.metadata, "pre_buffer": needed <= _AT_ONCE, "buffer_size": _REMOTE_BUFFER}
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         pieces, row = [], 0
@@ -55,8 +78,7 @@ class ParquetFile:
     def _row_group(self, group: int, row: int, rows: int, columns: list[str], batch_rows: int) -> Piece:
         def read() -> Iterator[pa.RecordBatch]:
             try:
-                # with pre_buffer whole row groups would be in memory, without a buffer_size whole columns of them
-                with pq.ParquetFile(self.path, pre_buffer=False, buffer_size=_BUFFER) as file:
+                with open_parquet(self.path, self.mark, **self._options(group, columns)) as file:
                     now = file.metadata
                     if now.num_row_groups != self.metadata.num_row_groups or now.row_group(group).num_rows != rows:
                         raise changed(self.path)
@@ -67,17 +89,40 @@ class ParquetFile:
         return Piece(row, read)
 
 
-def _open_parquet(path: Path) -> ParquetFile:
-    refuse_missing(path)  # to open a pipe would block for ever
+@contextmanager
+def open_parquet(path: Location, mark: str | None = None, **options: Any) -> Iterator[pq.ParquetFile]:
+    """A Parquet file, local or remote; with the mark of a remote one, if it is and stays the file with this mark."""
+    if not isinstance(path, RemotePath):
+        with pq.ParquetFile(path, **options) as file:
+            yield file
+    else:
+        with path.open() if mark is None else unchanged(path, mark) as source, pq.ParquetFile(
+            source, **options
+        ) as file:  # fmt: skip
+            yield file
+
+
+def open_parquet_file(path: Location) -> ParquetFile:
+    """A file whose metadata are read; one that cannot be read is refused."""
     try:
-        with pq.ParquetFile(path) as file:
-            decode_names(file.schema_arrow)
-            return ParquetFile(path, file.schema_arrow, file.metadata)
+        if isinstance(path, Path):
+            refuse_missing(path)  # to open a pipe would block for ever
+            with pq.ParquetFile(path) as file:
+                return _described(path, file)
+        with path.open() as source, pq.ParquetFile(source) as file:
+            return _described(path, file, mark_of(source))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
 
 
-def _unreadable(path: Path, error: Exception) -> BadInput:
+def _described(path: Location, file: pq.ParquetFile, mark: str | None = None) -> ParquetFile:
+    decode_names(file.schema_arrow)
+    return ParquetFile(path, file.schema_arrow, file.metadata, mark)
+
+
+def _unreadable(path: Location, error: Exception) -> BadInput:
+    if isinstance(path, RemotePath) and is_store_fault(error):
+        return store_fault(path, error)
     if isinstance(error, PermissionError):
         return BadInput(f"{path}: permission denied.")
     try:

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from pathlib import Path
 from typing import NoReturn
@@ -16,41 +16,20 @@ import pyarrow as pa
 
 from foretest.errors import BadInput, nearest_file
 from foretest.files import user_path
+from foretest.sources.file_kinds import EXPECTED, has_known_ending, is_data, is_walked, kind_of
 from foretest.sources.lake_tables import refuse_lake_tables
-
-PARQUET, ARROW, CSV, JSON = "Parquet", "Arrow", "CSV", "JSON lines"
-_ENDINGS = {
-    PARQUET: (".parquet", ".pq"),
-    ARROW: (".arrow", ".arrows", ".feather", ".ipc"),
-    CSV: (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
-    JSON: (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz"),
-}
-# results and settings end in .json too: in a folder such a file is no log, named by itself it is
-_NAMED_ENDINGS = {JSON: (".json", ".json.gz")}
-_BEGINNINGS = {b"PAR1": PARQUET, b"ARRO": ARROW}
-EXPECTED = "Parquet (.parquet), Arrow (.arrow, .feather), CSV (.csv) or JSON lines (.jsonl)"
+from foretest.sources.remote_paths import expand_remote
+from foretest.stores import Location, RemotePath
+from foretest.stores.faults import is_store_fault, store_fault
 
 
-def kind_of(path: Path) -> str | None:
-    """The kind of a file by the ending of its name, else by its first bytes; None if neither is known."""
-    for kind, endings in _ENDINGS.items():
-        if path.name.lower().endswith(endings + _NAMED_ENDINGS.get(kind, ())):
-            return kind
-    if not path.is_file():
-        return None
-    try:
-        with path.open("rb") as file:
-            return _BEGINNINGS.get(file.read(4))
-    except OSError:
-        return None
-
-
-def find_files(items: Iterable[str | Path]) -> tuple[str, list[Path]]:
+def find_files(items: Iterable[str | Location]) -> tuple[str, list[Location]]:
     """The kind that all files of a log have, and the files that its paths, globs and folders stand for."""
     paths = [path for item in items for path in _expand(item)]
-    refuse_lake_tables(folder for path in paths for folder in (path.parent, Path(os.path.realpath(path)).parent))
+    local = [path for path in paths if isinstance(path, Path)]
+    refuse_lake_tables(folder for path in local for folder in (path.parent, Path(os.path.realpath(path)).parent))
     _refuse_twice(paths)
-    first: dict[str, Path] = {}
+    first: dict[str, Location] = {}
     for path in paths:
         kind = kind_of(path)
         if kind is None:
@@ -66,33 +45,38 @@ def find_files(items: Iterable[str | Path]) -> tuple[str, list[Path]]:
     return next(iter(first)), paths
 
 
-def _expand(item: str | Path) -> list[Path]:
-    if "://" in str(item):
-        raise BadInput(f"{item}: only local files are read. Copy it here, or give an Arrow stream of it from Python.")
+def _expand(item: str | Location) -> Sequence[Location]:
     path = user_path(item)
+    if isinstance(path, RemotePath):
+        return expand_remote(path)
     if path.is_dir():
         return _files_in(path)
     if os.path.lexists(path):
         return [path]
     if glob.has_magic(str(path)):
         matches = sorted(Path(p) for p in glob.glob(str(path), recursive=True))
-        files = [file for p in matches if _is_data(p) for file in (_files_in(p) if p.is_dir() else [p])]
+        files = [file for p in matches if is_data(p.name) for file in (_files_in(p) if p.is_dir() else [p])]
         if not files:
             raise BadInput(f"{item}: no file matches this pattern.")
         return files
+    broken = _BROKEN_ADDRESS.match(str(path))
+    if broken:
+        raise BadInput(f'{path}: Path breaks an address: give it as text, "{broken[1]}://{broken[2]}".')
     raise BadInput(f"{path}: no such file or folder.{nearest_file(path)}")
+
+
+_BROKEN_ADDRESS = re.compile(r"(s3|gs|abfss):/([^/].*)")  # what Path makes of s3://…
 
 
 def _files_in(folder: Path) -> list[Path]:
     """The data files of a folder and its subfolders; links are followed."""
-    endings = tuple(ending for known in _ENDINGS.values() for ending in known)
     files: list[Path] = []
     named_like_files: list[Path] = []
     walked = list(_walk(folder))
     refuse_lake_tables(place for place, _ in walked)  # also one without a file that we know
     for place, names in walked:
-        named_like_files += [place] if place != folder and place.name.lower().endswith(endings) else []
-        files += [place / name for name in names if name.lower().endswith(endings) and _is_data(place / name)]
+        named_like_files += [place] if place != folder and has_known_ending(place.name) else []
+        files += [place / name for name in names if has_known_ending(name) and is_data(name)]
     if not files:
         raise BadInput(f"{folder}: the folder holds no log, nor do its subfolders. Expected {EXPECTED}.")
     for place in named_like_files:  # as Spark names folders, but then there are files in it
@@ -111,32 +95,28 @@ def _walk(folder: Path) -> Iterator[tuple[Path, list[str]]]:
     for place, folders, names in os.walk(folder, onerror=refuse, followlinks=True):
         seen.add(os.path.realpath(place))
         folders[:] = [
-            name
-            for name in folders
-            # such folders have unfinished and hidden files; but the name of a partition may begin so too
-            if (not name.startswith(("_", ".")) or "=" in name)
-            and os.path.realpath(os.path.join(place, name)) not in seen
+            name for name in folders if is_walked(name) and os.path.realpath(os.path.join(place, name)) not in seen
         ]
         yield Path(place), names
 
 
-def _is_data(path: Path) -> bool:
-    """Is it a file of data? Writers leave others, such as _SUCCESS, in the same folder."""
-    return not path.name.startswith(("_", "."))
-
-
-def _refuse_twice(paths: list[Path]) -> None:
+def _refuse_twice(paths: Sequence[Location]) -> None:
     """Refuse a file that is named twice: its rows would count twice."""
     seen: set[str] = set()
     for path in paths:
-        place = os.path.realpath(path)
+        place = os.path.realpath(path) if isinstance(path, Path) else str(path)
         if place in seen:
             raise BadInput(f"{path}: this file is named twice, so its rows would count twice. Leave one out.")
         seen.add(place)
 
 
-def refuse_missing(path: Path) -> None:
+def refuse_missing(path: Location) -> None:
     """Refuse a path at which no file can be read, and say why."""
+    if isinstance(path, RemotePath):
+        if not path.is_file():
+            path.refuse_missing_bucket()
+            raise BadInput(f"{path}: no such file or folder.")
+        return
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
@@ -153,7 +133,7 @@ def refuse_missing(path: Path) -> None:
         raise BadInput(f"{path}: neither a file nor a folder.")
 
 
-def file_ends(path: Path, width: int) -> tuple[bytes, bytes, int]:
+def file_ends(path: Location, width: int) -> tuple[bytes, bytes, int]:
     """The first and last `width` bytes of a file, and its size; a file that cannot be opened is refused."""
     refuse_missing(path)
     try:
@@ -165,6 +145,8 @@ def file_ends(path: Path, width: int) -> tuple[bytes, bytes, int]:
     except PermissionError:
         raise BadInput(f"{path}: permission denied.") from None
     except OSError as error:
+        if isinstance(path, RemotePath) and is_store_fault(error):
+            raise store_fault(path, error) from None
         raise BadInput(f"{path}: cannot be read ({error.strerror or error}).") from None
 
 
@@ -174,7 +156,7 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-def partitions(paths: list[Path]) -> list[dict[str, pa.Scalar]]:
+def partitions(paths: Sequence[Location]) -> list[dict[str, pa.Scalar]]:
     """The columns that Hive-style folders (day=2024-03-01) give to each file.
 
     A column is of integers if all its values are, else of dates, else of text; 007 is text, not the usual form of 7.
@@ -191,7 +173,7 @@ def partitions(paths: list[Path]) -> list[dict[str, pa.Scalar]]:
     return [{key: _scalar(text, kinds[key]) for key, text in of_file.items()} for of_file in texts]
 
 
-def _texts(path: Path) -> dict[str, str | None]:
+def _texts(path: Location) -> dict[str, str | None]:
     """The values that the names of a file's folders give, as text; None for a null."""
     values: dict[str, str | None] = {}
     for folder in path.parts[:-1]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import tempfile
@@ -18,6 +19,7 @@ import pyarrow as pa
 from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.sources.base import BATCH_ROWS, Part, chunks
+from foretest.stores import without_credentials
 
 _MOST_MEMORY = 2 << 30  # bytes for one query; beyond it DuckDB uses a temporary file
 _SQL, _RELATION = "the SQL query", "the DuckDB relation"
@@ -105,7 +107,35 @@ def _one_select(connection: Any, query: str) -> str:
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise BadInput(f"{_SQL}: expected one SELECT, as in SELECT * FROM 'log.parquet'.")
+    if "://" in query:
+        _refuse_addresses(connection, query)
     return query
+
+
+def _refuse_addresses(connection: Any, query: str) -> None:
+    """Refuse a query that reads an address: DuckDB would have to download an extension for it. An address that is only
+    compared with a column is none that is read."""
+    [(text,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+    address = next(_addresses_read(json.loads(text)), None)
+    if address is not None:
+        raise BadInput(
+            f"{_SQL}: it reads {without_credentials(address)}, and a query reads local files only. Give the address as"
+            " LOG, or in [log.tables], without a query; or copy the file here."
+        )
+
+
+def _addresses_read(node: Any) -> Iterator[str]:
+    """The addresses that a parsed query names as tables, or gives to functions of tables."""
+    if isinstance(node, list):
+        for part in node:
+            yield from _addresses_read(part)
+    elif isinstance(node, dict):
+        if node.get("type") == "BASE_TABLE" and "://" in str(node.get("table_name", "")):
+            yield str(node["table_name"])
+        if node.get("type") == "TABLE_FUNCTION":
+            yield from re.findall(r"[A-Za-z0-9+.-]+://[^'\"]*", json.dumps(node.get("function")))
+        for part in node.values():
+            yield from _addresses_read(part)
 
 
 def open_database() -> Any:

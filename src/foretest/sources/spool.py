@@ -13,14 +13,23 @@ from foretest.sources.base import Source
 from foretest.sources.parquet import ParquetFiles
 
 
-def spool(source: Source, columns: Sequence[str], folder: str) -> Source:
+class Spooled(ParquetFiles):
+    """A stream in a temporary file. Messages name what the user gave, not the file."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        super().__init__([path])
+        self.names = [name]
+
+
+def spool(source: Source, columns: Sequence[str], folder: str) -> Spooled:
     """A stream, with these columns, as a Parquet file in the folder."""
     path = Path(folder) / "stream.parquet"
-    [(_, schema)] = source.schemas()
+    [(name, schema)] = source.schemas()
     names = list(dict.fromkeys(columns))
+    parts = source.parts(names)
     try:
         with pq.ParquetWriter(path, pa.schema([schema.field(name) for name in names], schema.metadata)) as writer:
-            for part in source.parts(names):
+            for part in parts:
                 for chunk in part():
                     writer.write_batch(chunk.batch.select(names))
     except OSError as error:
@@ -28,7 +37,7 @@ def spool(source: Source, columns: Sequence[str], folder: str) -> Source:
             f"{path}: the log can be read only once, and could not be saved to be read again ({_reason(error)}). Set"
             " TMPDIR to a folder with more room, or give the log as a file."
         ) from None
-    return ParquetFiles([path])
+    return Spooled(path, name)
 
 
 def _reason(error: OSError) -> str:

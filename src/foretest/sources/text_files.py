@@ -13,9 +13,12 @@ from typing import IO, Any, NamedTuple
 import pyarrow as pa
 
 from foretest.errors import BadInput
-from foretest.sources.files import File, LogFiles, Piece, changed
+from foretest.sources.files import File, LogFiles, Piece
+from foretest.sources.local_copies import LocalCopies, TextPlace
 from foretest.sources.paths import file_ends
 from foretest.sources.queries import failures, literal, open_database
+from foretest.stores import Location
+from foretest.stores.remote import changed
 
 ARROW_TYPES = {
     "VARCHAR": pa.string(), "BIGINT": pa.int64(), "UBIGINT": pa.uint64(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_(),
@@ -24,15 +27,16 @@ ARROW_TYPES = {
 }  # fmt: skip
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_bytes(place: TextPlace) -> IO[bytes]:
     """The file, decompressed if its name ends in .gz."""
+    path = place.local
     return gzip.open(path) if path.name.lower().endswith(".gz") else path.open("rb")  # type: ignore[return-value]
 
 
-def refuse_empty(path: Path, kind: str) -> None:
+def refuse_empty(place: TextPlace, kind: str) -> None:
     """Refuse a file of 0 bytes; `kind` is what it should be, as in "a CSV file"."""
-    if file_ends(path, 1)[2] == 0:
-        raise BadInput(f"{path}: the file is empty (0 bytes), not {kind}. Write it again, or leave it out.")
+    if file_ends(place.local, 1)[2] == 0:
+        raise BadInput(f"{place.path}: the file is empty (0 bytes), not {kind}. Write it again, or leave it out.")
 
 
 def file_literal(path: Path) -> str:
@@ -52,6 +56,15 @@ class TextFiles(LogFiles[File]):
     def database(self) -> Any:
         return open_database()
 
+    @cached_property
+    def places(self) -> list[TextPlace]:
+        """Where the bytes of each file are."""
+        return self._copies.places(self.paths)
+
+    @cached_property
+    def _copies(self) -> LocalCopies:
+        return LocalCopies()
+
 
 @contextmanager
 def reader_of(database: Any) -> Iterator[Any]:
@@ -65,16 +78,18 @@ def reader_of(database: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def duckdb_errors_explained(path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Iterator[None]:
+def duckdb_errors_explained(
+    place: TextPlace, sentence_for: Callable[[TextPlace, Exception], BadInput]
+) -> Iterator[None]:
     """DuckDB's errors about a file as one sentence; a file that cannot be opened any more is refused as such."""
     try:
         yield
     except failures() as error:
-        file_ends(path, 1)
-        raise sentence_for(path, error) from None
+        file_ends(place.local, 1)
+        raise sentence_for(place, error) from None
 
 
-def whole_file(database: Any, path: Path, query: str, rows: int | None, batch_rows: int) -> Piece:
+def whole_file(database: Any, path: Location, query: str, rows: int | None, batch_rows: int) -> Piece:
     """The rows that a query gives from one file, in order; `rows` is their number where they were counted before."""
 
     def read() -> Iterator[pa.RecordBatch]:
@@ -90,11 +105,11 @@ def whole_file(database: Any, path: Path, query: str, rows: int | None, batch_ro
     return Piece(0, read)
 
 
-def explained_piece(piece: Piece, path: Path, sentence_for: Callable[[Path, Exception], BadInput]) -> Piece:
+def explained_piece(piece: Piece, place: TextPlace, sentence_for: Callable[[TextPlace, Exception], BadInput]) -> Piece:
     """A piece whose errors of DuckDB's are explained as one sentence."""
 
     def read() -> Iterator[pa.RecordBatch]:
-        with duckdb_errors_explained(path, sentence_for):
+        with duckdb_errors_explained(place, sentence_for):
             yield from piece.read()
 
     return Piece(piece.row, read)
@@ -106,7 +121,7 @@ def explained_piece(piece: Piece, path: Path, sentence_for: Callable[[Path, Exce
 class RowsOfKind(NamedTuple):
     """The rows of one file whose values in a column are of one kind."""
 
-    path: Path
+    path: Location
     kind: str  # "integers", "numbers", …
     rows: int  # how many
     row: int  # the first of them

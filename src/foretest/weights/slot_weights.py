@@ -190,6 +190,11 @@ class SlotUncapped(SlotWeighting):
 
 
 @dataclass(frozen=True)
+class SlotRatio(SlotUncapped):
+    """h_k = w_k, of all rows: their sums by slot are divided by."""
+
+
+@dataclass(frozen=True)
 class SlotAdaptive(SlotWeighting):
     """h_k = w̃_k = min(w_k, c̃_k)/q_k ≤ bound, c̃_k(x) the largest cap for which that holds; 1 where there is none."""
 

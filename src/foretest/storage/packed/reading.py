@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -39,6 +38,7 @@ from foretest.storage.saved.differences import difference_text
 from foretest.storage.saved.files import SavedFile
 from foretest.storage.saved.json_values import Tables, tables_of
 from foretest.storage.saved.recipe import OtherLayout
+from foretest.stores import Location, location
 from foretest.weights.weightings import Capped, Weighting
 
 REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
@@ -56,15 +56,15 @@ _LINEAR = (
 class PackedLog:
     """A folder with a packed log."""
 
-    folder: Path
+    folder: Location
     base: SavedFile | None  # the sums of all rows; None where another version wrote them
 
     @classmethod
-    def is_one(cls, folder: Path) -> bool:
+    def is_one(cls, folder: Location) -> bool:
         return (folder / BASE).is_file()
 
     @classmethod
-    def open(cls, folder: Path) -> PackedLog:
+    def open(cls, folder: Location) -> PackedLog:
         place = folder / BASE
         if not place.is_file():
             raise BadInput(f"{place}: the file is missing, and with it the sums of all rows. Pack the log again.")
@@ -150,7 +150,7 @@ def fold_packed(
 
 def packed_logs(source: Source) -> list[PackedLog]:
     """The packed logs of a source; none where any of its files is not of a packed log."""
-    files = [(Path(name).parent, pack_of(schema)) for name, schema in source.schemas()]
+    files = [(location(name).parent, pack_of(schema)) for name, schema in source.schemas()]
     if any(pack is None for _, pack in files):
         return []
     logs = [PackedLog.open(folder) for folder in dict.fromkeys(folder for folder, _ in files)]
@@ -175,6 +175,8 @@ def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
         return "a number of the control was fitted, and sums were saved under another"
     if plan.dense:
         return "rewards are dense, and rows without one are weighed too"
+    if settings.log.time is not None:
+        return "sums by day and ages are of all rows"
     if plan.segments:
         return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:

@@ -26,18 +26,20 @@ from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.ragged import is_list, without_views
 from foretest.engines import local
 from foretest.errors import BadInput, RowFault
+from foretest.files import folders_for, upload_all
 from foretest.log.reader import Reader
 from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
 from foretest.storage.packed.reading import BASE, REST, REWARDED, PackedLog
 from foretest.storage.saved.files import write_aggregates
 from foretest.storage.saved.inputs import recorded_inputs, source_paths
+from foretest.stores import Location, RemotePath
 
 REST_ROWS = 1 << 17  # per row group
 REWARDED_ROWS = 1 << 13  # per row group: few, so that all cores have some
 
 
-def pack(source: Source, settings: Settings, out: Path, *, progress: local.Progress | None = None) -> PackedLog:
+def pack(source: Source, settings: Settings, out: Location, *, progress: local.Progress | None = None) -> PackedLog:
     """Rewrite a log as a folder: all of its columns, and the number of each row.
 
     The folder is written under another name and renamed; one that exists already is replaced if it is a packed log
@@ -110,7 +112,7 @@ def _without_rewarded(aggregates: Aggregates) -> Aggregates:
     )
 
 
-def _refuse_source(source: Source, out: Path) -> None:
+def _refuse_source(source: Source, out: Location) -> None:
     """Refuse a log that cannot be packed: with a column twice, with our column, or inside the folder to be written."""
     for name, schema in source.schemas():
         for column in schema.names:
@@ -119,7 +121,7 @@ def _refuse_source(source: Source, out: Path) -> None:
         if ROW_NUMBER in schema.names and pack_of(schema) is None:
             raise BadInput(f"{name}: the column '{ROW_NUMBER}' has the name of one that packing adds. Rename it.")
     for path in source_paths(source):
-        if path.resolve().is_relative_to(out.resolve()):
+        if type(path) is type(out) and path.resolve().is_relative_to(str(out.resolve())):
             raise BadInput(f"{out}: the log itself is in this folder. Give -o another folder.")
 
 
@@ -242,18 +244,24 @@ def _coded(schema: pa.Schema) -> list[str]:
 
 
 @contextmanager
-def _whole_folder(out: Path) -> Iterator[Path]:
-    """A folder to write to that is renamed to `out` in the end: `out` is then complete, or as it was before."""
+def _whole_folder(out: Location) -> Iterator[Path]:
+    """A folder to write to that is renamed to `out` in the end: `out` is then complete, or as it was before. What goes
+    to a store is first a temporary folder; the file by which a packed log is known goes last."""
     if out.exists() and not (out.is_dir() and (PackedLog.is_one(out) or not any(out.iterdir()))):
         raise BadInput(f"{out}: exists already, and is no packed log. Give -o another name.")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-    try:
-        new, old = beside / "new", beside / "old"
-        new.mkdir()
-        yield new
-        if out.exists():
-            out.rename(old)
-        new.rename(out)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
+    if isinstance(out, RemotePath):
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+            upload_all({out / name: Path(temporary) / name for name in (REST, REWARDED, BASE)})
+        return
+    with folders_for(out):
+        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        try:
+            new, old = beside / "new", beside / "old"
+            new.mkdir()
+            yield new
+            if out.exists():
+                out.rename(old)
+            new.rename(out)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)

@@ -26,6 +26,8 @@ def binding_settings(tables: Tables) -> dict[str, Any]:
         if table == "metrics":  # the roles of metrics matter only for reading a result
             continue
         for key, value in settings.items():
+            if table == "log" and key == "read_at":  # every log has its own
+                continue
             if table != "analysis":
                 named[f"[{table}] {key}"] = value
             elif key not in FREE and key != "estimators":

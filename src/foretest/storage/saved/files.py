@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -22,12 +21,15 @@ from foretest.files import whole_file
 from foretest.settings.settings import Settings
 from foretest.sources import AGGREGATES, Source
 from foretest.sources.base import short
+from foretest.sources.parquet import open_parquet
 from foretest.storage.saved.checks import refuse_other_recipe, refuse_other_settings
 from foretest.storage.saved.header import check_header
 from foretest.storage.saved.inputs import InputFile, refuse_repeated
 from foretest.storage.saved.json_values import digest
 from foretest.storage.saved.logger_days import Days, days_of_all
 from foretest.storage.saved.recipe import Recipe, refuse_other_layout
+from foretest.stores import Location, RemotePath, location
+from foretest.stores.faults import is_store_fault, store_fault
 
 _FIRST_ROWS = 1024  # of kept rows, in the first block; each later block doubles what is there
 _FOLD_AGAIN = "Fold the log again with foretest aggregate."
@@ -36,7 +38,7 @@ _AT_ONCE = 8  # files held in memory while they are added up
 
 
 def write_aggregates(
-    path: str | Path,
+    path: str | Location,
     aggregates: Aggregates,
     notes: Sequence[str] = (),
     r_max: Mapping[str, float] | None = None,
@@ -66,19 +68,20 @@ def write_aggregates(
     recipe = Recipe.of(aggregates.plan, notes, r_max, inputs)
     document = {**recipe.to_json(), "rows": aggregates.rows, "kept": places, **(more or {})}
     schema = SCHEMA.with_metadata(_metadata(document))
-    with whole_file(Path(path)) as beside, pq.ParquetWriter(
+    with whole_file(location(path)) as beside, pq.ParquetWriter(
         beside, schema, compression="zstd", use_dictionary=False, write_statistics=False, write_page_checksum=True
     ) as writer:  # fmt: skip
         for group in groups:
             writer.write_table(pa.Table.from_batches([batch_of(group)]), row_group_size=len(group))
 
 
-def refuse_to_replace(path: Path) -> None:
+def refuse_to_replace(path: Location) -> None:
     """Refuse, before any work is done, to overwrite a file that does not hold aggregates: it may be the log."""
     if not path.exists():
         return
     try:
-        ours = is_saved(pq.read_schema(path))
+        with open_parquet(path) as file:
+            ours = is_saved(file.schema_arrow)
     except (pa.ArrowException, OSError, UnicodeDecodeError):
         ours = False
     if not ours:
@@ -97,7 +100,7 @@ def saved_files(source: Source) -> list[SavedFile]:
             f"{first} holds aggregates and {other} is a log: they cannot be mixed. Fold the log first, with foretest"
             " aggregate, then give its aggregates."
         )
-    opened = [SavedFile.of_schema(Path(name), schema) for name, schema in files]
+    opened = [SavedFile.of_schema(location(name), schema) for name, schema in files]
     for file in opened:
         if "packed" in file.document:
             raise BadInput(f"{file.name}: a part of a packed log. Give its folder, {file.path.parent}.")
@@ -140,18 +143,18 @@ def merge_files(files: Sequence[SavedFile], plan: FoldPlan) -> Aggregates:
 class SavedFile:
     """A file of aggregates of which only the metadata, with what it was made with, has been read."""
 
-    path: Path
+    path: Location
     recipe: Recipe
     document: Mapping[str, Any]
     remedy: str  # what to do if it is damaged
 
     @classmethod
-    def open(cls, path: Path, remedy: str = _FOLD_AGAIN) -> SavedFile:
-        with _damage(path, remedy), pq.ParquetFile(path) as file:
+    def open(cls, path: Location, remedy: str = _FOLD_AGAIN) -> SavedFile:
+        with _damage(path, remedy), open_parquet(path) as file:
             return cls.of_schema(path, file.schema_arrow, remedy)
 
     @classmethod
-    def of_schema(cls, path: Path, schema: pa.Schema, remedy: str = _FOLD_AGAIN) -> SavedFile:
+    def of_schema(cls, path: Location, schema: pa.Schema, remedy: str = _FOLD_AGAIN) -> SavedFile:
         """From the schema of a file that was opened before."""
         if not is_saved(schema):
             raise BadInput(f"{path}: a Parquet file without aggregates. Make them with foretest aggregate.")
@@ -180,7 +183,7 @@ class SavedFile:
     def read(self, plan: FoldPlan, heads: Mapping[str, int] | None = None) -> Aggregates:
         """The aggregates; of the kept rows only the blocks that begin below the hashes in `heads`."""
         heads = heads or {}
-        with _damage(self.path, self.remedy), pq.ParquetFile(self.path, page_checksum_verification=True) as file:
+        with _damage(self.path, self.remedy), open_parquet(self.path, page_checksum_verification=True) as file:
             groups = [0]
             for name, place in self.document["kept"].items():
                 blocks = len(place["ends"])
@@ -266,7 +269,7 @@ def _heads(files: Sequence[SavedFile]) -> dict[str, int]:
 
 
 @contextmanager
-def _damage(path: Path, remedy: str) -> Iterator[None]:
+def _damage(path: Location, remedy: str) -> Iterator[None]:
     """Any error in reading a file that should hold aggregates, as one sentence."""
     try:
         yield
@@ -274,9 +277,13 @@ def _damage(path: Path, remedy: str) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file or folder.") from None
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(path, RemotePath) and is_store_fault(error):
+            raise store_fault(path, error) from None
+        raise BadInput(f"{path}: damaged aggregates ({short(error)}). {remedy}") from None
     except RecursionError:
         raise BadInput(f"{path}: damaged aggregates (brackets are nested too deeply). {remedy}") from None
     except KeyError as error:
         raise BadInput(f"{path}: damaged aggregates ({error} is missing). {remedy}") from None
-    except (pa.ArrowException, OSError, ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
+    except (ValueError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise BadInput(f"{path}: damaged aggregates ({short(error)}). {remedy}") from None

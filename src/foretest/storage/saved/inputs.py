@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TypedDict
 
 from foretest.errors import BadInput
-from foretest.provenance import fingerprint
+from foretest.provenance import fingerprints
 from foretest.sources import Source
+from foretest.sources.spool import Spooled
+from foretest.stores import Location
 
 
 class InputFile(TypedDict):
@@ -18,14 +19,18 @@ class InputFile(TypedDict):
     content: str  # its fingerprint
 
 
-def source_paths(source: Source) -> list[Path]:
+def source_paths(source: Source) -> list[Location]:
     """The files of a source; none where it is a table, a query or a stream."""
-    return [Path(path) for path in getattr(source, "paths", ())]
+    return [] if isinstance(source, Spooled) else list(getattr(source, "paths", ()))
 
 
 def recorded_inputs(source: Source) -> list[InputFile]:
     """The path and fingerprint of each file of a source; none where it is a table, a query or a stream."""
-    return [{"path": str(path.resolve()), "content": fingerprint(path)} for path in source_paths(source)]
+    paths = source_paths(source)
+    return [
+        {"path": str(path.resolve()), "content": content}
+        for path, content in zip(paths, fingerprints(paths), strict=True)
+    ]
 
 
 def refuse_repeated(inputs: Sequence[tuple[str, list[InputFile]]]) -> None:

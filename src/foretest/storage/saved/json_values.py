@@ -16,6 +16,7 @@ from foretest.policies.base import Policy, class_path
 from foretest.settings.changed_fields import changed_fields
 from foretest.settings.metric_roles import roles_dict
 from foretest.settings.settings import TREATMENT, Settings
+from foretest.stores import is_address
 
 Tables = dict[str, dict[str, Any]]  # the tables of a settings file
 
@@ -63,7 +64,7 @@ def tables_of(settings: Settings) -> Tables:
     if a.estimators is not None:
         analysis["estimators"] = [item.label if isinstance(item, Estimator) else item for item in a.estimators]
     if a.value_log is not None:
-        analysis["value_log"] = os.path.abspath(a.value_log)
+        analysis["value_log"] = a.value_log if is_address(a.value_log) else os.path.abspath(a.value_log)
     tables = {
         "log": changed_fields(settings.log),
         "control": settings.control.settings(),

@@ -3,8 +3,10 @@ that they cover."""
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,14 +17,16 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.engines import dispatch, local
 from foretest.errors import BadInput
 from foretest.log.reader import Reader
-from foretest.provenance import fingerprint
-from foretest.sources import BATCH_ROWS, Chunk, Part, Source, open_source, pack_of
+from foretest.provenance import fingerprints
+from foretest.sources import BATCH_ROWS, Chunk, LogFiles, Part, Source, open_source, pack_of
 from foretest.storage.saved.files import SavedFile, write_aggregates
 from foretest.storage.saved.inputs import source_paths
 from foretest.storage.saved.json_values import digest
 from foretest.storage.saved.recipe import Recipe
+from foretest.stores import Location
 
 FEWEST_ROWS = 1 << 20  # between two saves: a save costs half a second
+_SUMS = ".sums"
 SECONDS = 20.0  # between two saves, about, once the pace is known
 
 
@@ -30,7 +34,7 @@ def fold_resumably(
     source: Source,
     reader: Reader,
     plan: FoldPlan,
-    parts: Path | None,
+    parts: Location | None,
     *,
     threads: int | None = None,
     batch_rows: int = BATCH_ROWS,
@@ -46,9 +50,10 @@ def fold_resumably(
     def fold(some: Source) -> Aggregates:
         return dispatch.aggregate(some, reader, plan, threads=threads, batch_rows=batch_rows, progress=progress)
 
-    if parts is None or len(paths) < 2 or any(pack_of(schema) for _, schema in source.schemas()):
+    resumable = isinstance(source, LogFiles) and len(paths) > 1
+    if parts is None or not resumable or any(pack_of(schema) for _, schema in source.schemas()):
         return fold(source)
-    place = parts / f"{_key(paths, plan)}.sums"  # no .parquet: a folder of logs may be around it
+    place = parts / f"{_key(paths, plan)}{_SUMS}"  # no .parquet: a folder of logs may be around it
     running, done = _saved_state(place, plan)
     if running is not None and progress is not None:
         progress(running.rows)
@@ -65,13 +70,14 @@ def fold_resumably(
     return running
 
 
-def _key(paths: Sequence[Path], plan: FoldPlan) -> str:
+def _key(paths: Sequence[Location], plan: FoldPlan) -> str:
     """A hash of all that the sums depend on."""
-    files = [f"{fingerprint(path)} {path.stat().st_mtime_ns}" for path in paths]
-    return digest("\n".join([Recipe.of(plan).fingerprint, *files]).encode())
+    files = [f"{mark} {path.stat().st_mtime_ns}" for path, mark in zip(paths, fingerprints(paths), strict=True)]
+    read_at = plan.settings.log.read_at or ""
+    return digest("\n".join([f"{Recipe.of(plan).fingerprint}{read_at}", *files]).encode())
 
 
-def _saved_state(place: Path, plan: FoldPlan) -> tuple[Aggregates | None, int]:
+def _saved_state(place: Location, plan: FoldPlan) -> tuple[Aggregates | None, int]:
     """The sums so far and the number of files they cover; (None, 0) where no file is, or a damaged one."""
     if not place.exists():
         return None, 0
@@ -82,7 +88,18 @@ def _saved_state(place: Path, plan: FoldPlan) -> tuple[Aggregates | None, int]:
         return None, 0
 
 
-def _next_stop(paths: Sequence[Path], done: int, rows: int) -> int:
+def remove_parts(parts: Location) -> None:
+    """Remove the saved sums of a fold that is finished."""
+    if isinstance(parts, Path):
+        shutil.rmtree(parts, ignore_errors=True)
+        return
+    with suppress(FileNotFoundError):
+        for place, is_file in parts.listed():
+            if is_file and place.suffix == _SUMS:
+                place.unlink(missing_ok=True)
+
+
+def _next_stop(paths: Sequence[Location], done: int, rows: int) -> int:
     """The end of the next run of files with so many rows; a file whose rows are not known ends the run."""
     total = 0
     for end in range(done + 1, len(paths)):

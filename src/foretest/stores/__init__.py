@@ -1,0 +1,8 @@
+"""Object stores: addresses such as s3://bucket/key, used like local paths through PyArrow's file systems."""
+
+from __future__ import annotations
+
+from foretest.stores.addresses import is_address, without_credentials
+from foretest.stores.remote import Location, RemotePath, joined, location
+
+__all__ = ["Location", "RemotePath", "is_address", "joined", "location", "without_credentials"]
