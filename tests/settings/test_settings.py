@@ -42,6 +42,7 @@ DEFAULTS = {
     "r_max": None,
     "ignore_audit": False,
     "baseline": None,
+    "window": None,
 }
 
 
