@@ -54,7 +54,7 @@ def test_defaults() -> None:
         "rewards": ("click",), "unit": None, "ranking": None, "candidates": None, "id": None, "date": None,
         "features": (), "slot_rewards": None, "segments": (), "logger": None, "item_features": (),
         "layout": "display", "display": None, "item": None, "slot": None, "first_slot": 1, "tables": None,
-            "keep": None,
+        "keep": None, "time": None, "reward_time": None, "reward_age": None, "read_at": None,
     }  # fmt: skip
 
 
