@@ -200,7 +200,7 @@ def refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 ANALYSIS_KEYS = (
     "estimators, cap, capping, weight_bound, headline, normaliser, draws, confidence_level, interval, n_resamples,"
     " buckets, strata, strata_base, value, value_log, predictions, folds, seed, gamma, gamma_slots, examination,"
-    " decide_on, r_max, ignore_audit, baseline"
+    " decide_on, r_max, ignore_audit, baseline, window"
 )
 BAD_SETTINGS = {
     "unknown key": (
@@ -211,7 +211,7 @@ BAD_SETTINGS = {
         SETTINGS.replace("unit =", "units ="),
         "[log] has an unknown key 'units'. Did you mean 'unit'? Known: rewards, unit, ranking, candidates, id, date,"
         " features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot, tables,"
-        " keep.",
+        " keep, time, reward_time, reward_age, read_at.",
     ),
     "keep that is the reward": (
         SETTINGS.replace("unit =", 'keep = "click"\nunit ='),
@@ -301,7 +301,7 @@ BAD_SETTINGS = {
         SETTINGS.replace("unit =", "cap = 5\nunit ="),
         "[log] has an unknown key 'cap'. It belongs in [analysis]. Known: rewards, unit, ranking, candidates, id,"
         " date, features, slot_rewards, segments, logger, item_features, layout, display, item, slot, first_slot,"
-        " tables, keep.",
+        " tables, keep, time, reward_time, reward_age, read_at.",
     ),
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),

@@ -205,3 +205,15 @@ def test_faults_and_positions_are_of_the_rows_that_the_file_has() -> None:
     [batch] = log.to_batches()
     chunk = Chunk(batch, "log", 10, 100, places=np.array([3, 5]), left_out=4)
     assert chunk.positions().tolist() == [103, 105]
+
+
+def test_aggregate_without_read_at_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], table: pa.Table
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(table, "log.parquet")
+    Path("test.toml").write_text(SETTINGS, encoding="utf-8")
+    command = ("aggregate", "log.parquet", "-c", "test.toml", "-o", "a.parquet")
+    assert exit_code_of(monkeypatch, *command) == 2
+    assert "in saved aggregates needs [log] read_at, when the log was read" in " ".join(capsys.readouterr().err.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.parquet", "test.toml"]

@@ -196,3 +196,13 @@ def test_check_and_plan_leave_out_the_same(late: LateLog, table: pa.Table) -> No
     plan = ft.plan_log(test, table).to_dict()
     assert plan["log"]["rows"] == rows
     assert any("were left out: their rewards may still come." in note for note in plan["notes"])
+
+
+def test_a_window_that_leaves_nothing_is_refused(tmp_path: Path, table: pa.Table) -> None:
+    test = late_test({"read_at": READ_AT}, window="30d")
+    with pytest.raises(ft.BadInput, match=r'window = "30d" leaves out all 600 displays: each is younger .* 2026-03-08'):
+        test.run(table)
+    assert test.check(table).log["rows"] == 0
+    pq.write_table(table, tmp_path / "log.parquet")
+    test.save_aggregates(str(tmp_path / "log.parquet"), tmp_path / "young.sums")  # others may be older
+    assert test.aggregate(str(tmp_path / "young.sums")).aggregates.rows == 0

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
+from tests.commands import exit_code_of
 from tests.late_log import BEGIN
 
 HOUR = np.timedelta64(3_600_000_000, "us")
@@ -65,3 +70,19 @@ def test_without_a_window_times_change_no_number_and_are_checked() -> None:
     wrong = tables[1].set_column(3, "at", pa.nulls(800, pa.timestamp("us")))
     with pytest.raises(ft.BadInput, match=r"the treatment's log: .*column 'at', row .* no time of it"):
         timed.run(tables[0], wrong)
+
+
+def test_the_command_line_has_a_window(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, arm in (("control", TimedArm(0, 90, 0)), ("treatment", TimedArm(1000, 100, 1))):
+        pq.write_table(arm.table(), f"{name}.parquet")
+    settings = '[log]\nrewards = ["click"]\nunit = "user"\ntime = "ts"\nreward_time = "at"\n'
+    Path("test.toml").write_text(settings, encoding="utf-8")
+    command = ("online", "control.parquet", "treatment.parquet", "-c", "test.toml", "--n-resamples", "20", "--json")
+    assert exit_code_of(monkeypatch, *command, "--window", "30h") == 0
+    document = json.loads(capsys.readouterr().out)
+    assert document["settings"]["analysis"]["window"] == "30h"
+    assert sum("their rewards may still come" in note for note in document["notes"]) == 2
+    assert document["log"]["rows"] < 800

@@ -42,6 +42,7 @@ DEFAULTS = {
     "r_max": None,
     "ignore_audit": False,
     "baseline": None,
+    "window": None,
 }
 
 
@@ -53,7 +54,7 @@ def test_defaults() -> None:
         "rewards": ("click",), "unit": None, "ranking": None, "candidates": None, "id": None, "date": None,
         "features": (), "slot_rewards": None, "segments": (), "logger": None, "item_features": (),
         "layout": "display", "display": None, "item": None, "slot": None, "first_slot": 1, "tables": None,
-        "keep": None,
+        "keep": None, "time": None, "reward_time": None, "reward_age": None, "read_at": None,
     }  # fmt: skip
 
 

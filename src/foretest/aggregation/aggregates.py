@@ -129,7 +129,12 @@ class Aggregates:
             units=UnitCounts.total(units) if len(units) == len(parts) else None,
             sampled={w: any(part.sampled.get(w, False) for part in parts) for part in parts for w in part.sampled},
             treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
-            segments={name: SegmentSums.total([part.segments[name] for part in parts]) for name in first.segments},
+            # sums by day are in some files and not in others
+            segments={
+                name: SegmentSums.total([part.segments[name] for part in parts])
+                for name in first.segments
+                if all(name in part.segments for part in parts)
+            },
             thinned=_total_thinning(parts),
             ages=_total_ages(parts),
         )

@@ -45,7 +45,7 @@ OnlineOptions = make_dataclass(
     [
         (f.name, _option(f.name, f.metadata["help"].replace(" | bernstein | betting", "")), None)
         for f in fields(Analysis)
-        if f.name in ("confidence_level", "interval", "n_resamples", "buckets", "seed")
+        if f.name in ("confidence_level", "interval", "n_resamples", "buckets", "seed", "window")
     ],
     namespace={"__module__": __name__},
 )

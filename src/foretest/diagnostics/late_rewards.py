@@ -19,6 +19,7 @@ from foretest.aggregation.age_sums import EDGES, AgeSums
 from foretest.aggregation.aggregates import Aggregates
 from foretest.displays.batch import Floats
 from foretest.displays.durations import SECOND, duration_of, duration_text, instant_text
+from foretest.errors import BadInput
 from foretest.formatting import plural, round_percent
 
 FEWEST_REWARDS = 50  # fewer say little of when rewards come
@@ -126,6 +127,16 @@ def late_notes(aggregates: Aggregates) -> list[str]:
                 f" {_about(curve.horizon)}): {remedy}."
             )
     return notes
+
+
+def refuse_all_left_out(aggregates: Aggregates) -> None:
+    """Refuse a window that is longer than any display is old."""
+    ages, window = aggregates.ages, aggregates.plan.settings.analysis.window
+    if ages is not None and window is not None and not aggregates.rows and ages.left_out[0]:
+        raise BadInput(
+            f'window = "{window}" leaves out all {plural(int(ages.left_out[0]), "display")}: each is younger than that'
+            f" at read_at = {instant_text(int(ages.read_at[1]))}. Set a shorter window, or read the log later."
+        )
 
 
 def window_notes(ages: AgeSums, window: str, metrics: tuple[str, ...]) -> list[str]:

@@ -17,7 +17,7 @@ from foretest.diagnostics.audit import audit
 from foretest.diagnostics.audit.rows import EXPLORATION
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
-from foretest.diagnostics.late_rewards import late_notes, late_rewards
+from foretest.diagnostics.late_rewards import late_notes, late_rewards, refuse_all_left_out
 from foretest.diagnostics.mass_kept import mass_kept_by
 from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
@@ -86,6 +86,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     refuse_bounds_of_fit(settings.analysis.interval, [f'{fit.parameter} = "fit"' for fit in plan.control_fits])
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
+    refuse_all_left_out(aggregates)
     resamples = Resamples.of(aggregates)
 
     answers = {

@@ -51,9 +51,9 @@ class OnlineTest:
 
     Parameters
     ----------
-    log: which column plays which role; rewards, unit (else id) and date are read, no other.
+    log: which column plays which role; rewards, unit (else id), date and times are read, no other.
     split: the designed shares of units, the control's first.
-    analysis: confidence_level, interval ("bootstrap" or "delta"), n_resamples, buckets and seed, as offline.
+    analysis: confidence_level, interval ("bootstrap" or "delta"), n_resamples, buckets, seed and window, as offline.
 
     >>> import pyarrow as pa
     >>> test = OnlineTest(log=LogColumns(rewards=["click"]))

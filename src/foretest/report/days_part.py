@@ -43,7 +43,8 @@ def days_section(result: Result, most: int) -> DaysSection | None:
 def _panel(result: Result, name: str, days: Days) -> Panel:
     confidence = result.settings["analysis"]["confidence_level"]
     whole = result.metrics[name].estimates.get(days.estimator)
-    chart = days_chart(days.days, name, confidence, None if whole is None else whole.rel_effect_size)
+    overall, direction = None if whole is None else whole.rel_effect_size, result.metrics[name].direction
+    chart = days_chart(days.days, name, confidence, overall, direction)
     left_out = f" The {len(days.days) - _ROWS} days before are in result.json." if len(days.days) > _ROWS else ""
     table = Table(
         f"Uplift by day ({name}, {days.estimator}).",

@@ -15,6 +15,7 @@ from foretest.report.charts.examination import examination_chart
 from foretest.report.charts.reward_ages import reward_ages_chart
 from foretest.report.charts.weights import weights_chart
 from foretest.results.days import Day
+from foretest.settings.metric_roles import INCREASE
 
 Figures = dict[str, dict[str, Any]]
 
@@ -38,7 +39,7 @@ def result_figures(document: dict[str, Any]) -> Figures:
             days = [Day(**day) for day in metric["days"]]
             overall = metric["estimates"].get(days[0].estimator, {}).get("rel_effect_size")
             level = document["settings"]["analysis"]["confidence_level"]
-            _add(figures, f"days-{name}", days_chart(days, name, level, overall))
+            _add(figures, f"days-{name}", days_chart(days, name, level, overall, metric.get("direction", INCREASE)))
     for name, curve in document.get("late_rewards", {}).get("ages", {}).items():
         _add(figures, f"reward-ages-{name}", reward_ages_chart(curve, name))
     return figures

@@ -222,7 +222,8 @@ class Result:
         return result_markdown(self)
 
     def figures(self) -> dict[str, dict[str, Any]]:
-        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…`, `cap-estimates-…`, `bound-…`."""
+        """Vega-Lite specifications by name: `weights`, and for each metric `cap-…`, `cap-estimates-…`, `bound-…`,
+        `examination-…`, `days-…`, `reward-ages-…`, where there are such."""
         from foretest.report.figures import result_figures
 
         return result_figures(self.to_dict())

@@ -9,13 +9,17 @@ from foretest.report.charts.parts import Spec, corner, frame, percent_axis, quan
 from foretest.report.digits import interval_text, pct
 from foretest.report.theme import HEIGHT, VERDICTS, WIDTH
 from foretest.results.days import Day
+from foretest.settings.metric_roles import INCREASE, toward_good
 
 TITLE = "Uplift by day"
 _SPOKEN = 31  # days in the description
 
 
-def days_chart(days: Sequence[Day], metric: str, confidence_level: float, overall: float | None) -> Spec:
+def days_chart(
+    days: Sequence[Day], metric: str, confidence_level: float, overall: float | None, direction: str = INCREASE
+) -> Spec:
     """Relative uplifts of the days that have one, with intervals for noise; dashed, the uplift of all days.
+    Colours say good or bad, by the direction that is better, shapes up or down.
 
     The axis fits the days with enough evidence: intervals of others may go beyond the frame.
     """
@@ -25,7 +29,7 @@ def days_chart(days: Sequence[Day], metric: str, confidence_level: float, overal
          "upper": day.rel_effect_size_ci_upper, "uplift": pct(day.rel_effect_size, sign=True),
          "interval": interval_text(day.rel_effect_size_ci_lower, day.rel_effect_size_ci_upper),
          "verdict": day.verdict, "displays": f"{day.rows:,}",
-         "colour": VERDICTS[day.verdict].colour, "shape": VERDICTS[day.verdict].shape}
+         "colour": VERDICTS[toward_good(day.verdict, direction)].colour, "shape": VERDICTS[day.verdict].shape}
         for day in drawn
     ]  # fmt: skip
     level = round_percent(confidence_level)

@@ -38,7 +38,7 @@ def reward_ages_chart(curve: Mapping[str, Any], metric: str) -> Spec:
         axis={
             "title": "age of the display",
             "values": ticks,
-            "labelExpr": f"{names or 'false ? 0'} : ''",
+            "labelExpr": names,
             "grid": False,
         },
     )
