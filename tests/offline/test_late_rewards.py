@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -206,3 +208,19 @@ def test_a_window_that_leaves_nothing_is_refused(tmp_path: Path, table: pa.Table
     pq.write_table(table, tmp_path / "log.parquet")
     test.save_aggregates(str(tmp_path / "log.parquet"), tmp_path / "young.sums")  # others may be older
     assert test.aggregate(str(tmp_path / "young.sums")).aggregates.rows == 0
+
+
+def test_times_in_text_files(tmp_path: Path, table: pa.Table) -> None:
+    rows = table.slice(0, 200).to_pylist()
+    for row in rows:
+        row["ts"] = row["ts"].isoformat()
+        row["clicked_at"] = None if row["clicked_at"] is None else row["clicked_at"].isoformat()
+    (tmp_path / "log.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    with open(tmp_path / "log.csv", "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(rows[0])
+        writer.writerows([json.dumps(v) if isinstance(v, list) else v for v in row.values()] for row in rows)
+    test = late_test({"read_at": READ_AT}, window="36h", estimators=["ncis"])
+    wanted = test.run(table.slice(0, 200))
+    for name in ("log.jsonl", "log.csv"):
+        assert_same(test.run(str(tmp_path / name)), wanted)

@@ -20,6 +20,7 @@ from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.formatting import plural, some_of, units_text
+from foretest.log.rows import DAY
 from foretest.weights.weightings import Weighting
 
 #: a field that a file has only where it is given: files of other logs are as they were before it
@@ -204,7 +205,7 @@ def aggregates_summary(aggregates: Aggregates) -> str:
         "metrics": plan.metrics,
         "estimators": [estimator.label for estimator in plan.estimators] or ["none"],
         "treatments": list(plan.settings.treatments) if aggregates.treatments else [],
-        "segments by": list(aggregates.segments),
+        "segments by": [column for column in aggregates.segments if column != DAY],
     }
     return "; ".join(
         [
