@@ -159,3 +159,12 @@ def minus_signs(text: str) -> str:
     '−5.1 %'
     """
     return text.replace("-", "−")
+
+
+def one_line(text: str) -> str:
+    """A text on one line.
+
+    >>> one_line("no such file:\\nlog.parquet")
+    'no such file: log.parquet'
+    """
+    return " ".join(text.splitlines())

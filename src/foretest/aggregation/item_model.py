@@ -21,6 +21,7 @@ from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
 
 SLOT = "foretest: slot"  # the feature that no column of a log is named as
+_LARGEST_SCALE = 1e100  # of predictions: rewards beyond it are refused
 
 Ints = npt.NDArray[np.int64]
 
@@ -135,7 +136,8 @@ def _item_feature(column: str) -> str:
 
 
 def _slot_scales(settings: Settings, rows: FeatureRows, folds: int) -> Floats:
-    """Σ r/Σ r̂ by fold, metric and slot, over the rows of the other folds; 0 where nothing was predicted."""
+    """Σ r/Σ r̂ by fold, metric and slot, over the rows of the other folds; 0 where nothing was predicted, or next to
+    nothing."""
     features, rewards, unit, multiple = rows
     if not len(unit):
         return np.zeros((folds, rewards.shape[1], 1))
@@ -150,5 +152,7 @@ def _slot_scales(settings: Settings, rows: FeatureRows, folds: int) -> Floats:
                 np.bincount(slot[seen], weights=times(values, multiple)[seen], minlength=count)
                 for values in (rewards[:, m], predicted)
             )
-            scales[f, m] = np.divide(earned, expected, out=np.zeros(count), where=expected != 0.0)
+            scales[f, m] = np.divide(
+                earned, expected, out=np.zeros(count), where=np.abs(expected) > earned / _LARGEST_SCALE
+            )
     return scales

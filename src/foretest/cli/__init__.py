@@ -18,6 +18,7 @@ from foretest.background import busy
 from foretest.cli import convert, demo, history, init, offline, online, paper, planning, saved, simulate  # noqa: F401  importing them registers them
 from foretest.cli.application import app
 from foretest.errors import BadInput
+from foretest.formatting import one_line
 from foretest.stores import without_credentials
 
 __all__ = ["app", "main"]
@@ -105,7 +106,7 @@ def _stop(code: int) -> NoReturn:
 
 
 def _fail(message: str, code: int = 2) -> NoReturn:
-    print(f"foretest: {without_credentials(' '.join(message.splitlines()))}", file=sys.stderr)
+    print(one_line(f"foretest: {without_credentials(message)}"), file=sys.stderr)
     sys.exit(code)
 
 

@@ -18,6 +18,7 @@ from foretest.cli.output import (
     with_command,
     write_figures,
 )
+from foretest.formatting import one_line
 from foretest.progress import progress_bar
 from foretest.stores import location
 
@@ -66,7 +67,7 @@ def history(
     if figures:
         write_figures(agreement, place)
     for failure in agreement.failures:
-        print(f"foretest: test '{failure['name']}' failed: {failure['error']}", file=sys.stderr)
+        print(one_line(f"foretest: test '{failure['name']}' failed: {failure['error']}"), file=sys.stderr)
     if json:
         print_json(agreement.to_dict())
         return 0
