@@ -144,9 +144,9 @@ def test_slots(key):
     columns = {"slot_rewards": {"click": "slot_click"}}
     test = build([key, "point-ncis-adaptive"], interval="delta", columns=columns, buckets=BUCKETS)
     estimate = test.run(LOG.table()).metrics["click"].estimates[key]
-    h = LOG.under_one(MIX).weights(key, CAP, BOUND)
-    d = (h - BASELINE) * LOG.click
-    assert estimate.treatment == pytest.approx((h * LOG.click).mean(), rel=1e-7)
+    value, influence = LOG.under_one(MIX).estimate(key, LOG.click, CAP, BOUND)
+    d = value + influence - BASELINE * LOG.click
+    assert estimate.treatment == pytest.approx(value, rel=1e-7)
     assert estimate.effect_size == pytest.approx(d.mean(), rel=1e-6)
     assert estimate.std_error == pytest.approx(LOG.error(d, BUCKETS), rel=1e-6)
 

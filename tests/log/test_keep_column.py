@@ -92,7 +92,7 @@ def test_nan_in_a_long_log_is_refused_with_its_display() -> None:
     views, keeps = (long[name].to_pylist() for name in ("view", "keep"))
     values = [np.nan if view == "d0007" else keep for view, keep in zip(views, keeps, strict=True)]
     long = long.set_column(long.column_names.index("keep"), "keep", pa.array(values))
-    with pytest.raises(ft.BadInput, match=r"column 'keep', row 7 .*the probability with which the row was kept is NaN"):
+    with pytest.raises(ft.BadInput, match=r"column 'keep', display 'd0007': the probability .* is NaN"):
         build(with_keep(LONG)).run(long)
 
 

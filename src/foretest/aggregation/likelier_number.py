@@ -22,7 +22,9 @@ def likelier_number(plan: FoldPlan, displays: Displays, columns: Columns, multip
     if plan.control_fits or parameter_of(control) is None or "expected_log_p" not in columns or len(displays) < 2:
         return {}
     apart = columns.get("log_p_scores", columns["log_p"]) - columns["expected_log_p"]
-    if not abs(apart.mean()) > _SUSPECT * apart.std() / np.sqrt(len(apart)):
+    with np.errstate(over="ignore", invalid="ignore"):  # of scores of 1e307
+        suspect = abs(apart.mean()) > _SUSPECT * apart.std() / np.sqrt(len(apart))
+    if not suspect:
         return {}
     some = np.arange(min(len(displays), MOST_DISPLAYS))
     try:

@@ -66,9 +66,10 @@ def calibration(
 
 
 def with_likelier_number(finding: Finding, name: str, given: float, fitted: float) -> Finding:
-    """A finding of wrong probabilities that says which temperature, sigma or epsilon would make them right."""
+    """A finding of wrong probabilities that says which temperature, sigma or epsilon would make them right, to the two
+    digits that a fit to a sample, or to those of several days, has."""
     looks = (
-        f'The log looks as if drawn at {name} {fitted:.3g}, not {given:.3g}: set {name} = "fit", or ask who changed it.'
+        f'The log looks as if drawn at {name} {fitted:.2g}, not {given:.3g}: set {name} = "fit", or ask who changed it.'
     )
     return replace(finding, remedy=f"{looks} {finding.remedy}")
 
