@@ -152,7 +152,7 @@ def _halves(control: Policy, displays: Displays) -> Ragged:
         return Ragged.packed(np.zeros(int(displays.eligible.sum()), np.uint8), displays.eligible)
     padded = scores.padded(np.inf).astype(np.float64)
     ordered, rows = np.sort(padded, axis=1), np.arange(len(padded))
-    middle = (ordered[rows, (scores.lengths - 1) // 2] + ordered[rows, scores.lengths // 2]) / 2.0
+    middle = ordered[rows, (scores.lengths - 1) // 2] / 2.0 + ordered[rows, scores.lengths // 2] / 2.0
     above = padded > middle[:, None]
     return Ragged.packed(above[np.isfinite(padded)].astype(np.uint8), displays.eligible)
 
