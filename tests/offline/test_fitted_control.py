@@ -401,6 +401,15 @@ def test_logs_that_show_no_number() -> None:
     table = table.set_column(at, "ranking", pa.array(best.tolist(), pa.list_(pa.int32())))
     with pytest.raises(BadInput, match=r'"fit": the log does not explore: more than 99 %.*, or give the number\.'):
         offline("fit", estimators=["ncis"]).run(table)
+    worst = log.table().set_column(at, "ranking", pa.array(best[:, ::-1].tolist(), pa.list_(pa.int32())))
+    opposite = pa.array((-log.control).tolist())
+    worst = worst.set_column(worst.schema.get_field_index("control_scores"), "control_scores", opposite)
+    with pytest.raises(BadInput) as error:
+        offline("fit", estimators=["ncis"]).run(worst)
+    assert str(error.value) == (
+        '[control] temperature = "fit": what was shown does not follow the scores, and the likelihood has no maximum.'
+        " Check that the scores are those that served, or give the number."
+    )
 
 
 def test_a_score_that_is_not_finite_is_named(log: SmallLog) -> None:

@@ -107,7 +107,7 @@ def _start(policy: ScorePolicy, parameter: Parameter, displays: Displays, m: Flo
     return float(brentq(total_slope, low, high, xtol=1e-3))
 
 
-_AT_AN_END = "what was shown {what}, and the likelihood has no maximum. Are the scores those that served?"
+_AT_AN_END = "what was shown {what}, and the likelihood has no maximum. Check that the scores are those that served"
 _NOT_EXPLORING = (
     "the log does not explore: more than 99 % of its displays have a ranking of probability above .999, and how likely"
     " others were cannot be told from it. Log a control that explores"

@@ -98,14 +98,14 @@ def _window(curve: Mapping[str, Any], x: Spec) -> list[Spec]:
 
 def _sentences(curve: Mapping[str, Any]) -> list[str]:
     horizon = age_text(curve["horizon"])
-    said = [
+    sentences = [
         f"Of the reward that comes within {horizon} of a display, the share that has come by each age (Kaplan-Meier:"
         " displays without a reward count until the log was read).",
         f"About {pct(curve['still_to_come'])} of the reward of these displays is still to come.",
     ]
     if curve["window"] is not None:
-        said.append(f"Dashed: an age by which {round_percent(0.95)} has come, {_words(curve['window'])}.")
-    return said
+        sentences.append(f"Dashed: an age by which {round_percent(0.95)} has come, {_words(curve['window'])}.")
+    return sentences
 
 
 def _words(window: str) -> str:
@@ -116,8 +116,8 @@ def _description(curve: Mapping[str, Any], rows: list[Spec], metric: str) -> str
     """The share at some ages, evenly spaced on the axis."""
     first, last = log10(rows[0]["age"]), log10(rows[-1]["age"])
     wanted = [10.0 ** (first + (last - first) * k / (_SPOKEN - 1)) for k in range(_SPOKEN)]
-    said = dict.fromkeys(min(range(len(rows)), key=lambda i: abs(log10(rows[i]["age"] / age))) for age in wanted)
-    numbers = "; ".join(f"by {rows[i]['words']} {rows[i]['percent']}" for i in said)
+    nearest = dict.fromkeys(min(range(len(rows)), key=lambda i: abs(log10(rows[i]["age"] / age))) for age in wanted)
+    numbers = "; ".join(f"by {rows[i]['words']} {rows[i]['percent']}" for i in nearest)
     return (
         f"{TITLE}, for the metric {metric}: share of the reward that comes within {age_text(curve['horizon'])}:"
         f" {numbers}. Still to come of these displays: {pct(curve['still_to_come'])}."
