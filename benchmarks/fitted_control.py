@@ -27,13 +27,11 @@ from interval_coverage import (
     ORDINARY,
     World,
     estimator,
-    limits,
     log_of_rows,
     log_of_users,
-    make_world,
-    user_effect,
 )
 from pages import DOCS, into_page
+from paired_logs import PairedStudy, run_study
 
 import foretest as ft
 from foretest.files import nan_if_none
@@ -94,22 +92,8 @@ def answers_of_one(kind: str, world: World, rows: int, seed: np.random.SeedSeque
     return {how: answer(kind, log, how) for how in TEMPERATURES}
 
 
-class Study(NamedTuple):
+class Study(PairedStudy[Answer]):
     """The answers of all logs of one kind, and the absolute uplifts that estimators tend to."""
-
-    answers: dict[str, list[Answer]]
-    expected: dict[str, float]
-    control: float
-
-    def coverage(self, how: str, label: str) -> float:
-        """The share of logs whose interval holds the limit."""
-        lower, upper = np.array([a.limits[label] for a in self.answers[how]]).T
-        return float(((lower <= self.expected[label]) & (self.expected[label] <= upper)).mean())
-
-    def width(self, how: str, label: str) -> float:
-        """The mean width, over the control's value."""
-        lower, upper = np.array([a.limits[label] for a in self.answers[how]]).T
-        return float(np.mean(upper - lower)) / self.control
 
     def bias(self, how: str, label: str) -> float:
         """How far the mean uplift is from the limit, over the control's value."""
@@ -125,13 +109,12 @@ class Study(NamedTuple):
 
 
 def study(kind: str, logs: int, rows: int) -> Study:
-    world, users = make_world(cold_by=2.0, changes=(1.0, 1.0, 1.0, 1.0)), KINDS[kind]
-    ends, effect = limits(world), 1.0 if users is None else user_effect(users)
+    """The study of one kind of logs."""
     seeds = np.random.SeedSequence([SEED, list(KINDS).index(kind)]).spawn(logs)
-    all_answers = [answers_of_one(kind, world, rows, seed) for seed in seeds]
-    answers = {how: [one[how] for one in all_answers] for how in TEMPERATURES}
-    expected = {label: effect * (ends[label] - ends["control"]) for label in LABELS}
-    return Study(answers, expected, effect * ends["control"])
+    done: Study = run_study(
+        Study, KINDS[kind], seeds, LABELS, lambda world, seed: answers_of_one(kind, world, rows, seed)
+    )  # fmt: skip
+    return done
 
 
 def temperatures(studies: dict[str, Study]) -> Iterator[str]:

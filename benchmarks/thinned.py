@@ -27,13 +27,11 @@ from interval_coverage import (
     ORDINARY,
     World,
     estimator,
-    limits,
     log_of_rows,
     log_of_users,
-    make_world,
-    user_effect,
 )
 from pages import DOCS, into_page
+from paired_logs import PairedStudy, run_study
 
 import foretest as ft
 from foretest.files import nan_if_none
@@ -100,22 +98,8 @@ def pair(kind: str, world: World, rows: int, seed: np.random.SeedSequence) -> di
     }
 
 
-class Study(NamedTuple):
+class Study(PairedStudy[Answer]):
     """The answers of all pairs of one kind, and the absolute uplifts that estimators tend to."""
-
-    answers: dict[str, list[Answer]]
-    expected: dict[str, float]
-    control: float
-
-    def coverage(self, how: str, label: str) -> float:
-        """The share of logs whose interval holds the limit."""
-        lower, upper = np.array([a.limits[label] for a in self.answers[how]]).T
-        return float(((lower <= self.expected[label]) & (self.expected[label] <= upper)).mean())
-
-    def width(self, how: str, label: str) -> float:
-        """The mean width, over the control's value."""
-        lower, upper = np.array([a.limits[label] for a in self.answers[how]]).T
-        return float(np.mean(upper - lower)) / self.control
 
     def bias(self, how: str, label: str) -> float:
         """How far the mean relative uplift is from the limit."""
@@ -134,13 +118,12 @@ class Study(NamedTuple):
 
 
 def study(kind: str, logs: int, rows: int) -> Study:
-    world, users = make_world(cold_by=2.0, changes=(1.0, 1.0, 1.0, 1.0)), KINDS[kind]
-    ends, effect = limits(world), 1.0 if users is None else user_effect(users)
+    """The study of one kind of logs."""
     seeds = np.random.SeedSequence([SEED, list(KINDS).index(kind)]).spawn(logs)
-    pairs = [pair(kind, world, rows, seed) for seed in seeds]
-    answers = {how: [one[how] for one in pairs] for how in (FULL, THINNED, WITHOUT)}
-    expected = {label: effect * (ends[label] - ends["control"]) for label in LABELS}
-    return Study(answers, expected, effect * ends["control"])
+    done: Study = run_study(
+        Study, KINDS[kind], seeds, LABELS, lambda world, seed: pair(kind, world, rows, seed)
+    )  # fmt: skip
+    return done
 
 
 def table(studies: dict[str, Study]) -> Iterator[str]:
