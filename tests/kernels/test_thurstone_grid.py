@@ -9,18 +9,21 @@ import pytest
 from scipy.special import erfcx
 
 from foretest.kernels import thurstone, thurstone_grid
+from foretest.kernels.thurstone_grid import COARSE, FINE, Grid
 
 
 def rankings(rng: np.random.Generator, rows: int, m: int, k: int) -> np.ndarray:
     return np.argsort(rng.random((rows, m)), axis=1)[:, :k].astype(np.int32)
 
 
-def on_grid(values: np.ndarray, starts: np.ndarray, shown: np.ndarray, sigma: float = 1.0) -> np.ndarray:
+def on_grid(
+    values: np.ndarray, starts: np.ndarray, shown: np.ndarray, sigma: float = 1.0, fineness: Grid = FINE
+) -> np.ndarray:
     """From tables; `starts` has where each ranking's list of values.shape[1] scores begins."""
     rows, k = shown.shape
     return thurstone_grid.log_prob(
         values.ravel(), starts, np.full(rows, values.shape[1]), shown.ravel(), np.arange(rows) * k, np.full(rows, k),
-        sigma, thurstone_grid.NODES, thurstone_grid.WEIGHTS, thurstone_grid.TO_ONE, thurstone_grid.MILLS,
+        sigma, *fineness, thurstone_grid.NODES, thurstone_grid.WEIGHTS, thurstone_grid.TO_ONE, thurstone_grid.MILLS,
     )  # fmt: skip
 
 
@@ -32,17 +35,19 @@ def in_logs(values: np.ndarray, starts: np.ndarray, shown: np.ndarray, sigma: fl
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 2), (6, 1), (6, 2), (6, 3), (7, 7), (12, 5), (60, 3)])
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 2), (6, 1), (6, 2), (6, 3), (7, 7), (12, 5), (16, 3), (60, 3)])
 @pytest.mark.parametrize("spread", [0.0, 0.5, 2.0, 8.0])
 def test_the_same_to_twelve_digits(m: int, k: int, spread: float) -> None:
     """Eight rankings of each display, likely and unlikely ones."""
     rng = np.random.default_rng([m, k])
     values, starts = spread * rng.normal(size=(5, m)), np.repeat(np.arange(5) * m, 8)
     shown = rankings(rng, 40, m, k)
-    found, expected = on_grid(values, starts, shown), in_logs(values, starts, shown)
-    known = np.isfinite(found)
-    assert known[expected > -200.0].all() or spread == 8.0
-    np.testing.assert_allclose(found[known], expected[known], rtol=1e-12, atol=1e-12)
+    expected = in_logs(values, starts, shown)
+    for fineness in (COARSE, FINE):
+        found = on_grid(values, starts, shown, fineness=fineness)
+        known = np.isfinite(found)
+        assert known[expected > 0.9 * np.log(fineness.least)].all() or spread == 8.0 or m > fineness.items
+        np.testing.assert_allclose(found[known], expected[known], rtol=1e-12, atol=1e-12)
 
 
 def test_gaps_that_no_density_spans() -> None:
@@ -94,7 +99,7 @@ def test_rankings_that_begin_alike_need_not_be_integrated_again() -> None:
         out = np.empty(rows)
         out[order] = grid.log_prob(
             values, np.zeros(rows, np.int64), np.full(rows, 5), flat, first[order], lengths[order],
-            1.0, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
+            1.0, *COARSE, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
         )  # fmt: skip
         return out
 

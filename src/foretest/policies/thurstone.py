@@ -40,14 +40,15 @@ class Thurstone(ScorePolicy):
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         s = displays[self.scores]
-        order = _alike_together(s, rankings)
-        log_p = np.empty(len(rankings.lengths))
-        log_p[order] = grid.log_prob(
-            s.values, s.starts[order], s.lengths[order],
-            rankings.values, rankings.starts[order], rankings.lengths[order],
-            self._noise, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
-        )  # fmt: skip
-        left = np.flatnonzero(log_p > 0.0)
+        log_p = np.full(len(rankings.lengths), np.inf)
+        left = _alike_together(s, rankings)
+        for fineness in (grid.COARSE, grid.FINE):
+            log_p[left] = grid.log_prob(
+                s.values, s.starts[left], s.lengths[left],
+                rankings.values, rankings.starts[left], rankings.lengths[left],
+                self._noise, *fineness, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
+            )  # fmt: skip
+            left = left[log_p[left] > 0.0]
         if len(left):
             s, rankings = s.take(left), rankings.take(left)
             log_p[left] = kernel.log_prob(
