@@ -52,7 +52,7 @@ class AgeSums:
             return
         own = age_bins(ages.display)
         for m in range(len(self.rewarded)):
-            has_reward = rows.rewards[:, m] != 0.0
+            has_reward = ages.rewarded[:, m]
             multiple = None if rows.multiple is None else rows.multiple[has_reward]
             self.rewarded[m] += _counts(age_bins(ages.reward[has_reward, m]), multiple)
             multiple = None if rows.multiple is None else rows.multiple[~has_reward]

@@ -84,8 +84,8 @@ def settle_dense(plan: FoldPlan, dense: bool) -> ChosenPlan:
 def _metrics_without_predictions(plan: FoldPlan) -> list[str]:
     """A note on metrics whose items have no predicted rewards."""
     labels = [e.label for e in plan.estimators if e.uses_items]
-    without = [name for name in plan.metrics if name not in plan.settings.predicted_metrics]
-    without = [name for name in without if name in (plan.settings.log.slot_rewards or plan.metrics)]  # else said
+    without = [name for name in plan.shown if name not in plan.settings.predicted_metrics]
+    without = [name for name in without if name in (plan.by_slot or plan.shown)]  # else said
     if not labels or not without:
         return []
     was = "was" if len(labels) == 1 else "were"
@@ -140,7 +140,7 @@ def _check_headline(chosen: Sequence[Estimator], settings: Settings) -> None:
 def _metrics_without_slots(plan: FoldPlan) -> list[str]:
     """A note on metrics that estimators by slot cannot answer for; an error where no other estimator runs."""
     by_slot = [e.label for e in plan.estimators if plan.weighting(e).by_slot]
-    without = [name for name in plan.metrics if name not in (plan.settings.log.slot_rewards or {})]
+    without = [name for name in plan.shown if name not in plan.by_slot]
     if not by_slot or not without:
         return []
     named = ", ".join(without)

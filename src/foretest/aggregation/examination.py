@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Floats
 from foretest.weights.examination import Curve, Curves
 
@@ -89,3 +90,9 @@ def curve_error(fit: FittedCurve | None, slopes: Floats) -> Floats | float:
     in them, together with that of the sums (the product of two errors is left out).
     """
     return 0.0 if fit is None or not len(slopes) else np.asarray(fit.influence[:, : len(slopes)] @ slopes)
+
+
+def sums_with_curve_error(sums: ScaledSums, fit: FittedCurve, name: str, cells: int) -> Floats:
+    """Σ h r or Σ t by cell of weights by a fitted examination curve, with the error of the curve in it."""
+    slopes = [float(sums.get(slope_name(name, slot))[0]) for slot in range(len(fit.theta))]
+    return np.asarray(sums.get(name, cells) + curve_error(fit, np.array(slopes)))

@@ -22,6 +22,7 @@ from foretest.policies.as_shown import served
 from foretest.policies.pooled import LOGGER
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
+from foretest.settings.metric_definitions import Difference
 from foretest.settings.settings import Settings
 from foretest.weights.examination import VARIANTS
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
@@ -54,6 +55,7 @@ class FoldPlan:
     fits: Mapping[int, FittedCurve] = field(default_factory=dict)  # examination curves by metric, fitted beforehand
     by_day: bool = False  # are there sums by day?
     control_fits: tuple[FittedNumber, ...] = ()  # numbers of the control, fitted beforehand; the settings have them
+    is_folded: bool = False  # do differences of parts have sums, as they have once the log is folded?
 
     @cached_property
     def further(self) -> dict[str, FoldPlan]:
@@ -68,10 +70,44 @@ class FoldPlan:
             return ()
         return (*self.settings.log.segments, *([DAY] if self.by_day else []))
 
-    @property
+    @cached_property
     def metrics(self) -> tuple[str, ...]:
-        """The reward columns."""
-        return self.settings.log.rewards
+        """What has sums of its own: the parts of the metrics, and once a log is folded also their differences."""
+        metrics = self.settings.definitions
+        parts = tuple(part.name for part in metrics.parts)
+        return (*parts, *(one.name for one in metrics.differences)) if self.is_folded else parts
+
+    @cached_property
+    def shown(self) -> dict[str, int]:
+        """The place in `metrics` of every metric that a result has and that has sums of its own."""
+        return self.settings.definitions.linear
+
+    @cached_property
+    def rewards(self) -> dict[str, int]:
+        """The place in `metrics` of every one that is a reward column as it stands."""
+        return {part.name: m for m, part in enumerate(self.settings.definitions.parts) if part.is_column}
+
+    def main_part(self, metric: int) -> int:
+        """The part that stands for a metric where a test is of rewards that are 0 or more: its gains, or itself."""
+        return self.differences[metric].gains if metric in self.differences else metric
+
+    @cached_property
+    def by_slot(self) -> frozenset[str]:
+        """Those of `metrics` of which the log says which slot earned them."""
+        metrics, slots = self.settings.definitions, self.settings.log.slot_rewards or {}
+        known = {part.name for part in metrics.parts if all(term.column in slots for term in part.terms)}
+        both = {
+            one.name
+            for one in metrics.differences
+            if metrics.parts[one.gains].name in known and metrics.parts[one.losses].name in known
+        }
+        return frozenset(known | both)
+
+    @cached_property
+    def differences(self) -> dict[int, Difference]:
+        """By place in `metrics`, those that are one part less another."""
+        metrics = self.settings.definitions
+        return {len(metrics.parts) + d: one for d, one in enumerate(metrics.differences)} if self.is_folded else {}
 
     @property
     def is_thinned(self) -> bool:
@@ -142,8 +178,8 @@ class FoldPlan:
     @cached_property
     def examination(self) -> Examination:
         """The examination curves of the metrics whose slots are known."""
-        slots, setting = self.settings.log.slot_rewards or {}, self.settings.analysis.examination
-        given = {m: curves_of(setting, name) for m, name in enumerate(self.metrics) if name in slots}
+        setting = self.settings.analysis.examination
+        given = {m: curves_of(setting, name) for m, name in enumerate(self.metrics) if name in self.by_slot}
         return Examination({m: curves for m, curves in given.items() if curves is not None}, dict(self.fits))
 
     def bound_weightings(self, estimator: Estimator) -> tuple[Bounded, ...]:
@@ -219,10 +255,11 @@ class FoldPlan:
     def weighs(self, estimator: Estimator, metric: int) -> bool:
         """Can the estimator answer for this metric? By slot, only where the log says which slot earned it; with
         predicted rewards of items, only where it has them."""
-        by_metric = self.settings.log.slot_rewards or {}
+        if metric in self.differences and estimator.stratified and self.table_of(metric):
+            return False
         if estimator.uses_items and self.metrics[metric] not in self.settings.predicted_metrics:
             return False
-        return not self.weighting(estimator).by_slot or self.metrics[metric] in by_metric
+        return not self.weighting(estimator).by_slot or self.metrics[metric] in self.by_slot
 
     @cached_property
     def stratified(self) -> list[Weighting]:

@@ -115,7 +115,8 @@ def is_fitted(settings: Settings) -> bool:
 def _columns(settings: Settings) -> dict[int, str]:
     """The columns of predictions, by place of the metric."""
     log = settings.log
-    return {log.rewards.index(name): column for name, column in prediction_columns(log, settings.analysis).items()}
+    parts = [part.name for part in settings.definitions.parts]
+    return {parts.index(name): column for name, column in prediction_columns(log, settings.analysis).items()}
 
 
 def _features(settings: Settings, rows: Rows, cells: Cells) -> pa.RecordBatch:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.differences import SIZES
 from foretest.aggregation.kept_rows import Columns
 from foretest.diagnostics.outside_candidates import outside_candidates
 from foretest.diagnostics.treatment_health import treatment_health
@@ -44,12 +45,12 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
         "unsupported_rows": max(aggregates.unsupported.values(), default=0),
         "approximate_rows": max(aggregates.approximate.values(), default=0),
         "effective_positives": {name: effective_positives(aggregates, plan.health_weighting, m)
-                                for m, name in enumerate(plan.metrics)},
+                                for name, m in plan.shown.items()},
         "support": None,
         "control_deterministic": control_is_deterministic(aggregates),
     }  # fmt: skip
     if not plan.prices_rankings:
-        report |= dict.fromkeys(_OF_RANKINGS) | {"effective_positives": dict.fromkeys(plan.metrics)}
+        report |= dict.fromkeys(_OF_RANKINGS) | {"effective_positives": dict.fromkeys(plan.shown)}
     treatment = treatment_health(aggregates)
     if treatment is not None:
         report["treatment"] = treatment.to_dict()
@@ -74,9 +75,10 @@ def control_is_deterministic(aggregates: Aggregates) -> bool | None:
 
 
 def effective_positives(aggregates: Aggregates, weighting: Weighting, metric: int) -> float | None:
-    """(Σhr)²/Σ(hr)² of a metric under a weighting."""
+    """(Σhr)²/Σ(hr)² of a metric under a weighting, rewards counted by their size."""
     sums = aggregates.hr[weighting, metric]
-    return effective_count(float(sums.get("hr").sum()), float(sums.get("hr2")[0]))
+    sizes = sums.get(SIZES if SIZES in sums.arrays else "hr")
+    return effective_count(float(sizes.sum()), float(sums.get("hr2")[0]))
 
 
 def predicted_effective_positives(aggregates: Aggregates, weighting: Weighting, metric: int) -> float | None:
@@ -90,7 +92,7 @@ def predicted_effective_positives(aggregates: Aggregates, weighting: Weighting, 
     weightings, columns = aggregates.plan.point_weightings, aggregates.rewarded.columns()
     if not isinstance(weighting, PointWeighting) or weighting not in weightings or weighting.by_slot or not columns:
         return None
-    r, second = columns[f"r:{metric}"], columns[f"second:{weightings.index(weighting)}"]
+    r, second = np.abs(columns[f"r:{metric}"]), columns[f"second:{weightings.index(weighting)}"]
     r = np.where(second > 0.0, r, 0.0) / max(r.max(), 1e-300)  # squares of 1e200 would overflow
     count = effective_count(float(r.sum()), float((r * r) @ second))
     # rows that were not kept: as many more of the same kind

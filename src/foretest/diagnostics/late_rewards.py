@@ -89,7 +89,7 @@ def _share_at(age: float, ages: Floats, share: Floats) -> float:
 
 def age_curves(aggregates: Aggregates) -> dict[str, AgeCurve]:
     """The curve of every metric that has one; none under a window."""
-    ages, metrics = aggregates.ages, aggregates.plan.metrics
+    ages, metrics = aggregates.ages, aggregates.plan.settings.log.rewards
     if ages is None or not ages.rewarded.size:
         return {}
     curves = {name: age_curve(ages.rewarded[m], ages.waiting[m]) for m, name in enumerate(metrics)}
@@ -105,7 +105,7 @@ def late_rewards(aggregates: Aggregates) -> dict[str, Any] | None:
     window = aggregates.plan.settings.analysis.window
     if window is None:
         return {**facts, "ages": {name: curve.to_dict() for name, curve in age_curves(aggregates).items()}}
-    late = {name: int(ages.late[m]) for m, name in enumerate(aggregates.plan.metrics)}
+    late = {name: int(ages.late[m]) for m, name in enumerate(aggregates.plan.settings.log.rewards)}
     return {**facts, "window": window, "left_out": int(ages.left_out[0]), "late": late}
 
 
@@ -114,7 +114,9 @@ def late_notes(aggregates: Aggregates) -> list[str]:
     if aggregates.ages is None:
         return []
     if aggregates.plan.settings.analysis.window is not None:
-        return window_notes(aggregates.ages, aggregates.plan.settings.analysis.window, aggregates.plan.metrics)
+        return window_notes(
+            aggregates.ages, aggregates.plan.settings.analysis.window, aggregates.plan.settings.log.rewards
+        )
     notes = []
     for name, curve in age_curves(aggregates).items():
         if curve.still_to_come > WORTH_A_NOTE:

@@ -30,7 +30,7 @@ def reward_questions(aggregates: Aggregates) -> list[Question]:
     if not sample:
         return []
     questions: list[Question | None] = []
-    for m, name in enumerate(plan.metrics):
+    for name, m in plan.rewards.items():
         rewards = sample[f"r:{m}"]
         if plan.settings.log.unit is not None:
             questions.append(_constant(name, plan.settings.log.unit, constant_in_units(sample["unit"], rewards)))

@@ -44,7 +44,7 @@ def thinning_questions(aggregates: Aggregates) -> list[Question]:
     if rewarded.rows < FEWEST_ROWS:
         return []
     if not others.rows:
-        sample, metrics = aggregates.sampled_displays, range(len(aggregates.plan.metrics))
+        sample, metrics = aggregates.sampled_displays, aggregates.plan.rewards.values()
         every = all(are_counts(sample[f"r:{m}"]) for m in metrics)  # minutes and amounts are above 0 in every row
         return [_no_unrewarded(column, rewarded)] if every else []
     if others.rows >= FEWEST_ROWS and rewarded.keep < MUCH_LESS * others.keep:

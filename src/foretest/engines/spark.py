@@ -99,7 +99,7 @@ def fold_in_tasks(
 
 def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[FeatureRows]:
     """The rows that a value model is fitted on: those with the smallest unit hashes."""
-    names = reader.settings.log.rewards
+    names = reader.settings.definitions.parts
 
     def packed(rows: FeatureRows) -> pa.RecordBatch:
         features, rewards, unit, multiple = rows

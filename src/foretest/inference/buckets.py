@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.examination import curve_error, slope_name
+from foretest.aggregation.examination import sums_with_curve_error
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.slot_ratios import slot_ratios
 from foretest.aggregation.strata import bin_label, merged_bins
@@ -82,6 +82,11 @@ class BucketSums:
         derivatives = np.asarray(np.imag(statistic(self.directions()))) / _STEP * self.rows
         return by_unit(derivatives, self.arrays["rows"], self.loggers, self.fixed)
 
+    def joint_influence(self, other: BucketSums, statistic: Callable[[Sums, Sums], Any]) -> Floats:
+        """The influence of a statistic of two kinds of sums of the same rows."""
+        derivatives = np.asarray(np.imag(statistic(self.directions(), other.directions()))) / _STEP * self.rows
+        return by_unit(derivatives, self.arrays["rows"], self.loggers, self.fixed)
+
     def _sums(self, arrays: dict[str, npt.NDArray[Any]]) -> Sums:
         return Sums(**arrays, unit=self.unit)
 
@@ -131,11 +136,9 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
 def with_curve_error(aggregates: Aggregates, weighting: Weighting, metric: int, name: str, cells: int) -> Floats:
     """Σ h r or Σ t by cell; of weights by a fitted examination curve with the error of the curve in it."""
     sums, fit = aggregates.hr[weighting, metric], aggregates.plan.fits.get(metric)
-    plain = sums.get(name, cells)
     if fit is None or not isinstance(weighting, ExposureWeighting):
-        return plain
-    slopes = [float(sums.get(slope_name(name, slot))[0]) for slot in range(len(fit.theta))]
-    return np.asarray(plain + curve_error(fit, np.array(slopes)))
+        return sums.get(name, cells)
+    return sums_with_curve_error(sums, fit, name, cells)
 
 
 def mean_weights(aggregates: Aggregates, weighting: Weighting) -> ScaledSums | None:

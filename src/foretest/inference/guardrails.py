@@ -16,7 +16,7 @@ _OUTCOMES = {"positive": "better", "negative": "worse"}
 
 def with_roles(metrics: Mapping[str, Metric], roles: Mapping[str, MetricRole]) -> dict[str, Metric]:
     """The metrics, each with its role and what its verdict means to it; unchanged where the settings give no roles."""
-    if not roles:
+    if not any(role.has_role for role in roles.values()):
         return dict(metrics)
     with_role = {}
     for name, metric in metrics.items():
@@ -24,7 +24,7 @@ def with_roles(metrics: Mapping[str, Metric], roles: Mapping[str, MetricRole]) -
         fields: dict[str, Any] = {
             "role": role.role,
             "direction": role.direction,
-            "outcome": outcome(metric.verdict, role.direction),
+            "outcome": outcome(metric.verdict, str(role.direction)),
         }
         if role.role == GUARDRAIL:
             fields |= {"margin": role.margin, "guardrail": guardrail_of(metric, role)}

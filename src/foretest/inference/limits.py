@@ -49,5 +49,5 @@ def limits_of(
         return NO_INTERVAL
     if resampled is None:
         return delta_interval(value, error, aggregates.n_units, level)
-    exists = resampled.r > 0 if relative else resampled.rows > 0
+    exists = resampled.r != 0 if relative else resampled.rows > 0
     return percentile_interval(np.where(exists, statistic(resampled), np.nan), level)

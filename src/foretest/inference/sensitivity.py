@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.differences import LOSSES_T
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.inference.betting import betting_limits
@@ -66,6 +67,7 @@ class Terms:
     expected: Floats
     units: int
     loggers: int = 1
+    losses: Floats | None = None  # t of the losses, of a metric that has some; `t` is then of its gains
 
     @classmethod
     def of(cls, aggregates: Aggregates, weighting: Weighting, metric: int) -> Terms:
@@ -81,7 +83,8 @@ class Terms:
             # the terms of Σhr/Σh: those of the mean of h·(r − V) + V, V the ratio itself
             hr = hr - float(hr.sum() / h.sum()) * (h - aggregates.n)
         d = hr - aggregates.r[metric]
-        return cls(aggregates.n, d, t, sliced, expected, aggregates.n_units, aggregates.plan.loggers)
+        losses = sums.arrays[LOSSES_T] * unit if LOSSES_T in sums.arrays else None
+        return cls(aggregates.n, d, t, sliced, expected, aggregates.n_units, aggregates.plan.loggers, losses)
 
     @classmethod
     def of_estimator(cls, aggregates: Aggregates, estimator: Estimator, metric: int) -> Terms:
@@ -110,8 +113,34 @@ class Terms:
 
     def bounds(self, gamma: tuple[float, float]) -> Bounds:
         """L and U at (Γ_lower, Γ_upper); Γ_lower may be infinite."""
-        low, high = self.d - (1.0 - 1.0 / gamma[0]) * self.t, self.d + (gamma[1] - 1.0) * self.t
+        low, high = self._ends(gamma)
         return Bounds(self.mean(low), self.mean(high), self.error(low), self.error(high))
+
+    def _ends(self, gamma: tuple[float, float]) -> tuple[Floats, Floats]:
+        """The terms of L and U: what is not supported may earn less and lose more, or the other way round."""
+        less, more = 1.0 - 1.0 / gamma[0], gamma[1] - 1.0
+        low, high = self.d - less * self.t, self.d + more * self.t
+        return (low, high) if self.losses is None else (low - more * self.losses, high + less * self.losses)
+
+    def breakdown_with_losses(self, sign: int, level: float, rounding: float = 0.0) -> float | None:
+        """Γ* of a metric with losses, Γ_lower = Γ_upper, by halving: no formula gives where the limit crosses 0."""
+        z = quantile(self.units, level)
+
+        def stands(gamma: float) -> bool:
+            end = sign * self._ends((gamma, gamma))[0 if sign > 0 else 1]
+            return self.mean(end) - z * self.error(end) > rounding
+
+        if not stands(1.0):
+            return 1.0
+        low, high = 1.0, 2.0
+        while stands(high):
+            low, high = high, 2.0 * high
+            if high > _LARGEST_GAMMA:
+                return None
+        while high - low > 1e-9 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if stands(middle) else (low, middle)
+        return high
 
     def breakdown(self, sign: int, level: float, rounding: float = 0.0) -> float | None:
         """Γ* of a verdict that is positive (sign 1) or negative (−1); None where no Γ undoes it.
@@ -120,6 +149,8 @@ class Terms:
         f(x) = ±D − x T − z·√(A ∓ 2xB + x²C), with means D of d and T of t, variances A and C and covariance B. f is
         concave: where it starts above 0 it crosses 0 once or never, at a root of the square of that equation.
         """
+        if self.losses is not None:
+            return self.breakdown_with_losses(sign, level, rounding)
         mean_d, mean_t = sign * self.mean(self.d) - rounding, self.mean(self.t)
         z = quantile(self.units, level)
         a, c = self.error(self.d), self.error(self.t)

@@ -40,10 +40,12 @@ def absolute_uplift_of(estimator: Estimator) -> Statistic:
 
 
 def relative_uplift_of(estimator: Estimator) -> Statistic:
-    """δ = R(t)/R(p) − 1 by one estimator, as a function of the sums."""
+    """δ = (R(t) − R(p))/|R(p)| by one estimator, as a function of the sums: R(t)/R(p) − 1, unless the control's mean
+    reward is a loss."""
 
     def uplift(sums: Sums) -> Any:
         with too_large():
-            return ratio(estimator.value(sums), mean_reward(sums)) - 1.0
+            control = mean_reward(sums)
+            return (ratio(estimator.value(sums), control) - 1.0) * np.where(np.real(control) < 0.0, -1.0, 1.0)
 
     return uplift

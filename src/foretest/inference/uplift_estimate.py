@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from foretest.files import finite_or_none
 from foretest.inference.buckets import NO_INTERVAL, Interval
-from foretest.results.result import Estimate
+from foretest.results.result import Control, Estimate
 from foretest.results.uplift_range import NOISE, Range
 
 
@@ -54,6 +56,22 @@ def uplift_estimate(
         range=Range(NOISE, *(finite_or_none(limit) for limit in (*absolute.limits, *relative.limits))),
         word=verdict,
     )
+
+
+def relative_where_it_exists(estimates: Mapping[str, Estimate], control: Control) -> dict[str, Estimate]:
+    """The estimates of a metric with losses: a relative uplift only where the control's interval excludes 0."""
+    lower, upper = control.ci_lower, control.ci_upper
+    if lower is not None and upper is not None and (lower > 0.0 or upper < 0.0):
+        return dict(estimates)
+    return {label: _without_relative(estimate) for label, estimate in estimates.items()}
+
+
+def _without_relative(estimate: Estimate) -> Estimate:
+    limits = None if estimate.range is None else replace(estimate.range, rel_ci_lower=None, rel_ci_upper=None)
+    return replace(
+        estimate, rel_effect_size=None, rel_effect_size_ci_lower=None, rel_effect_size_ci_upper=None,
+        rel_std_error=None, unsupported=None, range=limits,
+    )  # fmt: skip
 
 
 def no_estimate(reasons: list[str], effective_positives: float | None) -> Estimate:

@@ -29,14 +29,18 @@ def shifted_ends(noise: Interval, shift: Interval, scale: float = 1.0) -> Interv
     return Interval(noise.lower + shift.lower / scale, noise.upper + shift.upper / scale)
 
 
-def unsupported_shift(unsupported: float, gamma: tuple[float, float], moved: Interval = _NOWHERE) -> Interval:
-    """How far the unsupported part may move each end of an interval, and no less than `moved`.
+def unsupported_shift(
+    unsupported: float, gamma: tuple[float, float], moved: Interval = _NOWHERE, losses: float = 0.0
+) -> Interval:
+    """How far the unsupported part may move each end of an interval, and no less than `moved`; `losses` are what of it
+    is lost, where a metric has losses.
 
     >>> shift = unsupported_shift(0.1, (1.25, 2.0))
     >>> round(shift.lower, 6), round(shift.upper, 6)
     (-0.02, 0.1)
     """
-    down, up = (1.0 / gamma[0] - 1.0) * unsupported, (gamma[1] - 1.0) * unsupported
+    less, more = 1.0 / gamma[0] - 1.0, gamma[1] - 1.0
+    down, up = less * unsupported - more * losses, more * unsupported - less * losses
     return Interval(min(down, moved.lower), max(up, moved.upper))
 
 
@@ -56,16 +60,17 @@ def factors_by_log(gamma: tuple[float, float], slice_gamma: Interval) -> tuple[f
 def range_of(kind: str, absolute: Interval, control: float, relative: Interval | None = None) -> Range:
     """A range from absolute limits; the relative ones are these over the control's value unless they are given."""
     if relative is None:
-        relative = Interval(*(limit / control if control else _NAN for limit in absolute))
+        relative = Interval(*(limit / abs(control) if control else _NAN for limit in absolute))
     return Range(kind, *(finite_or_none(limit) for limit in (*absolute, *relative)))
 
 
 def band_range(
-    estimate: Estimate, noise: Interval, unsupported: float, gamma: tuple[float, float], moved: Interval, control: float
-) -> Range:
+    estimate: Estimate, noise: Interval, unsupported: float, gamma: tuple[float, float], moved: Interval,
+    control: float, losses: float = 0.0,
+) -> Range:  # fmt: skip
     """The range of an estimate with a band: the interval `noise`, which the verdict was taken on, with both ends moved
-    by what the unsupported part may earn or, where that is more, by `moved`."""
-    shift = unsupported_shift(unsupported, gamma, moved)
+    by what the unsupported part may earn or lose or, where that is more, by `moved`."""
+    shift = unsupported_shift(unsupported, gamma, moved, losses)
     relative = None
     if (
         estimate.rel_effect_size_ci_lower is not None
@@ -73,7 +78,7 @@ def band_range(
         and noise == (estimate.effect_size_ci_lower, estimate.effect_size_ci_upper)
     ):
         own = Interval(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
-        relative = shifted_ends(own, shift, control)
+        relative = shifted_ends(own, shift, abs(control))
     limits = range_of(BAND, shifted_ends(noise, shift), control, relative)
     least, most = (1.0 + end / unsupported for end in moved) if unsupported > 0.0 else (1.0, 1.0)
     return replace(

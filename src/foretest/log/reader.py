@@ -31,6 +31,7 @@ from foretest.log.keep_column import multiples
 from foretest.log.logger_columns import logger_columns
 from foretest.log.own_lists import own_lists
 from foretest.log.reward_ages import days_of_displays, old_enough, rows_of_whole, with_ages
+from foretest.log.reward_parts import with_parts
 from foretest.log.rows import DAY, Rows
 from foretest.log.schema_checks import check_schemas
 from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
@@ -60,7 +61,7 @@ class Reader(NeededColumns):
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
         chunk, keep = self.old_enough(chunk), self.settings.log.keep
         with rows_of_whole(chunk):
-            rows = with_ages(self._rows(chunk), chunk, self.settings)
+            rows = with_parts(with_ages(self._rows(chunk), chunk, self.settings), self.settings.definitions)
             return rows if keep is None else rows.standing_for(multiples(keep, chunk.batch[keep]))
 
     def old_enough(self, chunk: Chunk) -> Chunk:
@@ -102,7 +103,7 @@ class Reader(NeededColumns):
             value=value,
             features=features_of(batch, log.features) if self.features else None,
             names=log.rewards,
-            slots=slot_rewards(batch, log, displays.slots, rewards) if self.slots else {},
+            slots=slot_rewards(batch, self.settings, displays.slots, rewards) if self.slots else {},
             items=self._item_lists(batch, displays),
             context=batch.select(list(dict.fromkeys(self.audited))) if self.audited else None,
             segments=self._segments(batch),
@@ -123,7 +124,7 @@ class Reader(NeededColumns):
         displays = Displays({}, shown_rankings(batch, log, eligible, known=True), eligible, unit)
         return Rows(
             displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards,
-            slots=slot_rewards(batch, log, displays.slots, rewards) if self.slots else {},
+            slots=slot_rewards(batch, self.settings, displays.slots, rewards) if self.slots else {},
             items=self._item_lists(batch, displays),
         )  # fmt: skip
 
@@ -152,18 +153,23 @@ class Reader(NeededColumns):
                 bounds[name] = float(given)
             if name not in bounds and all(pa.types.is_boolean(s.field(name).type) for _, s in source.schemas()):
                 bounds[name] = 1.0
-        return bounds
+        return {
+            part.name: sum(term.share * bounds[term.column] for term in part.terms)
+            for part in self.settings.definitions.parts
+            if all(term.column in bounds for term in part.terms)
+        }
 
     def _reward(self, batch: pa.RecordBatch, name: str) -> Floats:
         values = finite_numbers(name, batch[name], "the reward")
-        if values.min(initial=0.0) < 0.0:
+        if values.min(initial=0.0) < 0.0 and not self.settings.is_signed(name):
             rows = np.flatnonzero(values < 0.0)
             raise RowFault("reward-negative", name, rows, f"the reward is negative ({values[rows[0]]:g})",
-                           "Rewards must be 0 or more: split gains and losses into two metrics.")  # fmt: skip
+                           "Rewards must be 0 or more. If it may have losses, write"
+                           f" [metrics.{name}] signed = true.")  # fmt: skip
         given = self.settings.analysis.r_max
         bound = given.get(name) if isinstance(given, Mapping) else given
-        if bound is not None and values.max(initial=0.0) > bound:
-            rows = np.flatnonzero(values > bound)
+        if bound is not None and np.abs(values).max(initial=0.0) > bound:
+            rows = np.flatnonzero(np.abs(values) > bound)
             raise RowFault("reward-above-r-max", name, rows,
                            f"the reward {values[rows[0]]:g} is above r_max = {bound:g}",
                            "Raise r_max, or fix the reward.")  # fmt: skip

@@ -80,12 +80,12 @@ def with_ages(rows: Rows, chunk: Chunk, settings: Settings) -> Rows:
     for m, metric in enumerate(log.rewards):
         refuse_untimed(metric, by_metric[metric], rows.rewards[:, m], columns[by_metric[metric]])
     reward = np.stack([columns[by_metric[metric]].values for metric in log.rewards], axis=1)
-    read_at = read_at_of(log)
+    read_at, rewarded = read_at_of(log), rows.rewards != 0.0
     if window is None:
         age = None if read_at is None else read_at - shown
-        return rows if age is None else replace(rows, ages=RewardAges(reward, age, 0, np.zeros(0)))
-    late = (reward > window) & (rows.rewards != 0.0)
-    ages = RewardAges(reward, None, chunk.left_out, late.sum(axis=0).astype(np.float64))
+        return rows if age is None else replace(rows, ages=RewardAges(reward, age, 0, np.zeros(0), rewarded))
+    late = (reward > window) & rewarded
+    ages = RewardAges(reward, None, chunk.left_out, late.sum(axis=0).astype(np.float64), rewarded)
     return replace(_without(rows, late), ages=ages)
 
 

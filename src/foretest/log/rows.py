@@ -25,10 +25,11 @@ def times(amounts: Floats, multiple: Floats | None) -> Floats:
 class RewardAges:
     """How old displays and rewards were, and what a window left out of a batch."""
 
-    reward: npt.NDArray[np.int64]  # rows × metrics, in microseconds after the display; where there is a reward
+    reward: npt.NDArray[np.int64]  # rows × reward columns, in microseconds after the display; where there is a reward
     display: npt.NDArray[np.int64] | None  # when the log was read; None where there is a window
     left_out: int  # displays younger than the window
-    late: Floats  # by metric, rewards that came after the window
+    late: Floats  # by reward column, rewards that came after the window
+    rewarded: npt.NDArray[np.bool_]  # rows × reward columns: is there a reward?
 
 
 @dataclass(frozen=True)

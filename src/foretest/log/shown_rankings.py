@@ -16,6 +16,7 @@ from foretest.formatting import plural
 from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
 from foretest.log.column_values import SplitLists, lists_of
 from foretest.settings.log_columns import LogColumns
+from foretest.settings.settings import Settings
 
 MOST_ITEMS = 10_000  # of a row without a list of items: larger numbers are ids
 
@@ -113,15 +114,18 @@ def _items_of(shown: pa.Scalar) -> list[Any]:
 
 
 def slot_rewards(
-    batch: pa.RecordBatch, log: LogColumns, shown: npt.NDArray[np.int64], rewards: Floats
+    batch: pa.RecordBatch, settings: Settings, shown: npt.NDArray[np.int64], rewards: Floats
 ) -> dict[int, Ragged]:
     """What each slot earned, by metric: one entry per shown item, 0 or more, in sum the reward of the row."""
-    by_metric = {}
+    by_metric, log = {}, settings.log
     for metric, name in (log.slot_rewards or {}).items():
         m = log.rewards.index(metric)
         values, starts, lengths = _lists_or_ones(name, batch[name])
         lists = Ragged(numbers(values), starts, lengths)
-        fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])
+        if settings.is_signed(metric):
+            fault = _signed_slot_faults(lists, shown, rewards[:, m])
+        else:
+            fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])
         for code in np.unique(fault[fault > 0]).tolist():
             rows = np.flatnonzero(fault == code)
             at = int(rows[0])
@@ -131,6 +135,20 @@ def slot_rewards(
             raise RowFault(f"slots-{code}", name, rows, what, remedy)
         by_metric[m] = lists
     return by_metric
+
+
+def _signed_slot_faults(lists: Ragged, shown: npt.NDArray[np.int64], rewards: Floats) -> npt.NDArray[Any]:
+    """The faults of slots whose rewards may be negative: those of their sizes, and of their sum."""
+    sizes = np.abs(lists.flat().astype(np.float64))
+    row = np.repeat(np.arange(len(lists)), lists.lengths)
+    size, total = (
+        np.bincount(row, weights=values, minlength=len(lists)) for values in (sizes, lists.flat().astype(np.float64))
+    )
+    whole = Ragged.packed(sizes, lists.lengths)
+    fault = np.array(slot_faults(whole.values, whole.starts, whole.lengths, shown, size))
+    other_sum = np.abs(total - rewards) > 1e-6 * np.maximum(size, np.abs(rewards))
+    fault[(fault == 0) & other_sum] = 4  # not the reward in sum
+    return fault
 
 
 _RANKING_REMEDY = {
@@ -164,6 +182,6 @@ def _slot_fault(code: int, slots: npt.NDArray[Any], shown: int, metric: str, rew
         return "the reward of a slot is NaN or infinite", "Every slot needs a finite number, 0 where it earned nothing."
     if code == 3:
         what = f"the reward of a slot is negative ({slots.min():g})"
-        return what, "Rewards must be 0 or more: split gains and losses into two metrics."
+        return what, f"Rewards must be 0 or more. If it may have losses, write [metrics.{metric}] signed = true."
     what = f"the slots sum to {float(slots.astype(np.float64).sum()):g}, but the reward '{metric}' is {reward:g}"
     return what, "The slots must share out the row's whole reward: fix them, or take slot_rewards out of [log]."

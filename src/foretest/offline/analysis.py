@@ -10,6 +10,7 @@ from typing import Any
 from foretest._version import __version__
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.differences import with_differences
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
 from foretest.calibration.file import Calibration
@@ -34,7 +35,10 @@ from foretest.offline.audited import audit_note, audited_segment
 from foretest.offline.days import with_days
 from foretest.offline.estimates import estimate_metrics
 from foretest.offline.examination import by_exposure, is_left_out, metrics_to_fit
+from foretest.offline.metric_notes import definition_notes
+from foretest.offline.metric_ratios import adjusted_ratios, ratio_metrics
 from foretest.offline.passes import require_r_max
+from foretest.offline.per_unit import displays_per_unit, per_unit_metrics
 from foretest.offline.result_facts import log_facts, options_of, settings_dict
 from foretest.offline.segments import led_by, segment_table
 from foretest.offline.treatments import compare, ranked
@@ -86,6 +90,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     refuse_bounds_of_fit(settings.analysis.interval, [f'{fit.parameter} = "fit"' for fit in plan.control_fits])
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
+    aggregates = with_differences(aggregates)
     refuse_all_left_out(aggregates)
     resamples = Resamples.of(aggregates)
 
@@ -94,6 +99,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         for name, sums in by_treatment(aggregates).items()
     }
     answers = _compared(answers, resamples, folded.r_max)
+    answers = {name: _with_units(answer) for name, answer in answers.items()}
     answers = {name: _with_roles(answer, settings) for name, answer in answers.items()}
     answers = _with_cap_paths(answers, plan, resamples, folded.r_max)
     first = next(iter(answers.values()))
@@ -130,7 +136,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
 def check_result(settings: Settings, folded: Folded) -> Result:
     """The result of a check: facts, health and the audit, without estimates."""
     plan = choose_estimators(settings)[0]
-    aggregates = _as_in_a_run(folded.aggregates, plan)
+    aggregates = with_differences(_as_in_a_run(folded.aggregates, plan))
     outcome = audit(aggregates)
     notes = [*fit_notes(aggregates.plan), *outside_notes(aggregates), *question_notes(aggregates)]
     notes += [*cap_note(aggregates.plan), *late_notes(aggregates), *folded.notes, *audit_note(outcome)]
@@ -223,6 +229,9 @@ def _answer(
     """What the log says of one treatment by itself."""
     outcome = audit(aggregates)
     metrics, notes = estimate_metrics(aggregates, estimators, resamples.of_cells, r_max, outcome, calibration)
+    ratios = ratio_metrics(aggregates, estimators, resamples.of_cells, metrics)  # as far as the audit lets both stand
+    metrics |= ratios
+    notes += definition_notes(aggregates, estimators)
     segments, segment_notes = segment_table(aggregates, estimators, resamples.of_buckets)
     segments = led_by(segments, {name: metric.headline for name, metric in metrics.items()})
     metrics, day_notes = with_days(aggregates, estimators, resamples.of_buckets, metrics)
@@ -235,7 +244,18 @@ def _compared(answers: dict[str, Answer], resamples: Resamples, r_max: Mapping[s
         return answers
     sums = {name: answer.aggregates for name, answer in answers.items()}
     metrics = compare(sums, {name: a.metrics for name, a in answers.items()}, resamples.of_cells, r_max)
+    metrics = adjusted_ratios(sums, metrics)
     return {name: dataclasses.replace(answer, metrics=metrics[name]) for name, answer in answers.items()}
+
+
+def _with_units(answer: Answer) -> Answer:
+    """The answer with its metrics per unit, all in the settings' order."""
+    definitions = answer.aggregates.plan.settings.definitions
+    if not definitions.per_unit and not definitions.ratios:
+        return answer
+    factor = displays_per_unit(answer.aggregates)
+    metrics = answer.metrics | per_unit_metrics(definitions.per_unit, answer.metrics, factor)
+    return dataclasses.replace(answer, metrics={name: metrics[name] for name in definitions.names})
 
 
 def _with_roles(answer: Answer, settings: Settings) -> Answer:
@@ -253,12 +273,12 @@ def _with_cap_paths(
     if not plan.prices_rankings or plan.control_fits:
         return answers
     [(first, answer), *_] = answers.items()
-    metrics = {
+    metrics = answer.metrics | {
         name: dataclasses.replace(
             answer.metrics[name],
             cap_path=cap_path(answer.aggregates, m, resamples.of_cells, r_max.get(name), plan.estimators).to_dict(),
         )
-        for m, name in enumerate(plan.metrics)
+        for name, m in plan.shown.items()
     }
     return {**answers, first: dataclasses.replace(answer, metrics=metrics)}
 

@@ -50,7 +50,7 @@ def with_days(
     codes = sorted(range(REST + 1, len(sums.labels) + 1), key=lambda code: sums.labels[code - 1])
     parts = {sums.labels[code - 1]: Part(aggregates, blank, sums, [code]) for code in codes if sums.rows()[code]}
     by_metric, notes = dict(metrics), []
-    for m, name in enumerate(aggregates.plan.metrics):
+    for name, m in aggregates.plan.shown.items():
         leader = _leader(aggregates, able, m, metrics[name].headline)
         if leader is None:
             continue

@@ -39,7 +39,7 @@ def peek(source: Source, plan: FoldPlan) -> Peeked:
     """Look at the first rows of a log, where its density matters: the bound is to be chosen, by one control's log."""
     if plan.loggers > 1 or not any(plan.bound_weightings(e) for e in plan.estimators):
         return Peeked(source, False)
-    metrics, keep = list(plan.metrics), plan.settings.log.keep
+    metrics, keep = list(plan.settings.log.rewards), plan.settings.log.keep
     packed = [] if isinstance(source, SparkFrame) else packed_logs(source)
     if packed:
         return Peeked(source, _share_of_packed(packed, metrics, keep) >= LEAST_SHARE)

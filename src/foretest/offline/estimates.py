@@ -31,7 +31,14 @@ from foretest.inference.sensitivity import Terms, no_sensitivity, robustness, se
 from foretest.inference.slot_agreement import slot_agreement, with_agreement
 from foretest.inference.smoothing import value_lower_bound
 from foretest.inference.uplift import absolute_uplift_of, mean_reward, relative_uplift_of, value_of
-from foretest.inference.uplift_estimate import NO_UPLIFT, StdErrors, Uplift, no_estimate, uplift_estimate
+from foretest.inference.uplift_estimate import (
+    NO_UPLIFT,
+    StdErrors,
+    Uplift,
+    no_estimate,
+    relative_where_it_exists,
+    uplift_estimate,
+)
 from foretest.inference.uplift_range import band_range, factors_by_log, with_range, without_band
 from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
@@ -63,7 +70,7 @@ def estimate_metrics(
 ) -> MetricsAndNotes:
     """Every metric's estimates for one treatment, as far as the audit lets their verdicts stand."""
     plan, metrics, notes = aggregates.plan, {}, []
-    for m, name in enumerate(plan.metrics):
+    for name, m in plan.shown.items():
         able = [e for e in estimators if plan.weighs(e, m)]
         if plan.settings.analysis.estimators is None and control_is_deterministic(aggregates):
             able, unable = _without_exploration(aggregates, able)
@@ -71,25 +78,30 @@ def estimate_metrics(
         choices = {e.label: choose_bound(aggregates, e, m) for e in able}
         chosen = [at_choice(e, choices[e.label]) for e in able]
         estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name), choices[e.label]) for e in chosen}
-        if calibration is not None:
+        if calibration is not None and m not in plan.differences:
             estimates, calibration_notes = with_calibrated(estimates, aggregates, chosen, m, calibration)
             notes += calibration_notes
             estimates = {
                 label: calibrated_over_curves(one, estimates[PLAIN[label]]) if label in PLAIN else one
                 for label, one in estimates.items()
             }
-        # both by the evidence, whatever the audit says
-        agreement, model = slot_agreement(aggregates, chosen, m, estimates), slot_model(aggregates, chosen, m)
-        company = None if model is None else model.beside
         control = control_of(aggregates, m, counts)
+        if m in plan.differences:
+            estimates = relative_where_it_exists(estimates, control)
+        # both by the evidence, whatever the audit says
+        agreement, model = (
+            slot_agreement(aggregates, chosen, m, estimates),
+            slot_model(aggregates, chosen, plan.main_part(m)),
+        )
+        company = None if model is None else model.beside
         estimates = with_company(estimates, chosen, plan, model, control.value)
         estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
         estimates = with_agreement(estimates, agreement, control.value)
         apart = company is not None and company.fails
         lead = model_lead(aggregates, chosen, m, estimates)
         estimates = with_model_reason(estimates, lead)
-        if m in plan.fits:
-            model = with_curve_tests(model, plan.fits[m].tests)
+        if plan.main_part(m) in plan.fits:
+            model = with_curve_tests(model, plan.fits[plan.main_part(m)].tests)
         level = leading_level(aggregates, chosen, model, apart=apart)
         headline = headline_of(plan.settings.analysis.headline, chosen, without=level.without, first=level.first)
         notes += leading_note(name, company, level.first, level.reason)
@@ -101,7 +113,7 @@ def estimate_metrics(
             slots=None if agreement is None else agreement.to_dict(),
             slot_model=model,
             headline_reason=level.reason if level.first in (None, headline) else None,
-            examination=plan.examination.to_dict(m) if plan.exposure_bounds else None,
+            examination=plan.examination.to_dict(plan.main_part(m)) if plan.exposure_bounds else None,
             reward_model=None if lead is None else lead.to_dict(),
         )  # fmt: skip
     return MetricsAndNotes(metrics, notes)
@@ -181,7 +193,7 @@ def _estimate_of_rows(
         betting=None if betting is None else {
             "ci_lower": finite_or_none(betting.lower), "ci_upper": finite_or_none(betting.upper),
         },
-        lower_bound=value_lower_bound(aggregates, metric, r_max),
+        lower_bound=None if metric in aggregates.plan.differences else value_lower_bound(aggregates, metric, r_max),
     )  # fmt: skip
     if not aggregates.plan.weighting(estimator).banded:
         return without_band(estimate, control)
@@ -192,10 +204,10 @@ def _estimate_of_rows(
 
 
 def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> bool:
-    """Has it a betting interval? Weights need a bound, and no error of a fitted curve or control in them; of a thinned
-    log nobody knows which units vanished, and how many rows the largest had."""
+    """Has it a betting interval? Rewards must be 0 or more; weights need a bound, and no error of a fitted curve or
+    control in them; of a thinned log nobody knows which units vanished, and how many rows the largest had."""
     fitted = is_by_exposure(aggregates, estimator) and metric in aggregates.plan.fits
-    fitted |= bool(aggregates.plan.control_fits)
+    fitted |= bool(aggregates.plan.control_fits) or metric in aggregates.plan.differences
     return is_bounded(estimator) and not fitted and aggregates.thinned is None
 
 
@@ -241,7 +253,7 @@ def _bounded_intervals(
     relative = NO_UPLIFT
     if control:
         share = float(relative_uplift_of(estimator)(total)[0])
-        relative = Uplift(share, Interval(limits.lower / control, limits.upper / control))
+        relative = Uplift(share, Interval(limits.lower / abs(control), limits.upper / abs(control)))
     errors = StdErrors(*(
         std_error(sums.influence(statistic), aggregates.displays, aggregates.n_units)
         for statistic in (absolute, relative_uplift_of(estimator))
@@ -269,7 +281,8 @@ def _with_band(
     unsupported = terms.mean(terms.t)
     factors = factors_by_log(gamma, Interval(band.slice_gamma_ci_lower, band.slice_gamma_ci_upper))
     moved = Interval(0.0, 0.0) if choice is None else Interval(choice.lower, choice.upper)
-    limits = band_range(estimate, decided_on, unsupported, factors, moved, control)
+    losses = 0.0 if terms.losses is None else terms.mean(terms.losses)
+    limits = band_range(estimate, decided_on, unsupported, factors, moved, control, losses)
     by_curve = uplift_by_curve(aggregates, estimator, metric, counts, control, moved)
     limits = hull([limits, *(uplift.range for uplift in by_curve)])
     return dataclasses.replace(
@@ -278,6 +291,6 @@ def _with_band(
         reasons=reasons,
         sensitivity=band.to_dict(),
         robustness=robustness(estimate.verdict, on_band, band),
-        unsupported=finite_or_none(unsupported / control) if control else None,
+        unsupported=finite_or_none((unsupported + losses) / abs(control)) if control else None,
         curves=[uplift.to_dict() for uplift in by_curve] or None,
     )

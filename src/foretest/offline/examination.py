@@ -41,10 +41,9 @@ def by_exposure(plan: FoldPlan) -> list[Estimator]:
 
 def metrics_to_fit(plan: FoldPlan) -> list[int]:
     """The metrics whose curve is not given, where an estimator needs one."""
-    slots = plan.settings.log.slot_rewards or {}
     if not by_exposure(plan):
         return []
-    return [m for m, name in enumerate(plan.metrics) if name in slots and m not in plan.examination.given]
+    return [m for m, name in enumerate(plan.metrics) if name in plan.by_slot and m not in plan.examination.given]
 
 
 def without_fits(plan: FoldPlan) -> CurvesFound:

@@ -281,6 +281,12 @@ def _spooled(source: Source, reader: Reader, folder: str) -> Source:
     return in_background(lambda: spool(source, reader.columns, folder))
 
 
+def _columns_of(plan: FoldPlan, name: str) -> str:
+    """The reward columns that a metric is made of."""
+    part = next(part for part in plan.settings.definitions.parts if part.name == name)
+    return " = a number, ".join(term.column for term in part.terms)
+
+
 def require_r_max(plan: FoldPlan, r_max: Mapping[str, float]) -> None:
     """Refuse an interval that needs the largest possible reward where that is not known."""
     interval = plan.settings.analysis.interval
@@ -288,5 +294,5 @@ def require_r_max(plan: FoldPlan, r_max: Mapping[str, float]) -> None:
         if name not in r_max:
             raise BadInput(
                 f"[analysis] interval = \"{interval}\" needs r_max, the largest possible reward of '{name}':"
-                f" add r_max = a number, or r_max = {{{name} = a number}}."
+                f" add r_max = a number, or r_max = {{{_columns_of(plan, name)} = a number}}."
             )

@@ -19,7 +19,7 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
         "rows": aggregates.rows,
         **({} if aggregates.thinned is None else {"displays": aggregates.displays}),
         "units": aggregates.n_units,
-        "positives": {name: int(aggregates.positives[m]) for m, name in enumerate(aggregates.plan.metrics)},
+        "positives": {name: int(aggregates.positives[m]) for name, m in aggregates.plan.shown.items()},
     }
     if not aggregates.units_exact:
         facts["units_approximate"] = True

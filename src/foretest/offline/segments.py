@@ -25,11 +25,13 @@ from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.limits import control_of
 from foretest.inference.multiple_testing import holm, two_sided_p
 from foretest.inference.uplift import mean_reward, value_of
-from foretest.inference.uplift_estimate import uplift_estimate
+from foretest.inference.uplift_estimate import relative_where_it_exists, uplift_estimate
 from foretest.inference.uplift_range import with_adjusted, without_band
 from foretest.inference.usual_intervals import usual_intervals
 from foretest.inference.verdict import Evidence, decide, judge
 from foretest.log.rows import DAY
+from foretest.offline.metric_ratios import ratio_metrics
+from foretest.offline.per_unit import displays_per_unit, per_unit_metrics
 from foretest.offline.treatments import adjusted_verdict
 from foretest.results.result import Adjusted, Estimate, Metric, Segment
 from foretest.settings.analysis import BOUNDED
@@ -145,7 +147,7 @@ def _of_column(
         own = None
         if counts is not None:
             own = counts_by_logger(counts, part.aggregates.n, whole.plan.loggers, part.fixed)
-        metrics = {name: part.metric(m, able, own) for m, name in enumerate(blank.plan.metrics)}
+        metrics = part.metrics(able, own)
         merged = REST in part.codes
         values = 1 if not merged else None if sums.crowded else len(rest)
         segment = Segment(column, label, part.aggregates.rows, metrics, merged, values)
@@ -200,6 +202,15 @@ class Part:
         """The index of a pointwise weighting among those of the fold."""
         return self.folded.point_weightings.index(weighting)  # type: ignore[arg-type]
 
+    def metrics(self, able: Sequence[Estimator], counts: Floats | None) -> dict[str, Metric]:
+        """The estimates of all metrics, in the settings' order."""
+        part, definitions = self.aggregates, self.folded.settings.definitions
+        metrics = {name: self.metric(m, able, counts) for name, m in part.plan.shown.items()}
+        metrics |= ratio_metrics(part, able, counts, metrics, whole=self.whole, fixed=self.fixed)
+        if definitions.per_unit:  # beyond the number of buckets nobody counts the units of a part
+            metrics |= per_unit_metrics(definitions.per_unit, metrics, displays_per_unit(self.whole))
+        return {name: metrics[name] for name in definitions.names}
+
     def metric(self, metric: int, able: Sequence[Estimator], counts: Floats | None) -> Metric:
         """The estimates of one metric."""
         chosen = [settled(self.whole, e, metric) for e in able if self.folded.weighs(e, metric)]
@@ -207,6 +218,8 @@ class Part:
         asked = self.folded.settings.analysis.headline
         headline = headline_of(asked if asked in estimates else None, chosen)
         control = control_of(self.aggregates, metric, counts, self.fixed)
+        if metric in self.folded.differences:
+            estimates = relative_where_it_exists(estimates, control)
         return Metric(control, estimates, headline, estimates[headline].verdict)
 
     def _predicted(self, weighting: Weighting, metric: int) -> float | None:

@@ -42,7 +42,7 @@ def compare(
     """
     first = next(iter(aggregates.values()))
     compared = {name: dict(by_metric) for name, by_metric in metrics.items()}
-    for m, metric in enumerate(first.plan.metrics):
+    for metric, m in first.plan.shown.items():
         estimates = _adjusted_estimates(aggregates, metrics, m, counts, r_max.get(metric))
         for name in aggregates:
             compared[name][metric] = replace(metrics[name][metric], estimates=estimates[name])
@@ -115,7 +115,7 @@ class _Family:
         if self.settings.interval in BOUNDED:
             method = betting_interval if self.settings.interval == "betting" else bernstein_interval
             absolute = [self._at_strict_level(name, method) for name in self.alone]
-            relative = [Interval(*(x / self.control if self.control else NAN for x in pair)) for pair in absolute]
+            relative = [Interval(*(x / abs(self.control) if self.control else NAN for x in pair)) for pair in absolute]
         else:
             absolute = _simultaneous(self, absolute_uplift_of(self.estimator), relative=False)
             relative = [NO_INTERVAL] * len(self.alone)
@@ -128,15 +128,15 @@ class _Family:
         if self.first.rows == 0:
             return Adjusted(None, None, "insufficient", None, None, None, None)
         absolute, relative = self.limits[name]
-        has_p = self.settings.interval not in BOUNDED
+        has_p, has_relative = self.settings.interval not in BOUNDED, self.alone[name].rel_effect_size is not None
         return Adjusted(
             p_value=finite_or_none(self.p_values[name]) if has_p else None,
             p_adjusted=finite_or_none(self.p_adjusted[name]) if has_p else None,
             verdict_adjusted=self._verdict(name),
             simultaneous_ci_lower=finite_or_none(absolute.lower),
             simultaneous_ci_upper=finite_or_none(absolute.upper),
-            rel_simultaneous_ci_lower=finite_or_none(relative.lower),
-            rel_simultaneous_ci_upper=finite_or_none(relative.upper),
+            rel_simultaneous_ci_lower=finite_or_none(relative.lower) if has_relative else None,
+            rel_simultaneous_ci_upper=finite_or_none(relative.upper) if has_relative else None,
         )
 
     def _verdict(self, name: str) -> str:
@@ -187,7 +187,7 @@ def _simultaneous(family: _Family, statistic: Statistic, *, relative: bool) -> l
         quantile = normal_quantile(influences * (errors > 0.0), a.confidence_level, units, a.seed)
     else:
         resampled = [s.resampled(family.counts) for s in sums]
-        exists = resampled[0].r > 0 if relative else resampled[0].rows > 0
+        exists = resampled[0].r != 0 if relative else resampled[0].rows > 0
         deviations = np.column_stack([np.where(exists, statistic(r), np.nan) for r in resampled]) - centre
         quantile = resampled_quantile(deviations, errors, a.confidence_level)
     return [Interval(float(c - quantile * e), float(c + quantile * e)) for c, e in zip(centre, errors, strict=True)]

@@ -16,6 +16,7 @@ from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.files import json_ready, json_text
+from foretest.formatting import some_of
 from foretest.log.opening import open_log
 from foretest.offline.examination import NoCurve
 from foretest.offline.passes import offline_reader
@@ -207,7 +208,18 @@ def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
 
 def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[str]) -> dict[str, Any]:
     """The content of plan.json."""
-    metrics = {name: plan_metric(result.metrics[name], m, log) for m, name in enumerate(settings.log.rewards)}
+    parts = log.aggregates.plan.shown
+    metrics = {
+        name: plan_metric(result.metrics[name], m, log)
+        for name, m in parts.items()
+        if m < len(settings.definitions.parts)
+    }
+    left_out = [name for name in settings.definitions.names if name not in metrics]
+    if left_out:
+        notes = [
+            *notes,
+            f"{some_of(left_out)} left out of the plan, which is for rewards of 0 or more, and sums of them.",
+        ]
     first, plan = next(iter(metrics.items()))
     recommended = recommend(first, plan.exploration) if plan.exploration else None
     document: dict[str, Any] = json_ready(

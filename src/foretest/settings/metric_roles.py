@@ -1,4 +1,5 @@
-"""What a metric is for: a goal to move, something to watch, or a guardrail that must not get much worse."""
+"""The tables [metrics.NAME]: what a metric is for (a goal to move, something to watch, or a guardrail that must not get
+much worse), and what it is made of."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from typing import Any
 
 from foretest.errors import BadInput, check_number, choose, nearest
 from foretest.settings.changed_fields import call_text, changed_fields
+from foretest.settings.metric_definitions import check_definition
 from foretest.settings.unknown_keys import refuse_unknown
 
 GOAL, SECONDARY, GUARDRAIL = ROLES = ("goal", "secondary", "guardrail")
@@ -24,18 +26,32 @@ class MetricRole:
     """The table [metrics.NAME]. `direction` is the way that is better; `margin`, of a guardrail, is the share of the
     control's value that it may get worse by.
 
+    A metric may be made of others: `sum`, of metrics times a factor each; `ratio`, of two metrics; `per="unit"` and
+    `of`, a metric per unit. `signed` says that a column of rewards may have losses, as negative numbers.
+
     >>> MetricRole(role="guardrail", direction="decrease", margin=0.01).limit
     0.01
     """
 
     role: str | None = None  # goal where no metric has one, else secondary
-    direction: str = INCREASE
+    direction: str | None = None  # increase, unless it is told
     margin: float | None = None
+    sum: Mapping[str, float] | None = None
+    ratio: tuple[str, str] | None = None
+    per: str | None = None
+    of: str | None = None
+    signed: bool = False
 
     def __post_init__(self) -> None:
+        check_definition(self.sum, self.ratio, self.per, self.of, self.signed)
+        if self.sum is not None:
+            object.__setattr__(self, "sum", {name: float(factor) for name, factor in self.sum.items()})
+        if self.ratio is not None:
+            object.__setattr__(self, "ratio", tuple(self.ratio))
         if self.role is not None:
             choose("role", self.role, ROLES)
-        choose("direction", self.direction, DIRECTIONS)
+        if self.direction is not None:
+            choose("direction", self.direction, DIRECTIONS)
         if self.margin is not None:
             if self.role != GUARDRAIL:
                 raise BadInput(f'margin = {self.margin!r} is for a guardrail: add role = "guardrail", or leave it out.')
@@ -47,10 +63,20 @@ class MetricRole:
         return call_text(self, changed_fields(self))
 
     @property
+    def has_role(self) -> bool:
+        """Does the table say what the metric is for, and not only what it is made of?"""
+        return self.role is not None or self.direction is not None or self.margin is not None
+
+    @property
+    def is_derived(self) -> bool:
+        """Is it made of other metrics?"""
+        return self.sum is not None or self.ratio is not None or self.per is not None
+
+    @property
     def limit(self) -> float:
         """The relative uplift beyond which a guardrail is broken."""
         margin = self.margin or 0.0
-        return -margin if self.direction == INCREASE else margin
+        return margin if self.direction == DECREASE else -margin
 
 
 def checked_roles(given: Any, rewards: tuple[str, ...]) -> dict[str, MetricRole]:
@@ -60,11 +86,6 @@ def checked_roles(given: Any, rewards: tuple[str, ...]) -> dict[str, MetricRole]
     roles: dict[str, MetricRole] = {}
     for name, entry in given.items():
         where = f"[metrics.{name}]"
-        if name not in rewards:
-            raise BadInput(
-                f"{where}: there is no metric '{name}'.{nearest(str(name), rewards)} The rewards are:"
-                f" {', '.join(rewards)}."
-            )
         if isinstance(entry, Mapping):
             refuse_unknown(where, entry, [f.name for f in dataclasses.fields(MetricRole)])
             try:
@@ -73,6 +94,13 @@ def checked_roles(given: Any, rewards: tuple[str, ...]) -> dict[str, MetricRole]
                 raise BadInput(f"{where} {error}") from None
         if not isinstance(entry, MetricRole):
             raise BadInput(f"{where} = {entry!r}: expected a table with role, direction and margin.")
+        if entry.is_derived and name in rewards:
+            raise BadInput(f"{where} is a column of [log] rewards, and made of metrics here: give it another name.")
+        if name not in rewards and not entry.is_derived:
+            raise BadInput(
+                f"{where}: there is no metric '{name}'.{nearest(str(name), rewards)} The rewards are:"
+                f" {', '.join(rewards)}. A metric of metrics has a sum, a ratio, or per and of."
+            )
         roles[name] = entry
     if any(role.role for role in roles.values()) and not any(role.role == GOAL for role in roles.values()):
         raise BadInput(
@@ -86,7 +114,7 @@ def role_of(roles: Mapping[str, MetricRole], name: str) -> MetricRole:
     """A metric's role, defaults filled in: all are goals where no role is given, else the others are secondary."""
     role = roles.get(name, MetricRole())
     default = SECONDARY if any(other.role for other in roles.values()) else GOAL
-    return role if role.role is not None else dataclasses.replace(role, role=default)
+    return dataclasses.replace(role, role=role.role or default, direction=role.direction or INCREASE)
 
 
 def toward_good(verdict: str, direction: str) -> str:
@@ -102,6 +130,11 @@ def toward_good(verdict: str, direction: str) -> str:
 def roles_dict(roles: Mapping[str, MetricRole]) -> dict[str, dict[str, Any]]:
     """The roles as the tables of a settings file."""
     return {
-        name: {key: value for key, value in dataclasses.asdict(role).items() if value is not None}
+        name: {key: _plain(value) for key, value in vars(role).items() if value is not None and value is not False}
         for name, role in roles.items()
     }
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON and TOML have it."""
+    return dict(value) if isinstance(value, Mapping) else list(value) if isinstance(value, tuple) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from foretest.errors import BadInput, choose, nearest
@@ -17,6 +18,7 @@ from foretest.settings.predictions import check_predictions, predicted_metrics
 
 if TYPE_CHECKING:
     from foretest.policies import Policy
+    from foretest.settings.metric_definitions import MetricDefinitions
     from foretest.settings.metric_roles import MetricRole
 
 TREATMENT = "treatment"  # the name of one alone
@@ -58,9 +60,11 @@ class Settings:
         self._check_loggers()
         self._check_policies()
         if self.metrics:
+            from foretest.settings.metric_limits import refuse_metrics
             from foretest.settings.metric_roles import checked_roles
 
             object.__setattr__(self, "metrics", checked_roles(self.metrics, self.log.rewards))
+            refuse_metrics(self.definitions, self.log, self.analysis)
         check_metrics(self.analysis.examination, self.log.rewards, self.log.slot_rewards)
         check_predictions(self.log, self.analysis)
         check_window(self)
@@ -71,6 +75,17 @@ class Settings:
                         f"[analysis] r_max names '{name}', which is no reward.{nearest(name, self.log.rewards)}"
                         f" The rewards are: {', '.join(self.log.rewards)}."
                     )
+
+    @cached_property
+    def definitions(self) -> MetricDefinitions:
+        """All metrics: rewards, and those that are made of them."""
+        from foretest.settings.metric_definitions import metric_definitions
+
+        return metric_definitions(self.log.rewards, self.metrics)
+
+    def is_signed(self, reward: str) -> bool:
+        """May the reward be negative?"""
+        return reward in self.metrics and self.metrics[reward].signed
 
     def _check_loggers(self) -> None:
         """Several policies by name produced the log together: they become one that prices rows by their mixture."""

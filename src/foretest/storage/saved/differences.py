@@ -23,7 +23,8 @@ def binding_settings(tables: Tables) -> dict[str, Any]:
     """The settings that must agree for sums to add up, by the name that a user knows: without those that are free."""
     named: dict[str, Any] = {}
     for table, settings in tables.items():
-        if table == "metrics":  # the roles of metrics matter only for reading a result
+        if table == "metrics":
+            named |= _definitions(settings)
             continue
         for key, value in settings.items():
             if table == "log" and key == "read_at":  # every log has its own
@@ -33,6 +34,16 @@ def binding_settings(tables: Tables) -> dict[str, Any]:
             elif key not in FREE and key != "estimators":
                 named[key] = value
     return named
+
+
+def _definitions(metrics: dict[str, Any]) -> dict[str, Any]:
+    """What a log is folded into; the roles of metrics, ratios and values per unit matter only for reading a result."""
+    return {
+        f"[metrics.{name}] {key}": table[key]
+        for name, table in metrics.items()
+        for key in ("sum", "signed", "winsorise")
+        if key in table
+    }
 
 
 def find_difference(mine: Tables, theirs: Tables) -> Difference | None:

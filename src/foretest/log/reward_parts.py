@@ -1,0 +1,51 @@
+"""From the rewards of a log to the parts that are folded: sums of rewards, gains and losses apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from foretest.displays.batch import Floats
+from foretest.displays.ragged import Ragged
+from foretest.log.rows import Rows
+from foretest.settings.metric_definitions import GAINS, LOSSES, MetricDefinitions, Part
+
+
+def with_parts(rows: Rows, metrics: MetricDefinitions) -> Rows:
+    """The rows with the parts of metrics in place of reward columns; the rows themselves where both are the same."""
+    if all(part.is_column for part in metrics.parts):
+        return rows
+    by_slot = {m: part_of_slots(rows, part) for m, part in enumerate(metrics.parts)}
+    slots = {m: lists for m, lists in by_slot.items() if lists is not None}
+    parts = [_of_rows(rows, part, slots.get(m)) for m, part in enumerate(metrics.parts)]
+    names = tuple(part.name for part in metrics.parts)
+    return replace(rows, rewards=np.column_stack(parts), slots=slots, names=names)
+
+
+def part_of_slots(rows: Rows, part: Part) -> Ragged | None:
+    """What each slot adds to a part; None where a reward in it is not known by slot."""
+    places = [rows.names.index(term.column) for term in part.terms]
+    if not all(m in rows.slots for m in places):
+        return None
+    total = sum(
+        term.share * _side(rows.slots[m].flat().astype(np.float64), term.side)
+        for m, term in zip(places, part.terms, strict=True)
+    )
+    return Ragged.packed(np.asarray(total), rows.slots[places[0]].lengths)
+
+
+def _of_rows(rows: Rows, part: Part, by_slot: Ragged | None) -> Floats:
+    """A part of each row. Gains of one slot and losses of another are both there, though their sum may be 0."""
+    if by_slot is not None and any(term.side in (GAINS, LOSSES) for term in part.terms):
+        row = np.repeat(np.arange(len(rows)), by_slot.lengths)
+        return np.asarray(np.bincount(row, weights=by_slot.values, minlength=len(rows)), np.float64)
+    total = sum(term.share * _side(rows.rewards[:, rows.names.index(term.column)], term.side) for term in part.terms)
+    return np.asarray(total)
+
+
+def _side(rewards: Floats, side: str) -> Floats:
+    """The rewards, or their gains or losses alone."""
+    if side == GAINS:
+        return np.maximum(rewards, 0.0)
+    return np.maximum(-rewards, 0.0) if side == LOSSES else rewards

@@ -1,0 +1,70 @@
+"""Metrics per unit: the numbers of a metric per display times the displays of a unit, whose mean is taken as known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from foretest.aggregation.aggregates import Aggregates
+from foretest.results.result import Adjusted, Control, Estimate, Metric
+from foretest.settings.metric_definitions import PerUnit
+
+#: numbers in units of the metric; all others are shares, counts or words
+_OF_ESTIMATE = (
+    "treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper", "lower_bound",
+)  # fmt: skip
+_OF_BAND = ("effect_size_lower", "effect_size_upper", "ci_lower", "ci_upper")
+
+
+def displays_per_unit(aggregates: Aggregates) -> float:
+    """The mean number of displays of a unit; 0 in an empty log."""
+    return aggregates.displays / aggregates.n_units if aggregates.rows else 0.0
+
+
+def per_unit_metrics(
+    definitions: tuple[PerUnit, ...], metrics: Mapping[str, Metric], displays_per_unit: float
+) -> dict[str, Metric]:
+    """The metrics per unit, from those per display of the same rows."""
+    return {one.name: scaled_metric(metrics[one.of], displays_per_unit) for one in definitions}
+
+
+def scaled_metric(metric: Metric, factor: float) -> Metric:
+    """A metric with its absolute numbers times a factor. Paths, strata and days stay with the metric per display."""
+    return replace(
+        metric,
+        control=Control(*(_times(getattr(metric.control, f.name), factor) for f in fields(Control))),
+        estimates={label: _scaled(estimate, factor) for label, estimate in metric.estimates.items()},
+        cap_path=None, slots=None, days=None,
+    )  # fmt: skip
+
+
+def _scaled(estimate: Estimate, factor: float) -> Estimate:
+    limits = estimate.range
+    if limits is not None:
+        limits = replace(limits, **_each(limits, ("ci_lower", "ci_upper"), factor))
+    return replace(
+        estimate,
+        **_each(estimate, _OF_ESTIMATE, factor),
+        range=limits,
+        betting=_values(estimate.betting, ("ci_lower", "ci_upper"), factor),
+        sensitivity=_values(estimate.sensitivity, _OF_BAND, factor),
+        adjusted=None if estimate.adjusted is None else _adjusted(estimate.adjusted, factor),
+        strata=None, bound_choice=None, curves=None,
+    )  # fmt: skip
+
+
+def _adjusted(adjusted: Adjusted, factor: float) -> Adjusted:
+    return replace(adjusted, **_each(adjusted, ("simultaneous_ci_lower", "simultaneous_ci_upper"), factor))
+
+
+def _each(owner: Any, names: tuple[str, ...], factor: float) -> dict[str, Any]:
+    return {name: _times(getattr(owner, name), factor) for name in names}
+
+
+def _values(table: dict[str, float | None] | None, names: tuple[str, ...], factor: float) -> Any:
+    return None if table is None else {k: _times(v, factor) if k in names else v for k, v in table.items()}
+
+
+def _times(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
