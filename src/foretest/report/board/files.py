@@ -17,6 +17,7 @@ from foretest.stores import Location, RemotePath
 
 RESULT_FILES = ("result.json", "agreement.json")  # what run, online and history write
 REPORT = "report.html"
+_Step = tuple[Path, tuple[str, ...]]  # a folder, and the names that lead to it
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,8 @@ def find_results(folder: Location) -> FolderContent:
 def _local_folders(top: Path, problems: list[Problem]) -> Iterator[tuple[Path, tuple[str, ...], set[str]]]:
     """Every folder once, with the names that lead to it and its files. Links to folders are followed last, so that a
     folder has its own name, and a link that leads back to a folder is passed over."""
-    waiting, links, visited = deque([(top, ())]), deque[tuple[Path, tuple[str, ...]]](), set[tuple[int, int]]()
-    names: tuple[str, ...]
+    waiting, links = deque[_Step]([(top, ())]), deque[_Step]()
+    visited = set[tuple[int, int]]()  # by device and number, which all links to a folder share
     while waiting or links:
         place, names = waiting.popleft() if waiting else links.popleft()
         try:

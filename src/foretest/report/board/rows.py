@@ -27,7 +27,7 @@ class Entry:
 
     file: ResultFile
     kind: str  # one of RESULT_KINDS
-    date: date | None
+    day: date | None
     dated_by: str  # log: its last day; file: when the file was written
     version: str
     confidence_level: float | None = None
@@ -92,7 +92,7 @@ class Row:
         return {
             "name": self.entry.name,
             "kind": self.entry.kind,
-            "date": None if self.entry.date is None else self.entry.date.isoformat(),
+            "date": None if self.entry.day is None else self.entry.day.isoformat(),
             "dated_by": self.entry.dated_by,
             "foretest": self.entry.version,
             "metric": self.metric,
