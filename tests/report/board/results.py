@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import gzip
 import json
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -15,11 +15,19 @@ import numpy as np
 import foretest as ft
 from foretest.inference.uplift_range import word_on
 from foretest.results.uplift_range import NOISE
-from tests.public_objects import CLICKS, small_agreement
-from tests.support import SCORES, SmallLog, build_test
+from tests.public_objects import CLICKS
+from tests.support import SCORES, SmallLog, build_test, few_resamples_of_tests
 
 OLD = Path(__file__).resolve().parents[2] / "fixtures" / "version-0.1.0"
 Document = dict[str, Any]
+
+
+@cache
+def real_agreement() -> str:
+    """The agreement.json of a history of two tests."""
+    with tempfile.TemporaryDirectory() as folder, few_resamples_of_tests():
+        ft.simulate.write_history(folder, ft.simulate.WORLDS["mild"], 2, 600, 0)
+        return ft.run_history(Path(folder) / "manifest.toml").to_json()
 
 
 @cache
@@ -49,7 +57,7 @@ def real_result(kind: str) -> str:
 
 def document(kind: str) -> Document:
     """A real result, to be changed."""
-    content: Document = json.loads(real_result(kind))
+    content: Document = json.loads(real_agreement() if kind == "history" else real_result(kind))
     return content
 
 
@@ -96,7 +104,7 @@ def put(folder: Path, content: Document | str, *, report: bool = True, name: str
         (folder / "report.html").write_text("<!doctype html><title>a report</title>", encoding="utf-8")
 
 
-def many_results(folder: Path, scratch: Path) -> int:
+def many_results(folder: Path) -> int:
     """A folder of 200 results: 60 tests that were run offline and online, 40 of one treatment, 25 of two, 10 of an
     earlier version, and 5 histories; how many there are."""
     g = np.random.default_rng(0)
@@ -107,6 +115,9 @@ def many_results(folder: Path, scratch: Path) -> int:
         half = float(0.01 + 0.04 * g.random())
         uplift = float(truth[number] + half * g.normal() / 1.6)
         content = set_uplift(document(kind), uplift, half, float(0.02 * g.random()))
+        content["weights"] = None  # large, and nothing that a board reads
+        for metric in content["metrics"].values():
+            metric["cap_path"] = None
         if "audit" in content:
             content["audit"]["outcome"] = str(g.choice(["pass", "pass", "pass", "warn", "unverified", "fail"]))
         for day in (day for metric in content["metrics"].values() for day in metric.get("days", ())):
@@ -119,9 +130,8 @@ def many_results(folder: Path, scratch: Path) -> int:
     for kind, count in zip(kinds, (20, 20, 25, 10), strict=True):
         for number in range(count):
             put(folder / "tries" / kind / f"{number:02d}", varied(kind, 60 + number), report=bool(number % 5))
-    agreement = small_agreement(scratch).to_dict()
     for number in range(5):
-        content = copy.deepcopy(agreement)
+        content = document("history")
         for test in content["tests"]:
             test["date"] = f"2026-0{1 + number}-15"
         put(folder / "histories" / f"quarter {number}", content, name="agreement.json")

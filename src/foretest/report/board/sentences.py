@@ -33,7 +33,8 @@ GUIDE = [
     ("range held", "The online uplift lies in the offline range, with the online noise allowed for: each half of the"
      " range, h, is √(h² + z²·se²), as in a history."),
     ("offline was", "Right: the word decides as the online verdict does, where a word that leans counts as its side,"
-     " and insufficient as neutral. False negative: it decides lower; false positive: higher."),
+     " and insufficient as neutral. False negative: it decides lower; false positive: higher. Of a history it goes by"
+     " verdicts, as on its own page."),
 ]  # fmt: skip
 
 
