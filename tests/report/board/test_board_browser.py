@@ -240,7 +240,7 @@ def test_screenshots_are_kept(page: Page) -> None:
         page.size(width)
         page.browser.refresh()
         page.wait()
-        clip = {"x": 0, "y": 0, "width": width, "height": 8000, "scale": 1}
+        clip = {"x": 0, "y": 0, "width": width, "height": 3000, "scale": 1}
         shot = {"format": "png", "captureBeyondViewport": True, "clip": clip}
         picture = base64.b64decode(page.browser.execute_cdp_cmd("Page.captureScreenshot", shot)["data"])
         (SCREENSHOTS / f"board-{name}.png").write_bytes(picture)

@@ -114,6 +114,13 @@ def test_the_audit_of_an_online_result_is_its_split() -> None:
         assert rows_of(content)[0].audit == Check(outcome, "split of units")
 
 
+def test_an_audit_that_was_not_made_is_unverified() -> None:
+    """As an earlier version called it."""
+    content = document("old")
+    content["audit"]["outcome"] = "not made"
+    assert rows_of(content)[0].audit == Check("unverified")
+
+
 def test_a_check_has_an_audit_and_no_metric() -> None:
     content = build_test(["ncis"]).check(SmallLog().table()).to_dict()
     [row] = rows_of(json.loads(json.dumps(content)))

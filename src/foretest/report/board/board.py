@@ -19,6 +19,7 @@ from foretest.results.result import SCHEMA
 from foretest.stores import Location, location
 
 STAGE = "results"
+BOARD_SCHEMA = 1  # of what to_dict gives
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Board:
         document: dict[str, Any] = json_ready(
             {
                 "foretest": __version__,
-                "schema": SCHEMA,
+                "schema": BOARD_SCHEMA,
                 "rows": [row.to_dict() for row in self.rows],
                 "pairs": [pair.to_dict() for pair in self.pairs],
                 "problems": [vars(problem) for problem in self.problems],

@@ -8,7 +8,7 @@ from foretest.estimators import HEADLINES
 from foretest.history.agreement import DECISIONS
 from foretest.report.board.fields import Fields
 from foretest.report.board.files import ResultFile
-from foretest.report.board.rows import HISTORY, OUTCOMES, Agreed, Check, Entry, Row, latest
+from foretest.report.board.rows import HISTORY, OUTCOMES, Agreed, Check, Entry, Row, latest, outcome_of
 from foretest.report.board.texts import visible
 from foretest.report.words import VERDICTS
 
@@ -31,7 +31,7 @@ def history_rows(file: ResultFile, document: Fields) -> list[Row]:
 def _worst_audit(tests: list[Fields]) -> Check | None:
     """The worst outcome of the tests' audits, and how many tests have it."""
     audits = [audit for test in tests if (audit := test.member("audit")) is not None]
-    counts = Counter(audit.word("outcome", OUTCOMES) for audit in audits)
+    counts = Counter(outcome_of(audit) for audit in audits)
     worst = next((outcome for outcome in OUTCOMES if counts[outcome]), None)
     return None if worst is None else Check(worst, f"{counts[worst]} of {len(audits)} tests")
 

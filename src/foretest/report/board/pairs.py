@@ -70,12 +70,11 @@ def pairs_of(rows: Iterable[Row]) -> Iterator[Pair]:
         if folder and folder[-1] == kind and kind in (OFFLINE, ONLINE):
             by_test[folder[:-1]][kind].append(row)
     for folder, kinds in by_test.items():
-        online = {row.metric: row for row in kinds[ONLINE]}
-        shared = [row for row in _one_treatment(kinds[OFFLINE]) if row.metric in online]
+        online = {row.metric: row for row in kinds[ONLINE] if row.estimate is not None}
+        offline = [row for row in _one_treatment(kinds[OFFLINE]) if row.estimate is not None]
+        shared = [row for row in offline if row.metric in online]
         for number, row in enumerate(shared):  # the first goal is in front
-            pair = _pair(shown_folder(folder), row, online[row.metric], leads=not number)
-            if pair is not None:
-                yield pair
+            yield _pair(shown_folder(folder), row, online[row.metric], leads=not number)
 
 
 def _one_treatment(rows: list[Row]) -> list[Row]:
@@ -84,9 +83,9 @@ def _one_treatment(rows: list[Row]) -> list[Row]:
     return [row for row in rows if row.wins] if several else rows
 
 
-def _pair(name: str, offline: Row, online: Row, *, leads: bool) -> Pair | None:
-    if offline.estimate is None or online.estimate is None:
-        return None
+def _pair(name: str, offline: Row, online: Row, *, leads: bool) -> Pair:
+    assert offline.estimate is not None
+    assert online.estimate is not None
     apart = WITH_LEANS[offline.estimate.word] - DECISIONS[online.estimate.verdict]
     call = "right-call" if apart == 0 else "too-low" if apart < 0 else "too-high"
     is_within = holds(offline.estimate, online.estimate, offline.entry.confidence_level)

@@ -11,7 +11,7 @@ from foretest.report.board.estimates import estimate_of
 from foretest.report.board.fields import Fields
 from foretest.report.board.files import ResultFile
 from foretest.report.board.texts import visible
-from foretest.results.audit import FAIL, PASS, UNVERIFIED, WARN
+from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN
 from foretest.results.result import Estimate
 from foretest.settings.metric_roles import DIRECTIONS, GOAL, INCREASE, ROLES
 
@@ -175,11 +175,17 @@ def _metric_rows(entry: Entry, part: _Part) -> Iterator[Row]:
         )
 
 
+def outcome_of(audit: Fields) -> str:
+    """The outcome of an audit; an earlier version called it “not made” where it is unverified now."""
+    outcome = audit.word("outcome", (*OUTCOMES, NOT_MADE))
+    return UNVERIFIED if outcome == NOT_MADE else outcome
+
+
 def _audit(document: Fields) -> Check | None:
     """The propensity audit of an offline result; of an online one whether units are split as designed."""
     audit, health = document.member("audit"), document.member("health")
     if audit is not None:
-        return Check(audit.word("outcome", OUTCOMES), "ignored" if audit.flag("ignored") else "")
+        return Check(outcome_of(audit), "ignored" if audit.flag("ignored") else "")
     split = None if health is None else health.member("sample_ratio")
     if split is None:
         return None
