@@ -1,8 +1,8 @@
 """The pictures of pages in the documentation: `python -m tests.report.pictures DEMO.html HISTORY.html BOARD.html` draws
 them anew.
 
-The first is of `foretest demo`, the second of `foretest history` on a simulated history, the third of `foretest board` on
-the tests of such a history, each run offline and online.
+The first is of `foretest demo`, the second of `foretest history` on a simulated history, the third of `foretest board`
+on the tests of such a history, each run offline and online.
 """
 
 from __future__ import annotations
