@@ -45,8 +45,8 @@ NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
 
 SPARK = {"README.md", "cluster.md"}
 SLOW = {
-    "calibration.md", "deterministic-production.md", "exposure.md", "figures.md", "getting-started.md", "history.md",
-    "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
+    "board.md", "calibration.md", "deterministic-production.md", "exposure.md", "figures.md", "getting-started.md",
+    "history.md", "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
 }  # fmt: skip
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)

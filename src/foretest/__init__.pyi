@@ -52,6 +52,8 @@ from .policies import Probabilities as Probabilities
 from .policies import SwapNeighbours as SwapNeighbours
 from .policies import Thurstone as Thurstone
 from .policies import TopK as TopK
+from .report.board.board import Board as Board
+from .report.board.board import read_board as read_board
 from .report.pictures import write_pictures as write_pictures
 from .report.theme import DARK as DARK
 from .report.theme import LIGHT as LIGHT

@@ -106,6 +106,7 @@ COMMANDS: dict[str, list[str]] = {
     "pack": ["--config", "-c", "--out", "-o", "--cap", "--quiet"],
     "online": ["--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--quiet"],
     "history": ["--out", "-o", "--json", "--figures", "--threads", "--quiet"],
+    "board": ["--out", "-o", "--json", "--quiet"],
     "demo": ["--out", "-o", "--rows", "--seed", "--quiet"],
     "paper": ["--out", "-o", "--world", "--tests", "--rows", "--seed", "--quiet"],
     "simulate": ["log"],
@@ -422,7 +423,7 @@ def test_demo(foretest_command: Command) -> None:
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
 COMMAND_NAMES = (
-    "Available commands: convert, simulate, demo, history, init, run, check, online, ... See foretest --help."
+    "Available commands: board, convert, simulate, demo, history, init, run, check, ... See foretest --help."
 )
 MISTAKES: dict[tuple[str, ...], str] = {
     ("rnu", "up.parquet"): f'Unknown command "rnu". Did you mean "run"? {COMMAND_NAMES}',

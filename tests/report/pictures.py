@@ -1,6 +1,8 @@
-"""The pictures of pages in the README: `python -m tests.report.pictures DEMO.html HISTORY.html` draws them anew.
+"""The pictures of pages in the documentation: `python -m tests.report.pictures DEMO.html HISTORY.html BOARD.html` draws
+them anew.
 
-The first is of `foretest demo`, the second of `foretest history` on a simulated history.
+The first is of `foretest demo`, the second of `foretest history` on a simulated history, the third of `foretest board`
+on the tests of such a history, each run offline and online.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ def draw(page: Path, picture: Path, begin: str, end: str) -> None:
 
 
 if __name__ == "__main__":
-    demo, history = map(Path, sys.argv[1:])
+    demo, history, board = map(Path, sys.argv[1:])
     draw(demo, DOCS / "report-light.png", "body", "#estimators figure")
     draw(history, DOCS / "report-history.png", "#boxes", "#correlation")
+    draw(board, DOCS / "board.png", "body", "#pairs tbody tr:nth-child(8)")

@@ -95,6 +95,27 @@ def test_run_reads_and_writes_in_the_store(run: Run, bucket: str, store: Store, 
     assert one["name"] == other["name"] == "log.parquet"
 
 
+def test_a_board_of_results_in_the_store(
+    run: Run, bucket: str, store: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Found in all folders, linked within the bucket; a damaged object is a sentence, nothing at all a refusal."""
+    run("run", f"{bucket}/log.parquet", "-c", f"{bucket}/test.toml", "-o", f"{bucket}/tests/a b/offline")
+    store.put("c/tests/broken/result.json", b"{")
+    store.put("c/tests/.hidden/result.json", b"{")
+    assert exit_code_of(monkeypatch, "board", f"{bucket}/tests/", "-o", f"{bucket}/pages/board.html") == 0
+    out, err = capsys.readouterr()
+    assert out == f"1 offline result.\n\nWritten: {bucket}/pages/board.html\n"
+    assert err == "foretest: broken/result.json: damaged or cut short: it is not JSON after line 1.\n"
+    page = store.get("c/pages/board.html").decode()
+    assert 'href="./../tests/a%20b/offline/report.html"' in page
+    [row] = json.loads(run("board", f"{bucket}/tests", "--json", "-o", "board.html"))["rows"]
+    assert row["name"] == "a b/offline"
+    assert "report.html" not in Path("board.html").read_text(encoding="utf-8")  # no relative address leads there
+    for folder, sentence in (("nowhere", "no such folder"), ("test.toml", "is a file, expected a folder of results")):
+        assert exit_code_of(monkeypatch, "board", f"{bucket}/{folder}", "-o", "b.html") == 2
+        assert f"{bucket}/{folder}: {sentence}." in capsys.readouterr().err
+
+
 def test_check_and_plan(run: Run, bucket: str, store: Store) -> None:
     assert "Every row is readable" in run("check", f"{bucket}/*.parquet", "-c", f"{bucket}/test.toml")
     run("plan", f"{bucket}/log.parquet", "-c", f"{bucket}/test.toml", "-o", f"{bucket}/plan")

@@ -39,16 +39,21 @@ class Seen:
         return Seen(**{name: column[tests] for name, column in vars(self).items()})
 
 
-def range_held(p: Pairs, seen: Seen) -> float:
-    """The share of ranges that held the online result, allowing for its noise.
+def widened_range(x: Floats, lower: Floats, upper: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """Ranges that allow for the noise of an online result too: each half-width h, from the estimate x to that end, is
+    √(h² + noise²). NaN where a number is."""
+    down, up = np.maximum(x - lower, 0.0), np.maximum(upper - x, 0.0)
+    return x - np.hypot(down, noise), x + np.hypot(up, noise)
 
-    y is held if it lies within the range with each half-width h, from the estimate to that end, widened to
-    √(h² + z²·se_y²). Tests without a range or a standard error do not count.
+
+def range_held(p: Pairs, seen: Seen) -> float:
+    """The share of ranges that held the online result, allowing for its noise z·se_y (`widened_range`).
+
+    Tests without a range or a standard error do not count.
     """
-    down, up = np.maximum(p.x - seen.lower, 0.0), np.maximum(seen.upper - p.x, 0.0)
-    noise = np.square(seen.z * p.y_error)
-    inside = (p.y >= p.x - np.sqrt(np.square(down) + noise)) & (p.y <= p.x + np.sqrt(np.square(up) + noise))
-    return _share(inside[np.isfinite(down + up + noise)])
+    lower, upper = widened_range(p.x, seen.lower, seen.upper, seen.z * p.y_error)
+    inside = (p.y >= lower) & (p.y <= upper)
+    return _share(inside[np.isfinite(lower + upper)])
 
 
 def range_coverage(p: Pairs, seen: Seen) -> float:

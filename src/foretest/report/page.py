@@ -1,7 +1,7 @@
 """One self-contained page: template, stylesheet, script, charts and data in one HTML text.
 
 Names from users are always text: templates escape them, data is in script elements that are not run, and the page's
-Content-Security-Policy allows its two scripts by hash, and no address at all.
+Content-Security-Policy allows its scripts by hash, and no address at all.
 """
 
 from __future__ import annotations
@@ -126,14 +126,15 @@ def fill(
     env, charts = environment(), Charts(_CHARTS // part)
     downloads = [download.file(f"file-{number}", _FILES // part) for number, download in enumerate(files, 1)]
     body = env.get_template(template).render(charts=charts, downloads=downloads, **context)
-    bundle, script = vega_bundle(), env.loader.get_source(env, "script.js")[0]  # type: ignore[union-attr]
+    bundle = vega_bundle() if charts.specs else ""  # a page without charts needs nothing that draws them
+    script = env.loader.get_source(env, "script.js")[0]  # type: ignore[union-attr]
     style = env.get_template("style.css").render(colours=chart_colours())
     return env.get_template("page.html").render(
         kind=kind,
         title=title,
         version=__version__,
         date=_today(),
-        policy=security_policy(bundle, script),
+        policy=security_policy(*filter(None, (bundle, script))),
         places=[*places, ("reproduce", "Method")],
         style=Markup(style),
         body=Markup(body),

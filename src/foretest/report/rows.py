@@ -110,7 +110,8 @@ def _noise(estimate: Estimate, lower: float | None, upper: float | None) -> tupl
     return None if lower is None or upper is None or not is_wider_than_noise(estimate) else (lower, upper)
 
 
-def _cells(span: Span, form: Callable[..., str], bar: Bar | None = None) -> UpliftCells:
+def uplift_cells(span: Span, form: Callable[..., str], bar: Bar | None = None) -> UpliftCells:
+    """The cells of an uplift, its numbers formatted by `form`."""
     limits = interval_text(span.lower, span.upper, form)
     noise = "" if span.noise is None else interval_text(*span.noise, form)
     return UpliftCells(form(span.middle, sign=True), span.middle, limits, noise, bar)
@@ -125,8 +126,8 @@ def metric_rows(result: Result) -> list[MetricRow]:
         MetricRow(
             estimate,
             num(estimate.treatment),
-            _cells(relative(estimate), pct, relative_bar),
-            _cells(absolute(estimate), num, absolute_bar),
+            uplift_cells(relative(estimate), pct, relative_bar),
+            uplift_cells(absolute(estimate), num, absolute_bar),
             metric.direction,
             name,
             role_words(metric),
@@ -146,8 +147,8 @@ def estimator_rows(result: Result, metric: Metric) -> list[EstimatorRow]:
         EstimatorRow(
             estimate,
             num(estimate.treatment),
-            _cells(relative(estimate), pct),
-            _cells(absolute(estimate), num),
+            uplift_cells(relative(estimate), pct),
+            uplift_cells(absolute(estimate), num),
             metric.direction,
             label,
             _what_it_does(label, kinds.get(label, {})),

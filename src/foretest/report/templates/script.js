@@ -95,18 +95,17 @@
     return plain === "–" || text === "" ? null : plain !== "" && !Number.isNaN(Number(plain)) ? Number(plain) : text.toLowerCase();
   };
   const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true });
-  function sort(button) {
+  function sort(button, down) {
     const header = button.closest("th");
     const body = header.closest("table").tBodies[0];
     const column = header.cellIndex;
-    const down = header.getAttribute("aria-sort") === "ascending";
     for (const other of all("th[aria-sort]", header.parentElement)) other.setAttribute("aria-sort", "none");
     header.setAttribute("aria-sort", down ? "descending" : "ascending");
     const rows = [...body.rows].map((row) => [keyOf(row, column), row]);
     rows.sort(([a], [b]) => a === null || b === null ? (a === null) - (b === null) : down ? compare(b, a) : compare(a, b));
     body.append(...rows.map(([, row]) => row));
   }
-  all(".sort").forEach((button) => button.addEventListener("click", () => sort(button)));
+  all(".sort").forEach((button) => button.addEventListener("click", () => sort(button, button.closest("th").getAttribute("aria-sort") === "ascending")));
 
   /* Escape hides tooltips until the next hover or focus. */
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") document.body.classList.add("quieted"); });
@@ -162,6 +161,41 @@
   };
   const span = (lower, upper) => lower === null ? "no interval" : `${pct(lower)} to ${pct(upper)}`;
   const chip = (verdict, sign) => make("span", { class: `chip ${verdict}` }, make("i", { "aria-hidden": "true" }, sign), verdict);
+
+  /* The tables of a board: search by name, filters by what a row says of itself, and where headings are out of sight a choice of order. */
+  for (const finder of all(".finder")) {
+    const rows = all("tbody tr", finder);
+    const names = rows.map((row) => row.cells[0].textContent.toLowerCase());
+    const search = finder.querySelector("input[type=search]");
+    const filters = all("[data-filter]", finder);
+    const order = finder.querySelector("[data-sort]");
+    const summary = finder.querySelector(".shown");
+    const filter = () => {
+      const wanted = search.value.toLowerCase().split(/\s+/).filter((word) => word !== "");
+      const asked = filters.filter((input) => input.value !== "").map((input) => [input.selectedOptions[0].dataset.by ?? input.dataset.filter, input.value]);
+      let shown = 0;
+      rows.forEach((row, number) => {
+        row.hidden = !(wanted.every((word) => names[number].includes(word)) && asked.every(([name, value]) => row.dataset[name] === value));
+        shown += row.hidden ? 0 : 1;
+      });
+      finder.classList.toggle("by-first-goal", asked.some(([name]) => name === "leads"));
+      summary.textContent = `${shown.toLocaleString("en")} of ${rows.length.toLocaleString("en")} ${finder.dataset.rows}`;
+    };
+    const buttons = all(".sort", finder);
+    buttons.forEach((button, number) => {
+      for (const [value, arrow] of [["up", "\u2191"], ["down", "\u2193"]]) order.append(make("option", { value: `${number} ${value}` }, `${button.textContent} ${arrow}`));
+    });
+    order.addEventListener("change", () => {
+      const [number, way] = order.value.split(" ");
+      if (way !== undefined) { sort(buttons[Number(number)], way === "down"); return; }
+      for (const button of buttons) button.closest("th").setAttribute("aria-sort", "none");
+      rows[0].parentElement.append(...rows);
+    });
+    search.addEventListener("input", filter);
+    filters.forEach((input) => input.addEventListener("change", filter));
+    finder.querySelector(".tools").hidden = false;
+    filter();
+  }
 
   /* The tests of a history: search, filter, choice of estimator, results of one test. */
   for (const list of all(".test-list")) {
