@@ -169,6 +169,7 @@ class Result:
     winner_reason: str | None = None  # why it wins, or why none does; None where nobody asked, as for a check
     late_rewards: dict[str, Any] | None = None  # where the log says when rewards came
     control_fit: dict[str, Any] | None = None  # what was fitted of each control, by its name
+    winsorised: dict[str, Any] | None = None  # the limits of rewards that are cut, and the share that was
 
     @property
     def cap(self) -> float:
@@ -187,6 +188,7 @@ class Result:
                 "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
                 **self._examination(),
                 **({} if self.control_fit is None else {"control_fit": self.control_fit}),
+                **({} if self.winsorised is None else {"winsorised": self.winsorised}),
                 "health": self.health,
                 **({} if self.audit is None else {"audit": asdict(self.audit)}),
                 "weights": self.weights,

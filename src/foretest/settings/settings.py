@@ -83,6 +83,11 @@ class Settings:
 
         return metric_definitions(self.log.rewards, self.metrics)
 
+    @property
+    def winsorises(self) -> bool:
+        """Is a reward cut at a limit?"""
+        return any(table.winsorising is not None for table in self.metrics.values())
+
     def is_signed(self, reward: str) -> bool:
         """May the reward be negative?"""
         return reward in self.metrics and self.metrics[reward].signed
