@@ -164,6 +164,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         late_rewards=late_rewards(aggregates),
         treatments=[Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()],
         control_fit={fit.control: fit.to_dict() for fit in aggregates.plan.control_fits} or None,
+        winsorised=winsorised_rewards(aggregates),
     )
 
 
