@@ -116,8 +116,8 @@ def test_bad_rows_are_one_sentence(frame: Any) -> None:
         build_test(["ncis"], metrics=("click", "revenue")).run(bad)
     assert str(error.value) == (
         f"the Spark DataFrame, partition 0: column 'revenue', row {rows[0]} (the first row is 0): the reward is"
-        f" negative (-2.5); {len(rows)} rows have this fault. Rewards must be 0 or more: split gains and losses into"
-        " two metrics."
+        f" negative (-2.5); {len(rows)} rows have this fault. Rewards must be 0 or more. If it may have losses,"
+        " write [metrics.revenue] signed = true."
     )
 
 

@@ -172,7 +172,8 @@ BAD_LOGS: dict[str, tuple[pa.Table, str]] = {
     "negative reward": (
         broken(click=with_values((12, -2.5))),
         "the treatment's log: treatment.parquet: column 'click', row 12 (the first row is 0): the reward is negative"
-        " (-2.5); no other row has this fault. Rewards must be 0 or more: split gains and losses into two metrics.",
+        " (-2.5); no other row has this fault. Rewards must be 0 or more. If it may have losses, write"
+        " [metrics.click] signed = true.",
     ),
     "NaN reward": (
         broken(click=with_values((3, float("nan")))),
