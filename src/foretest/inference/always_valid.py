@@ -3,7 +3,7 @@
 A fixed interval holds at one look that was planned. An always-valid one holds at all looks at once: the chance that it
 ever leaves out the truth is at most α, however often the test is looked at and whenever it is stopped. Robbins (1970);
 Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas: Time-uniform central limit theory and asymptotic confidence sequences
-(Annals of Statistics 2024), theorem 2.2: with n independent units and se their standard error,
+(Annals of Statistics 2024). With n independent units and se the standard error of the estimate from them it is
 
     estimate ± se·√[(1 + 1/(n ρ²))·(log(1 + n ρ²) − 2 log α)].
 

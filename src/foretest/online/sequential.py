@@ -56,7 +56,7 @@ class Sequence:
             looks=len(information),
             days_known=bool(days),
             false_alarm=false_alarm(information, level),
-            false_alarm_limit=1.0 - level,
+            false_alarm_limit=round(1.0 - level, 12),
         )
 
     def intervals(self, estimate: Estimate) -> AlwaysValid:
