@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtri
@@ -22,9 +23,13 @@ def false_alarm(information: Sequence[float], level: float) -> float:
     >>> round(false_alarm([1.0], 0.95), 4), round(false_alarm([1.0] * 5, 0.95), 2)
     (0.05, 0.14)
     """
-    steps = np.array([step for step in information if step > 0.0], np.float64)
-    if len(steps) <= 1:
-        return 1.0 - level
+    steps = tuple(float(step) for step in information if step > 0.0)
+    return 1.0 - level if len(steps) <= 1 else _simulated(steps, level)
+
+
+@lru_cache(maxsize=32)
+def _simulated(steps: tuple[float, ...], level: float) -> float:
+    """The share of simulated tests with an alarm."""
     rng, bound = np.random.default_rng(_SEED), float(ndtri(0.5 + level / 2.0))
     total, alarmed = np.zeros(PATHS), np.zeros(PATHS, bool)
     for step, so_far in zip(np.sqrt(steps), np.sqrt(np.cumsum(steps)), strict=True):

@@ -11,8 +11,9 @@ together, about their common R and X: one θ, which no arm can bend its own way.
 slope of r on x. The mean of x is over units and never over displays: how many displays a unit has is part of the
 outcome. θ is estimated, which matters only to second order, as it multiplies X_t − X_c, itself near 0.
 
-The adjusted values are R − θ·(X − X̄) of each arm, X̄ = w_c X_c + w_t X_t the mean over all units: their difference is
-the adjusted Δ. Their ratio's error follows by the delta method, both values moving with both X:
+The adjusted values are R − θ·(X − X̄) of each arm, X̄ = w_c X_c + w_t X_t the mean over all units, w the
+arms' shares of them: their difference is the adjusted Δ. The error of their ratio follows by the delta method, both
+values moving with both X:
 dδ = [dR_t − (1+δ) dR_c − κ (dX_t − dX_c)]/R_c, κ = θ·(w_c + (1+δ) w_t).
 """
 
