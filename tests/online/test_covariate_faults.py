@@ -109,8 +109,8 @@ def test_bad_columns(columns: dict[str, Any], message: str | None, refusal: Any)
 def test_a_column_that_one_log_lacks(refusal: Any) -> None:
     found = refusal(log(5000).rename_columns(["user", "click", "befor"]))
     assert found == (
-        "the treatment's log: treatment.parquet: no column 'before'. Did you mean 'befor'? Expected a number column (the"
-        " covariate, from before the test); the log has: user, click, befor."
+        "the treatment's log: treatment.parquet: no column 'before'. Did you mean 'befor'? Expected a number column"
+        " (the covariate, from before the test); the log has: user, click, befor."
     )
 
 
