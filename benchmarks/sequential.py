@@ -1,8 +1,8 @@
 """Does the always-valid interval of an online A/B test hold at every look, and the fixed one not?
 
 A/B tests with a known uplift are looked at once a day, on 20 days: the arms grow day by day and are analysed after each
-by `OnlineTest` itself, with `sequential=True`. Counted are the tests whose interval holds the truth at all looks, at the
-last look alone, and what the joint normal law of the looks predicts for the fixed interval.
+by `OnlineTest` itself, with `sequential=True`. Counted are the tests whose interval holds the truth at all looks, and
+at the last look alone; beside them stands what the joint normal law of the looks predicts for the fixed interval.
 
     python benchmarks/sequential.py [--tests N]
 
@@ -251,7 +251,8 @@ def report(found: dict[str, Coverage], wall: float, cpu: float) -> str:
         f"{some.tests:,} A/B tests a row, {LOOKS} looks each, nominal level {LEVEL:.0%}, true uplift"
         f" {WORLD.lift:+.0%}; Monte Carlo standard error of a coverage of {LEVEL:.0%}: {some.std_error:.2%}. The"
         f" always-valid interval contains the truth at all looks in at least {LEVEL:.0%} of tests, absolute and"
-        f" relative: {verdict}. For the fixed one the joint normal law of {LOOKS} equal looks predicts {predicted:.1%}.",
+        f" relative: {verdict}. For the fixed one the joint normal law of {LOOKS} equal looks predicts"
+        f" {predicted:.1%}.",
         "",
         "| A/B test | always valid, all looks: absolute | relative | fixed, all looks: absolute | relative"
         " | fixed, last look alone | how much wider |",

@@ -102,12 +102,12 @@ class CovariateSums:
         if self.units is None:
             return self.sums
         if self._of_units is None:
-            buckets, pairs = len(self.sums.x), self.units.pairs()
-            bucket = derived_bucket(pairs.units, BUCKET_SALT, buckets)
+            buckets, ranges = len(self.sums.x), self.units.ranges()
+            bucket = derived_bucket(ranges.units, BUCKET_SALT, buckets)
             self._of_units = BucketSums(
                 *(
                     np.bincount(bucket, weights=weights, minlength=buckets).astype(np.float64)
-                    for weights in (pairs.values, None)
+                    for weights in (ranges.lowest, None)
                 )
             )
         return self._of_units

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from foretest.displays.batch import Floats, Hashes
 from foretest.kernels.random import derive
@@ -16,34 +15,34 @@ from foretest.online.unit_days import NO_LIMIT, SAMPLE_SALT
 MOST_UNITS = 1 << 21
 
 
-class UnitPairs(NamedTuple):
-    """Pairs of a unit and a value, as columns."""
+class UnitRanges(NamedTuple):
+    """Units and the lowest and highest value of each, as columns."""
 
     units: Hashes
-    values: Floats
+    lowest: Floats
+    highest: Floats
 
-    def distinct(self) -> UnitPairs:
-        """Every unit once, by hash; twice, with its lowest and its highest value, where it has several."""
-        pairs = self.take(np.lexsort([self.values, self.units]))
-        starts = np.flatnonzero(np.append(True, pairs.units[1:] != pairs.units[:-1])[: len(pairs.units)])
-        ends = np.append(starts[1:], len(pairs.units))[: len(starts)] - 1
-        others = ends[pairs.values[ends] != pairs.values[starts]]
-        return pairs.take(np.sort(np.append(starts, others)))
-
-    def take(self, rows: npt.NDArray[np.int64]) -> UnitPairs:
-        """The pairs at some places."""
-        return UnitPairs(self.units[rows], self.values[rows])
-
-    def up_to(self, highest: int) -> UnitPairs:
-        """The pairs of units that are sampled."""
-        if highest == NO_LIMIT:
+    def distinct(self) -> UnitRanges:
+        """Every unit once, by hash."""
+        if not len(self.units):
             return self
-        return self.take(np.flatnonzero(derive(self.units, SAMPLE_SALT) <= np.uint64(highest)))
+        order = np.argsort(self.units)
+        units = self.units[order]
+        starts = np.flatnonzero(np.append(True, units[1:] != units[:-1]))
+        lowest = np.minimum.reduceat(self.lowest[order], starts)
+        return UnitRanges(units[starts], lowest, np.maximum.reduceat(self.highest[order], starts))
+
+    def up_to(self, limit: int) -> UnitRanges:
+        """The units that are sampled: those whose sampling hash is at most the limit."""
+        if limit == NO_LIMIT:
+            return self
+        there = derive(self.units, SAMPLE_SALT) <= np.uint64(limit)
+        return UnitRanges(self.units[there], self.lowest[there], self.highest[there])
 
     @classmethod
-    def concatenate(cls, parts: Sequence[UnitPairs]) -> UnitPairs:
-        """The pairs of all parts."""
-        return cls(np.concatenate([part.units for part in parts]), np.concatenate([part.values for part in parts]))
+    def concatenate(cls, parts: Sequence[UnitRanges]) -> UnitRanges:
+        """All parts, one after another."""
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 class Varying(NamedTuple):
@@ -59,52 +58,53 @@ class Varying(NamedTuple):
 class UnitValues:
     """The value of each unit: of all, while there are at most 2^21, else of a random sample, those of smallest hash.
 
-    `a + b` are those of both logs together. What is here depends only on which pairs there are, never on how the log
-    was cut: of a unit with several values the lowest and the highest are.
+    `a + b` are those of both logs together. What is here depends only on which pairs of unit and value there are, never
+    on how the log was cut: of a unit with several values, the lowest and the highest.
     """
 
-    highest: int = NO_LIMIT  # the sampling hash up to which units are here
-    parts: list[UnitPairs] = field(default_factory=list)
-    ordered: int = -1  # how many pairs there were when they were last put in order
+    limit: int = NO_LIMIT  # the sampling hash up to which units are here
+    parts: list[UnitRanges] = field(default_factory=list)
+    ordered: int = -1  # how many units there were when they were last put in order
 
     def add(self, units: Hashes, values: Floats) -> None:
         """Add the rows of a batch."""
-        self.parts.append(UnitPairs(units, values).distinct().up_to(self.highest))
-        if sum(len(part.units) for part in self.parts) > 2 * max(self.ordered, MOST_UNITS >> 4):
-            self.pairs()
+        self.parts.append(UnitRanges(units, values, values).up_to(self.limit).distinct())
+        room = max(MOST_UNITS >> 4, min(self.ordered, MOST_UNITS >> 2))  # more would need more memory to put in order
+        if sum(len(part.units) for part in self.parts) > self.ordered + room:
+            self.ranges()
 
-    def pairs(self) -> UnitPairs:
-        """The pairs that fit, each once, by the hash of the unit."""
+    def ranges(self) -> UnitRanges:
+        """The units that fit, each once, by hash."""
         if not self.parts:
-            return UnitPairs(np.empty(0, np.uint64), np.empty(0))
+            nothing = np.empty(0)
+            return UnitRanges(np.empty(0, np.uint64), nothing, nothing)
         if len(self.parts) == 1 and len(self.parts[0].units) == self.ordered:
             return self.parts[0]
-        pairs = UnitPairs.concatenate(self.parts).distinct()
-        units = np.unique(pairs.units)
-        if len(units) > MOST_UNITS:
-            first_beyond = np.partition(derive(units, SAMPLE_SALT), MOST_UNITS)[MOST_UNITS]
-            self.highest = int(first_beyond) - 1
-            pairs = pairs.up_to(self.highest)
-        self.parts, self.ordered = [pairs], len(pairs.units)
-        return pairs
+        ranges = UnitRanges.concatenate(self.parts).distinct()
+        if len(ranges.units) > MOST_UNITS:
+            first_beyond = np.partition(derive(ranges.units, SAMPLE_SALT), MOST_UNITS)[MOST_UNITS]
+            self.limit = int(first_beyond) - 1
+            ranges = ranges.up_to(self.limit)
+        self.parts, self.ordered = [ranges], len(ranges.units)
+        return ranges
 
     @property
     def share(self) -> float:
         """The share of units that are here."""
-        self.pairs()
-        return 1.0 if self.highest == NO_LIMIT else self.highest / 2.0**64
+        self.ranges()
+        return 1.0 if self.limit == NO_LIMIT else self.limit / 2.0**64
 
     def varying(self) -> Varying | None:
         """The units here that have several values; None where there are none."""
-        pairs = self.pairs()
-        again = np.flatnonzero(pairs.units[1:] == pairs.units[:-1])
-        if not len(again):
+        units, lowest, highest = self.ranges()
+        several = np.flatnonzero(lowest != highest)
+        if not len(several):
             return None
-        at = int(again[0])
-        return Varying(len(again), int(pairs.units[at]), float(pairs.values[at]), float(pairs.values[at + 1]))
+        at = several[0]
+        return Varying(len(several), int(units[at]), float(lowest[at]), float(highest[at]))
 
     def __add__(self, other: UnitValues) -> UnitValues:
-        highest = min(self.highest, other.highest)
-        both = UnitValues(highest, [part.up_to(highest) for part in (*self.parts, *other.parts)])
-        both.pairs()
+        limit = min(self.limit, other.limit)
+        both = UnitValues(limit, [part.up_to(limit) for part in (*self.parts, *other.parts)])
+        both.ranges()
         return both
