@@ -24,7 +24,7 @@ def mixture_variance(units: int, level: float) -> float:
     """ρ² of the interval that is tightest at this number of units.
 
     >>> round(10_000 * mixture_variance(10_000, 0.9), 3)
-    6.637
+    6.638
     """
     alpha = 1.0 - level
     return float((-lambertw(-(alpha**2) / np.e, -1).real - 1.0) / units)
@@ -34,7 +34,7 @@ def always_valid_quantile(units: int, variance: float, level: float) -> float:
     """How many standard errors each way at this number of units, with the mixture's variance ρ².
 
     >>> round(always_valid_quantile(10_000, mixture_variance(10_000, 0.9), 0.9), 3)  # 1.645 for a fixed interval
-    2.763
+    2.764
     """
     if units <= 0:
         return float("nan")
