@@ -1158,7 +1158,8 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert done.stdout == ""
     assert done.stderr == (
         "foretest: log.parquet: column 'revenue', row 30 (the first row is 0): the reward is negative (-1); no other"
-        " row has this fault. Rewards must be 0 or more. If it may have losses, write [metrics.revenue] signed = true.\n"
+        " row has this fault. Rewards must be 0 or more. If it may have losses, write [metrics.revenue] signed ="
+        " true.\n"
     )
     assert everything(tmp_path) == before
 

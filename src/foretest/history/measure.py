@@ -23,6 +23,7 @@ from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import relative_uplift_of
 from foretest.log.opening import open_log
 from foretest.offline.test import OfflineTest
+from foretest.online.adjustment import coefficient
 from foretest.online.arms import Arms
 from foretest.online.late_rewards import settle_read_at
 from foretest.online.resampling import arm_counts, replicates
@@ -44,7 +45,7 @@ def measure(entry: Entry, settings: Settings, threads: int | None) -> Measuremen
     metrics = {}
     for m, name in enumerate(settings.log.rewards):
         _refuse_no_reward(aggregates, arms, m, name)
-        online_uplifts = replicates(arms, m, counts).relative
+        online_uplifts = replicates(arms, m, counts, coefficient(arms, m)).relative
         metrics[name] = PastMetric(
             online=online_result.metrics[name].estimates[KEY],
             offline=offline_result.metrics[name].estimates,

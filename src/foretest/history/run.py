@@ -19,6 +19,7 @@ from foretest.offline.result_facts import settings_dict
 from foretest.progress import Progress
 from foretest.provenance import files_read, versions
 from foretest.settings.file import read_settings
+from foretest.settings.online import online_dict
 from foretest.settings.settings import Settings
 from foretest.sources.inputs import files_of
 from foretest.stores import Location, location
@@ -124,7 +125,7 @@ def _settings_by_file(entries: Sequence[Entry]) -> dict[str, dict[str, Any]]:
         settings = read_settings(path)
         name = path.name if path.name not in by_file else f"{path.parent.name}/{path.name}"
         by_file[name] = settings_dict(settings, choose_estimators(settings)[0]) | {
-            "online": {"split": list(settings.online.split)}
+            "online": online_dict(settings.online)
         }
     return by_file
 

@@ -10,6 +10,7 @@ from foretest.report.bars import Bar, Span, bars
 from foretest.report.digits import count, interval_text, num, p_text, pct
 from foretest.report.estimator_words import ESTIMATORS
 from foretest.report.many import role_words
+from foretest.results.online_text import control_value
 from foretest.results.range_text import is_wider_than_noise, range_of
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import is_fragile
@@ -131,8 +132,8 @@ def metric_rows(result: Result) -> list[MetricRow]:
             metric.direction,
             name,
             role_words(metric),
-            num(metric.control.value),
-            metric.control.value,
+            num(control_value(metric)),
+            control_value(metric),
         )
         for (name, metric), estimate, relative_bar, absolute_bar in zip(
             result.metrics.items(), estimates, relative_bars, absolute_bars, strict=True
