@@ -118,3 +118,33 @@ def test_the_covariate_itself_is_compared_as_a_metric_would_be(both: dict[str, A
     )
     assert found["means"] == pytest.approx([expected.control, expected.treatment], rel=1e-12)
     assert found["p_value"] == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+MADE: dict[str, Any] = {
+    "rpc": {"ratio": ["revenue", "click"]},
+    "per_user": {"per": "unit", "of": "revenue"},
+    "net": {"sum": {"revenue": 1.0, "click": -0.8}},
+}
+
+
+@pytest.mark.parametrize("covariate", [None, "before"])
+def test_ratios_sums_and_values_per_unit(covariate: str | None, both: dict[str, Any]) -> None:
+    """Revenue per click is a ratio of means, revenue per user a mean; a sum is a column of its own."""
+    result = ours(both, covariate=covariate, metrics=MADE)
+    net = both["users"]["revenue"].to_numpy() - 0.8 * both["users"]["click"].to_numpy()
+    with_net = {**both, "users": both["users"].append_column("net", pa.array(net))}
+    normal = {"use_t": False, "confidence_level": LEVEL}
+    expected = {
+        "rpc": tea_tasting.RatioOfMeans("revenue", "click", covariate, **normal).analyze(
+            both["users"], 0, 1, "variant"
+        ),
+        "per_user": tea_tasting.Mean("revenue", covariate, equal_var=False, **normal).analyze(
+            both["users"], 0, 1, "variant"
+        ),
+        "net": theirs(with_net, "net", covariate),
+    }
+    assert list(result.metrics) == ["click", "revenue", *MADE]
+    for name, numbers in expected.items():
+        agree(result.metrics[name].estimates["online"], numbers)
+        if covariate is None:
+            assert result.metrics[name].control.value == pytest.approx(numbers.control, rel=1e-9)

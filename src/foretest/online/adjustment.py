@@ -88,7 +88,7 @@ def adjusted(arms: Arms, metric: int, theta: float) -> Adjusted:
     welch, units = is_welch(arms), [arm.n_units for arm in arms]
     plain = [combined_error(arm, metric, 1.0, theta, welch=welch) for arm in arms]
     absolute = two_arms(plain, units, welch)
-    if not control > 0:
+    if not abs(control) > 0:
         return Adjusted(control, treatment, UpliftErrors(absolute, NO_ERROR))
     ratio, share = treatment / control, counts[1] / sum(counts)
     kappa = theta * (1.0 - share + ratio * share)

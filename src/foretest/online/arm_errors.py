@@ -41,9 +41,9 @@ def standard_errors(arms: Arms, metric: int) -> UpliftErrors:
     counts = [arm.n_units for arm in arms]
     control, treatment = (arm.mean(metric) for arm in arms)
     absolute = two_arms(errors, counts, welch)
-    if not control > 0:
+    if not abs(control) > 0:
         return UpliftErrors(absolute, NO_ERROR)
-    relative = two_arms([errors[0] * treatment / control**2, errors[1] / control], counts, welch)
+    relative = two_arms([errors[0] * abs(treatment) / control**2, errors[1] / abs(control)], counts, welch)
     return UpliftErrors(absolute, relative)
 
 

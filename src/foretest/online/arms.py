@@ -24,9 +24,11 @@ from foretest.log.column_roles import ColumnRole
 from foretest.log.column_values import finite_numbers
 from foretest.log.reader import Reader
 from foretest.log.reward_ages import days_of_displays, rows_of_whole
+from foretest.log.reward_parts import linear_rewards
 from foretest.log.rows import Rows
 from foretest.online.covariate import CovariateSums
 from foretest.online.unit_days import SAMPLE_SALT, UnitDays
+from foretest.settings.winsorising import found_limits
 from foretest.sources import BATCH_ROWS, Chunk, Source
 
 MOST_DAYS = 1000
@@ -66,7 +68,8 @@ class ArmReader(Reader):
                 day = days_of_displays(log, chunk.batch)
             if column is not None:
                 covariate = _covariate(column, chunk.batch[column])
-        return ArmRows(**vars(rows), day=day, covariate=covariate)
+        fields = {**vars(rows), "rewards": linear_rewards(rows, self.settings.definitions)}
+        return ArmRows(**fields, day=day, covariate=covariate)
 
 
 def _covariate(column: str, array: pa.Array) -> Floats:
@@ -115,6 +118,7 @@ class Arm:
     n: Floats  # displays by bucket: rows, or of a thinned log Σ 1/keep, as in every sum
     r: Floats  # Σ r by metric and bucket
     r2: Floats  # Σ r² by metric
+    sizes: Floats  # Σ |r| by metric
     positives: Floats  # rows with a reward, by metric
     rows_by_day: dict[str, float]
     units: UnitCounts | None  # None: every row is a unit
@@ -122,6 +126,8 @@ class Arm:
     thinned: ThinnedArm | None = None  # of a thinned log
     ages: AgeSums | None = None  # where the log says when rewards came
     covariate: CovariateSums | None = None  # where the settings name one
+    cut: Floats | None = None  # where rewards are winsorised: Σ of each reward column before, and of what was cut
+    limits: Mapping[str, float] = field(default_factory=dict)  # where these were found in a log
 
     @classmethod
     def empty(
@@ -132,12 +138,15 @@ class Arm:
         is_thinned: bool = False,
         ages: AgeSums | None = None,
         has_covariate: bool = False,
+        cut: Floats | None = None,
+        limits: Mapping[str, float] | None = None,
     ) -> Arm:
         """An arm without rows, to which batches are added."""
         return cls(
             n=np.zeros(buckets),
             r=np.zeros((metrics, buckets)),
             r2=np.zeros(metrics),
+            sizes=np.zeros(metrics),
             positives=np.zeros(metrics),
             rows_by_day={},
             units=None if row_is_unit else UnitCounts.empty(),
@@ -145,6 +154,8 @@ class Arm:
             thinned=ThinnedArm(np.zeros(buckets)) if is_thinned else None,
             ages=ages,
             covariate=CovariateSums.empty(metrics, buckets, row_is_unit) if has_covariate else None,
+            cut=cut,
+            limits=limits or {},
         )
 
     @property
@@ -180,8 +191,8 @@ class Arm:
         return float(self.r[metric].sum()) / self.displays if self.rows else float("nan")
 
     def effective_positives(self, metric: int) -> float | None:
-        """(Σr)²/Σr²: how many rows with equal rewards the rewarded rows are worth."""
-        return effective_count(float(self.r[metric].sum()), float(self.r2[metric]))
+        """(Σ|r|)²/Σr²: how many rows with equal rewards the rewarded rows are worth."""
+        return effective_count(float(self.sizes[metric]), float(self.r2[metric]))
 
     def add(self, rows: ArmRows) -> None:
         """Add one batch, in place."""
@@ -189,10 +200,13 @@ class Arm:
             self.ages.add(rows)
         buckets = len(self.n)
         bucket = derived_bucket(rows.unit, BUCKET_SALT, buckets)
+        if self.cut is not None and rows.cut is not None:
+            self.cut[:] += rows.cut
         self.n[:] += np.bincount(bucket, weights=rows.multiple, minlength=buckets)
         for m, r in enumerate(rows.rewards.T):
             self.r[m] += np.bincount(bucket, weights=r, minlength=buckets)
             self.r2[m] += np.square(r).sum()
+            self.sizes[m] += np.abs(r).sum()
             self.positives[m] += np.count_nonzero(r)
         if rows.day is not None:
             labels, codes = rows.day.dictionary.to_pylist(), rows.day.indices.to_numpy().astype(np.int64)
@@ -219,6 +233,7 @@ class Arm:
             n=self.n + other.n,
             r=self.r + other.r,
             r2=self.r2 + other.r2,
+            sizes=self.sizes + other.sizes,
             positives=self.positives + other.positives,
             rows_by_day={day: self.rows_by_day.get(day, 0) + other.rows_by_day.get(day, 0) for day in days},
             units=None if self.units is None or other.units is None else self.units + other.units,
@@ -226,6 +241,8 @@ class Arm:
             thinned=None if self.thinned is None or other.thinned is None else self.thinned + other.thinned,
             ages=None if self.ages is None or other.ages is None else AgeSums.total([self.ages, other.ages]),
             covariate=None if self.covariate is None or other.covariate is None else self.covariate + other.covariate,
+            cut=None if self.cut is None or other.cut is None else self.cut + other.cut,
+            limits=self.limits,
         )
 
 
@@ -257,12 +274,14 @@ def fold_arm(
 
     def start() -> Arm:
         return Arm.empty(
-            len(log.rewards),
+            len(settings.definitions.linear),
             settings.analysis.buckets,
             row_is_unit=log.unit is None,
             is_thinned=log.keep is not None,
             ages=no_ages(settings),
             has_covariate=settings.online.covariate is not None,
+            cut=np.zeros((2, len(log.rewards))) if settings.winsorises else None,
+            limits=found_limits(settings),
         )
 
     return fold_in_threads(

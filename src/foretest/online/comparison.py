@@ -122,7 +122,7 @@ def _estimate(arms: Arms, metric: int, level: float, uplifts: _Uplifts, sequence
     positives = min((arm.effective_positives(metric) or 0.0) for arm in arms)
     control, treatment, errors, resampled = uplifts
     delta = treatment - control
-    relative = treatment / control - 1.0 if control > 0 else float("nan")
+    relative = (treatment / control - 1.0) * (1.0 if control > 0 else -1.0) if abs(control) > 0 else float("nan")
     if min(arm.n_units for arm in arms) < 2:  # resamples of one unit do not differ
         limits = rel_limits = NO_INTERVAL
     elif resampled is None:

@@ -23,9 +23,11 @@ from foretest.online.checks import (
     refuse_unused_settings,
 )
 from foretest.online.comparison import KEY as KEY
-from foretest.online.comparison import Comparison, compare_arms
+from foretest.online.comparison import Comparison
 from foretest.online.covariate_balance import covariate_balance
 from foretest.online.late_rewards import arm_notes, settle_read_at
+from foretest.online.limits import cut_by_arm, settle_limits
+from foretest.online.metrics import compare_metrics, made_notes, metric_places
 from foretest.online.resampling import arm_counts
 from foretest.online.sample_ratio import SampleRatio, sample_ratio
 from foretest.online.sequential import Sequence
@@ -60,6 +62,7 @@ class OnlineTest:
     covariate: a column with one number per unit from before the test, which the uplift is adjusted for.
     sequential: give intervals that hold however often the test is looked at, beside the fixed ones.
     sequential_units: the number of units, of both arms, at which these are tightest; to be chosen before the test.
+    metrics: what metrics are for, and made of, by name, as the tables [metrics.NAME].
     analysis: confidence_level, interval ("bootstrap" or "delta"), n_resamples, buckets, seed and window, as offline.
 
     >>> import pyarrow as pa
@@ -78,11 +81,14 @@ class OnlineTest:
         covariate: str | None = None,
         sequential: bool = False,
         sequential_units: int = SEQUENTIAL_UNITS,
+        metrics: Mapping[str, Any] | None = None,
         **analysis: Any,
     ) -> None:
         refuse_unused_settings(analysis)
         policy, online = Logged(prob=_NO_POLICY["prob"]), Online(split, covariate, sequential, sequential_units)
-        self.settings = _narrow(Settings(log, policy, policy, Analysis().replace(**analysis), online))
+        self.settings = _narrow(
+            Settings(log, policy, policy, Analysis().replace(**analysis), online, metrics=metrics or {})
+        )
         self.notes: list[str] = []
 
     @classmethod
@@ -163,7 +169,9 @@ class OnlineTest:
 
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             logs = {"control": control, "treatment": treatment}
-            settled = settle_read_at(self.settings, logs, reader.columns, folder, threads)
+            settled = settle_limits(
+                settle_read_at(self.settings, logs, reader.columns, folder, threads), reader.columns, folder, threads
+            )
             reader = ArmReader(settled.settings)
             arms = Arms(*(fold(name, source) for name, source in settled.logs.items()))
         refuse_shared_units(arms, self.settings.log.unit)
@@ -171,11 +179,12 @@ class OnlineTest:
 
     def analyse(self, arms: Arms) -> Result:
         """From sums to verdicts."""
-        analysis, online, names = self.settings.analysis, self.settings.online, self.settings.log.rewards
+        analysis, online, places = self.settings.analysis, self.settings.online, metric_places(self.settings)
+        names = tuple(places)
         split, balance = sample_ratio(arms, online.split), covariate_balance(arms, online.covariate)
         counts = arm_counts(analysis) if analysis.interval == "bootstrap" else None
         sequence = Sequence.of(arms, online, analysis.confidence_level) if online.sequential else None
-        comparisons = {name: compare_arms(arms, m, analysis, counts, sequence) for m, name in enumerate(names)}
+        comparisons = compare_metrics(arms, self.settings, counts, sequence)
         metrics = with_roles(
             {name: _metric(comparison, split) for name, comparison in comparisons.items()}, self.settings.metrics
         )
@@ -191,9 +200,11 @@ class OnlineTest:
                 *split.notes,
                 *([] if balance is None else balance.notes),
                 *arm_notes(arms, self.settings),
+                *made_notes(arms, self.settings),
             ],
             provenance={"versions": versions(), "rows_fingerprint": fingerprint},
             sequential=None if sequence is None else sequence.to_dict(),
+            winsorised=cut_by_arm(arms, self.settings),
         )
 
 

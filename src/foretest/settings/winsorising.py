@@ -54,6 +54,14 @@ def limits_to_find(settings: Settings) -> dict[str, float]:
     return {name: w.quantile for name, w in cut.items() if w is not None and w.limit is None and w.quantile is not None}
 
 
+def found_limits(settings: Settings) -> dict[str, float]:
+    """The limits that were found in a log."""
+    cut = {name: table.winsorising for name, table in settings.metrics.items()}
+    return {
+        name: w.limit for name, w in cut.items() if w is not None and w.limit is not None and w.quantile is not None
+    }
+
+
 def with_limits(settings: Settings, limits: Mapping[str, float]) -> Settings:
     """The settings with the limits that were found."""
     tables = dict(settings.metrics)
