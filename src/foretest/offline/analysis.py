@@ -264,7 +264,7 @@ def _with_units(answer: Answer) -> Answer:
     if not definitions.per_unit and not definitions.ratios:
         return answer
     factor = displays_per_unit(answer.aggregates)
-    metrics = answer.metrics | per_unit_metrics(definitions.per_unit, answer.metrics, factor)
+    metrics = answer.metrics | per_unit_metrics(answer.aggregates.plan.settings, answer.metrics, factor)
     return dataclasses.replace(answer, metrics={name: metrics[name] for name in definitions.names})
 
 

@@ -76,6 +76,14 @@ def _without_relative_sequence(estimate: Estimate) -> Estimate:
     return replace(estimate, always_valid=always)
 
 
+def per_of(settings: Settings, name: str) -> str | None:
+    """What a metric is per, where that is not a display."""
+    ratios = {one.name: one.below for one in settings.definitions.ratios}
+    return ratios.get(name) or next(
+        (settings.log.unit for one in settings.definitions.per_unit if one.name == name), None
+    )
+
+
 def made_notes(arms: Arms, settings: Settings) -> list[str]:
     """What a reader must know of values per unit where units are too many to be counted one by one."""
     names = [one.name for one in settings.definitions.per_unit]

@@ -27,7 +27,7 @@ from foretest.online.comparison import Comparison
 from foretest.online.covariate_balance import covariate_balance
 from foretest.online.late_rewards import arm_notes, settle_read_at
 from foretest.online.limits import cut_by_arm, settle_limits
-from foretest.online.metrics import compare_metrics, made_notes, metric_places
+from foretest.online.metrics import compare_metrics, made_notes, metric_places, per_of
 from foretest.online.resampling import arm_counts
 from foretest.online.sample_ratio import SampleRatio, sample_ratio
 from foretest.online.sequential import Sequence
@@ -186,7 +186,8 @@ class OnlineTest:
         sequence = Sequence.of(arms, online, analysis.confidence_level) if online.sequential else None
         comparisons = compare_metrics(arms, self.settings, counts, sequence)
         metrics = with_roles(
-            {name: _metric(comparison, split) for name, comparison in comparisons.items()}, self.settings.metrics
+            {name: _metric(comparison, split, per_of(self.settings, name)) for name, comparison in comparisons.items()},
+            self.settings.metrics,
         )
         fingerprint = rows_fingerprint(*(counts for arm in arms for counts in (arm.rows_by_bucket, arm.positives)))
         return Result(
@@ -242,12 +243,12 @@ def _open(arm: str, log: Any, reader: ArmReader) -> Source:
         return source
 
 
-def _metric(comparison: Comparison, split: SampleRatio) -> Metric:
+def _metric(comparison: Comparison, split: SampleRatio, per: str | None) -> Metric:
     """One metric of the result; a split that is not as designed is among the reasons."""
     for estimate in comparison.estimates.values():
         estimate.reasons.extend([] if split.reason is None else [split.reason])
     gain = None if comparison.gain is None else comparison.gain._asdict()
-    return Metric(comparison.control, comparison.estimates, KEY, comparison.estimate.verdict, covariate=gain)
+    return Metric(comparison.control, comparison.estimates, KEY, comparison.estimate.verdict, covariate=gain, per=per)
 
 
 def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:

@@ -59,6 +59,6 @@ def metric_dict(metric: Metric) -> dict[str, Any]:
             reward_model=metric.reward_model,
         ),
         **({} if metric.days is None else metric.days.to_dict()),
-        **given(covariate=metric.covariate),
+        **given(covariate=metric.covariate, per=metric.per),
         **(metric.role or {}),
     }

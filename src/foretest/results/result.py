@@ -106,6 +106,7 @@ class Metric:
     slot_model: SlotModel | None = None  # tests of what estimates by slot assume, where there are any
     reward_model: dict[str, Any] | None = None  # whether the estimate with a reward model leads, where there is one
     role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
+    per: str | None = None  # what values are per, where that is not a display: a unit, or the metric below a ratio
     days: Days | None = None  # the headline's uplift by day, where displays have a time
     covariate: dict[str, Any] | None = None  # what an online test's adjustment for a covariate bought
 

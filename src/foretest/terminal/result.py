@@ -166,7 +166,8 @@ def metric_title(metric: Metric, result: Result) -> str:
     whose = f"control ({baseline})" if loggers else "control"
     interval = f"[{format_number(control.ci_lower)}, {format_number(control.ci_upper)}]"
     role = "" if metric.role is None else f" ({metric.role['role']})"
-    return f"{role}: {whose} {format_number(control.value)} {interval} per display{adjusted_control(metric)}"
+    value = f"{format_number(control.value)} {interval} per {metric.per or 'display'}"
+    return f"{role}: {whose} {value}{adjusted_control(metric)}"
 
 
 def _legend(result: Result) -> list[RenderableType]:
