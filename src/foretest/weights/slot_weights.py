@@ -19,6 +19,7 @@ from foretest.kernels import slot_marginals as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE
 from foretest.kernels.row_means import by_reward, log_means
+from foretest.weights.control_marginals import control_marginals
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.slot_marginals import in_pieces, marginals_at, slot_marginals
 from foretest.weights.weight_bounds import BoundMasses
@@ -86,10 +87,8 @@ def marginal_parts(displays: Displays, log_w: Floats, normaliser: Normaliser) ->
         part, first, last = displays.take(rows), int(rows[0]), int(rows[-1])
         t = slot_marginals(normaliser.treatment, part, pair, log_w[rows])
         p: Ragged | None = None
-        if control.prices_rankings:
-            p = slot_marginals(control, part, pair, np.zeros(len(rows)))
-        elif control.knows_all_slots:
-            p = control.slot_marginals(part)
+        if control.prices_rankings or control.knows_all_slots:
+            p = control_marginals(part, pair, normaliser.known)
         shown_p = control.shown_slots(part) if p is None else marginals_at(p, part)
         here = slice(int(ends[first] - slots[first]), int(ends[last]))
         yield MarginalPart(part, slice(first, last + 1), here, t, p, shown_p)
