@@ -222,8 +222,8 @@ def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -
             add(state.hr[PrefixAdaptive(GRID[0]), m], prices.prefixes.bounds, earned, multiple=of_slots)
         exposure = prices.exposures.get(m)
         if exposure is not None and exposure.bounds is not None:
-            masses = exposure.bounds.take(np.repeat(np.arange(len(rows)), rows.displays.slots))
-            add(state.hr[ExposureAdaptive(GRID[0]), m], masses, earned, multiple=of_slots)
+            owner = np.repeat(np.arange(len(rows)), rows.displays.slots)
+            add(state.hr[ExposureAdaptive(GRID[0]), m], exposure.bounds, earned, multiple=of_slots, owner=owner)
 
 
 def _keep_rows(
