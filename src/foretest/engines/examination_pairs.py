@@ -33,7 +33,7 @@ from foretest.policies.pricing import refuse_not_finite
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
-from foretest.weights.control_marginals import MarginalStore, control_marginals
+from foretest.weights.control_marginals import MarginalStore, control_marginals, may_use_key
 from foretest.weights.slot_marginals import in_pieces
 
 MOST_SLOTS = 64  # a curve of more is no fit, but a guess
@@ -108,7 +108,7 @@ class _PairFold:
         if not len(some):
             return
         self._refuse_scores(some.displays, rows.rewarded)
-        displays, cell = some.displays.with_key(), self.plan.cells_of(some)
+        displays, cell = some.displays, self.plan.cells_of(some)
         pair = self.plan.normaliser.pair
         for at in in_pieces(displays):
             part = displays.take(at)
@@ -192,9 +192,10 @@ def sum_pairs(
 
 def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
     """A reader of what was shown and earned, and of the control's columns: not of the treatment's, which the pass needs
-    no more than features and segments."""
+    no more than features and segments, nor of ids where no marginal depends on them."""
     settings: Settings = reader.settings
-    log = replace(settings.log, features=(), segments=())
+    by_id = settings.log.unit is None or may_use_key(plan.normaliser.control)
+    log = replace(settings.log, features=(), segments=(), id=settings.log.id if by_id else None)
     if isinstance(settings.control, Pooled) or not settings.control.prices_rankings:  # neither is a treatment
         narrow = replace(settings, log=log)
     else:

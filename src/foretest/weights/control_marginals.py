@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Hashes
 from foretest.displays.ragged import Ragged
+from foretest.policies.all_rankings import is_own
 from foretest.policies.pooled import DAY
 from foretest.weights.policy_pair import PolicyPair
-from foretest.weights.slot_marginals import slot_marginals
+from foretest.weights.slot_marginals import knows_marginals, slot_marginals
 
 MOST_NUMBERS = 1 << 23  # that are kept, 64 MB; what comes later is priced again
 
@@ -76,6 +77,12 @@ def control_marginals(displays: Displays, pair: PolicyPair, known: KnownMarginal
     return slot_marginals(pair.control, displays, pair, np.zeros(len(displays)))
 
 
+def may_use_key(control: Any) -> bool:
+    """May its marginals differ between displays that are alike but for their key: counted over draws, or of a user's own
+    class?"""
+    return is_own(control) or not knows_marginals(control)
+
+
 def _content(control: Any, displays: Displays) -> Hashes | None:
     """A hash of all that the control's marginals depend on; None where a column holds anything but numbers."""
     names = dict.fromkeys((*control.columns, DAY))
@@ -84,4 +91,5 @@ def _content(control: Any, displays: Displays) -> Hashes | None:
     if any(array.dtype.kind not in "fiu" for array in values):
         return None
     columns[""] = displays.eligible
-    return replace(displays, columns=columns, identity=displays.key(), key_columns=tuple(columns)).key()
+    root = displays.key() if may_use_key(control) else np.zeros(len(displays), np.uint64)
+    return replace(displays, columns=columns, identity=root, key_columns=tuple(columns)).key()

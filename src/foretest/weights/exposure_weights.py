@@ -21,7 +21,8 @@ from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.row_means import mean_slopes
 from foretest.kernels.slot_marginals import slot_caps
 from foretest.weights.examination import Curves
-from foretest.weights.slot_weights import MarginalPart, SlotTerms, SlotWeighting, log_ratio, row_weights
+from foretest.weights.row_weights import SlotTerms, WeighedSlots, row_weights
+from foretest.weights.slot_weights import MarginalPart, SlotWeighting, log_ratio
 from foretest.weights.weight_bounds import BoundMasses
 from foretest.weights.weightings import PointWeights, Slopes
 
@@ -146,28 +147,27 @@ class ExposureWeighting(SlotWeighting):
         """The bound of its weights, infinite where there is none."""
         return UNCAPPED
 
-    def of_exposures(
-        self, prices: Mapping[int, ExposurePrices], displays: Displays, earned: Mapping[int, Ragged], metrics: int
-    ) -> PointWeights:  # fmt: skip
-        """The weights of rewarded rows, one column per metric; `prices` and the slots' rewards `earned` by metric."""
-        terms = {m: self._terms_of(prices[m], displays) for m in earned}
-        parts = next(iter(prices.values())).share if prices else None
-        weights = row_weights(terms, displays, earned, metrics, parts)
-        if not any(self.bound_or_none in prices[m].slopes for m in earned):
+    def of_exposures(self, prices: Mapping[int, ExposurePrices], weighed: WeighedSlots) -> PointWeights:
+        """The weights of rewarded rows, one column per metric; `prices` by metric."""
+        terms = {m: self._terms_of(prices[m], weighed) for m in weighed.rewards}
+        parts = next(iter(prices.values())).share[weighed.places] if prices else None
+        weights = row_weights(terms, weighed, parts)
+        if not any(self.bound_or_none in prices[m].slopes for m in weighed.rewards):
             return weights
-        slopes = {m: prices[m].slopes.get(self.bound_or_none) for m in earned}
-        return weights._replace(slopes=_row_slopes(weights, terms, slopes, displays, earned))
+        slopes = {m: prices[m].slopes.get(self.bound_or_none) for m in weighed.rewards}
+        return weights._replace(slopes=_row_slopes(weights, terms, slopes, weighed))
 
-    def _terms_of(self, prices: ExposurePrices, displays: Displays) -> SlotTerms:
-        cap, q, below = (np.repeat(column, displays.slots) for column in prices.caps[self.bound_or_none, self.variant])
+    def _terms_of(self, prices: ExposurePrices, weighed: WeighedSlots) -> SlotTerms:
+        log_w = prices.log_w[self.variant][weighed.places]
         if self.bound_or_none == UNCAPPED:
-            return SlotTerms.uncapped(prices.log_w[self.variant])
-        return SlotTerms.capped(prices.log_w[self.variant], cap, q, below)
+            return SlotTerms.uncapped(log_w)
+        caps = np.repeat(prices.caps[self.bound_or_none, self.variant], weighed.counts, axis=1)
+        return SlotTerms.capped(log_w, *caps)
 
 
 def _row_slopes(
     weights: PointWeights, terms: Mapping[int, SlotTerms], slopes: Mapping[int, SlotSlopes | None],
-    displays: Displays, earned: Mapping[int, Ragged],
+    weighed: WeighedSlots,
 ) -> Slopes:  # fmt: skip
     """The slopes of rows' weights: the mean of their slots' by r·h, and of w̄ by r·w̄, as ∂ log w̄ = ∂ log w̃ + ∂ log q."""
     rows, metrics = weights.log_h.shape
@@ -177,8 +177,8 @@ def _row_slopes(
         if of_slots is not None:
             of_rows = (np.ascontiguousarray(log[:, m]) for log in (weights.log_h, weights.log_capped))
             mean_slopes(
-                displays.slots, earned[m].flat().astype(np.float64), terms[m].log_h, terms[m].log_capped, *of_rows,
-                of_slots.weight, of_slots.mass, m, of_h, of_capped,
+                weighed.counts, weighed.rewards[m], terms[m].log_h, terms[m].log_capped, *of_rows,
+                of_slots.weight[weighed.places], of_slots.mass, m, of_h, of_capped,
             )  # fmt: skip
     return Slopes(of_h, of_capped)
 
