@@ -213,7 +213,7 @@ def measure_browsing(logs: int) -> Iterator[str]:
 
 
 def measure_cost(turns: int) -> Iterator[str]:
-    """What estimators by exposure add to a run on one thread: runs take turns, so that other programs slow all alike."""
+    """What estimators by exposure add to a run on one thread; runs take turns, as other programs slow them down."""
     both, usual = [*BY_SLOT, "pbm", EXPOSURE], {"interval": "bootstrap"}
     tests = {
         "by slot": of_world(BY_SLOT, **usual),

@@ -78,8 +78,8 @@ def control_marginals(displays: Displays, pair: PolicyPair, known: KnownMarginal
 
 
 def may_use_key(control: Any) -> bool:
-    """May its marginals differ between displays that are alike but for their key: counted over draws, or of a user's own
-    class?"""
+    """May its marginals differ between displays that are alike but for their key? They may where they are counted over
+    draws, and of a user's own class."""
     return is_own(control) or not knows_marginals(control)
 
 
