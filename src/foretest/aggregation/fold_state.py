@@ -100,4 +100,4 @@ class FoldState:
 
     def aggregates(self, treatments: dict[str, Aggregates]) -> Aggregates:
         """The sums as aggregates, with those of the further treatments."""
-        return Aggregates(**vars(self), treatments=treatments)
+        return Aggregates(**{**vars(self), "plan": self.plan.lasting}, treatments=treatments)

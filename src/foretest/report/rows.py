@@ -78,6 +78,7 @@ class MetricRow(EstimateRow):
     role: str
     control: str
     control_value: float | None
+    per: str | None  # where values are not per display
 
 
 @dataclass(frozen=True)
@@ -134,6 +135,7 @@ def metric_rows(result: Result) -> list[MetricRow]:
             role_words(metric),
             num(control_value(metric)),
             control_value(metric),
+            metric.per,
         )
         for (name, metric), estimate, relative_bar, absolute_bar in zip(
             result.metrics.items(), estimates, relative_bars, absolute_bars, strict=True
