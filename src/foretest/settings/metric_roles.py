@@ -141,10 +141,12 @@ def toward_good(verdict: str, direction: str) -> str:
 
 def roles_dict(roles: Mapping[str, MetricRole]) -> dict[str, dict[str, Any]]:
     """The roles as the tables of a settings file."""
-    return {
-        name: {key: _plain(value) for key, value in vars(role).items() if value is not None and value is not False}
-        for name, role in roles.items()
-    }
+    tables = {}
+    for name, role in roles.items():
+        told = dataclasses.replace(role, direction=role.direction or INCREASE) if role.has_role else role
+        given = {key: value for key, value in vars(told).items() if value is not None and value is not False}
+        tables[name] = {key: _plain(value) for key, value in given.items()}
+    return tables
 
 
 def _plain(value: Any) -> Any:
