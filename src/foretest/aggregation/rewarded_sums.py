@@ -19,7 +19,7 @@ from foretest.aggregation.point_path import path_columns
 from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Displays, Floats
-from foretest.log.rows import times
+from foretest.log.rows import Rows, times
 from foretest.policies.pooled import LOGGER
 from foretest.weights.examination import VARIANTS, Curves
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
@@ -86,7 +86,8 @@ def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) ->
     bounds = normaliser.at_bounds(displays, GRID) if plan.chooses_bound(Adaptive) else None
     by_slot = None
     if plan.slot_bounds is not None:
-        by_slot = SlotPricer(displays, plan.slot_bounds, GRID if plan.chooses_bound(SlotAdaptive) else ())
+        together = GRID if plan.chooses_bound(SlotAdaptive) else ()
+        by_slot = SlotPricer(displays, plan.slot_bounds, together, slots_that_count(plan, rewarded.rows))
     by_curves = _exposure_pricers(plan, displays) if plan.exposure_bounds else {}
     pricers: list[Pricer] = [*([] if by_slot is None else [by_slot]), *by_curves.values()]
     for part in marginal_parts(displays, rewarded.log_w, normaliser) if pricers else ():
@@ -98,14 +99,19 @@ def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) ->
     return _Prices(None if by_slot is None else by_slot.prices(), prefixes, exposures, bounds)
 
 
+def slots_that_count(plan: FoldPlan, rows: Rows) -> npt.NDArray[np.bool_]:
+    """Of the shown slots of all rows: those that earned something, and all where rows without a reward are weighed."""
+    earns = np.full(int(rows.displays.slots.sum()), plan.dense)
+    for lists in rows.slots.values():
+        earns |= lists.flat() > 0.0
+    return earns
+
+
 def _prefix_prices(
     plan: FoldPlan, rewarded: RewardedRows, normaliser: Normaliser, whole: BoundMasses | None
 ) -> PrefixPrices:
     """The prices of the prefixes of slots that earned something; of all where those that did not are weighed too."""
-    rows, shown = rewarded.rows, int(rewarded.rows.displays.slots.sum())
-    earns = np.full(shown, plan.dense)
-    for lists in rows.slots.values():
-        earns |= lists.flat() > 0.0
+    rows, earns = rewarded.rows, slots_that_count(plan, rewarded.rows)
     together = GRID if plan.chooses_bound(PrefixAdaptive) else ()
     return prefix_prices(
         rows.displays, rewarded.log_w, normaliser, earns, plan.prefix_bounds, together=together, whole=whole

@@ -184,8 +184,8 @@ def bounds_of_all(
 
 
 @jit
-def bounds_of_slots(t, t_starts, p, p_starts, lengths, slots, bounds, caps, q, below, products, gains):
-    """Fill in, for every shown slot, what P(item in slot) of all items says at every bound."""
+def bounds_of_slots(t, t_starts, p, p_starts, lengths, slots, counts, bounds, caps, q, below, products, gains):
+    """Fill in, for every shown slot that counts, what P(item in slot) of all items says at every bound."""
     width = longest(lengths)
     alpha, beta = np.empty(width), np.empty(width)
     ratio, root, block = np.empty(width), np.empty(width), np.empty((len(bounds), _BLOCK))
@@ -193,6 +193,9 @@ def bounds_of_slots(t, t_starts, p, p_starts, lengths, slots, bounds, caps, q, b
     for row in range(len(lengths)):
         n = lengths[row]
         for k in range(slots[row]):
+            if not counts[at]:
+                at += 1
+                continue
             for i in range(n):  # copies: for read-only slices all that follows would be compiled again
                 alpha[i] = t[t_starts[row] + k * n + i]
                 beta[i] = p[p_starts[row] + k * n + i]

@@ -104,7 +104,8 @@ class ExposurePricer:
         once = np.ones(len(part.displays), np.int64)
         lists = (e_t.values, e_t.starts, e_p.values, e_p.starts, part.displays.eligible, once)
         if self.together and variant == 0:
-            bounds_kernel.bounds_of_slots(*lists, self.grid, *(array[part.rows] for array in self.masses))
+            every = np.ones(len(once), np.bool_)
+            bounds_kernel.bounds_of_slots(*lists, every, self.grid, *(array[part.rows] for array in self.masses))
         for bound in self.bounds:
             out = self.caps[bound, variant][:, part.rows]
             if bound == UNCAPPED:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
@@ -68,14 +69,19 @@ class Pricer(Protocol):
 class SlotPricer:
     """Weights of the shown slots, and the adaptive caps for some bounds.
 
-    Of the ascending bounds in `together` it is also told how the weights vary together.
+    Of the ascending bounds in `together` it is also told how the weights vary together, for the slots that `counts`
+    names: of all others the numbers at these bounds are 0, and are not asked for.
     """
 
-    def __init__(self, displays: Displays, bounds: Sequence[float], together: Sequence[float] = ()) -> None:
+    def __init__(
+        self, displays: Displays, bounds: Sequence[float], together: Sequence[float] = (),
+        counts: npt.NDArray[np.bool_] | None = None,
+    ) -> None:  # fmt: skip
         shown = int(displays.slots.sum())
+        self.counts = np.ones(shown, np.bool_) if counts is None else counts
         self.log_w, self.control, self.together = np.empty(shown), np.empty(shown), together
         self.caps = {bound: np.empty((3, shown)) for bound in bounds if bound not in together}
-        self.masses, self.grid = BoundMasses.empty(shown, len(together)), np.asarray(together)
+        self.masses, self.grid = BoundMasses.zeros(shown, len(together)), np.asarray(together)
 
     def add(self, part: MarginalPart) -> None:
         """Price the slots of some displays."""
@@ -88,7 +94,7 @@ class SlotPricer:
         for bound, of_bound in self.caps.items():
             kernel.slot_caps(*lists, float(bound), of_bound[:, here])
         if len(self.together):
-            bounds_kernel.bounds_of_slots(*lists, self.grid, *(array[here] for array in self.masses))
+            bounds_kernel.bounds_of_slots(*lists, self.counts[here], self.grid, *(array[here] for array in self.masses))
 
     def prices(self) -> SlotPrices:
         """The prices of all slots."""

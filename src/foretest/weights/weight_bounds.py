@@ -27,6 +27,11 @@ class BoundMasses(NamedTuple):
         cap, q, q_below, gains = (np.empty((rows, bounds)) for _ in range(4))
         return cls(cap, q, q_below, np.empty((rows, bounds, bounds)), gains)
 
+    @classmethod
+    def zeros(cls, rows: int, bounds: int) -> BoundMasses:
+        cap, q, q_below, gains = (np.zeros((rows, bounds)) for _ in range(4))
+        return cls(cap, q, q_below, np.zeros((rows, bounds, bounds)), gains)
+
     def caps(self, bounds: Sequence[float]) -> dict[float, Floats]:
         """By bound, in rows: c̃, q there, and q at a third of it."""
         return {
