@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 #: fields of an estimate that no flat row has
-NESTED = ("strata", "betting", "sensitivity", "calibration", "bound_choice", "range", "curves")
+NESTED = ("strata", "betting", "sensitivity", "calibration", "bound_choice", "range", "curves", "unsupported_noise")
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class Estimate:
     range: Range | None = None  # noise, and what the log cannot support; None only in files of earlier versions
     word: str = "insufficient"  # the verdict, softened where noise and range differ
     curves: list[dict[str, Any]] | None = None  # the uplift under steeper and flatter examination curves than given
+    unsupported_noise: dict[str, Any] | None = None  # how `unsupported` varies, where it can be calibrated
 
     def __repr__(self) -> str:
         return f"<Estimate {estimate_summary(self)}>"
@@ -267,7 +268,7 @@ def _range_fields(estimate: Estimate) -> dict[str, Any]:
 def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
     fields = asdict(estimate)
     adjusted = fields.pop("adjusted")
-    for name in ("strata", "betting", "calibration", "bound_choice", "curves"):
+    for name in ("strata", "betting", "calibration", "bound_choice", "curves", "unsupported_noise"):
         if fields[name] is None:
             del fields[name]
     return {**fields, **(adjusted or {})}
