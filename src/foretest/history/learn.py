@@ -71,7 +71,7 @@ def _fit(tests: list[PastTest], metric: str, label: str, doubt: str | None) -> _
     first = min((test.date for test in tests if test.date), default=None)
     last = max((test.last_date or test.date for test in tests if test.date), default=None)
     ends = _fits_at_ends(metrics, label)
-    learned = Learned(fit, bounds[0], fit.doubt() or doubt or _doubt_at_ends(ends), first, last)
+    learned = Learned(fit, bounds[0], fit.doubt() or doubt, first, last)
     calibrated = [
         test.with_metric(metric, _with_left_out(part, label, others))
         for test, part, others in zip(tests, metrics, history.leave_one_out(), strict=True)
@@ -86,7 +86,11 @@ def _fit(tests: list[PastTest], metric: str, label: str, doubt: str | None) -> _
 
 
 class EndFits(NamedTuple):
-    """The fits with every covariance that is not known at its lower, and at its upper end."""
+    """The fits with every covariance that is not known at its lower, and at its upper end.
+
+    They are shown, and decide nothing: where s² is larger than at a covariance of 0, so are the residuals, and τ² of
+    the fit makes up for it; where it is smaller, the fit is too careful.
+    """
 
     lowest: Fit
     highest: Fit
@@ -97,12 +101,6 @@ def _fits_at_ends(metrics: Sequence[PastMetric], label: str) -> EndFits | None:
     if all(metric.noise[label].covariance_bound is None for metric in metrics):
         return None
     return EndFits(*(history_of(metrics, label, end).fit() for end in (-1, 1)))
-
-
-def _doubt_at_ends(ends: EndFits | None) -> str | None:
-    """Why the fit must not be used where a covariance might be at an end; None where it may."""
-    doubts = [] if ends is None else [doubt for fit in ends if (doubt := fit.doubt()) is not None]
-    return f"with the unknown covariance of offline and online noise at its bound {doubts[0]}" if doubts else None
 
 
 def _unknown_covariance(metrics: Sequence[PastMetric], label: str, ends: EndFits | None) -> dict[str, Any] | None:

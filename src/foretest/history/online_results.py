@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from foretest.errors import BadInput, check_integer, check_number, choose, is_finite_number
+from foretest.errors import BadInput, check_integer, check_number, is_finite_number
 from foretest.settings.unknown_keys import refuse_unknown
 
 UNITS, ROWS = KINDS = ("units", "rows")  # what n, mean and variance are of
@@ -71,7 +71,7 @@ def _result(where: str, table: Mapping[str, Any]) -> OnlineResult:
         if "by" in table:
             raise BadInput(f"{where}.by is for the sums of two arms, and the uplift is given: leave it out.")
         return uplift_result(f"{where}.", table["uplift"], table["std_error"])
-    by = choose(f"{where}.by", table.get("by", UNITS), KINDS)
+    by = counted_by(f"{where}.", table.get("by", UNITS))
     control, treatment = (_arm(f"{where}.{arm}", table[arm]) for arm in ARMS)
     return ArmResults(control, treatment, by)
 
@@ -85,6 +85,13 @@ def _arm(where: str, table: Any) -> ArmSums:
         if key not in table:
             raise BadInput(f"{where}: {key} is missing: give n, mean and variance.")
     return arm_sums(f"{where}.", *(table[key] for key in ArmSums._fields))
+
+
+def counted_by(where: str, by: Any) -> str:
+    """What n, mean and variance are of, checked."""
+    if by not in KINDS:
+        raise BadInput(f'{where}by = {by!r}: expected "units" or "rows", what n, mean and variance are of.')
+    return str(by)
 
 
 def arm_sums(where: str, n: Any, mean: Any, variance: Any) -> ArmSums:

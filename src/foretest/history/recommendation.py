@@ -241,13 +241,18 @@ def _unknown_covariance_text(unknown: Mapping[str, Any] | None) -> str:
     """What Γ0 would be at both ends of the covariances that are not known; empty where all are known."""
     if unknown is None:
         return ""
-    lowest, highest = unknown["at_lowest"]["gamma"], unknown["at_highest"]["gamma"]
-    if lowest is None or highest is None:
+    ends = [_end_text(unknown[name]) for name in ("at_lowest", "at_highest") if unknown[name]["gamma"] is not None]
+    if len(ends) < 2:
         return ""
     return (
         f"In {plural(unknown['tests'], 'test')} given as results the covariance of offline and online noise is not"
-        f" known: at its two bounds Γ0 is {lowest:.2f} and {highest:.2f}. "
+        f" known: at its two bounds Γ0 is {ends[0]} and {ends[1]}. "
     )
+
+
+def _end_text(fit: Mapping[str, Any]) -> str:
+    lower, upper = fit["gamma_ci_lower"], fit["gamma_ci_upper"]
+    return f"{fit['gamma']:.2f}" + ("" if lower is None else f" ({lower:.2f} to {upper:.2f})")
 
 
 def _zero_if_none(value: float | None) -> float:

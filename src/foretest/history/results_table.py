@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from foretest.background import in_background
-from foretest.errors import BadInput, choose, nearest
+from foretest.errors import BadInput, nearest
 from foretest.history.online_results import (
     ARMS,
     FIRST,
-    KINDS,
     UNITS,
     UPLIFT,
     ArmResults,
     ArmSums,
     OnlineResult,
     arm_sums,
+    counted_by,
     uplift_result,
 )
 from foretest.sources import open_source
@@ -108,7 +108,7 @@ def _result(where: str, row: Mapping[str, Any]) -> OnlineResult:
         raise BadInput(f"{where}: no result: fill {', '.join(OF_ARMS)}, or {' and '.join(UPLIFT)}.")
     if uplift:
         return uplift_result(f"{where}: ", *(row.get(name) for name in UPLIFT))
-    by = choose(f"by in {where}:", row.get("by") or UNITS, KINDS)
+    by = counted_by(f"{where}: ", row.get("by") or UNITS)
     control, treatment = (
         arm_sums(f"{where}: {arm}_", *(row.get(f"{arm}_{field}") for field in ArmSums._fields)) for arm in ARMS
     )

@@ -86,7 +86,9 @@ def _checked(listed: Manifest, manifest: str | Location) -> dict[str, OfflineRes
                 metrics = list(result.metrics)
                 by_name(entry.online or {}, metrics, metrics, str(entry.offline))
             elif entry.online is not None:
-                results_by_name(entry.online, settings_of_test(entry, {}))
+                settings = _settings_or_none(entry)
+                if settings is not None:
+                    results_by_name(entry.online, settings)
         except BadInput as error:
             raise BadInput(f"{manifest}: test '{entry.name}': {error}") from None
     return offline
@@ -95,6 +97,14 @@ def _checked(listed: Manifest, manifest: str | Location) -> dict[str, OfflineRes
 def _report(progress: Progress | None, tests: int, done: int) -> None:
     if progress is not None:
         progress("tests", tests, done)
+
+
+def _settings_or_none(entry: Entry) -> Settings | None:
+    """A test's settings; None where they cannot be read, so that the test fails by its name."""
+    try:
+        return settings_of_test(entry, {})
+    except BadInput:
+        return None
 
 
 class _Outcome(NamedTuple):
