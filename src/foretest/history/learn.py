@@ -79,7 +79,7 @@ def _fit(tests: list[PastTest], metric: str, label: str, doubt: str | None) -> _
     named = [DatedTest(test.name, test.date) for test in tests]
     details = {
         "estimator": CALIBRATED[label], **learned.to_dict(),
-        "unknown_covariance": _unknown_covariance(metrics, label, ends),
+        "unknown_covariance": _unknown_covariance(metrics, label, history, ends),
         **fit_details(named, history, fit),
     }  # fmt: skip
     return _Fitted(calibrated, learned, details)
@@ -103,11 +103,14 @@ def _fits_at_ends(metrics: Sequence[PastMetric], label: str) -> EndFits | None:
     return EndFits(*(history_of(metrics, label, end).fit() for end in (-1, 1)))
 
 
-def _unknown_covariance(metrics: Sequence[PastMetric], label: str, ends: EndFits | None) -> dict[str, Any] | None:
-    """What agreement.json has of the fits at both ends."""
+def _unknown_covariance(
+    metrics: Sequence[PastMetric], label: str, history: History, ends: EndFits | None
+) -> dict[str, Any] | None:
+    """What agreement.json has of the fits at both ends, and how many tests in the fit they are about."""
     if ends is None:
         return None
-    tests = sum(metric.noise[label].covariance_bound is not None for metric in metrics)
+    unknown = [metric.noise[label].covariance_bound is not None for metric in metrics]
+    tests = int((history.informs & unknown).sum())
     by_end = {
         name: {"gamma": fit.gamma, "gamma_ci_lower": fit.interval()[0], "gamma_ci_upper": fit.interval()[1],
                "tau2": fit.tau2}

@@ -72,10 +72,7 @@ NOISE_AND_TRUTH = {
     "noise_ceiling": Column("noise ceiling", "the correlation that a perfect estimator would show with this noise"),
     "deconvolved_correlation": Column("noise removed", "the correlation with the noise of both axes removed"),
     "deconvolved_correlation_low": Column(
-        "noise removed, at the least", "the same with every covariance of noise that is not known at its upper bound"
-    ),
-    "deconvolved_correlation_high": Column(
-        "noise removed, at the most", "the same with every covariance of noise that is not known at its lower bound"
+        "at both ends", "the same with every covariance of noise that is not known at its upper, and at its lower bound"
     ),
     "bias": Column("bias", "mean of estimate minus truth"),
     "rmse": Column("error", "root mean square of estimate minus truth"),
@@ -144,6 +141,8 @@ def _text(name: str, value: float | None) -> str:
 
 
 def _span(name: str, row: Figures) -> str:
+    if name == "deconvolved_correlation_low":  # its other end
+        return f"to {_text(name, row.get('deconvolved_correlation_high'))}"
     lower, upper = row.get(f"{name}_q10"), row.get(f"{name}_q90")
     if row.get(name) is None or lower is None or upper is None:
         return ""
