@@ -55,6 +55,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/history_time.py
 	$(BIN)/python benchmarks/history_agreement.py
 	$(BIN)/python benchmarks/online_coverage.py
+	$(BIN)/python benchmarks/sequential.py
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/interval_coverage.py
 	$(BIN)/python benchmarks/small_samples.py

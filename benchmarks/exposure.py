@@ -5,6 +5,7 @@
     sharp          histories whose production scores are four times as sharp: exposure against slots
     deterministic  a production that never varies, re-ranked, under the right curve and under θ^1.25
     browsing       clicks that break the model, and clicks that do not: what the tests of the model find, and who leads
+    cost           CPU time of a run by slot, and of the same with estimators by exposure; --logs is the number of turns
 
 prints tables and, where all parts ran in full, writes them into docs/exposure.md, between two comments.
 """
@@ -12,6 +13,8 @@ prints tables and, where all parts ran in full, writes them into docs/exposure.m
 from __future__ import annotations
 
 import argparse
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -19,6 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pages import DOCS, into_page
 
 import foretest as ft
@@ -31,8 +35,12 @@ Floats = npt.NDArray[np.float64]
 ITEMS, THETA = 8, np.array([1.0, 0.6, 0.4])
 SLOTS = len(THETA)
 EXPOSURE, SLOT = "exposure-ncis-adaptive", "slot-ncis-adaptive"
-FULL = {"theta": 100, "coverage": 2000, "sharp": 7, "deterministic": 200, "browsing": 100}
+FULL = {"theta": 100, "coverage": 2000, "sharp": 7, "deterministic": 200, "browsing": 100, "cost": 15}
 ROWS, SHARP_TESTS, SHARP_DISPLAYS, RERANKED = 5000, 39, 60_000, 20_000
+BY_SLOT = [
+    "is", "nis", "cis", "ncis", "point-ncis", "point-ncis-adaptive", "iips", "rips", "slot-ncis-adaptive",
+]  # fmt: skip
+COSTED = 300_000  # displays, 2 % of them with a click
 BROWSED = 86_000  # displays, with some 20 000 clicks where people leave at what attracts them
 
 
@@ -120,14 +128,15 @@ def measure_coverage(logs: int) -> Iterator[str]:
         yield f"| {name} | {np.mean(held[name]):.1%} | {np.mean(errors[name]):.5f} |"
 
 
-def of_world(estimators: list[str]) -> ft.OfflineTest:
+def of_world(estimators: list[str], **settings: Any) -> ft.OfflineTest:
     """An offline test of a log of `foretest simulate`."""
     columns = ft.LogColumns(
         rewards=["click"], unit="user", ranking="ranking", id="display_id", slot_rewards={"click": "slot_click"}
     )
     return ft.OfflineTest(
         log=columns, control=ft.PlackettLuce(scores="control_scores"),
-        treatment=ft.PlackettLuce(scores="treatment_scores"), estimators=estimators, interval="delta",
+        treatment=ft.PlackettLuce(scores="treatment_scores"), estimators=estimators,
+        **{"interval": "delta", **settings},
     )  # fmt: skip
 
 
@@ -203,12 +212,39 @@ def measure_browsing(logs: int) -> Iterator[str]:
         yield f"| {name} | {np.mean(clicks):,.0f} | {np.mean(fails):.0%} | {np.mean(leads):.0%} |"
 
 
+def measure_cost(turns: int) -> Iterator[str]:
+    """What estimators by exposure add to a run on one thread; runs take turns, as other programs slow them down."""
+    both, usual = [*BY_SLOT, "pbm", EXPOSURE], {"interval": "bootstrap"}
+    tests = {
+        "by slot": of_world(BY_SLOT, **usual),
+        "and by exposure, curve fitted": of_world(both, **usual),
+        "and by exposure, curve given": of_world(both, examination=[1.0, 0.6, 0.4, 0.3], **usual),
+    }
+    seconds: dict[str, list[float]] = {name: [] for name in tests}
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/log.parquet"
+        pq.write_table(pa.Table.from_batches(simulate_log(WORLDS["paper"], COSTED, 0)), path)
+        for turn in range(turns + 1):
+            for name, test in tests.items():
+                start = time.process_time()
+                test.run(path, threads=1)
+                if turn:  # the first compiles
+                    seconds[name].append(time.process_time() - start)
+    least, middle = min(seconds["by slot"]), np.median(seconds["by slot"])
+    yield f"| estimators ({COSTED:,} displays, {turns} turns) | least CPU seconds | more | median | more |"
+    yield "| --- | ---: | ---: | ---: | ---: |"
+    for name, found in seconds.items():
+        low, median = min(found), np.median(found)
+        yield f"| {name} | {low:.2f} | {low / least - 1.0:.0%} | {median:.2f} | {median / middle - 1.0:.0%} |"
+
+
 PARTS: dict[str, Callable[[int], Iterator[str]]] = {
     "theta": measure_theta,
     "coverage": measure_coverage,
     "sharp": measure_sharp,
     "deterministic": measure_deterministic,
     "browsing": measure_browsing,
+    "cost": measure_cost,
 }
 
 

@@ -169,6 +169,8 @@ folds = 3
 confidence_level = 0.95
 [online]
 split = [0.5, 0.5]
+covariate = "before"
+sequential = true
 """,
 }
 MANIFEST = """\
@@ -198,7 +200,7 @@ def small_log(seed: int = 0, rows: int = ROWS) -> pa.Table:
     return pa.table(
         {
             "click": click, "revenue": revenue, "user": [f"u{seed}-{i % 40}" for i in range(rows)],
-            "id": np.arange(rows),
+            "id": np.arange(rows), "before": [float(i % 40 % 7) for i in range(rows)],
             "ranking": ranking.tolist(), "shown": (ranking + 10).tolist(), "items": [[10, 11, 12, 13]] * rows,
             "control_scores": control.tolist(), "other_scores": g.normal(size=(rows, 4)).tolist(),
             "treatment_scores": (control + 0.5 * g.normal(size=control.shape)).tolist(), "prob": np.full(rows, 1 / 12),

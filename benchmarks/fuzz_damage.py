@@ -83,7 +83,8 @@ KEYS = (
     "estimators", "cap", "capping", "weight_bound", "headline", "normaliser", "draws", "confidence_level", "interval",
     "n_resamples", "buckets", "strata", "strata_base", "value", "value_log", "folds", "seed", "gamma", "decide_on",
     "r_max",
-    "ignore_audit", "baseline", "split", "role", "margin", "settings", "truth", "control", "treatment", "date", "test",
+    "ignore_audit", "baseline", "split", "covariate", "sequential", "sequential_units", "role", "margin", "settings",
+    "truth", "control", "treatment", "date", "test",
 )  # fmt: skip
 TABLES = ("[log]", "[control]", "[treatment]", "[[control]]", "[[treatment]]", "[analysis]", "[online]",
           "[metrics.click]",

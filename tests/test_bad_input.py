@@ -832,7 +832,7 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
     ),
     "negative slots": (
         SLOTS, {"revenue": 1.0, "slots": [2.0, -1.0]}, "slots", "the reward of a slot is negative (-1)",
-        "Rewards must be 0 or more: split gains and losses into two metrics.",
+        "Rewards must be 0 or more. If it may have losses, write [metrics.revenue] signed = true.",
     ),
     "slots with NaN": (
         SLOTS, {"slots": [NAN, 1.0]}, "slots", "the reward of a slot is NaN or infinite",
@@ -869,7 +869,7 @@ BAD_ROWS: dict[str, tuple[str, dict[str, Any], str, str, str]] = {
     "infinite reward": (REVENUE, {"revenue": INF}, "revenue", "the reward is infinite", FINITE),
     "negative reward": (
         REVENUE, {"revenue": -0.5}, "revenue", "the reward is negative (-0.5)",
-        "Rewards must be 0 or more: split gains and losses into two metrics.",
+        "Rewards must be 0 or more. If it may have losses, write [metrics.revenue] signed = true.",
     ),
     "reward above r_max": (
         analysis("r_max = 2", REVENUE), {"revenue": 2.5}, "revenue", "the reward 2.5 is above r_max = 2",
@@ -1158,7 +1158,8 @@ def test_in_a_process_of_its_own(tmp_path: Path) -> None:
     assert done.stdout == ""
     assert done.stderr == (
         "foretest: log.parquet: column 'revenue', row 30 (the first row is 0): the reward is negative (-1); no other"
-        " row has this fault. Rewards must be 0 or more: split gains and losses into two metrics.\n"
+        " row has this fault. Rewards must be 0 or more. If it may have losses, write [metrics.revenue] signed ="
+        " true.\n"
     )
     assert everything(tmp_path) == before
 

@@ -104,7 +104,7 @@ COMMANDS: dict[str, list[str]] = {
     "plan": ["--config", "-c", "--json", "--threads", "--cap", "--quiet"],
     "aggregate": ["--config", "-c", "--out", "-o", "--threads", "--cap", "--quiet"],
     "pack": ["--config", "-c", "--out", "-o", "--cap", "--quiet"],
-    "online": ["--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--quiet"],
+    "online": ["--config", "-c", "--out", "-o", "--json", "--fail-on", "--threads", "--quiet", "--sequential"],
     "history": ["--out", "-o", "--json", "--figures", "--threads", "--quiet"],
     "board": ["--out", "-o", "--json", "--quiet"],
     "demo": ["--out", "-o", "--rows", "--seed", "--quiet"],
@@ -282,7 +282,7 @@ def test_markdown_instead_of_the_table(foretest_command: Command) -> None:
     place = table.column_names.index("user")
     pq.write_table(table.set_column(place, "user", users), "treatment.parquet")
     ran = foretest_command("online", "up.parquet", "treatment.parquet", "-c", "test.toml", "--markdown")
-    assert "| estimator | treatment | uplift | 90 % interval | verdict |" in ran.out
+    assert "| estimator | treatment | uplift | 90 % interval | p | verdict |" in ran.out
     assert "range" not in ran.out
     ran = foretest_command("run", "up.parquet", "-c", "test.toml", "--markdown", "--json")
     assert ran == Ran(2, "", "foretest: --json and --markdown are both given: choose one of them.\n")

@@ -158,7 +158,7 @@ def test_same_faults(way: str, tmp_path: Path) -> None:
         INPUT_FORMS[way](bad, tmp_path, TESTS["neither unit nor id"]())
     assert str(error.value).endswith(
         ": column 'revenue', row 3 (the first row is 0): the reward is negative (-2.5); 3 rows have this fault."
-        " Rewards must be 0 or more: split gains and losses into two metrics."
+        " Rewards must be 0 or more. If it may have losses, write [metrics.revenue] signed = true."
     )
 
 

@@ -73,6 +73,22 @@ def test_a_value_model_is_fitted_on_the_same_rows(frame: Any) -> None:
     assert_same(test.run(frame.repartition(3)), test.run(LOG.table()))
 
 
+def test_metrics_of_metrics_and_a_limit_that_tasks_find(frame: Any) -> None:
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click", "revenue"], unit="user", ranking="ranking", id="id"), **SCORES,
+        metrics={
+            "revenue": {"winsorise": 0.9}, "net": {"sum": {"revenue": 1.0, "click": -0.5}},
+            "rpc": {"ratio": ["revenue", "click"]}, "per_user": {"per": "unit", "of": "net"},
+        },
+        estimators=["is", "point-ncis-adaptive"], cap=2.0, n_resamples=100,
+    )  # fmt: skip
+    found, wanted = test.run(frame.repartition(3)), test.run(LOG.table())
+    assert_same(found, wanted)
+    assert wanted.winsorised is not None
+    assert found.winsorised is not None
+    assert found.winsorised["revenue"] == pytest.approx(wanted.winsorised["revenue"], rel=1e-12)
+
+
 def test_check_reads_every_row(frame: Any) -> None:
     test = build_test(["ncis"])
     found, wanted = test.check(frame.repartition(3)), test.check(LOG.table())
@@ -116,8 +132,8 @@ def test_bad_rows_are_one_sentence(frame: Any) -> None:
         build_test(["ncis"], metrics=("click", "revenue")).run(bad)
     assert str(error.value) == (
         f"the Spark DataFrame, partition 0: column 'revenue', row {rows[0]} (the first row is 0): the reward is"
-        f" negative (-2.5); {len(rows)} rows have this fault. Rewards must be 0 or more: split gains and losses into"
-        " two metrics."
+        f" negative (-2.5); {len(rows)} rows have this fault. Rewards must be 0 or more. If it may have losses,"
+        " write [metrics.revenue] signed = true."
     )
 
 

@@ -29,6 +29,7 @@ def test_welch_from_sums_is_welch_from_rows() -> None:
     for name in (
         "treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper", "rel_effect_size",
         "rel_effect_size_ci_lower", "rel_effect_size_ci_upper", "rel_std_error", "effective_positives",
+        "p_value",
     ):  # fmt: skip
         assert getattr(side.estimate, name) == pytest.approx(getattr(expected, name), rel=1e-12), name
     assert (side.estimate.verdict, side.estimate.word) == (expected.verdict, expected.word)
@@ -74,6 +75,7 @@ def test_of_an_uplift_alone_there_are_no_absolute_numbers() -> None:
     z = stats.norm.ppf(0.95)
     assert side.estimate.rel_effect_size_ci_lower == pytest.approx(0.05 - z * 0.02)
     assert side.estimate.verdict == "positive"
+    assert side.estimate.p_value == pytest.approx(2.0 * stats.norm.sf(2.5))
     assert side.estimate.effect_size is side.estimate.std_error is None
     assert side.control_error == side.error == 0.02
     assert online_side(UpliftResult(0.03, 0.02), LEVEL).estimate.verdict == "neutral"

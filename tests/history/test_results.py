@@ -18,6 +18,7 @@ from foretest.calibration.fit import History
 from foretest.errors import BadInput
 from foretest.history.run import run_history
 from foretest.offline.test import OfflineTest
+from foretest.online.test import OnlineTest
 from foretest.simulate import WORLDS, write_history
 from tests.history.test_run import SETTINGS, write
 
@@ -249,8 +250,14 @@ def test_sums_of_rewards_have_results_and_ratios_are_left_out(tmp_path: Path) ->
     with pytest.raises(BadInput, match="the metric 'worth', which is a ratio or per unit"):
         run_history(manifest(tmp_path, [{**table, "online": {"worth": given}}]))
     logs = run_history(tmp_path / "manifest.toml").to_dict()
-    assert list(logs["metrics"]) == ["click", "revenue"]
-    assert any("value, worth: left out of the history" in note for note in logs["notes"])
+    assert list(logs["metrics"]) == ["click", "revenue", "value"]
+    assert logs["notes"] == ["t0: worth: left out of the history, which has rewards and sums of them."]
+    [test] = logs["metrics"]["value"]["tests"]
+    online = OnlineTest.from_toml(tmp_path / "settings.toml").run(
+        str(tmp_path / "t0/control.parquet"), str(tmp_path / "t0/treatment.parquet")
+    )
+    assert test["online"]["rel_effect_size"] == online.metrics["value"].estimates["online"].rel_effect_size
+    assert test["noise"]["cis"]["offline_error"] > 0.0
 
 
 @pytest.mark.slow

@@ -137,6 +137,20 @@ def test_online_arms() -> None:
     assert one.std_error == pytest.approx(two.std_error, rel=1e-9)
 
 
+def test_online_arms_with_a_covariate() -> None:
+    half = short_log(seed=8)
+    half = half.set_column(half.column_names.index("user"), "user", pa.compute.add(half["user"], 1000))
+    short = [log.append_column("before", [log["user"].to_numpy() % 5]) for log in (DISPLAYS, half)]
+    long = [log.append_column("before", [log["user"].to_numpy() % 5]) for log in (ROWS, long_log(half))]
+    one, two = (
+        ft.OnlineTest(log=columns, covariate="before").run(*logs).metrics["click"]
+        for columns, logs in ((LONG, long), (SHORT, short))
+    )
+    assert one.estimates["online"].effect_size == pytest.approx(two.estimates["online"].effect_size, rel=1e-12)
+    assert one.covariate["coefficient"] == pytest.approx(two.covariate["coefficient"], rel=1e-9)
+    assert one.covariate["coefficient"] != 0.0
+
+
 def test_logged_slot_probabilities_are_of_shown_items() -> None:
     """A column of numbers for the shown items becomes their list by slot."""
     log = ROWS.append_column("prob", pa.array([None if p is None else 0.25 for p in ROWS["place"].to_pylist()]))

@@ -172,7 +172,8 @@ BAD_LOGS: dict[str, tuple[pa.Table, str]] = {
     "negative reward": (
         broken(click=with_values((12, -2.5))),
         "the treatment's log: treatment.parquet: column 'click', row 12 (the first row is 0): the reward is negative"
-        " (-2.5); no other row has this fault. Rewards must be 0 or more: split gains and losses into two metrics.",
+        " (-2.5); no other row has this fault. Rewards must be 0 or more. If it may have losses, write"
+        " [metrics.click] signed = true.",
     ),
     "NaN reward": (
         broken(click=with_values((3, float("nan")))),
@@ -271,7 +272,8 @@ def test_only_some_logs_given(command: Command) -> None:
         ("[log]\nunit = 'user'\n", "[log] rewards is missing: name the reward columns, as in rewards = [\"click\"]."),
         (SETTINGS + "[online]\nsplit = [0.5, 0.6]\n",
          "[online] split = [0.5, 0.6]: expected two shares that sum to 1, as in [0.5, 0.5]."),
-        (SETTINGS + "[online]\nshare = 1\n", "[online] has an unknown key 'share'. Known: split."),
+        (SETTINGS + "[online]\nshare = 1\n", "[online] has an unknown key 'share'. Known: split, covariate,"
+                                            " sequential, sequential_units."),
         (SETTINGS + "[offline]\n", "the settings file has an unknown key 'offline'. Did you mean 'online'?"
                                    " Known: log, control, treatment, metrics, analysis, online."),
         ("", "the table [log] is missing: it names the columns of the log, as in rewards = [\"click\"]."),

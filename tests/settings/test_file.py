@@ -16,7 +16,7 @@ from foretest.policies.adapter import AdaptedPolicy
 from foretest.settings.analysis import Analysis
 from foretest.settings.file import read_settings, settings_from_tables
 from foretest.settings.log_columns import LogColumns
-from foretest.settings.settings import Online
+from foretest.settings.online import Online
 from tests.support import SmallLog
 
 WHOLE = """\
@@ -236,7 +236,7 @@ GOOD = SHORT + 'policy = "logged"\nprob = "p"\n'
         (GOOD + "[online]\nsplit = [0.5, 0.6]", "[online] split = [0.5, 0.6]: expected two shares that sum to 1, as"
          " in [0.5, 0.5]."),
         (GOOD + "[online]\nsplits = [0.5, 0.5]", "[online] has an unknown key 'splits'. Did you mean 'split'? Known:"
-         " split."),
+         " split, covariate, sequential, sequential_units."),
         (GOOD + "[analysis]\ncap = '1'", "[analysis] cap = '1': expected a number above 0, or \"auto\"."),
     ],
 )  # fmt: skip

@@ -13,7 +13,8 @@ import foretest as ft
 from foretest.errors import BadInput, RowFault, check_number, choose, nearest
 from foretest.settings.analysis import Analysis
 from foretest.settings.log_columns import LogColumns
-from foretest.settings.settings import Online, Settings
+from foretest.settings.online import Online
+from foretest.settings.settings import Settings
 from foretest.settings.unknown_keys import refuse_unknown
 
 DEFAULTS = {

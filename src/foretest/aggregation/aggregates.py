@@ -56,6 +56,8 @@ class Aggregates:
     segments: dict[str, SegmentSums] = field(default_factory=dict)  # by column
     thinned: Thinning | None = field(default=None, metadata=OPTIONAL)  # of a thinned log
     ages: AgeSums | None = field(default=None, metadata=OPTIONAL)  # where the log says when rewards came
+    #: where rewards are winsorised: Σ of each reward column before, and of what was cut
+    cut: Floats | None = field(default=None, metadata=OPTIONAL)
 
     def __repr__(self) -> str:
         return f"<Aggregates of {aggregates_summary(self)}>"
@@ -138,6 +140,7 @@ class Aggregates:
             },
             thinned=_total_thinning(parts),
             ages=_total_ages(parts),
+            cut=_sum([part.cut for part in parts if part.cut is not None]) if first.cut is not None else None,
         )
 
     def under(self, plan: FoldPlan) -> Aggregates:

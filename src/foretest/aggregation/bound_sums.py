@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Floats
@@ -36,10 +37,12 @@ class BoundSums(NamedTuple):
 
 
 def add_bound_sums(
-    sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: bool, multiple: Floats | None = None
-) -> None:
+    sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: bool, multiple: Floats | None = None,
+    owner: npt.NDArray[np.int64] | None = None,
+) -> None:  # fmt: skip
     """Add rewards r with the masses of their displays, or of their slots; `dense` where those without are weighed,
-    `multiple` then how many displays each stands for in a thinned log, whose r have it in them."""
+    `multiple` then how many displays each stands for in a thinned log, whose r have it in them. Where several rewards
+    share their masses, `owner` is the row of each."""
     some = np.arange(len(r)) if dense else np.flatnonzero(r)
     if not len(some):
         return
@@ -48,9 +51,10 @@ def add_bound_sums(
     if abs(sums.log_unit) > _FARTHEST_UNIT:
         return
     unit = np.exp(-sums.log_unit)
-    scaled, products = r[some] * unit, masses.products[some].reshape(len(some), -1)
+    place = some if owner is None else owner[some]
+    scaled, products = r[some] * unit, masses.products[place].reshape(len(some), -1)
     sums.add(PRODUCTS[2], np.square(scaled) @ products)
-    sums.add(GAINS, scaled @ masses.gains[some])
+    sums.add(GAINS, scaled @ masses.gains[place])
     if dense:
         if multiple is None:
             once, squares, count = scaled @ products, products.sum(axis=0), float(len(some))

@@ -50,6 +50,8 @@ class Fold:
         """Take in one batch."""
         if self.state.ages is not None:
             self.state.ages.add(rows)
+        if self.state.cut is not None and rows.cut is not None:
+            self.state.cut += rows.cut
         if not len(rows):
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)

@@ -24,6 +24,7 @@ from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
 from foretest.settings.metric_definitions import Difference
 from foretest.settings.settings import Settings
+from foretest.weights.control_marginals import KnownMarginals
 from foretest.weights.examination import VARIANTS
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureWeighting
 from foretest.weights.normaliser import Normaliser
@@ -56,6 +57,7 @@ class FoldPlan:
     by_day: bool = False  # are there sums by day?
     control_fits: tuple[FittedNumber, ...] = ()  # numbers of the control, fitted beforehand; the settings have them
     is_folded: bool = False  # do differences of parts have sums, as they have once the log is folded?
+    known_marginals: KnownMarginals | None = field(default=None, compare=False, repr=False)  # from the fit of curves
 
     @cached_property
     def further(self) -> dict[str, FoldPlan]:
@@ -143,8 +145,15 @@ class FoldPlan:
     @cached_property
     def normaliser(self) -> Normaliser:
         """What computes q(x) of the two policies; the control as it served."""
-        a = self.settings.analysis
-        return Normaliser(self.settings.treatment, served(self.settings.control), a.normaliser, a.draws, a.seed)
+        a, control = self.settings.analysis, served(self.settings.control)
+        return Normaliser(
+            self.settings.treatment, control, a.normaliser, a.draws, a.seed, known=self.known_marginals
+        )  # fmt: skip
+
+    @property
+    def lasting(self) -> FoldPlan:
+        """The plan without what is of use in the fold alone."""
+        return self if self.known_marginals is None else replace(self, known_marginals=None)
 
     @cached_property
     def health_weighting(self) -> Capped:

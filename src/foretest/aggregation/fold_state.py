@@ -55,6 +55,7 @@ class FoldState:
     segments: dict[str, SegmentSums]
     thinned: Thinning | None
     ages: AgeSums | None
+    cut: Floats | None
 
     @classmethod
     def empty(cls, plan: FoldPlan) -> FoldState:
@@ -90,6 +91,7 @@ class FoldState:
             segments={c: SegmentSums(cells, most=MOST_DAYS if c == DAY else None) for c in plan.segments},
             thinned=Thinning.empty(cells, metrics, plan.tables) if plan.is_thinned else None,
             ages=no_ages(plan.settings),
+            cut=np.zeros((2, len(plan.settings.log.rewards))) if plan.settings.winsorises else None,
         )
 
     def places(self, table: str) -> int:
@@ -98,4 +100,4 @@ class FoldState:
 
     def aggregates(self, treatments: dict[str, Aggregates]) -> Aggregates:
         """The sums as aggregates, with those of the further treatments."""
-        return Aggregates(**vars(self), treatments=treatments)
+        return Aggregates(**{**vars(self), "plan": self.plan.lasting}, treatments=treatments)

@@ -25,6 +25,7 @@ from foretest.weights.examination import VARIANTS, Curves
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
 from foretest.weights.normaliser import Masses, Normaliser
 from foretest.weights.prefix_weights import PrefixAdaptive, PrefixPrices, prefix_prices
+from foretest.weights.row_weights import WeighedSlots
 from foretest.weights.slot_weights import Pricer, SlotAdaptive, SlotPricer, SlotPrices, SlotWeighting, marginal_parts
 from foretest.weights.weight_bounds import GRID, BoundMasses
 from foretest.weights.weightings import Adaptive, PointWeights, Slopes, Weighting, of_metric
@@ -132,19 +133,16 @@ def _point_weights(
     plan, rows, log_w = state.plan, rewarded.rows, rewarded.log_w
     displays = rows.displays
     points: PointsByWeighting = {}
+    weighed = WeighedSlots.of(displays, rows.slots, len(plan.metrics), dense=plan.dense)
     for weighting in plan.point_weightings:
         if isinstance(weighting, ExposureWeighting):
-            earned = {m: lists for m, lists in rows.slots.items() if m in prices.exposures}
-            if weighting.variant:  # of a fitted curve there is no other
-                earned = {m: lists for m, lists in earned.items() if m in plan.examination.given}
-            points[weighting] = weighting.of_exposures(prices.exposures, displays, earned, len(plan.metrics))
+            curves = plan.examination.given if weighting.variant else prices.exposures  # a fit has no variants
+            points[weighting] = weighting.of_exposures(prices.exposures, weighed.only(curves))
         elif isinstance(weighting, PrefixAdaptive):
             assert prices.prefixes is not None
-            points[weighting] = weighting.of_prefixes(prices.prefixes, displays, rows.slots, len(plan.metrics))
+            points[weighting] = weighting.of_prefixes(prices.prefixes, weighed)
         elif isinstance(weighting, SlotWeighting):
-            points[weighting] = weighting.of_slots(
-                log_w, displays, normaliser, prices.slots, rows.slots, len(plan.metrics)
-            )  # fmt: skip
+            points[weighting] = weighting.of_slots(log_w, displays, normaliser, prices.slots, weighed)
         elif prices.bounds is not None and isinstance(weighting, Adaptive) and weighting.bound in GRID:
             points[weighting] = weighting.of_masses(
                 log_w, Masses.at_bound(prices.bounds, GRID.index(weighting.bound))
@@ -222,8 +220,8 @@ def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -
             add(state.hr[PrefixAdaptive(GRID[0]), m], prices.prefixes.bounds, earned, multiple=of_slots)
         exposure = prices.exposures.get(m)
         if exposure is not None and exposure.bounds is not None:
-            masses = exposure.bounds.take(np.repeat(np.arange(len(rows)), rows.displays.slots))
-            add(state.hr[ExposureAdaptive(GRID[0]), m], masses, earned, multiple=of_slots)
+            owner = np.repeat(np.arange(len(rows)), rows.displays.slots)
+            add(state.hr[ExposureAdaptive(GRID[0]), m], exposure.bounds, earned, multiple=of_slots, owner=owner)
 
 
 def _keep_rows(

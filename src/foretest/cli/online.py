@@ -25,6 +25,7 @@ from foretest.cli.options import (
 from foretest.cli.output import check_output_folder, deliver, output_form, output_place
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
+from foretest.settings.online import SEQUENTIAL_UNITS
 
 
 @app.command
@@ -38,6 +39,21 @@ def online(
     json: AsJson = False,
     markdown: AsMarkdown = False,
     fail_on: FailOn = "",
+    sequential: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            help="Also give always-valid intervals, which hold however often the test is looked at, and the chance of a"
+            " false alarm if the fixed ones are looked at every day.",
+        ),
+    ] = False,
+    sequential_units: Annotated[
+        int | None,
+        Parameter(
+            help="Like --sequential, with intervals that are tightest at this number of units, of both arms; choose it"
+            f" before the test. Default: {SEQUENTIAL_UNITS}.",
+        ),
+    ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
     analysis: OnlineOverrides = None,
@@ -57,6 +73,8 @@ def online(
     check_output_folder(place)
     test = OnlineTest.from_toml(config)
     given = {name: value for name, value in vars(analysis or OnlineOptions()).items() if value is not None}
+    given |= {"sequential": True} if sequential or sequential_units is not None else {}
+    given |= {} if sequential_units is None else {"sequential_units": sequential_units}
     try:
         test = test.replace(**given)
     except BadInput as error:

@@ -33,7 +33,8 @@ from foretest.policies.pricing import refuse_not_finite
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
-from foretest.weights.slot_marginals import in_pieces, slot_marginals
+from foretest.weights.control_marginals import MarginalStore, control_marginals, may_use_key
+from foretest.weights.slot_marginals import in_pieces
 
 MOST_SLOTS = 64  # a curve of more is no fit, but a guess
 
@@ -86,6 +87,7 @@ class _PairFold:
 
     plan: FoldPlan
     metrics: tuple[int, ...]
+    store: MarginalStore | None = None
     pairs: dict[int, Pairs] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,12 +108,14 @@ class _PairFold:
         if not len(some):
             return
         self._refuse_scores(some.displays, rows.rewarded)
-        displays, cell = some.displays.with_key(), self.plan.cells_of(some)
-        normaliser = self.plan.normaliser
+        displays, cell = some.displays, self.plan.cells_of(some)
+        pair = self.plan.normaliser.pair
         for at in in_pieces(displays):
             part = displays.take(at)
-            table = slot_marginals(normaliser.control, part, normaliser.pair, np.zeros(len(at)))
-            half = _halves(normaliser.control, part)
+            table = control_marginals(part, pair)
+            if self.store is not None:
+                self.store.add(part, pair, table)
+            half = _halves(pair.control, part)
             for m, pairs in self.pairs.items():
                 earned = some.slots[m].take(at)
                 paired_terms(
@@ -137,7 +141,7 @@ class _PairFold:
             slots = max(mine.slots, other.pairs[m].slots)
             left, right = mine.widened(slots), other.pairs[m].widened(slots)
             both[m] = Pairs(left.sums + right.sums, left.squares + right.squares)
-        return _PairFold(self.plan, self.metrics, both)
+        return _PairFold(self.plan, self.metrics, pairs=both)
 
     def to_batch(self) -> pa.RecordBatch:
         """The sums as rows, for a task to send."""
@@ -159,36 +163,39 @@ def _halves(control: Policy, displays: Displays) -> Ragged:
 
 def sum_pairs(
     source: Source, reader: Reader, plan: FoldPlan, metrics: Sequence[int], *, threads: int | None = None,
-    progress: Progress | None = None,
+    progress: Progress | None = None, store: MarginalStore | None = None,
 ) -> dict[int, Pairs]:  # fmt: skip
-    """The sums of some metrics over a log."""
+    """The sums of some metrics over a log; the control's marginals go to the `store`, from Spark's tasks to none."""
     narrow = _of_control(plan, reader)
     faults_of = replace(plan, settings=narrow.settings)  # the policies whose faults are searched for
 
-    def start() -> _PairFold:
-        return _PairFold(plan, tuple(metrics))
+    def start(store: MarginalStore | None = None) -> _PairFold:
+        return _PairFold(plan, tuple(metrics), store)
 
     def merged(batches: Sequence[pa.RecordBatch]) -> _PairFold:
         total = start()
         for batch in batches:
             arrays = from_batches([batch]).arrays
             pairs = {m: Pairs(*(arrays[f"{m}:{name}"] for name in Pairs._fields)) for m in metrics}
-            total = total + _PairFold(plan, tuple(metrics), pairs)
+            total = total + _PairFold(plan, tuple(metrics), pairs=pairs)
         return total
 
     if isinstance(source, SparkFrame):
         folded = fold_in_tasks(source, narrow, start, _PairFold.to_batch, merged, plan=faults_of)
         return (start() if folded is None else folded).pairs
     return in_background(
-        lambda: fold_in_threads(source, narrow, start, plan=faults_of, threads=threads, progress=progress)
-    ).pairs  # fmt: skip
+        lambda: fold_in_threads(
+            source, narrow, lambda: start(store), plan=faults_of, threads=threads, progress=progress
+        )
+    ).pairs
 
 
 def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
     """A reader of what was shown and earned, and of the control's columns: not of the treatment's, which the pass needs
-    no more than features and segments."""
+    no more than features and segments, nor of ids where no marginal depends on them."""
     settings: Settings = reader.settings
-    log = replace(settings.log, features=(), segments=())
+    by_id = settings.log.unit is None or may_use_key(plan.normaliser.control)
+    log = replace(settings.log, features=(), segments=(), id=settings.log.id if by_id else None)
     if isinstance(settings.control, Pooled) or not settings.control.prices_rankings:  # neither is a treatment
         narrow = replace(settings, log=log)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import tempfile
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,10 @@ from foretest.history.offline_side import OfflineSide, first_and_last, left_out_
 from foretest.history.records import Measurement, Noise, PastMetric, UnsupportedPart
 from foretest.log.logger_rows import rows_of_logger
 from foretest.log.opening import open_log
+from foretest.online.adjustment import coefficient
 from foretest.online.arms import Arms
 from foretest.online.late_rewards import settle_read_at
+from foretest.online.metrics import metric_places
 from foretest.online.resampling import replicates
 from foretest.online.test import KEY, OnlineTest
 from foretest.policies.pooled import Pooled
@@ -28,14 +29,16 @@ from foretest.stores import Location
 def measure(control: Location, treatment: Location, settings: Settings, threads: int | None) -> Measurement:
     """Run a test of a history offline and online, with the same settings."""
     settings = _with_read_at(control, treatment, settings, threads)
-    offline, online = offline_side(str(control), settings, threads), _online_test(settings)
+    offline = offline_side(str(control), settings, threads)
+    # with the limits of rewards that the whole log of the control gives
+    online = OnlineTest.from_settings(replace(settings, metrics=offline.aggregates.plan.settings.metrics))
     arms = online.arms(_control_arm(control, settings), str(treatment), threads=threads)
     online_result = online.analyse(arms)
     metrics = {}
-    for m, name in enumerate(online.settings.log.rewards):
+    for name, m in metric_places(settings).items():
         _refuse_no_reward(offline, arms, m, name)
         # the control's log is resampled once for both
-        online_uplifts = replicates(arms, m, offline.counts).relative
+        online_uplifts = replicates(arms, m, offline.counts, coefficient(arms, m)).relative
         metrics[name] = PastMetric(
             online=online_result.metrics[name].estimates[KEY],
             offline=offline.result.metrics[name].estimates,
@@ -43,7 +46,7 @@ def measure(control: Location, treatment: Location, settings: Settings, threads:
             unsupported=_unsupported_parts(offline, name, online_uplifts),
             bounds=offline.bounds(name),
         )
-    return Measurement(metrics, offline.audit, _first_and_last_day(arms), left_out_note(settings, list(metrics)))
+    return Measurement(metrics, offline.audit, _first_and_last_day(arms), left_out_note(settings))
 
 
 def _with_read_at(control: Location, treatment: Location, settings: Settings, threads: int | None) -> Settings:
@@ -64,24 +67,6 @@ def _control_arm(control: Location, settings: Settings) -> Any:
         return str(control)
     assert settings.log.logger is not None
     return rows_of_logger(open_log(str(control), settings), settings.log.logger, pooled.names, pooled.baseline)
-
-
-def _online_test(settings: Settings) -> OnlineTest:
-    """The online test of the metrics that are reward columns as they stand: others are made of these offline alone."""
-    test = OnlineTest.from_settings(settings)
-    plain = tuple(part.name for part in settings.definitions.parts if part.is_column)
-    if plain == settings.definitions.names:
-        return test
-    if not plain:
-        raise BadInput(
-            "no metric is a reward column as it stands, and both logs are given: a history has sums, and rewards that"
-            " may be negative, where the online side is given as results (online)."
-        )
-    narrow = test.settings
-    analysis = narrow.analysis.replace(r_max=None, examination=None, predictions=None)
-    log = replace(narrow.log, rewards=plain)
-    test.settings = dataclasses.replace(narrow, log=log, metrics={}, analysis=analysis)
-    return test
 
 
 def _refuse_no_reward(offline: OfflineSide, arms: Arms, metric: int, name: str) -> None:

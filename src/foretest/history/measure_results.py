@@ -87,7 +87,7 @@ def measure_log_and_results(
             unsupported={label: term.part for label, term in offline.unsupported(m).items()},
             bounds=offline.bounds(name),
         )
-    notes = [*result_notes(named, shared_units), *left_out_note(settings, list(offline.metrics))]
+    notes = [*result_notes(named, shared_units), *left_out_note(settings)]
     return Measurement(metrics, offline.audit, offline.days, notes)
 
 

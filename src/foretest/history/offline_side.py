@@ -135,9 +135,9 @@ def offline_side(log: str, settings: Settings, threads: int | None) -> OfflineSi
     return OfflineSide(aggregates, result, counts, counts_by_logger(counts.control, aggregates.n, loggers))
 
 
-def left_out_note(settings: Settings, names: list[str]) -> list[str]:
+def left_out_note(settings: Settings) -> list[str]:
     """A note on the metrics of the settings that a history does not have, where there are such."""
-    left_out = [name for name in settings.definitions.names if name not in names]
+    left_out = [name for name in settings.definitions.names if name not in settings.definitions.linear]
     if not left_out:
         return []
     return [f"{', '.join(left_out)}: left out of the history, which has rewards and sums of them."]

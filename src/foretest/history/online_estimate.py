@@ -11,17 +11,19 @@ known, and at most se_y: the treatment arm has the rest.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
+from foretest.files import finite_or_none
 from foretest.formatting import plural
 from foretest.history.online_results import UNITS, ArmResults, ArmSums, OnlineResult, UpliftResult
 from foretest.inference.buckets import NO_INTERVAL, Interval
 from foretest.inference.uplift_estimate import StdErrors, Uplift, uplift_estimate
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, Judgement, decide
-from foretest.inference.welch import two_sample_error, two_sample_interval
+from foretest.inference.welch import TwoSampleError, two_sample_error, two_sample_interval, two_sample_p_value
 from foretest.results.result import Estimate
 
 _NAN = float("nan")
@@ -61,6 +63,7 @@ def _of_arms(result: ArmResults, level: float, signed: bool) -> OnlineSide:
         verdict=decide(limits, judgement.enough, control.mean), reasons=judgement.reasons,
         effective_positives=positives,
     )  # fmt: skip
+    estimate = replace(estimate, p_value=finite_or_none(two_sample_p_value(delta, absolute)))
     return OnlineSide(estimate, relative.std_error, shared, control.n)
 
 
@@ -72,6 +75,8 @@ def _of_uplift(result: UpliftResult, level: float) -> OnlineSide:
         _NAN, StdErrors(_NAN, result.std_error), Uplift(_NAN, NO_INTERVAL), Uplift(result.uplift, limits),
         verdict=decide(limits, True, 1.0), reasons=[], effective_positives=None,
     )  # fmt: skip
+    error = TwoSampleError(result.std_error, float("inf"))
+    estimate = replace(estimate, p_value=finite_or_none(two_sample_p_value(result.uplift, error)))
     return OnlineSide(estimate, result.std_error, result.std_error, None)
 
 

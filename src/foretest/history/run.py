@@ -23,6 +23,7 @@ from foretest.offline.result_facts import settings_dict
 from foretest.progress import Progress
 from foretest.provenance import files_read, versions
 from foretest.settings.file import read_settings
+from foretest.settings.online import online_dict
 from foretest.settings.settings import Settings
 from foretest.sources.inputs import files_of
 from foretest.stores import Location, location
@@ -178,7 +179,7 @@ def _settings_by_file(outcomes: Sequence[_Outcome]) -> dict[str, dict[str, Any]]
         elif entry.settings is not None and entry.settings not in documents:
             settings = read_settings(entry.settings)
             documents[entry.settings] = settings_dict(settings, choose_estimators(settings)[0]) | {
-                "online": {"split": list(settings.online.split)}
+                "online": online_dict(settings.online)
             }
     for path, document in documents.items():
         by_file[path.name if path.name not in by_file else f"{path.parent.name}/{path.name}"] = document

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from foretest.inference.buckets import Interval
 
@@ -46,3 +46,15 @@ def two_sample_interval(estimate: float, error: TwoSampleError, level: float) ->
     tail = 0.5 + level / 2.0
     quantile = float(stdtrit(error.degrees, tail)) if np.isfinite(error.degrees) else float(ndtri(tail))
     return Interval(estimate - quantile * error.std_error, estimate + quantile * error.std_error)
+
+
+def two_sample_p_value(estimate: float, error: TwoSampleError) -> float:
+    """The two-sided p of an estimate of 0, by the reference of `two_sample_interval`; NaN without any variance.
+
+    >>> round(two_sample_p_value(1.959964, TwoSampleError(1.0, float("inf"))), 4)
+    0.05
+    """
+    if not error.std_error > 0.0:
+        return float("nan")
+    distance = -abs(estimate) / error.std_error
+    return float(2.0 * (stdtr(error.degrees, distance) if np.isfinite(error.degrees) else ndtr(distance)))

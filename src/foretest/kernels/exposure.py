@@ -45,48 +45,68 @@ def shown_values(table, starts, ranking, r_starts, slots, out):
             at += 1
 
 
+@step
+def _mass_slopes(t, first_t, p, first_p, n, e_t, e_p, first_e, count, share, cap, factor, out):
+    """out[j] <- ∂ log q/∂ log θ_j at a cap, `factor` being b·q; is any item above the cap?"""
+    below, is_cut = 0.0, False
+    for j in range(count):
+        out[j] = 0.0
+    for i in range(n):
+        x, y = e_t[first_e + i], e_p[first_e + i]
+        if x <= cap * y:
+            below += x
+            for j in range(count):
+                out[j] += share[j] * (t[first_t + j * n + i] - x)
+        else:
+            is_cut = True
+            for j in range(count):
+                out[j] += factor * share[j] * (p[first_p + j * n + i] - y)
+    for j in range(count):
+        out[j] = out[j] / below if below > 0.0 else 0.0
+    return is_cut
+
+
 @jit
 def slopes(t, t_starts, p, p_starts, lengths, e_t, e_p, e_starts, ranking, r_starts, slots, curves, codes,
-           bound, cap, mass, of_weight, of_mass):  # fmt: skip
-    """of_weight[slot, j] <- ∂ log w̃/∂ log θ_l of every shown slot, of_mass[row, j] <- ∂ log q/∂ log θ_l.
+           bounds, caps, masses, of_weight, of_mass):  # fmt: skip
+    """By bound, of_weight[slot, j] <- ∂ log w̃/∂ log θ_l of every shown slot, of_mass[row, j] <- ∂ log q/∂ log θ_l.
 
     With s = θ/Θ, ∂e(i)/∂ log θ_l = s_l (P(i in j) − e(i)). At the adaptive cap c̃ = b·q, so that an item above the cap
     has w̃ = b whatever θ is, and with A = Σ_{below} e_t and B = Σ_{above} e_p, q = A/(1 − b·B), hence
     ∂ log q = (∂A + b·q·∂B)/A. Where no cap keeps the bound (mass 0) w̃ = 1. An infinite bound stands for no cap.
     """
     widest = longest(slots)
-    share, falls = np.empty(widest), np.empty(widest)
+    share, falls, uncut, ratio = np.empty(widest), np.empty(widest), np.empty(widest), np.empty((widest, widest))
     at = 0
     for row in range(len(t_starts)):
         n, count = lengths[row], slots[row]
         _shares(curves[codes[row]], count, share)
         first_t, first_p, first_e = t_starts[row], p_starts[row], e_starts[row]
-        supported = mass[row] > 0.0
-        for j in range(count):
-            falls[j] = 0.0
-        if supported and bound < np.inf:
-            below = 0.0
-            for i in range(n):
-                x, y = e_t[first_e + i], e_p[first_e + i]
-                if x <= cap[row] * y:
-                    below += x
-                    for j in range(count):
-                        falls[j] += share[j] * (t[first_t + j * n + i] - x)
-                else:
-                    for j in range(count):
-                        falls[j] += bound * mass[row] * share[j] * (p[first_p + j * n + i] - y)
-            for j in range(count):
-                falls[j] = falls[j] / below if below > 0.0 else 0.0
-        for j in range(count):
-            of_mass[row, j] = falls[j]
         for k in range(count):
             i = ranking[r_starts[row] + k]
             x, y = e_t[first_e + i], e_p[first_e + i]
-            if supported and x > 0.0 and y > 0.0 and x <= cap[row] * y:
-                for j in range(count):
-                    ratio = t[first_t + j * n + i] / x - p[first_p + j * n + i] / y
-                    of_weight[at, j] = share[j] * ratio - falls[j]
-            at += 1
+            for j in range(count if x > 0.0 and y > 0.0 else 0):
+                ratio[k, j] = share[j] * (t[first_t + j * n + i] / x - p[first_p + j * n + i] / y)
+        reached = np.inf  # a cap that no item is above: at any larger one the mass has the same slopes
+        for b in range(len(bounds)):
+            cap, mass = caps[b, row], masses[b, row]
+            if not mass > 0.0 or bounds[b] == np.inf:
+                falls[:count] = 0.0
+            elif cap >= reached:
+                falls[:count] = uncut[:count]
+            elif not _mass_slopes(
+                t, first_t, p, first_p, n, e_t, e_p, first_e, count, share, cap, bounds[b] * mass, falls
+            ):
+                reached = cap
+                uncut[:count] = falls[:count]
+            of_mass[b, row, :count] = falls[:count]
+            for k in range(count if mass > 0.0 else 0):
+                i = ranking[r_starts[row] + k]
+                x, y = e_t[first_e + i], e_p[first_e + i]
+                if x > 0.0 and y > 0.0 and x <= cap * y:
+                    for j in range(count):
+                        of_weight[b, at + k, j] = ratio[k, j] - falls[j]
+        at += count
 
 
 @jit

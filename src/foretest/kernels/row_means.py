@@ -14,12 +14,14 @@ def _log_mean(log_h, r, first, end):
     """log of Σ_k h_k r_k / Σ_k r_k over the slots from `first` to before `end`; −inf where nothing was earned."""
     most = -np.inf
     earned = 0.0
+    count = 0
     for k in range(first, end):
         if r[k] > 0.0:
             most = max(most, log_h[k])
             earned += r[k]
-    if most == -np.inf:
-        return -np.inf
+            count += 1
+    if most == -np.inf or count == 1:  # one slot is its own mean
+        return most
     total = 0.0
     for k in range(first, end):
         if r[k] > 0.0:
@@ -74,3 +76,28 @@ def log_means(slots, parts, log_h):
         out[row] = _log_mean(log_h, parts, first, first + slots[row])
         first += slots[row]
     return out
+
+
+@jit
+def mean_slopes(slots, r, log_h, log_capped, row_h, row_capped, of_weight, of_mass, metric, of_h, of_capped):
+    """of_h[row, metric] <- the slopes of the row's log h: the mean of those of its slots by what h_k r_k they have, and
+    of_capped[row, metric] <- that of log w̄, as ∂ log w̄ = ∂ log w̃ + ∂ log q."""
+    first = 0
+    for row in range(len(slots)):
+        end = first + slots[row]
+        earned = 0.0
+        for k in range(first, end):
+            earned += r[k]
+        for k in range(first, end):
+            if not r[k] > 0.0:
+                continue
+            part = r[k] / earned
+            if np.isfinite(log_h[k]):
+                share = part * math.exp(log_h[k] - row_h[row])
+                for j in range(of_weight.shape[1]):
+                    of_h[row, metric, j] += share * of_weight[k, j]
+            if np.isfinite(log_capped[k]):
+                share = part * math.exp(log_capped[k] - row_capped[row])
+                for j in range(of_weight.shape[1]):
+                    of_capped[row, metric, j] += share * (of_weight[k, j] + of_mass[row, j])
+        first = end

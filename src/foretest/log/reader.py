@@ -35,6 +35,7 @@ from foretest.log.reward_parts import with_parts
 from foretest.log.rows import DAY, Rows
 from foretest.log.schema_checks import check_schemas
 from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
+from foretest.log.winsorised import winsorised
 from foretest.policies.pooled import Pooled
 from foretest.policies.pricing import refuse_not_finite
 from foretest.settings.analysis import VALUE_MODEL
@@ -61,8 +62,10 @@ class Reader(NeededColumns):
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
         chunk, keep = self.old_enough(chunk), self.settings.log.keep
         with rows_of_whole(chunk):
-            rows = with_parts(with_ages(self._rows(chunk), chunk, self.settings), self.settings.definitions)
-            return rows if keep is None else rows.standing_for(multiples(keep, chunk.batch[keep]))
+            multiple = None if keep is None else multiples(keep, chunk.batch[keep])
+            rows = winsorised(with_ages(self._rows(chunk), chunk, self.settings), self.settings, multiple)
+            rows = with_parts(rows, self.settings.definitions)
+            return rows if multiple is None else rows.standing_for(multiple)
 
     def old_enough(self, chunk: Chunk) -> Chunk:
         """The chunk without displays that are younger than the window: what `read` takes of it."""
@@ -153,6 +156,10 @@ class Reader(NeededColumns):
                 bounds[name] = float(given)
             if name not in bounds and all(pa.types.is_boolean(s.field(name).type) for _, s in source.schemas()):
                 bounds[name] = 1.0
+        for name, table in self.settings.metrics.items():
+            cut = table.winsorising
+            if cut is not None and cut.limit is not None and cut.quantile is None:
+                bounds[name] = min(bounds.get(name, cut.limit), cut.limit)
         return {
             part.name: sum(term.share * bounds[term.column] for term in part.terms)
             for part in self.settings.definitions.parts

@@ -23,6 +23,15 @@ def with_parts(rows: Rows, metrics: MetricDefinitions) -> Rows:
     return replace(rows, rewards=np.column_stack(parts), slots=slots, names=names)
 
 
+def linear_rewards(rows: Rows, metrics: MetricDefinitions) -> Floats:
+    """Rows × metrics: every metric that is a sum of rewards, gains less losses, from rows with parts."""
+    if not metrics.differences:
+        return rows.rewards
+    parts = rows.rewards
+    differences = [parts[:, one.gains] - parts[:, one.losses] for one in metrics.differences]
+    return np.column_stack([parts, *differences])[:, list(metrics.linear.values())]
+
+
 def part_of_slots(rows: Rows, part: Part) -> Ragged | None:
     """What each slot adds to a part; None where a reward in it is not known by slot."""
     places = [rows.names.index(term.column) for term in part.terms]

@@ -51,6 +51,7 @@ class Rows:
     multiple: Floats | None = None  # of a thinned log, 1/keep: how many displays a row stands for
     logged_rewards: Floats | None = None  # of a thinned log, the rewards as they are in it
     ages: RewardAges | None = None  # where the log says when rewards came
+    cut: Floats | None = None  # where rewards are winsorised, Σ of each reward column before, and of what was cut
 
     def standing_for(self, multiple: Floats) -> Rows:
         """The rows of a thinned log, each of which stands for several displays: all that they earned adds up so."""

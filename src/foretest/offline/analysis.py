@@ -24,6 +24,7 @@ from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
 from foretest.diagnostics.thinning_questions import thinning_notes
 from foretest.diagnostics.weight_distribution import weight_distribution
+from foretest.diagnostics.winsorised import winsorised_notes, winsorised_rewards
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.estimators import Estimator
@@ -49,6 +50,7 @@ from foretest.results.result import Metric, Result, Segment, Treatment
 from foretest.settings.analysis import AUTO
 from foretest.settings.fitted_control import refuse_bounds_of_fit
 from foretest.settings.settings import Settings, with_cap
+from foretest.settings.winsorising import found_limits, limits_to_find, with_limits
 
 _BY_EXPOSURE_ALONE = (
     "the control always shows one ranking: a run has estimates by exposure alone, which rest on the examination curve"
@@ -104,7 +106,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     answers = _with_cap_paths(answers, plan, resamples, folded.r_max)
     first = next(iter(answers.values()))
     notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(folded.aggregates.plan)]
-    notes = [*fit_notes(plan), *notes]
+    notes = [*fit_notes(plan), *winsorised_notes(aggregates), *notes]
     notes += [*thinning_notes(aggregates), *late_notes(aggregates), *folded.notes, *plan_notes]
     notes += [note for answer in answers.values() for note in answer.notes]
     metrics = {name: answer.metrics for name, answer in answers.items()}
@@ -130,6 +132,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         winner_reason=choice.reason,
         late_rewards=late_rewards(aggregates),
         control_fit={fit.control: fit.to_dict() for fit in plan.control_fits} or None,
+        winsorised=winsorised_rewards(aggregates),
     )
 
 
@@ -138,7 +141,12 @@ def check_result(settings: Settings, folded: Folded) -> Result:
     plan = choose_estimators(settings)[0]
     aggregates = with_differences(_as_in_a_run(folded.aggregates, plan))
     outcome = audit(aggregates)
-    notes = [*fit_notes(aggregates.plan), *outside_notes(aggregates), *question_notes(aggregates)]
+    notes = [
+        *fit_notes(aggregates.plan),
+        *winsorised_notes(aggregates),
+        *outside_notes(aggregates),
+        *question_notes(aggregates),
+    ]
     notes += [*cap_note(aggregates.plan), *late_notes(aggregates), *folded.notes, *audit_note(outcome)]
     if control_is_deterministic(aggregates):
         answers = by_exposure(aggregates.plan) and EXPLORATION not in outcome.named(FAIL)
@@ -156,6 +164,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         late_rewards=late_rewards(aggregates),
         treatments=[Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()],
         control_fit={fit.control: fit.to_dict() for fit in aggregates.plan.control_fits} or None,
+        winsorised=winsorised_rewards(aggregates),
     )
 
 
@@ -195,7 +204,8 @@ def fit_notes(plan: FoldPlan) -> list[str]:
 def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
     """The test's settings with what only the fold knows: the loggers' shares, and the number of `cap = "auto"`."""
     folded = aggregates.plan.settings
-    used = dataclasses.replace(settings, control=folded.control)
+    limits = {name: limit for name, limit in found_limits(folded).items() if name in limits_to_find(settings)}
+    used = with_limits(dataclasses.replace(settings, control=folded.control), limits)
     return with_cap(used, folded.analysis.cap_number) if used.analysis.cap == AUTO else used
 
 
@@ -254,7 +264,7 @@ def _with_units(answer: Answer) -> Answer:
     if not definitions.per_unit and not definitions.ratios:
         return answer
     factor = displays_per_unit(answer.aggregates)
-    metrics = answer.metrics | per_unit_metrics(definitions.per_unit, answer.metrics, factor)
+    metrics = answer.metrics | per_unit_metrics(answer.aggregates.plan.settings, answer.metrics, factor)
     return dataclasses.replace(answer, metrics={name: metrics[name] for name in definitions.names})
 
 

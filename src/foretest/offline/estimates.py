@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
@@ -113,10 +113,17 @@ def estimate_metrics(
             slots=None if agreement is None else agreement.to_dict(),
             slot_model=model,
             headline_reason=level.reason if level.first in (None, headline) else None,
-            examination=plan.examination.to_dict(plan.main_part(m)) if plan.exposure_bounds else None,
+            examination=_curve_of(aggregates, chosen, m),
             reward_model=None if lead is None else lead.to_dict(),
         )  # fmt: skip
     return MetricsAndNotes(metrics, notes)
+
+
+def _curve_of(aggregates: Aggregates, chosen: list[Estimator], metric: int) -> dict[str, Any] | None:
+    """The examination curve of a metric, where an estimator used it."""
+    if not any(is_by_exposure(aggregates, estimator) for estimator in chosen):
+        return None
+    return aggregates.plan.examination.to_dict(aggregates.plan.main_part(metric))
 
 
 def _without_exploration(aggregates: Aggregates, able: list[Estimator]) -> tuple[list[Estimator], list[str]]:

@@ -14,6 +14,7 @@ from foretest.estimators import Estimator
 from foretest.inference.examination_fit import CannotFit, fit_curve
 from foretest.log.reader import Reader
 from foretest.sources import Source
+from foretest.weights.control_marginals import MarginalStore
 from foretest.weights.exposure_weights import ExposureWeighting
 
 _LEFT_OUT = " were left out:"
@@ -65,7 +66,8 @@ def fit_curves(
     metrics = metrics_to_fit(plan)
     if not metrics:
         return CurvesFound(plan, [])
-    pairs = sum_pairs(source, reader, plan, metrics, threads=threads, progress=progress)
+    store = MarginalStore()
+    pairs = sum_pairs(source, reader, plan, metrics, threads=threads, progress=progress, store=store)
     fits, reasons = {}, []
     for m in metrics:
         try:
@@ -73,7 +75,7 @@ def fit_curves(
         except CannotFit as reason:
             reasons.append(f"for '{plan.metrics[m]}' {reason}." if len(plan.metrics) > 1 else f"{reason}.")
     if not reasons:
-        return CurvesFound(dataclasses.replace(plan, fits=fits), [])
+        return CurvesFound(dataclasses.replace(plan, fits=fits, known_marginals=store.known()), [])
     labels = [e.label for e in by_exposure(plan)]
     if plan.settings.analysis.estimators is not None:
         raise NoCurve(labels, reasons[0])

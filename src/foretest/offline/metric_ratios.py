@@ -55,7 +55,7 @@ class _Ratio:
         headline = above.headline if above.headline in estimates else headline_of(None, both)
         assert headline is not None
         control = sums[headline].control(self.part) if headline in sums else Control(None, None, None, None)
-        return Metric(control, estimates, headline, estimates[headline].verdict)
+        return Metric(control, estimates, headline, estimates[headline].verdict, per=self.of.below)
 
     def _sums(self, estimator: Estimator) -> RatioSums:
         places = [self.part.plan.shown[name] for name in (self.of.above, self.of.below)]

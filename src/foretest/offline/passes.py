@@ -21,6 +21,7 @@ from foretest.displays.ragged import is_list
 from foretest.engines import dispatch
 from foretest.engines.latest_time import latest_time
 from foretest.engines.logger_shares import count_shares
+from foretest.engines.reward_quantiles import find_limits
 from foretest.errors import BadInput
 from foretest.log.reader import Reader
 from foretest.log.unit_columns import unit_column_notes
@@ -33,6 +34,7 @@ from foretest.settings.analysis import AUTO, BOUNDED
 from foretest.settings.fitted_control import controls_to_fit, refuse_fitted_control
 from foretest.settings.late_rewards import needs_read_at, read_at_notes, with_read_at
 from foretest.settings.settings import Settings, with_cap
+from foretest.settings.winsorising import limits_to_find, refuse_limits_to_find, with_limits
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.sources.long_tables import LongTables
 from foretest.sources.spark_frames import SparkFrame
@@ -88,6 +90,7 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Location | N
     if parts is not None:
         notes += read_at_notes(settings)
         refuse_fitted_control(settings, "sums of several days add up only under one number")
+        refuse_limits_to_find(settings, "sums of several days add up only under one limit")
         plan, left_out = without_fits(plan)
         notes += left_out
     if plan.slot_bounds is not None or plan.exposure_bounds:
@@ -103,6 +106,7 @@ def fold_log(settings: Settings, source: Source, work: Work, parts: Location | N
         source, long_notes = _folded_once(source, reader, folder)
         notes += long_notes
         source, plan = _with_read_at(source, reader, plan, folder, work)
+        source, plan = _with_limits(source, reader, plan, folder, work)
         plan = dataclasses.replace(plan, by_day=_has_days(source, settings, work))
         source, dense = peek(source, plan)
         plan, dense_notes = settle_dense(plan, dense)
@@ -152,6 +156,7 @@ def fold_without_estimators(settings: Settings, source: Source, work: Work) -> F
         source, long_notes = _folded_once(source, whole, folder)
         notes += long_notes
         source, plan = _with_read_at(source, reader, plan, folder, work)
+        source, plan = _with_limits(source, reader, plan, folder, work)
         reader = offline_reader(plan)
         source, plan, _ = resolve_control_and_cap(source, reader, plan, folder, work)
         bare = dataclasses.replace(plan, estimators=())
@@ -201,6 +206,17 @@ def _with_read_at(
     done = stage(work.progress, "times", source)
     latest = latest_time(source, settings, threads=work.threads, progress=done)
     return source, dataclasses.replace(plan, settings=with_read_at(settings, latest))
+
+
+def _with_limits(source: Source, reader: Reader, plan: FoldPlan, folder: str, work: Work) -> tuple[Source, FoldPlan]:
+    """The plan with the limits of rewards that are cut at a quantile of the log, found in a pass over rewards."""
+    if not limits_to_find(plan.settings):
+        return source, plan
+    if not source.repeatable:
+        source = _spooled(source, reader, folder)
+    done = stage(work.progress, "limits", source)
+    limits = find_limits(source, plan.settings, threads=work.threads, progress=done)
+    return source, dataclasses.replace(plan, settings=with_limits(plan.settings, limits))
 
 
 def _has_days(source: Source, settings: Settings, work: Work) -> bool:

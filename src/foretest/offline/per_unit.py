@@ -8,7 +8,7 @@ from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.results.result import Adjusted, Control, Estimate, Metric
-from foretest.settings.metric_definitions import PerUnit
+from foretest.settings.settings import Settings
 
 #: numbers in units of the metric; all others are shares, counts or words
 _OF_ESTIMATE = (
@@ -22,20 +22,22 @@ def displays_per_unit(aggregates: Aggregates) -> float:
     return aggregates.displays / aggregates.n_units if aggregates.rows else 0.0
 
 
-def per_unit_metrics(
-    definitions: tuple[PerUnit, ...], metrics: Mapping[str, Metric], displays_per_unit: float
-) -> dict[str, Metric]:
+def per_unit_metrics(settings: Settings, metrics: Mapping[str, Metric], displays_per_unit: float) -> dict[str, Metric]:
     """The metrics per unit, from those per display of the same rows."""
-    return {one.name: scaled_metric(metrics[one.of], displays_per_unit) for one in definitions}
+    return {
+        one.name: replace(scaled_metric(metrics[one.of], displays_per_unit), per=settings.log.unit)
+        for one in settings.definitions.per_unit
+    }
 
 
 def scaled_metric(metric: Metric, factor: float) -> Metric:
-    """A metric with its absolute numbers times a factor. Paths, strata and days stay with the metric per display."""
+    """A metric with its absolute numbers times a factor. Paths, strata, days and tests stay with the metric per
+    display."""
     return replace(
         metric,
         control=Control(*(_times(getattr(metric.control, f.name), factor) for f in fields(Control))),
         estimates={label: _scaled(estimate, factor) for label, estimate in metric.estimates.items()},
-        cap_path=None, slots=None, days=None,
+        cap_path=None, slots=None, slot_model=None, examination=None, reward_model=None, days=None,
     )  # fmt: skip
 
 

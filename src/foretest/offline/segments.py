@@ -208,7 +208,7 @@ class Part:
         metrics = {name: self.metric(m, able, counts) for name, m in part.plan.shown.items()}
         metrics |= ratio_metrics(part, able, counts, metrics, whole=self.whole, fixed=self.fixed)
         if definitions.per_unit:  # beyond the number of buckets nobody counts the units of a part
-            metrics |= per_unit_metrics(definitions.per_unit, metrics, displays_per_unit(self.whole))
+            metrics |= per_unit_metrics(self.folded.settings, metrics, displays_per_unit(self.whole))
         return {name: metrics[name] for name in definitions.names}
 
     def metric(self, metric: int, able: Sequence[Estimator], counts: Floats | None) -> Metric:

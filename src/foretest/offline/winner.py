@@ -111,7 +111,7 @@ def _gain(metrics: Metrics) -> str:
     estimate = metrics[name].estimates[metrics[name].headline or ""]
     uplift = percent(estimate.rel_effect_size, sign=True)
     if estimate.rel_effect_size is None:
-        uplift = f"{format_number(estimate.effect_size)} per display"
+        uplift = f"{format_number(estimate.effect_size)} per {metrics[name].per or 'display'}"
     return f"{uplift} in {name}{', a fragile verdict' if is_fragile(estimate) else ''}"
 
 

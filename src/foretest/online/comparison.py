@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,25 +12,20 @@ from foretest.files import finite_or_none
 from foretest.formatting import plural
 from foretest.inference.bootstrap import percentile_interval
 from foretest.inference.buckets import NO_INTERVAL
-from foretest.inference.delta import FEW_UNITS, delta_interval, std_error
+from foretest.inference.delta import delta_interval
 from foretest.inference.uplift_estimate import StdErrors, Uplift, uplift_estimate
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, Judgement, decide
-from foretest.inference.welch import TwoSampleError, mean_error, two_sample_error, two_sample_interval
+from foretest.inference.welch import two_sample_interval, two_sample_p_value
+from foretest.online.adjustment import adjusted, coefficient
+from foretest.online.arm_errors import UpliftErrors, arm_error, standard_errors
 from foretest.online.arms import Arm, Arms
-from foretest.online.resampling import ArmCounts, replicates, resampled_means
+from foretest.online.resampling import ArmCounts, Replicates, replicates, resampled_means
+from foretest.online.sequential import Sequence
 from foretest.results.result import Control, Estimate
 from foretest.settings.analysis import Analysis
 
 POWER = 0.8  # of the minimum detectable effect
-
-_NO_ERROR = TwoSampleError(float("nan"), float("inf"))
-
-
-class UpliftErrors(NamedTuple):
-    """The standard errors of Δ = R_t − R_c and of δ = R_t/R_c − 1, with their degrees of freedom."""
-
-    absolute: TwoSampleError
-    relative: TwoSampleError
+KEY, UNADJUSTED = "online", "unadjusted"  # of the estimates
 
 
 class DetectableEffect(NamedTuple):
@@ -40,56 +36,70 @@ class DetectableEffect(NamedTuple):
     power: float
 
 
+class Gain(NamedTuple):
+    """What a covariate bought in one metric; None where there is no error to compare."""
+
+    coefficient: float  # θ
+    control: float | None  # the control's adjusted value
+    variance_removed: float | None  # the share of the uplift's variance that is gone
+    units_gained: int | None  # so many units more would have had the same effect
+
+
 class Comparison(NamedTuple):
-    """One metric's answers: the control's value, the uplift, and the smallest uplift that could be shown."""
+    """One metric's answers: the control's value, the uplifts by name, and the smallest uplift that could be shown."""
 
     control: Control
-    estimate: Estimate
+    estimates: dict[str, Estimate]
     detectable: DetectableEffect
+    gain: Gain | None = None  # with a covariate
+
+    @property
+    def estimate(self) -> Estimate:
+        """The uplift that decides: the adjusted one, with a covariate."""
+        return self.estimates[KEY]
 
 
-def compare_arms(arms: Arms, metric: int, analysis: Analysis, counts: ArmCounts | None) -> Comparison:
+class _Uplifts(NamedTuple):
+    """The values of both arms, adjusted or not, with the noise of their uplifts."""
+
+    control: float
+    treatment: float
+    errors: UpliftErrors
+    resampled: Replicates | None  # None: limits by the delta method
+
+
+def compare_arms(
+    arms: Arms, metric: int, analysis: Analysis, counts: ArmCounts | None, sequence: Sequence | None = None
+) -> Comparison:
     """Compare the arms in one metric; `counts` are the resamples of the bootstrap, None for the delta method."""
-    errors = standard_errors(arms, metric)
+    level = analysis.confidence_level
+    control = _control(arms.control, metric, level, counts)
+    resampled = None if counts is None else replicates(arms, metric, counts)
+    means, errors = [arm.mean(metric) for arm in arms], standard_errors(arms, metric)
+    plain = _Uplifts(means[0], means[1], errors, resampled)
+    unadjusted = _estimate(arms, metric, level, plain, sequence)
+    if arms.control.covariate is None:
+        return Comparison(control, {KEY: unadjusted}, _detectable_effect(plain.errors, level))
+    theta = coefficient(arms, metric)
+    resampled = None if counts is None else replicates(arms, metric, counts, theta)
+    uplifts = _Uplifts(*adjusted(arms, metric, theta), resampled)
+    estimates = {KEY: _estimate(arms, metric, level, uplifts, sequence), UNADJUSTED: unadjusted}
+    units = sum(arm.n_units for arm in arms)
     return Comparison(
-        control=_control(arms.control, metric, analysis.confidence_level, counts),
-        estimate=_estimate(arms, metric, analysis.confidence_level, errors, counts),
-        detectable=_detectable_effect(errors, analysis.confidence_level),
+        control, estimates, _detectable_effect(uplifts.errors, level), _gain(theta, plain, uplifts, units)
     )
 
 
-def standard_errors(arms: Arms, metric: int) -> UpliftErrors:
-    """The standard errors of both uplifts.
-
-    The arms are independent: se(Δ)² = se_t² + se_c² and, by the delta method, se(δ)² = [se_t² + (1 + δ)² se_c²]/R_c².
-    An arm's own se² is C/(C−1)·Σ_u (Σ_{i∈u} (r_i − R))²/n², by bucket of units; where every unit has one row it is
-    s²/n, Welch's, from the rows themselves, unless the log was thinned: the number of displays is then random too.
-    """
-    welch = all(arm.one_row_per_unit and arm.thinned is None for arm in arms)
-    if welch:
-        errors = [mean_error(float(arm.r[metric].sum()), float(arm.r2[metric]), arm.rows) for arm in arms]
-    else:
-        errors = [arm_error(arm, metric) for arm in arms]
-    counts = [arm.n_units for arm in arms]
-    control, treatment = (arm.mean(metric) for arm in arms)
-    absolute = _two_sample(errors, counts, welch)
-    if not control > 0:
-        return UpliftErrors(absolute, _NO_ERROR)
-    relative = _two_sample([errors[0] * treatment / control**2, errors[1] / control], counts, welch)
-    return UpliftErrors(absolute, relative)
-
-
-def arm_error(arm: Arm, metric: int) -> float:
-    """The standard error of an arm's reward per display, a ratio by unit."""
-    return std_error(arm.r[metric] - arm.mean(metric) * arm.n, arm.displays, arm.n_units) if arm.rows else float("nan")
-
-
-def _two_sample(errors: list[float], counts: list[int], welch: bool) -> TwoSampleError:
-    if not all(np.isfinite(errors)):
-        return _NO_ERROR
-    error = two_sample_error(errors, counts)
-    # sums by unit are only nearly normal: Student's quantiles where units are few, as offline
-    return error if welch or min(counts) < FEW_UNITS else error._replace(degrees=float("inf"))
+def _gain(theta: float, plain: _Uplifts, uplifts: _Uplifts, units: int) -> Gain:
+    """What the adjustment bought, from the variances of the absolute uplift without and with it."""
+    before, after = (one.errors.absolute.std_error**2 for one in (plain, uplifts))
+    known = bool(np.isfinite(before) and np.isfinite(after) and before > 0.0 and after > 0.0)
+    return Gain(
+        theta,
+        finite_or_none(uplifts.control),
+        1.0 - after / before if known else None,
+        round(units * (before / after - 1.0)) if known else None,
+    )
 
 
 def _control(arm: Arm, metric: int, level: float, counts: ArmCounts | None) -> Control:
@@ -106,29 +116,32 @@ def _control(arm: Arm, metric: int, level: float, counts: ArmCounts | None) -> C
     return Control(value, finite_or_none(error), finite_or_none(limits.lower), finite_or_none(limits.upper))
 
 
-def _estimate(
-    arms: Arms, metric: int, confidence_level: float, errors: UpliftErrors, counts: ArmCounts | None
-) -> Estimate:
+def _estimate(arms: Arms, metric: int, level: float, uplifts: _Uplifts, sequence: Sequence | None) -> Estimate:
     """The uplift, its intervals and the verdict."""
     enough, reasons = _judge(arms, metric)
     positives = min((arm.effective_positives(metric) or 0.0) for arm in arms)
-    control, treatment = (arm.mean(metric) for arm in arms)
+    control, treatment, errors, resampled = uplifts
     delta = treatment - control
-    relative = treatment / control - 1.0 if control > 0 else float("nan")
+    relative = (treatment / control - 1.0) * (1.0 if control > 0 else -1.0) if abs(control) > 0 else float("nan")
     if min(arm.n_units for arm in arms) < 2:  # resamples of one unit do not differ
         limits = rel_limits = NO_INTERVAL
-    elif counts is None:
-        limits = two_sample_interval(delta, errors.absolute, confidence_level)
-        rel_limits = two_sample_interval(relative, errors.relative, confidence_level)
+    elif resampled is None:
+        limits = two_sample_interval(delta, errors.absolute, level)
+        rel_limits = two_sample_interval(relative, errors.relative, level)
     else:
-        resampled = replicates(arms, metric, counts)
-        limits = percentile_interval(resampled.absolute, confidence_level)
-        rel_limits = percentile_interval(resampled.relative, confidence_level)
-    return uplift_estimate(
+        limits = percentile_interval(resampled.absolute, level)
+        rel_limits = percentile_interval(resampled.relative, level)
+    estimate = uplift_estimate(
         treatment, StdErrors(errors.absolute.std_error, errors.relative.std_error), Uplift(delta, limits),
         Uplift(relative, rel_limits),
         verdict=decide(limits, enough, control), reasons=reasons, effective_positives=positives,
     )  # fmt: skip
+    always = None if sequence is None else sequence.intervals(estimate)
+    return replace(
+        estimate,
+        p_value=finite_or_none(two_sample_p_value(delta, errors.absolute)),
+        always_valid=None if always is None else always.to_dict(decide(always.absolute, enough, control)),
+    )
 
 
 def _judge(arms: Arms, metric: int) -> Judgement:

@@ -37,15 +37,25 @@ def arm_counts(analysis: Analysis) -> ArmCounts:
     )
 
 
-def replicates(arms: Arms, metric: int, counts: ArmCounts) -> Replicates:
-    """The uplift of every resample; each divides by its own rows."""
+def replicates(arms: Arms, metric: int, counts: ArmCounts, theta: float = 0.0) -> Replicates:
+    """The uplift of every resample; each divides by its own rows. With θ it is adjusted for the covariate, whose means
+    are resampled too: θ itself stays, as its noise is of second order."""
     (c_rows, c_r), (t_rows, t_r) = (
         (drawn @ arm.n, drawn @ arm.r[metric]) for drawn, arm in zip(counts, arms, strict=True)
     )
     control, treatment = ratio(c_r, c_rows), ratio(t_r, t_rows)
-    exists = (c_rows > 0) & (t_rows > 0)
+    exists, divisible = (c_rows > 0) & (t_rows > 0), c_r != 0
+    if theta:
+        sums = [arm.covariate.by_bucket() for arm in arms if arm.covariate is not None]
+        c_x, t_x = (drawn @ one.x for drawn, one in zip(counts, sums, strict=True))
+        c_units, t_units = (drawn @ one.units for drawn, one in zip(counts, sums, strict=True))
+        overall = ratio(c_x + t_x, c_units + t_units)
+        control = control - theta * (ratio(c_x, c_units) - overall)
+        treatment = treatment - theta * (ratio(t_x, t_units) - overall)
+        exists, divisible = exists & (c_units > 0) & (t_units > 0), control != 0
     absolute = np.where(exists, treatment - control, np.nan)
-    relative = np.where(exists & (c_r > 0), ratio(treatment, control) - 1.0, np.nan)
+    sign = np.where(control < 0, -1.0, 1.0)  # of a loss the uplift is over its size
+    relative = np.where(exists & divisible, (ratio(treatment, control) - 1.0) * sign, np.nan)
     return Replicates(absolute, relative)
 
 

@@ -19,12 +19,19 @@ from foretest.online.checks import (
     refuse_same_files,
     refuse_same_log,
     refuse_shared_units,
+    refuse_thinned_units,
     refuse_unused_settings,
 )
-from foretest.online.comparison import Comparison, compare_arms
+from foretest.online.comparison import KEY as KEY
+from foretest.online.comparison import Comparison
+from foretest.online.covariate_balance import covariate_balance
 from foretest.online.late_rewards import arm_notes, settle_read_at
+from foretest.online.limits import cut_by_arm, settle_limits
+from foretest.online.metrics import compare_metrics, made_notes, metric_places, per_of
 from foretest.online.resampling import arm_counts
 from foretest.online.sample_ratio import SampleRatio, sample_ratio
+from foretest.online.sequential import Sequence
+from foretest.online.varying_covariate import refuse_varying
 from foretest.policies import Logged
 from foretest.progress import Progress, stage
 from foretest.provenance import rows_fingerprint, versions
@@ -35,12 +42,11 @@ from foretest.settings.file import read_tables, settings_from_tables
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LONG
 from foretest.settings.metric_roles import roles_dict
-from foretest.settings.settings import Online, Settings
+from foretest.settings.online import SEQUENTIAL_UNITS, Online, online_dict
+from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, Source
 from foretest.sources.inputs import inputs_of
 from foretest.stores import Location, location
-
-KEY = "online"
 
 # settings have policies; this test never asks them
 _NO_POLICY = {"policy": "logged", "prob": "none"}
@@ -53,6 +59,10 @@ class OnlineTest:
     ----------
     log: which column plays which role; rewards, unit (else id), date and times are read, no other.
     split: the designed shares of units, the control's first.
+    covariate: a column with one number per unit from before the test, which the uplift is adjusted for.
+    sequential: give intervals that hold however often the test is looked at, beside the fixed ones.
+    sequential_units: the number of units, of both arms, at which these are tightest; to be chosen before the test.
+    metrics: what metrics are for, and made of, by name, as the tables [metrics.NAME].
     analysis: confidence_level, interval ("bootstrap" or "delta"), n_resamples, buckets, seed and window, as offline.
 
     >>> import pyarrow as pa
@@ -63,10 +73,22 @@ class OnlineTest:
     (1.0, 'positive')
     """
 
-    def __init__(self, *, log: LogColumns, split: Any = (0.5, 0.5), **analysis: Any) -> None:
+    def __init__(
+        self,
+        *,
+        log: LogColumns,
+        split: Any = (0.5, 0.5),
+        covariate: str | None = None,
+        sequential: bool = False,
+        sequential_units: int = SEQUENTIAL_UNITS,
+        metrics: Mapping[str, Any] | None = None,
+        **analysis: Any,
+    ) -> None:
         refuse_unused_settings(analysis)
-        policy = Logged(prob=_NO_POLICY["prob"])
-        self.settings = _narrow(Settings(log, policy, policy, Analysis().replace(**analysis), Online(split)))
+        policy, online = Logged(prob=_NO_POLICY["prob"]), Online(split, covariate, sequential, sequential_units)
+        self.settings = _narrow(
+            Settings(log, policy, policy, Analysis().replace(**analysis), online, metrics=metrics or {})
+        )
         self.notes: list[str] = []
 
     @classmethod
@@ -95,10 +117,14 @@ class OnlineTest:
         online = changed_fields(self.settings.online)
         return call_text(self, {"log": self.settings.log, **online, **changed_fields(self.settings.analysis)})
 
-    def replace(self, **analysis: Any) -> OnlineTest:
-        """This test with other settings of the analysis."""
+    def replace(self, **changes: Any) -> OnlineTest:
+        """This test with other settings of the analysis, or another split, covariate or sequence."""
+        names = [field.name for field in dataclasses.fields(Online)]
+        online = {name: value for name, value in changes.items() if name in names}
+        analysis = {name: value for name, value in changes.items() if name not in names}
         refuse_unused_settings(analysis)
-        test = OnlineTest.from_settings(_with_analysis(self.settings, **analysis))
+        settings = dataclasses.replace(self.settings, online=dataclasses.replace(self.settings.online, **online))
+        test = OnlineTest.from_settings(_with_analysis(settings, **analysis))
         test.notes = [] if "interval" in analysis else self.notes
         return test
 
@@ -126,8 +152,9 @@ class OnlineTest:
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
     ) -> Arms:
-        """Fold both logs, and refuse arms that share units."""
+        """Fold both logs, and refuse arms that share units, and a covariate that varies within a unit."""
         reader = ArmReader(self.settings)
+        refuse_thinned_units(self.settings)
         refuse_same_log(control_log, treatment_log)
         control, treatment = _open("control", control_log, reader), _open("treatment", treatment_log, reader)
         refuse_same_files(control, treatment)
@@ -136,11 +163,15 @@ class OnlineTest:
         def fold(name: str, source: Source) -> Arm:
             with naming_log(name):
                 done = stage(progress, name, source)
-                return fold_arm(source, reader, threads=threads, batch_rows=batch_rows, progress=done)
+                arm = fold_arm(source, reader, threads=threads, batch_rows=batch_rows, progress=done)
+                refuse_varying(arm, source, reader, batch_rows)
+                return arm
 
         with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
             logs = {"control": control, "treatment": treatment}
-            settled = settle_read_at(self.settings, logs, reader.columns, folder, threads)
+            settled = settle_limits(
+                settle_read_at(self.settings, logs, reader.columns, folder, threads), reader.columns, folder, threads
+            )
             reader = ArmReader(settled.settings)
             arms = Arms(*(fold(name, source) for name, source in settled.logs.items()))
         refuse_shared_units(arms, self.settings.log.unit)
@@ -148,12 +179,15 @@ class OnlineTest:
 
     def analyse(self, arms: Arms) -> Result:
         """From sums to verdicts."""
-        analysis, names = self.settings.analysis, self.settings.log.rewards
-        split = sample_ratio(arms, self.settings.online.split)
+        analysis, online, places = self.settings.analysis, self.settings.online, metric_places(self.settings)
+        names = tuple(places)
+        split, balance = sample_ratio(arms, online.split), covariate_balance(arms, online.covariate)
         counts = arm_counts(analysis) if analysis.interval == "bootstrap" else None
-        comparisons = {name: compare_arms(arms, m, analysis, counts) for m, name in enumerate(names)}
+        sequence = Sequence.of(arms, online, analysis.confidence_level) if online.sequential else None
+        comparisons = compare_metrics(arms, self.settings, counts, sequence)
         metrics = with_roles(
-            {name: _metric(comparison, split) for name, comparison in comparisons.items()}, self.settings.metrics
+            {name: _metric(comparison, split, per_of(self.settings, name)) for name, comparison in comparisons.items()},
+            self.settings.metrics,
         )
         fingerprint = rows_fingerprint(*(counts for arm in arms for counts in (arm.rows_by_bucket, arm.positives)))
         return Result(
@@ -161,9 +195,17 @@ class OnlineTest:
             log={**_facts(arms.control, names), "treatment": _facts(arms.treatment, names)},
             settings=_settings_dict(self.settings),
             metrics=metrics,
-            health=_health(comparisons, split),
-            notes=[*self.notes, *split.notes, *arm_notes(arms, self.settings)],
+            health=_health(comparisons, split) | ({} if balance is None else {"covariate": balance.to_dict()}),
+            notes=[
+                *self.notes,
+                *split.notes,
+                *([] if balance is None else balance.notes),
+                *arm_notes(arms, self.settings),
+                *made_notes(arms, self.settings),
+            ],
             provenance={"versions": versions(), "rows_fingerprint": fingerprint},
+            sequential=None if sequence is None else sequence.to_dict(),
+            winsorised=cut_by_arm(arms, self.settings),
         )
 
 
@@ -201,12 +243,12 @@ def _open(arm: str, log: Any, reader: ArmReader) -> Source:
         return source
 
 
-def _metric(comparison: Comparison, split: SampleRatio) -> Metric:
+def _metric(comparison: Comparison, split: SampleRatio, per: str | None) -> Metric:
     """One metric of the result; a split that is not as designed is among the reasons."""
-    estimate = comparison.estimate
-    if split.reason is not None:
-        estimate.reasons.append(split.reason)
-    return Metric(comparison.control, {KEY: estimate}, KEY, estimate.verdict)
+    for estimate in comparison.estimates.values():
+        estimate.reasons.extend([] if split.reason is None else [split.reason])
+    gain = None if comparison.gain is None else comparison.gain._asdict()
+    return Metric(comparison.control, comparison.estimates, KEY, comparison.estimate.verdict, covariate=gain, per=per)
 
 
 def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:
@@ -241,5 +283,5 @@ def _settings_dict(settings: Settings) -> dict[str, Any]:
         "treatment": {},
         **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
         "analysis": {k: v for k in ANALYSIS_KEYS if (v := getattr(settings.analysis, k)) is not None},
-        "online": {"split": list(settings.online.split)},
+        "online": online_dict(settings.online),
     }

@@ -15,6 +15,9 @@ from foretest.displays.batch import Floats, Hashes
 MOST_UNIT_DAYS = 1 << 21
 NO_LIMIT = (1 << 64) - 1  # the largest hash there is
 
+# units are sampled by a hash of their own, lest an assignment by hash, or the buckets, decide who is sampled
+SAMPLE_SALT = 7
+
 Ints = npt.NDArray[np.int64]
 
 

@@ -6,13 +6,14 @@ vary who are shown the baseline alone, as those of an online control arm are.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from foretest.background import in_background
-from foretest.engines.local import fold_in_threads
 from foretest.log.logger_rows import rows_of_logger
-from foretest.online.arms import Arm, ArmReader
-from foretest.online.comparison import arm_error
+from foretest.online.arm_errors import arm_error
+from foretest.online.arms import ArmReader, fold_arm
+from foretest.online.metrics import metric_places
 from foretest.online.test import OnlineTest
 from foretest.policies.pooled import Pooled
 from foretest.settings.settings import Settings
@@ -20,10 +21,10 @@ from foretest.sources import Source
 
 
 class ControlArm(NamedTuple):
-    """The rows that an online control arm would be like: the error of each part's mean, and how many units there
+    """The rows that an online control arm would be like: the error of each metric's mean, and how many units there
     are."""
 
-    errors: list[float]  # by place in the parts of the metrics
+    errors: dict[int, float]  # by place among the metrics that have sums of their own
     units: int
 
 
@@ -32,12 +33,9 @@ def baseline_rows(source: Source, settings: Settings, threads: int | None) -> Co
     pooled, column = settings.control, settings.log.logger
     assert isinstance(pooled, Pooled)
     assert column is not None
-    parts, analysis, log = settings.definitions.parts, settings.analysis, settings.log
-    reader = ArmReader(OnlineTest.from_settings(settings).settings)
+    plain = replace(settings, online=replace(settings.online, covariate=None))
+    reader = ArmReader(OnlineTest.from_settings(plain).settings)
     rows = rows_of_logger(source, column, pooled.names, pooled.baseline)
-
-    def start() -> Arm:
-        return Arm.empty(len(parts), analysis.buckets, log.unit is None, log.keep is not None)
-
-    arm = in_background(lambda: fold_in_threads(rows, reader, start, threads=threads))
-    return ControlArm([arm_error(arm, m) for m in range(len(parts))], arm.n_units)
+    arm = in_background(lambda: fold_arm(rows, reader, threads=threads))
+    places = metric_places(settings)
+    return ControlArm({m: arm_error(arm, places[name]) for name, m in settings.definitions.linear.items()}, arm.n_units)

@@ -8,6 +8,7 @@ from foretest.formatting import displays_text, known_units, units_text
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, LEAST_MASS_KEPT, MOST_UNSUPPORTED
 from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, count, estimate_of_count, num, p_text, pct, tally
+from foretest.report.online_part import online_part_facts
 from foretest.report.words import things
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN
 from foretest.results.result import Metric, Result
@@ -167,6 +168,7 @@ def online_facts(result: Result) -> list[Fact]:
              f"The minimum detectable effect in {name}: a true uplift of this size would be detected in"
              f" {100 * (smallest.get('power') or 0.8):g}\N{NO-BREAK SPACE}% of such tests.",
              "fine", num(smallest.get("absolute")) + " absolute"),
+        *online_part_facts(result),
     ]  # fmt: skip
 
 

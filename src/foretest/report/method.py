@@ -58,6 +58,10 @@ _REFERENCES: dict[str, list[Link]] = {
                   "https://doi.org/10.1111/j.1468-0262.2004.00555.x")],
     "online": [Link("Fabijan et al.: Diagnosing Sample Ratio Mismatch in Online Controlled Experiments (KDD 2019)",
                     "https://doi.org/10.1145/3292500.3330722")],
+    "covariate": [Link("Deng, Xu, Kohavi, Walker: Improving the Sensitivity of Online Controlled Experiments by"
+                       " Utilizing Pre-Experiment Data (WSDM 2013)", "https://doi.org/10.1145/2433396.2433413")],
+    "sequential": [Link("Waudby-Smith et al.: Time-uniform central limit theory and asymptotic confidence sequences"
+                        " (2021)", "https://arxiv.org/abs/2103.06476")],
 }  # fmt: skip
 
 
@@ -76,14 +80,16 @@ def methods(result: Result) -> list[Step]:
     if "cap" in analysis:
         analysis = {**analysis, "cap": result.cap}
     online = "sample_ratio" in result.health
-    steps = [_estimator_step(label, key, analysis) for label, key in _keys(result).items() if key != "online"]
+    steps = [] if online else [_estimator_step(label, key, analysis) for label, key in _keys(result).items()]
     if online:
         chi_square = "One degree of freedom, on units; an alert if p is below 0.001."
         steps += [
             Step("reward per display", "online", "A ratio of sums over units in each arm."),
             Step("sample ratio", "chi-square", chi_square),
+            *([Step("covariate", "", _COVARIATE)] if "covariate" in result.health else []),
         ]
     steps.append(Step("interval", "", _interval(analysis, online)))
+    steps += [] if result.sequential is None else [Step("interval, every look", "", _always_valid(result))]
     if any(e.sensitivity is not None for e in next(iter(result.metrics.values())).estimates.values()):
         steps.append(Step("sensitivity band", "", _band(analysis)))
     verdict = (
@@ -91,6 +97,22 @@ def methods(result: Result) -> list[Step]:
         f" with fewer than {FEWEST_POSITIVES:.0f} effective positives or {FEWEST_UNITS} units, or without support."
     )
     return [*steps, Step("verdict", "", verdict)]
+
+
+_COVARIATE = (
+    "Δ − θ·(X_t − X_c): X is an arm's mean of the covariate over its units, θ = Σ a·b/Σ b² over the units of both arms,"
+    " a and b what a unit adds to the reward per display and to X. θ is taken as known."
+)
+
+
+def _always_valid(result: Result) -> str:
+    """The boundary of the always-valid interval, with its numbers."""
+    facts = result.sequential or {}
+    return (
+        "Asymptotic confidence sequence, by a normal mixture: estimate ± se·√[(1 + 1/(nρ²))·(log(1 + nρ²) − 2 log α)]"
+        f" at n = {facts['units']:,} units, ρ² = {facts['mixture_variance']:.3g}, which is tightest at"
+        f" {facts['tightest_at_units']:,} units; se by the delta method."
+    )
 
 
 def _keys(result: Result) -> dict[str, str]:
@@ -202,6 +224,8 @@ def references(result: Result) -> list[Link]:
         result.settings["analysis"]["interval"],
         "delta",
         *(["band"] if band else []),
+        *(["covariate"] if "covariate" in result.health else []),
+        *(["sequential"] if result.sequential is not None else []),
     ]
     links = dict.fromkeys(link for key in used for link in _REFERENCES.get(key, []))
     return [*([] if "sample_ratio" in result.health else [_PAPER]), *links]

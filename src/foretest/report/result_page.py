@@ -21,6 +21,7 @@ from foretest.report.examination_part import ExaminationPart, examination_part
 from foretest.report.facts import control_never_varies, offline_facts, online_facts, summary
 from foretest.report.many import leading, segments_section, treatments_section
 from foretest.report.method import methods, references, settings_text
+from foretest.report.online_part import adjusted_for, online_sections
 from foretest.report.origin import origin
 from foretest.report.page import Download, bounded, fill
 from foretest.report.rows import EstimatorRow, absolute, arm_rows, estimator_rows, metric_rows, relative
@@ -104,6 +105,7 @@ def _page(
         "online": online,
         "about": f" ({result.treatments[0].name})" if result.treatments else "",
         "several": bool(result.log.get("loggers")),
+        "adjusted": adjusted_for(result),
         "level": level(result.settings["analysis"]["confidence_level"]),
         **_answer(result, truth, online=online),
         "audit": checklist(result),
@@ -121,6 +123,7 @@ def _page(
         else chart_of(weights_chart(document["weights"])),
         "arms": arm_rows(result) if online else None,
         "forest": _online_forest(result) if online else None,
+        "online_sections": online_sections(result) if online else [],
         "methods": methods(result),
         "references": references(result),
         "notes": result.notes,
@@ -190,6 +193,7 @@ def _places(context: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("audit", "Audit", offline and context["audit"] is not None),
         ("metrics", "Metrics", True),
         ("arms", "Arms", context["online"]),
+        *((section.anchor, section.name, True) for section in context["online_sections"]),
         ("estimators", "Estimators", offline),
         ("examination", "Slots", any(part.examination is not None for part in parts)),
         ("cap", "Cap", offline and cap),

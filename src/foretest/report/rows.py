@@ -10,6 +10,7 @@ from foretest.report.bars import Bar, Span, bars
 from foretest.report.digits import count, interval_text, num, p_text, pct
 from foretest.report.estimator_words import ESTIMATORS
 from foretest.report.many import role_words
+from foretest.results.online_text import control_value
 from foretest.results.range_text import is_wider_than_noise, range_of
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import is_fragile
@@ -77,6 +78,7 @@ class MetricRow(EstimateRow):
     role: str
     control: str
     control_value: float | None
+    per: str | None  # where values are not per display
 
 
 @dataclass(frozen=True)
@@ -131,8 +133,9 @@ def metric_rows(result: Result) -> list[MetricRow]:
             metric.direction,
             name,
             role_words(metric),
-            num(metric.control.value),
-            metric.control.value,
+            num(control_value(metric)),
+            control_value(metric),
+            metric.per,
         )
         for (name, metric), estimate, relative_bar, absolute_bar in zip(
             result.metrics.items(), estimates, relative_bars, absolute_bars, strict=True

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from foretest.files import html_text, json_ready, json_text
+from foretest.results.document import (
+    estimate_dict,
+    given,
+    metric_dict,
+    range_fields,
+    segments_dict,
+    treatment_dict,
+)
 from foretest.results.summaries import estimate_summary, metric_summary, segment_summary, treatment_summary
 from foretest.settings.metric_roles import INCREASE
 from foretest.stores import Location
@@ -20,7 +28,10 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 #: fields of an estimate that no flat row has
-NESTED = ("strata", "betting", "sensitivity", "calibration", "bound_choice", "range", "curves", "unsupported_noise")
+NESTED = (
+    "strata", "betting", "sensitivity", "calibration", "bound_choice", "range", "curves", "unsupported_noise",
+    "always_valid",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,6 +78,8 @@ class Estimate:
     word: str = "insufficient"  # the verdict, softened where noise and range differ
     curves: list[dict[str, Any]] | None = None  # the uplift under steeper and flatter examination curves than given
     unsupported_noise: dict[str, Any] | None = None  # how `unsupported` varies, where it can be calibrated
+    p_value: float | None = None  # two-sided, of no effect: of an online test
+    always_valid: dict[str, Any] | None = None  # limits that hold at every look, and their verdict, where asked for
 
     def __repr__(self) -> str:
         return f"<Estimate {estimate_summary(self)}>"
@@ -97,7 +110,9 @@ class Metric:
     slot_model: SlotModel | None = None  # tests of what estimates by slot assume, where there are any
     reward_model: dict[str, Any] | None = None  # whether the estimate with a reward model leads, where there is one
     role: dict[str, Any] | None = None  # role, direction, outcome, margin, guardrail: where settings give roles
+    per: str | None = None  # what values are per, where that is not a display: a unit, or the metric below a ratio
     days: Days | None = None  # the headline's uplift by day, where displays have a time
+    covariate: dict[str, Any] | None = None  # what an online test's adjustment for a covariate bought
 
     @property
     def robustness(self) -> str | None:
@@ -170,6 +185,8 @@ class Result:
     winner_reason: str | None = None  # why it wins, or why none does; None where nobody asked, as for a check
     late_rewards: dict[str, Any] | None = None  # where the log says when rewards came
     control_fit: dict[str, Any] | None = None  # what was fitted of each control, by its name
+    winsorised: dict[str, Any] | None = None  # the limits of rewards that are cut, and the share that was
+    sequential: dict[str, Any] | None = None  # of an online test that is looked at while it runs
 
     @property
     def cap(self) -> float:
@@ -185,17 +202,17 @@ class Result:
                 "schema": SCHEMA,
                 "log": self.log,
                 "settings": self.settings,
-                "metrics": {name: _metric_dict(metric) for name, metric in self.metrics.items()},
+                "metrics": {name: metric_dict(metric) for name, metric in self.metrics.items()},
                 **self._examination(),
-                **({} if self.control_fit is None else {"control_fit": self.control_fit}),
+                **given(control_fit=self.control_fit, winsorised=self.winsorised),
                 "health": self.health,
-                **({} if self.audit is None else {"audit": asdict(self.audit)}),
+                **given(audit=None if self.audit is None else asdict(self.audit)),
                 "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,
-                **({"treatments": [_treatment_dict(t) for t in self.treatments]} if self.treatments else {}),
-                **_segments_dict(self.segments),
-                **({} if self.late_rewards is None else {"late_rewards": self.late_rewards}),
+                **({"treatments": [treatment_dict(t) for t in self.treatments]} if self.treatments else {}),
+                **segments_dict(self.segments),
+                **given(late_rewards=self.late_rewards, sequential=self.sequential),
                 **({"winner": self.winner, "winner_reason": self.winner_reason} if self.winner_reason else {}),
             }
         )
@@ -236,9 +253,9 @@ class Result:
         for whose, metrics in several or [({}, self.metrics)]:
             for name, metric in metrics.items():
                 for label, estimate in metric.estimates.items():
-                    fields = {k: v for k, v in _estimate_dict(estimate).items() if k not in NESTED}
+                    fields = {k: v for k, v in estimate_dict(estimate).items() if k not in NESTED}
                     first = {**whose, "metric": name, "estimator": label, "control": metric.control.value}
-                    rows.append({**first, **fields, **_range_fields(estimate)})
+                    rows.append({**first, **fields, **range_fields(estimate)})
         return rows
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -258,46 +275,3 @@ class Result:
         from foretest.report.notebook import result_html
 
         return result_html(self)
-
-
-def _range_fields(estimate: Estimate) -> dict[str, Any]:
-    """The range as fields of a flat row."""
-    return {} if estimate.range is None else {f"range_{name}": value for name, value in asdict(estimate.range).items()}
-
-
-def _estimate_dict(estimate: Estimate) -> dict[str, Any]:
-    fields = asdict(estimate)
-    adjusted = fields.pop("adjusted")
-    for name in ("strata", "betting", "calibration", "bound_choice", "curves", "unsupported_noise"):
-        if fields[name] is None:
-            del fields[name]
-    return {**fields, **(adjusted or {})}
-
-
-def _treatment_dict(treatment: Treatment) -> dict[str, Any]:
-    metrics = {name: _metric_dict(replace(metric, cap_path=None)) for name, metric in treatment.metrics.items()}
-    first = {"name": treatment.name, "rank": treatment.rank, "metrics": metrics, "health": treatment.health}
-    return {**first, "audit": asdict(treatment.audit), **_segments_dict(treatment.segments)}
-
-
-def _segments_dict(segments: list[Segment]) -> dict[str, Any]:
-    listed = [{**vars(s), "metrics": {name: _metric_dict(m) for name, m in s.metrics.items()}} for s in segments]
-    return {"segments": listed} if listed else {}
-
-
-def _metric_dict(metric: Metric) -> dict[str, Any]:
-    return {
-        "control": asdict(metric.control),
-        "estimates": {label: _estimate_dict(estimate) for label, estimate in metric.estimates.items()},
-        "headline": metric.headline,
-        "verdict": metric.verdict,
-        "robustness": metric.robustness,
-        "cap_path": metric.cap_path,
-        **({} if metric.slots is None else {"slots": metric.slots}),
-        **({} if metric.headline_reason is None else {"headline_reason": metric.headline_reason}),
-        **({} if metric.examination is None else {"examination": metric.examination}),
-        **({} if metric.slot_model is None else {"slot_model": metric.slot_model.to_dict()}),
-        **({} if metric.reward_model is None else {"reward_model": metric.reward_model}),
-        **({} if metric.days is None else metric.days.to_dict()),
-        **(metric.role or {}),
-    }

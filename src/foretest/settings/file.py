@@ -19,7 +19,8 @@ from foretest.settings.analysis import Analysis
 from foretest.settings.examination import FIT
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import is_query
-from foretest.settings.settings import TREATMENT, Online, Settings
+from foretest.settings.online import Online
+from foretest.settings.settings import TREATMENT, Settings
 from foretest.settings.unknown_keys import refuse_unknown
 from foretest.stores import Location, joined, location
 

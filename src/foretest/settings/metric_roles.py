@@ -12,6 +12,7 @@ from foretest.errors import BadInput, check_number, choose, nearest
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.metric_definitions import check_definition
 from foretest.settings.unknown_keys import refuse_unknown
+from foretest.settings.winsorising import Winsorising, winsorising
 
 GOAL, SECONDARY, GUARDRAIL = ROLES = ("goal", "secondary", "guardrail")
 INCREASE, DECREASE = DIRECTIONS = ("increase", "decrease")
@@ -27,7 +28,8 @@ class MetricRole:
     control's value that it may get worse by.
 
     A metric may be made of others: `sum`, of metrics times a factor each; `ratio`, of two metrics; `per="unit"` and
-    `of`, a metric per unit. `signed` says that a column of rewards may have losses, as negative numbers.
+    `of`, a metric per unit. `signed` says that a column of rewards may have losses, as negative numbers. `winsorise`
+    cuts a reward at a quantile of the log, or at a limit.
 
     >>> MetricRole(role="guardrail", direction="decrease", margin=0.01).limit
     0.01
@@ -41,8 +43,13 @@ class MetricRole:
     per: str | None = None
     of: str | None = None
     signed: bool = False
+    winsorise: float | Mapping[str, float | None] | None = None
 
     def __post_init__(self) -> None:
+        if self.winsorising is not None and (self.is_derived or self.signed):
+            raise BadInput(
+                "winsorise is for a column of rewards of 0 or more: cut the rewards that the metric is made of."
+            )
         check_definition(self.sum, self.ratio, self.per, self.of, self.signed)
         if self.sum is not None:
             object.__setattr__(self, "sum", {name: float(factor) for name, factor in self.sum.items()})
@@ -66,6 +73,11 @@ class MetricRole:
     def has_role(self) -> bool:
         """Does the table say what the metric is for, and not only what it is made of?"""
         return self.role is not None or self.direction is not None or self.margin is not None
+
+    @property
+    def winsorising(self) -> Winsorising | None:
+        """How the reward is cut, where it is."""
+        return winsorising(self.winsorise)
 
     @property
     def is_derived(self) -> bool:
@@ -129,10 +141,12 @@ def toward_good(verdict: str, direction: str) -> str:
 
 def roles_dict(roles: Mapping[str, MetricRole]) -> dict[str, dict[str, Any]]:
     """The roles as the tables of a settings file."""
-    return {
-        name: {key: _plain(value) for key, value in vars(role).items() if value is not None and value is not False}
-        for name, role in roles.items()
-    }
+    tables = {}
+    for name, role in roles.items():
+        told = dataclasses.replace(role, direction=role.direction or INCREASE) if role.has_role else role
+        given = {key: value for key, value in vars(told).items() if value is not None and value is not False}
+        tables[name] = {key: _plain(value) for key, value in given.items()}
+    return tables
 
 
 def _plain(value: Any) -> Any:

@@ -14,6 +14,7 @@ from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.examination import check_metrics
 from foretest.settings.late_rewards import check_window
 from foretest.settings.log_columns import LogColumns
+from foretest.settings.online import Online, check_covariate
 from foretest.settings.predictions import check_predictions, predicted_metrics
 
 if TYPE_CHECKING:
@@ -22,21 +23,6 @@ if TYPE_CHECKING:
     from foretest.settings.metric_roles import MetricRole
 
 TREATMENT = "treatment"  # the name of one alone
-
-
-@dataclass(frozen=True)
-class Online:
-    """The settings of the online test of the same change."""
-
-    split: tuple[float, float] = (0.5, 0.5)
-
-    def __post_init__(self) -> None:
-        shares = self.split
-        if not isinstance(shares, list | tuple) or len(shares) != 2 or not all(
-            isinstance(s, int | float) and not isinstance(s, bool) and 0 < s < 1 for s in shares
-        ) or abs(sum(shares) - 1.0) > 1e-9:  # fmt: skip
-            raise BadInput(f"[online] split = {shares!r}: expected two shares that sum to 1, as in [0.5, 0.5].")
-        object.__setattr__(self, "split", tuple(shares))
 
 
 @dataclass(frozen=True)
@@ -68,6 +54,7 @@ class Settings:
         check_metrics(self.analysis.examination, self.log.rewards, self.log.slot_rewards)
         check_predictions(self.log, self.analysis)
         check_window(self)
+        check_covariate(self.log, self.online)
         if isinstance(self.analysis.r_max, Mapping):
             for name in self.analysis.r_max:
                 if name not in self.log.rewards:
@@ -82,6 +69,11 @@ class Settings:
         from foretest.settings.metric_definitions import metric_definitions
 
         return metric_definitions(self.log.rewards, self.metrics)
+
+    @property
+    def winsorises(self) -> bool:
+        """Is a reward cut at a limit?"""
+        return any(table.winsorising is not None for table in self.metrics.values())
 
     def is_signed(self, reward: str) -> bool:
         """May the reward be negative?"""

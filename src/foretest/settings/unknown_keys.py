@@ -23,7 +23,7 @@ def _homes(policies: bool = True) -> dict[str, set[str]]:
     """The keys of each table."""
     from foretest.settings.analysis import Analysis
     from foretest.settings.log_columns import LogColumns
-    from foretest.settings.settings import Online
+    from foretest.settings.online import Online
 
     tables = {"[log]": LogColumns, "[analysis]": Analysis, "[online]": Online}
     homes = {name: {f.name for f in dataclasses.fields(cls)} for name, cls in tables.items()}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from foretest.formatting import format_number, percent, round_percent, short_span
+from foretest.formatting import format_number, p_value_column, percent, round_percent, short_span
 from foretest.results.range_text import range_of
 from foretest.results.robustness_text import is_fragile
 from foretest.terminal.fitting import Column
@@ -35,7 +36,8 @@ def estimate_columns(
     verdict = Column("verdict", [*verdicts, *[_NO_TEXT] * known], optional=0 if online else 2)
     if online:
         interval = _numbers(f"{level} interval", map(interval_text, rows), known)
-        return [_names(metric, known), treatment, uplift, interval, verdict]
+        p = _numbers("p", (p_value_column(e.p_value) for e in rows), known, optional=1)
+        return _with_always_valid(metric, [_names(metric, known), treatment, uplift, interval, p, verdict])
     words = [verdict_text(e.word, metric.direction) for e in rows]
     return [
         _names(metric, known),
@@ -45,6 +47,19 @@ def estimate_columns(
         _numbers(f"noise, {level}", map(interval_text, rows), known, optional=1),
         verdict,
         treatment,
+    ]
+
+
+def _with_always_valid(metric: Metric, columns: list[Column]) -> list[Column]:
+    """The columns of an online test with one more row, of the headline's always-valid interval, below it."""
+    always = metric.estimates[metric.headline or ""].always_valid
+    if always is None:
+        return columns
+    limits = short_span(always["rel_ci_lower"], always["rel_ci_upper"])
+    row: list[str | Text] = ["  always valid", "", "", limits, "", verdict_text(always["verdict"], metric.direction)]
+    return [
+        replace(column, cells=[*column.cells[:1], cell, *column.cells[1:]])
+        for column, cell in zip(columns, row, strict=True)
     ]
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from foretest.formatting import format_number
 from foretest.results.examination_text import examination_line
+from foretest.results.online_text import covariate_sentence, peeking_sentences
 from foretest.results.range_text import legend
 from foretest.results.robustness_text import is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row
@@ -77,6 +78,8 @@ def _metric(name: str, metric: Metric, result: Result) -> list[str]:
         for reason in estimate.reasons
     }
     lines += [f"{', '.join(labels)}: {reason}" for reason, labels in reasons.items()]
+    covariate = covariate_sentence(metric, result)
+    lines += [] if covariate is None else [covariate]
     lines += [] if metric.examination is None else [examination_line(metric.examination)]
     title = f"**{markdown_text(name)}**{markdown_text(metric_title(metric, result))}"
     bullets = "\n".join(f"- {markdown_text(line)}" for line in lines)
@@ -84,12 +87,13 @@ def _metric(name: str, metric: Metric, result: Result) -> list[str]:
 
 
 def _legend(result: Result) -> list[str]:
-    """What range and word mean; nothing for an online test or a check."""
-    if "sample_ratio" in result.health or not result.metrics:
+    """What range and word mean, or what looking at an online test does; nothing for a check."""
+    if not result.metrics:
         return []
     metric = next(iter(result.metrics.values()))
-    lines = legend(metric.estimates.get(metric.headline or ""))
-    return ["\n".join(f"- {markdown_text(line)}" for line in lines)]
+    online = "sample_ratio" in result.health
+    lines = peeking_sentences(result) if online else legend(metric.estimates.get(metric.headline or ""))
+    return [] if not lines else ["\n".join(f"- {markdown_text(line)}" for line in lines)]
 
 
 def _segments(result: Result) -> list[str]:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from foretest.formatting import format_number, percent
 from foretest.results.examination_text import examination_line
+from foretest.results.online_text import adjusted_control, covariate_sentence, peeking_sentences
 from foretest.results.range_text import legend
 from foretest.results.robustness_text import is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row, findings_table, slot_model_rows
@@ -40,7 +41,7 @@ def result_table(result: Result, truth: dict[str, float] | None = None) -> Group
         parts += [Text(), *treatments_tables(result)]
     for name, metric in result.metrics.items():
         parts += [Text(), *_metric_table(name, metric, result, (truth or {}).get(name))]
-    parts += [] if online else _legend(result)
+    parts += _looks(result) if online else _legend(result)
     for column in dict.fromkeys(segment.column for segment in result.segments):
         parts += [Text(), *segments_tables(column, result)]
     return Group(*parts, *note_lines(result.notes))
@@ -154,7 +155,8 @@ def _metric_table(name: str, metric: Metric, result: Result, truth: float | None
     level, online = result.settings["analysis"]["confidence_level"], "sample_ratio" in result.health
     table = FittedTable(estimate_columns(metric, level, truth, online=online))
     below = [*_role(metric), *detectable_effect(name, result), *_robustness(metric), *_reasons(metric.estimates)]
-    return [title, table, *below, *_examination(metric)]
+    covariate = covariate_sentence(metric, result)
+    return [title, table, *wrapped_lines([covariate] if covariate else []), *below, *_examination(metric)]
 
 
 def metric_title(metric: Metric, result: Result) -> str:
@@ -164,7 +166,8 @@ def metric_title(metric: Metric, result: Result) -> str:
     whose = f"control ({baseline})" if loggers else "control"
     interval = f"[{format_number(control.ci_lower)}, {format_number(control.ci_upper)}]"
     role = "" if metric.role is None else f" ({metric.role['role']})"
-    return f"{role}: {whose} {format_number(control.value)} {interval} per display"
+    value = f"{format_number(control.value)} {interval} per {metric.per or 'display'}"
+    return f"{role}: {whose} {value}{adjusted_control(metric)}"
 
 
 def _legend(result: Result) -> list[RenderableType]:
@@ -173,6 +176,12 @@ def _legend(result: Result) -> list[RenderableType]:
         return []
     metric = next(iter(result.metrics.values()))
     return [*wrapped_lines(legend(metric.estimates.get(metric.headline or "")))]
+
+
+def _looks(result: Result) -> list[RenderableType]:
+    """What looking at an online test while it runs does, once below the metrics, where it was asked for."""
+    sentences = peeking_sentences(result)
+    return [Text(), *wrapped_lines(sentences)] if sentences else []
 
 
 def _role(metric: Metric) -> list[Text]:

@@ -18,9 +18,11 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels import exposure as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
+from foretest.kernels.row_means import mean_slopes
 from foretest.kernels.slot_marginals import slot_caps
 from foretest.weights.examination import Curves
-from foretest.weights.slot_weights import MarginalPart, SlotTerms, SlotWeighting, log_ratio, row_weights
+from foretest.weights.row_weights import SlotTerms, WeighedSlots, row_weights
+from foretest.weights.slot_weights import MarginalPart, SlotWeighting, log_ratio
 from foretest.weights.weight_bounds import BoundMasses
 from foretest.weights.weightings import PointWeights, Slopes
 
@@ -30,7 +32,8 @@ UNCAPPED = np.inf  # the bound of weights that no cap cuts
 
 
 class SlotSlopes(NamedTuple):
-    """∂ log w̃/∂ log θ_l of the shown slots, and ∂ log q/∂ log θ_l of the displays, by slot l."""
+    """∂ log w̃/∂ log θ_l of the shown slots, and ∂ log q/∂ log θ_l of the displays, by slot l and of all bounds first by
+    bound."""
 
     weight: Floats
     mass: Floats
@@ -61,8 +64,8 @@ class ExposurePricer:
         self.log_w = {variant: np.empty(shown) for variant in range(variants)}
         self.caps = {(bound, variant): np.empty((3, rows)) for bound in self.bounds for variant in range(variants)}
         self.masses, self.grid = BoundMasses.empty(rows, len(self.together)), np.asarray(self.together)
-        width = self.tables[0].shape[1]
-        self.slopes = {b: SlotSlopes(np.zeros((shown, width)), np.zeros((rows, width))) for b in self.bounds if fitted}
+        count, width = len(self.bounds) if fitted else 0, self.tables[0].shape[1]
+        self.slopes = SlotSlopes(np.zeros((count, shown, width)), np.zeros((count, rows, width)))
         owner = np.repeat(np.arange(rows), slots)
         place = np.arange(shown) - np.repeat(np.cumsum(slots) - slots, slots)
         theta = self.tables[0][self.codes[owner], place]
@@ -115,20 +118,17 @@ class ExposurePricer:
     def _add_slopes(self, part: MarginalPart, e_t: Ragged, e_p: Ragged, table: Floats, codes: Codes) -> None:
         ranking = part.displays.ranking
         assert part.p is not None
-        for bound in self.bounds:
-            cap, mass, _ = self.caps[bound, 0][:, part.rows]
-            kernel.slopes(
-                part.t.values, part.t.starts, part.p.values, part.p.starts, part.displays.eligible, e_t.values,
-                e_p.values, e_t.starts, ranking.values, ranking.starts, part.displays.slots, table, codes, float(bound),
-                np.ascontiguousarray(cap), np.ascontiguousarray(mass), self.slopes[bound].weight[part.slots],
-                self.slopes[bound].mass[part.rows],
-            )  # fmt: skip
+        caps, masses, _ = np.stack([self.caps[bound, 0][:, part.rows] for bound in self.bounds], axis=1)
+        kernel.slopes(
+            part.t.values, part.t.starts, part.p.values, part.p.starts, part.displays.eligible, e_t.values,
+            e_p.values, e_t.starts, ranking.values, ranking.starts, part.displays.slots, table, codes,
+            np.array(self.bounds), caps, masses, self.slopes.weight[:, part.slots], self.slopes.mass[:, part.rows],
+        )  # fmt: skip
 
     def prices(self) -> ExposurePrices:
         """The prices of all displays."""
-        return ExposurePrices(
-            self.log_w, self.caps, self.share, self.slopes, self.masses if self.together else None
-        )  # fmt: skip
+        slopes = dict(zip(self.bounds, map(SlotSlopes, *self.slopes), strict=True)) if self.fitted else {}
+        return ExposurePrices(self.log_w, self.caps, self.share, slopes, self.masses if self.together else None)
 
 
 @dataclass(frozen=True)
@@ -147,50 +147,39 @@ class ExposureWeighting(SlotWeighting):
         """The bound of its weights, infinite where there is none."""
         return UNCAPPED
 
-    def of_exposures(
-        self, prices: Mapping[int, ExposurePrices], displays: Displays, earned: Mapping[int, Ragged], metrics: int
-    ) -> PointWeights:  # fmt: skip
-        """The weights of rewarded rows, one column per metric; `prices` and the slots' rewards `earned` by metric."""
-        terms = {m: self._terms_of(prices[m], displays) for m in earned}
-        parts = next(iter(prices.values())).share if prices else None
-        weights = row_weights(terms, displays, earned, metrics, parts)
-        if not any(self.bound_or_none in prices[m].slopes for m in earned):
+    def of_exposures(self, prices: Mapping[int, ExposurePrices], weighed: WeighedSlots) -> PointWeights:
+        """The weights of rewarded rows, one column per metric; `prices` by metric."""
+        terms = {m: self._terms_of(prices[m], weighed) for m in weighed.rewards}
+        parts = next(iter(prices.values())).share[weighed.places] if prices else None
+        weights = row_weights(terms, weighed, parts)
+        if not any(self.bound_or_none in prices[m].slopes for m in weighed.rewards):
             return weights
-        slopes = {m: prices[m].slopes.get(self.bound_or_none) for m in earned}
-        return weights._replace(slopes=_row_slopes(weights, terms, slopes, displays, earned))
+        slopes = {m: prices[m].slopes.get(self.bound_or_none) for m in weighed.rewards}
+        return weights._replace(slopes=_row_slopes(weights, terms, slopes, weighed))
 
-    def _terms_of(self, prices: ExposurePrices, displays: Displays) -> SlotTerms:
-        cap, q, below = (np.repeat(column, displays.slots) for column in prices.caps[self.bound_or_none, self.variant])
+    def _terms_of(self, prices: ExposurePrices, weighed: WeighedSlots) -> SlotTerms:
+        log_w = prices.log_w[self.variant][weighed.places]
         if self.bound_or_none == UNCAPPED:
-            return SlotTerms.uncapped(prices.log_w[self.variant])
-        return SlotTerms.capped(prices.log_w[self.variant], cap, q, below)
+            return SlotTerms.uncapped(log_w)
+        caps = np.repeat(prices.caps[self.bound_or_none, self.variant], weighed.counts, axis=1)
+        return SlotTerms.capped(log_w, *caps)
 
 
 def _row_slopes(
     weights: PointWeights, terms: Mapping[int, SlotTerms], slopes: Mapping[int, SlotSlopes | None],
-    displays: Displays, earned: Mapping[int, Ragged],
+    weighed: WeighedSlots,
 ) -> Slopes:  # fmt: skip
     """The slopes of rows' weights: the mean of their slots' by r·h, and of w̄ by r·w̄, as ∂ log w̄ = ∂ log w̃ + ∂ log q."""
     rows, metrics = weights.log_h.shape
-    row = np.repeat(np.arange(rows), displays.slots)
     width = max(s.weight.shape[1] for s in slopes.values() if s is not None)
     of_h, of_capped = np.zeros((rows, metrics, width)), np.zeros((rows, metrics, width))
     for m, of_slots in slopes.items():
-        if of_slots is None:
-            continue
-        r, count = earned[m].flat().astype(np.float64), of_slots.weight.shape[1]
-        total = np.bincount(row, weights=r, minlength=rows)[row]
-        both = (
-            (of_h, terms[m].log_h, weights.log_h, of_slots.weight),
-            (of_capped, terms[m].log_capped, weights.log_capped, of_slots.weight + of_slots.mass[row]),
-        )
-        for out, log_slot, log_row, slope in both:
-            some = np.flatnonzero((r > 0.0) & np.isfinite(log_slot))
-            if len(some):
-                owner = row[some]
-                part = r[some] / total[some] * np.exp(log_slot[some] - log_row[owner, m])
-                first = np.flatnonzero(np.diff(owner, prepend=-1))  # slots of a row follow one another
-                out[owner[first], m, :count] = np.add.reduceat(part[:, None] * slope[some], first, axis=0)
+        if of_slots is not None:
+            of_rows = (np.ascontiguousarray(log[:, m]) for log in (weights.log_h, weights.log_capped))
+            mean_slopes(
+                weighed.counts, weighed.rewards[m], terms[m].log_h, terms[m].log_capped, *of_rows,
+                of_slots.weight[weighed.places], of_slots.mass, m, of_h, of_capped,
+            )  # fmt: skip
     return Slopes(of_h, of_capped)
 
 

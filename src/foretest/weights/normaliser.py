@@ -21,6 +21,7 @@ from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE, W, Z
 from foretest.weights import enumeration_cost
 from foretest.weights.batch_draws import BatchDraws
+from foretest.weights.control_marginals import KnownMarginals
 from foretest.weights.enumeration import Priced, all_priced, exact_bounds, exact_masses, exact_path, is_cheap
 from foretest.weights.enumeration_cost import Purpose, most_enumerated
 from foretest.weights.inverse_mass import InverseMass, count_trials, lahiri, midzuno_sen
@@ -75,6 +76,7 @@ class Normaliser:
     draws: int = 256
     seed: int = 0
     batch: BatchDraws | None = field(default=None, compare=False, repr=False)
+    known: KnownMarginals | None = field(default=None, compare=False, repr=False)  # of the control, from another pass
 
     @cached_property
     def pair(self) -> PolicyPair:

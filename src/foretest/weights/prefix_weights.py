@@ -8,7 +8,7 @@ ranking cut at slot k: exactly where there are few, from draws elsewhere. The la
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
@@ -20,7 +20,8 @@ from foretest.displays.ragged import Ragged
 from foretest.kernels.random import derive
 from foretest.weights.enumeration_cost import Purpose
 from foretest.weights.normaliser import Normaliser
-from foretest.weights.slot_weights import SlotTerms, SlotWeighting, prefix_log_weights, row_weights
+from foretest.weights.row_weights import SlotTerms, WeighedSlots, row_weights
+from foretest.weights.slot_weights import SlotWeighting, prefix_log_weights
 from foretest.weights.weight_bounds import BoundMasses
 from foretest.weights.weightings import PointWeights
 
@@ -103,9 +104,8 @@ class PrefixAdaptive(SlotWeighting):
     def bounds(self) -> tuple[float, ...]:
         return (self.bound,)
 
-    def of_prefixes(
-        self, prices: PrefixPrices, displays: Displays, earned: Mapping[int, Ragged], metrics: int
-    ) -> PointWeights:
-        """The weights of rewarded rows, one column per metric; `earned` are the slots' rewards by metric."""
-        terms = SlotTerms.capped(prices.log_w, *prices.caps[self.bound])
-        return row_weights(dict.fromkeys(earned, terms), displays, earned, metrics)
+    def of_prefixes(self, prices: PrefixPrices, weighed: WeighedSlots) -> PointWeights:
+        """The weights of rewarded rows, one column per metric."""
+        places = weighed.places
+        terms = SlotTerms.capped(prices.log_w[places], *prices.caps[self.bound][:, places])
+        return row_weights(dict.fromkeys(weighed.rewards, terms), weighed)

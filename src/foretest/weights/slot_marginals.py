@@ -41,6 +41,7 @@ def slot_marginals(policy: Any, displays: Displays, pair: PolicyPair, log_w: Flo
     if knows_marginals(policy):
         marginals: Ragged = policy.slot_marginals(displays)
         return marginals
+    displays = displays.with_key()
     starts, counts = marginal_places(displays)
     counts[:] = 0.0
     slots, row = displays.slots, np.repeat(np.arange(len(displays)), displays.slots)

@@ -1,25 +1,20 @@
-"""Weights of slots: what a row earned in slot k is weighted by how much likelier the treatment puts that item there.
-
-A row's weight is then one for each metric, the mean of its slots' weights by what they earned:
-h = Σ_k h_k r_k / Σ_k r_k, so that h·r = Σ_k h_k r_k, and all that is made of h and r holds as it does for rankings.
-"""
+"""Weights of slots: what a row earned in slot k is weighted by how much likelier the treatment puts that item there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels import slot_marginals as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
-from foretest.kernels.ranking_draws import SLICE
-from foretest.kernels.row_means import by_reward, log_means
+from foretest.weights.control_marginals import control_marginals
 from foretest.weights.normaliser import Normaliser
+from foretest.weights.row_weights import Ints, SlotTerms, WeighedSlots, row_weights
 from foretest.weights.slot_marginals import in_pieces, marginals_at, slot_marginals
 from foretest.weights.weight_bounds import BoundMasses
 from foretest.weights.weightings import PointWeighting, PointWeights
@@ -34,35 +29,6 @@ class SlotPrices(NamedTuple):
     caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
     control: Floats  # P_p(a_k in slot k)
     bounds: BoundMasses | None = None  # at all bounds that one is chosen from, with a row per slot
-
-
-class SlotTerms(NamedTuple):
-    """A weighting's terms for every shown slot."""
-
-    log_h: Floats
-    log_capped: Floats  # log w̄_k
-    log_below: Floats  # log w̄_k at a third of the cap
-    slice: Floats  # (q_k − q_k')/q_k', q_k' at a third of the cap
-    q: Floats
-    infeasible: npt.NDArray[np.bool_]
-
-    @classmethod
-    def uncapped(cls, log_w: Floats) -> SlotTerms:
-        """The terms of weights that no cap cuts."""
-        nothing = np.zeros(len(log_w))
-        return cls(log_w, log_w, log_w, nothing, nothing + 1.0, np.zeros(len(log_w), np.bool_))
-
-    @classmethod
-    def capped(cls, log_w: Floats, cap: Floats, q: Floats, below: Floats) -> SlotTerms:
-        """The terms of w̃ = min(w, c)/q, 1 where there is no cap; `below` is q at a third of it."""
-        infeasible = q <= 0.0
-        mass = np.where(infeasible, 1.0, q)
-        with np.errstate(divide="ignore"):
-            log_cap = np.log(cap)  # −∞ where there is none
-        log_capped = np.minimum(log_w, log_cap)
-        log_h = np.where(infeasible, 0.0, log_capped - np.log(mass))
-        share = np.divide(q - below, below, out=np.zeros(len(q)), where=below > 0.0)
-        return cls(log_h, log_capped, np.minimum(log_w, log_cap - np.log(SLICE)), np.maximum(share, 0.0), q, infeasible)
 
 
 class MarginalPart(NamedTuple):
@@ -86,10 +52,8 @@ def marginal_parts(displays: Displays, log_w: Floats, normaliser: Normaliser) ->
         part, first, last = displays.take(rows), int(rows[0]), int(rows[-1])
         t = slot_marginals(normaliser.treatment, part, pair, log_w[rows])
         p: Ragged | None = None
-        if control.prices_rankings:
-            p = slot_marginals(control, part, pair, np.zeros(len(rows)))
-        elif control.knows_all_slots:
-            p = control.slot_marginals(part)
+        if control.prices_rankings or control.knows_all_slots:
+            p = control_marginals(part, pair, normaliser.known)
         shown_p = control.shown_slots(part) if p is None else marginals_at(p, part)
         here = slice(int(ends[first] - slots[first]), int(ends[last]))
         yield MarginalPart(part, slice(first, last + 1), here, t, p, shown_p)
@@ -168,13 +132,16 @@ class SlotWeighting(PointWeighting):
 
     def of_slots(
         self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None,
-        earned: Mapping[int, Ragged], metrics: int,
+        weighed: WeighedSlots,
     ) -> PointWeights:  # fmt: skip
-        """The weights of rewarded rows, one column per metric; `earned` are the slots' rewards by metric."""
-        terms = self._terms(log_w, displays, normaliser, prices)
-        return row_weights(dict.fromkeys(earned, terms), displays, earned, metrics)
+        """The weights of rewarded rows, one column per metric."""
+        terms = self._terms(log_w, displays, normaliser, prices, weighed.places)
+        return row_weights(dict.fromkeys(weighed.rewards, terms), weighed)
 
-    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
+    def _terms(
+        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None, places: Ints
+    ) -> SlotTerms:
+        """The terms of the slots at some places."""
         raise NotImplementedError(f"{type(self).__name__} has no _terms")
 
 
@@ -184,9 +151,11 @@ class SlotUncapped(SlotWeighting):
 
     whole_slots: ClassVar[bool] = False
 
-    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
+    def _terms(
+        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None, places: Ints
+    ) -> SlotTerms:
         assert prices is not None
-        return SlotTerms.uncapped(prices.log_w)
+        return SlotTerms.uncapped(prices.log_w[places])
 
 
 @dataclass(frozen=True)
@@ -205,9 +174,11 @@ class SlotAdaptive(SlotWeighting):
     def bounds(self) -> tuple[float, ...]:
         return (self.bound,)
 
-    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
+    def _terms(
+        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None, places: Ints
+    ) -> SlotTerms:
         assert prices is not None
-        return SlotTerms.capped(prices.log_w, *prices.caps[self.bound])
+        return SlotTerms.capped(prices.log_w[places], *prices.caps[self.bound][:, places])
 
 
 @dataclass(frozen=True)
@@ -216,8 +187,10 @@ class Prefixes(SlotWeighting):
 
     marginal: ClassVar[bool] = False
 
-    def _terms(self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None) -> SlotTerms:
-        return SlotTerms.uncapped(prefix_log_weights(log_w, displays, normaliser))
+    def _terms(
+        self, log_w: Floats, displays: Displays, normaliser: Normaliser, prices: SlotPrices | None, places: Ints
+    ) -> SlotTerms:
+        return SlotTerms.uncapped(prefix_log_weights(log_w, displays, normaliser)[places])
 
 
 def prefix_log_weights(log_w: Floats, displays: Displays, normaliser: Normaliser) -> Floats:
@@ -233,26 +206,3 @@ def prefix_log_weights(log_w: Floats, displays: Displays, normaliser: Normaliser
         log_t, log_p = (policy.log_prob(part, prefix) for policy in (normaliser.treatment, normaliser.control))
         prefix_log_w[first[rows] + k - 1] = log_t - log_p
     return prefix_log_w
-
-
-def row_weights(
-    terms_of: Mapping[int, SlotTerms], displays: Displays, earned: Mapping[int, Ragged], metrics: int,
-    parts: Floats | None = None,
-) -> PointWeights:  # fmt: skip
-    """The weights of rows from those of their slots, by metric; `parts` are the slots' parts in a row's mean weight,
-    all the same where they are not given."""
-    rows, slots = len(displays), displays.slots
-    log_h, log_capped, log_below = (np.full((rows, metrics), -np.inf) for _ in range(3))
-    slices, count, mass = np.zeros((rows, metrics)), np.zeros(rows), np.zeros(rows)
-    unsupported, of_metric = np.zeros(rows, np.bool_), np.empty((4, rows))
-    for m, lists in earned.items():
-        by_reward(slots, lists.flat().astype(np.float64), *terms_of[m], of_metric, count, mass, unsupported)
-        log_h[:, m], log_capped[:, m], log_below[:, m], slices[:, m] = of_metric
-    q = np.divide(mass, count, out=np.zeros(rows), where=count > 0)
-    nothing = np.full(rows, np.nan)  # a row has no cap of its own, nor E_p[h²|x]
-    shown = int(slots.sum())
-    of_first = next(iter(terms_of.values())).log_h if terms_of else np.zeros(shown)
-    log_mean = log_means(slots, np.ones(shown) if parts is None else parts, of_first)
-    return PointWeights(
-        log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices, log_mean
-    )

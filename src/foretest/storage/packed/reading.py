@@ -104,7 +104,7 @@ class PackedLog:
         base = self.base.read(self.base.plan(self.base.settings()))
         if rewarded.rewarded.seen != self.base.document["packed"]["rewarded"]:
             raise BadInput(f"{self.folder / REWARDED}: rows were added or removed. Pack the log again.")
-        return _joined(base, rewarded, plan)
+        return _joined(base, rewarded, plan.lasting)
 
 
 def _joined(base: Aggregates, of_rewarded: Aggregates, plan: FoldPlan) -> Aggregates:
