@@ -76,7 +76,7 @@ def unsupported_noise(aggregates: Aggregates, estimator: Estimator, metric: int)
     the standard error of T, its covariance with the relative uplift, and whether evidence is enough for normal limits;
     None where there is no T, or no calibration."""
     plan = aggregates.plan
-    if estimator.label not in CALIBRATED or metric in plan.differences or not plan.weighting(estimator).banded:
+    if not aggregates.rows or estimator.label not in CALIBRATED or metric in plan.differences:
         return None
     term = Unsupported.of(aggregates, estimator, metric)
     if not np.isfinite([term.unsupported_variance, term.covariance]).all():

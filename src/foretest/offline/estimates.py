@@ -157,10 +157,10 @@ def _estimate(
     else:
         estimate = _estimate_of_rows(aggregates, estimator, metric, counts, r_max, evidence, choice)
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
-    bound_choice = None if choice is None else choice.to_dict()
     return dataclasses.replace(
-        estimate, unsupported_rows=evidence.unsupported, strata=table, bound_choice=bound_choice,
-        unsupported_noise=unsupported_noise(aggregates, estimator, metric) if aggregates.rows else None,
+        estimate, unsupported_rows=evidence.unsupported, strata=table,
+        bound_choice=None if choice is None else choice.to_dict(),
+        unsupported_noise=unsupported_noise(aggregates, estimator, metric),
     )  # fmt: skip
 
 
