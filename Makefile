@@ -68,6 +68,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/loggers.py
 	$(BIN)/python benchmarks/slot_estimators.py
 	$(BIN)/python benchmarks/calibration.py
+	$(BIN)/python benchmarks/history_from_results.py
 	$(BIN)/python benchmarks/dr_point.py
 	$(BIN)/python benchmarks/worlds.py
 

@@ -130,7 +130,7 @@ def test_what_changes_no_uplift_is_free() -> None:
 
 def test_settings_of_several_tests() -> None:
     warm = dataclasses.replace(SETTINGS, treatment=ft.PlackettLuce(scores="s", temperature=2.0))
-    together, doubt = common_settings([SETTINGS, warm])
+    together, doubt = common_settings([settings_of(SETTINGS), settings_of(warm)])
     assert together["treatment.temperature"] == [1.0, 2.0]
     assert together["control.policy"] == "plackett-luce"
     assert doubt is None
@@ -138,5 +138,5 @@ def test_settings_of_several_tests() -> None:
     cold = dataclasses.replace(SETTINGS, treatment=ft.PlackettLuce(scores="s", temperature=0.5))
     with pytest.raises(BadInput, match=r"treatment\.temperature was 1 or 2 and is 0.5 here"):
         made(settings=together).refuse_other_settings(cold, {LABEL: 3.0})
-    _, doubt = common_settings([SETTINGS, build_test([LABEL], weight_bound=5.0).settings])
+    _, doubt = common_settings([settings_of(SETTINGS), settings_of(build_test([LABEL], weight_bound=5.0).settings)])
     assert doubt == "the tests differ in analysis.weight_bound: 3, 5"

@@ -16,7 +16,7 @@ from foretest.results.uplift_range import WORDS
 def pairs(n: int, **columns: Any) -> Pairs:
     blank: dict[str, Any] = {name: np.zeros(n) for name in Pairs.__dataclass_fields__}
     blank |= {"offline": np.zeros(n, int), "online": np.zeros(n, int), "truth": np.full(n, np.nan), "seen": None}
-    given = {name: column if name == "seen" else np.asarray(column) for name, column in columns.items()}
+    given = {name: c if c is None or name == "seen" else np.asarray(c) for name, c in columns.items()}
     return Pairs(**{**blank, **given})
 
 
@@ -159,3 +159,20 @@ def test_words_are_counted_with_and_without_leans() -> None:
     assert [row[f"{name}_word"] for name in ("precision", "fnr", "fpr")] == [4 / 7, 2 / 7, 1 / 7]
     assert [row[f"{name}_leans"] for name in ("precision", "fnr", "fpr")] == [3 / 7, 2 / 7, 2 / 7]
     assert set(FULL_WORDS) == set(WITH_LEANS) == set(WORDS)
+
+
+def test_the_deconvolved_correlation_at_both_ends() -> None:
+    """Where a covariance is known its bound is NaN, and both ends are at it."""
+    g = np.random.default_rng(3)
+    x = g.normal(size=30)
+    y = x + 0.3 * g.normal(size=30)
+    bound = np.where(np.arange(30) < 20, 0.02, np.nan)
+    p = pairs(30, x=x, y=y, x_error=np.full(30, 0.2), y_error=np.full(30, 0.3), covariance=np.full(30, 0.01),
+              covariance_bound=bound)  # fmt: skip
+    row = figures(p, resamples=20)
+    tau = np.sqrt((np.var(x, ddof=1) - 0.04) * (np.var(y, ddof=1) - 0.09))
+    for name, unknown in (("", 0.0), ("_low", 0.02 * 20 / 30), ("_high", -0.02 * 20 / 30)):
+        expected = (np.cov(x, y)[0, 1] - 0.01 - unknown) / tau
+        assert row[f"deconvolved_correlation{name}"] == pytest.approx(expected), name
+    known = figures(pairs(30, x=x, y=y, covariance_bound=None), resamples=20)
+    assert "deconvolved_correlation_low" not in known

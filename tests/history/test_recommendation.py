@@ -100,3 +100,29 @@ def test_what_was_learned_in_words() -> None:
     )
     doubtful = fit | {"used": False, "reason": "only 9 tests"}
     assert learned_sentence("x", doubtful).endswith("Not used: only 9 tests.")
+
+
+def test_errors_at_both_ends_of_covariances_that_are_not_known() -> None:
+    """corrected = (x − y)² − se_y² + 2 cov, with the covariance at −bound and at +bound."""
+    document = {
+        "online": {"rel_effect_size": 0.1}, "offline": {"a": {"rel_effect_size": 0.2}, "b": {"rel_effect_size": 0.3}},
+        "noise": {
+            "a": {"online_error": 0.05, "covariance": 0.0, "covariance_bound": 0.001},
+            "b": {"online_error": 0.05, "covariance": 0.0, "covariance_bound": None},
+        },
+        "bounds": None,
+    }  # fmt: skip
+    recommended = recommend([ComparedTest.from_dict(document)] * 3, "b")
+    assert recommended is not None
+    errors = recommended["estimators"]["a"]
+    assert errors["error"] == pytest.approx(np.sqrt(0.01 - 0.0025))
+    assert errors["error_low"] == pytest.approx(np.sqrt(0.01 - 0.0025 - 0.002))
+    assert errors["error_high"] == pytest.approx(np.sqrt(0.01 - 0.0025 + 0.002))
+    known = recommended["estimators"]["b"]
+    assert known["error_low"] == known["error"] == known["error_high"]
+    assert recommended["clear"]
+    # at the upper end of a large bound the other one is as near: the lead may be chance
+    document["noise"]["a"]["covariance_bound"] = 0.015
+    unclear = recommend([ComparedTest.from_dict(document)] * 3, "b")
+    assert unclear is not None
+    assert not unclear["clear"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,6 +69,22 @@ def judge_log(aggregates: Aggregates, estimator: Estimator, metric: int) -> Judg
     """Whether a log has evidence enough for normal limits of an estimator, and what a reader must know either way."""
     # what the log does not support is what the calibration is about
     return judge(replace(log_evidence(aggregates, estimator, metric), mass_kept=None))
+
+
+def unsupported_noise(aggregates: Aggregates, estimator: Estimator, metric: int) -> dict[str, Any] | None:
+    """What result.json has beside T of an estimator that can be calibrated, so that a history can start from the file:
+    the standard error of T, its covariance with the relative uplift, and whether evidence is enough for normal limits;
+    None where there is no T, or no calibration."""
+    plan = aggregates.plan
+    if not aggregates.rows or estimator.label not in CALIBRATED or metric in plan.differences:
+        return None
+    term = Unsupported.of(aggregates, estimator, metric)
+    if not np.isfinite([term.unsupported_variance, term.covariance]).all():
+        return None
+    return {
+        "std_error": float(np.sqrt(max(0.0, term.unsupported_variance))), "covariance": term.covariance,
+        "enough": judge_log(aggregates, estimator, metric).enough,
+    }  # fmt: skip
 
 
 def calibrated_estimate(

@@ -168,9 +168,18 @@ def settings_of(settings: Settings) -> dict[str, Any]:
     """The settings under which a calibration is valid, by name: how weights are bounded and computed, and what the
     policies are. Columns, intervals and resamples are not among them: the worth of an unsupported part does not depend
     on them."""
-    values = {f"analysis.{key}": getattr(settings.analysis, key) for key in ANALYSIS}
-    for role in ("control", "treatment"):
-        values |= _policy_numbers(role, getattr(settings, role).settings())
+    analysis = {key: getattr(settings.analysis, key) for key in ANALYSIS}
+    return validity(analysis, {role: getattr(settings, role).settings() for role in ("control", "treatment")})
+
+
+def validity(analysis: Mapping[str, Any], policies: Mapping[str, Any]) -> dict[str, Any]:
+    """The same from the keys of [analysis] and the tables of the policies, by role; several loggers may be a list of
+    tables with a name each, as result.json has them."""
+    values = {f"analysis.{key}": analysis[key] for key in ANALYSIS}
+    for role, table in policies.items():
+        if isinstance(table, list):
+            table = {"policy": "loggers", "loggers": {one["name"]: one for one in table}}
+        values |= _policy_numbers(role, table)
     ready: dict[str, Any] = json_ready(values)
     return ready
 
@@ -182,9 +191,8 @@ class CommonSettings(NamedTuple):
     doubt: str | None  # why the tests cannot share a calibration
 
 
-def common_settings(settings: Sequence[Settings]) -> CommonSettings:
-    """The settings that decide whether tests can share a calibration."""
-    by_test = [settings_of(one) for one in settings]
+def common_settings(by_test: Sequence[Mapping[str, Any]]) -> CommonSettings:
+    """The settings that decide whether tests can share a calibration, from those of each (`settings_of`)."""
     common: dict[str, Any] = {}
     doubt = None
     for key in dict.fromkeys(key for values in by_test for key in values):

@@ -27,7 +27,12 @@ CALIBRATION = "calibration.json"
 
 @app.command
 def history(
-    manifest: Annotated[str, Parameter(help="The manifest (TOML): settings, and a [[test]] table for each A/B test.")],
+    manifest: Annotated[
+        str,
+        Parameter(
+            help="The manifest (TOML): settings, and a [[test]] table for each A/B test, or results, a table of many."
+        ),
+    ],
     /,
     *,
     out: Annotated[
@@ -44,6 +49,7 @@ def history(
 ) -> int:
     """Compare offline with online results over many past A/B tests: how often and how closely they agreed.
 
+    A test has the logs of both arms; results may stand in place of the treatment's, or of both.
     Also fits a calibration for foretest run. Results of tests whose logs and settings have not changed are reused.
     Example: foretest history tests.toml -o out
     """

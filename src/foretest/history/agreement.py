@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,10 +38,11 @@ class Pairs:
     cis_width: Floats
     truth: Floats
     seen: Seen | None = None
+    covariance_bound: Floats | None = None  # NaN where the covariance is known; None where all are
 
     def take(self, tests: npt.NDArray[np.int64]) -> Pairs:
         """The entries of some tests."""
-        columns = {name: column[tests] for name, column in vars(self).items() if name != "seen"}
+        columns = {name: column[tests] for name, column in vars(self).items() if isinstance(column, np.ndarray)}
         return Pairs(**columns, seen=None if self.seen is None else self.seen.take(tests))
 
 
@@ -94,6 +95,21 @@ def deconvolved_correlation(p: Pairs) -> float:
     return _over(shared, np.sqrt(_signal(p.x, p.x_error) * _signal(p.y, p.y_error)))
 
 
+def deconvolved_at_ends(p: Pairs) -> dict[str, float | None]:
+    """The deconvolved correlation with every covariance that is not known at its upper, and at its lower end; nothing
+    where all are known."""
+    if p.covariance_bound is None:
+        return {}
+    bound = np.nan_to_num(p.covariance_bound)
+    ends = {"low": p.covariance + bound, "high": p.covariance - bound}
+    return {
+        f"{deconvolved_correlation.__name__}_{name}": finite_or_none(
+            deconvolved_correlation(replace(p, covariance=covariance))
+        )
+        for name, covariance in ends.items()
+    }
+
+
 def bias(p: Pairs) -> float:
     """Mean of estimate − truth."""
     return float((p.x - p.truth).mean())
@@ -133,7 +149,7 @@ def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, flo
         levels = (LOWER, *QUARTILES, UPPER) if name == "correlation" else (LOWER, UPPER)
         for level in levels:
             row[f"{name}_q{100 * level:.0f}"] = float(np.quantile(values, level)) if len(values) else None
-    return row
+    return row | deconvolved_at_ends(pairs) if n else row
 
 
 def _covariance(a: Floats, b: Floats) -> float:

@@ -30,6 +30,7 @@ class Agreement:
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
     calibration: Calibration | None = None  # what the tests say of unsupported parts
     calibration_details: dict[str, dict[str, Any]] = field(default_factory=dict)  # by metric and estimator
+    notes: list[str] = field(default_factory=list)  # what a reader must know of some tests
 
     def to_dict(self) -> dict[str, Any]:
         """The content of agreement.json; the top level is the first metric's."""
@@ -42,6 +43,7 @@ class Agreement:
                 **self._metric_dict(first),
                 "metrics": {name: self._metric_dict(name) for name in self.tables},
                 "failures": [{name: public(text) for name, text in failure.items()} for failure in self.failures],
+                **({"notes": self.notes} if self.notes else {}),
                 "settings": self.settings,
                 "provenance": self.provenance,
             }

@@ -14,17 +14,20 @@ from foretest.history.records import Measurement
 from foretest.sources import LakeLog, LogFiles, open_source
 from foretest.stores import Location, RemotePath
 
-_LAYOUT = "history-8"  # of a file of the cache; another layout has another name
+_LAYOUT = "history-9"  # of a file of the cache; another layout has another name
 
 
 def cached_file(folder: Location, entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> Location:
-    """Where the measurement of a test is kept, by a hash of all that it follows from: version, settings, and the bytes
-    of its logs."""
+    """Where the measurement of a test with a log is kept, by a hash of all that it follows from: version, settings, the
+    bytes of its logs, and results."""
+    assert entry.settings is not None
     digest = hashlib.blake2b(f"{_LAYOUT} {__version__}".encode(), digest_size=20)
     digest.update(entry.settings.read_bytes())
+    if entry.online is not None:
+        digest.update(repr((sorted(entry.online.items()), entry.shared_units)).encode())
     if analysis:
         digest.update(repr(sorted(analysis.items())).encode())
-    for log in (entry.control, entry.treatment, *([] if value_log is None else [value_log])):
+    for log in (log for log in (entry.control, entry.treatment, value_log) if log is not None):
         source = open_source(str(log))
         if isinstance(source, LakeLog):  # its files never change; which of them count is the version's to say
             digest.update(repr((source.facts(), [str(path) for path in source.paths])).encode())

@@ -3,7 +3,7 @@ others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,10 +12,9 @@ from foretest.calibration.estimate import calibrated_estimate
 from foretest.calibration.file import Calibration, Learned, common_settings
 from foretest.calibration.fit import CALIBRATED, Fit, History
 from foretest.files import json_ready, nan_if_none
-from foretest.history.records import Noise, PastMetric, PastTest
+from foretest.history.records import PastMetric, PastTest
 from foretest.inference.verdict import Judgement
 from foretest.results.audit import AUDIT_FAILED
-from foretest.settings.settings import Settings
 
 
 class CalibratedHistory(NamedTuple):
@@ -27,8 +26,9 @@ class CalibratedHistory(NamedTuple):
     details: dict[str, dict[str, Any]]
 
 
-def calibrate(tests: Sequence[PastTest], settings: Sequence[Settings]) -> CalibratedHistory:
-    """Fit every metric and estimator, and judge each test by the fit of all others."""
+def calibrate(tests: Sequence[PastTest], settings: Sequence[Mapping[str, Any]]) -> CalibratedHistory:
+    """Fit every metric and estimator, and judge each test by the fit of all others; `settings` are those of each test
+    that a calibration depends on (`calibration.file.settings_of`)."""
     tests = list(tests)
     common = common_settings(settings)
     learned: dict[str, dict[str, Learned]] = {}
@@ -70,18 +70,59 @@ def _fit(tests: list[PastTest], metric: str, label: str, doubt: str | None) -> _
         doubt = f"the tests differ in weight_bound: {', '.join(f'{bound:g}' for bound in bounds)}"
     first = min((test.date for test in tests if test.date), default=None)
     last = max((test.last_date or test.date for test in tests if test.date), default=None)
+    ends = _fits_at_ends(metrics, label)
     learned = Learned(fit, bounds[0], fit.doubt() or doubt, first, last)
     calibrated = [
         test.with_metric(metric, _with_left_out(part, label, others))
         for test, part, others in zip(tests, metrics, history.leave_one_out(), strict=True)
     ]
     named = [DatedTest(test.name, test.date) for test in tests]
-    details = {"estimator": CALIBRATED[label], **learned.to_dict(), **fit_details(named, history, fit)}
+    details = {
+        "estimator": CALIBRATED[label], **learned.to_dict(),
+        "unknown_covariance": _unknown_covariance(metrics, label, history, ends),
+        **fit_details(named, history, fit),
+    }  # fmt: skip
     return _Fitted(calibrated, learned, details)
 
 
-def history_of(metrics: Sequence[PastMetric], label: str) -> History:
-    """y − x, T and s² of each test; NaN where there is none."""
+class EndFits(NamedTuple):
+    """The fits with every covariance that is not known at its lower, and at its upper end.
+
+    They are shown, and decide nothing: where s² is larger than at a covariance of 0, so are the residuals, and τ² of
+    the fit makes up for it; where it is smaller, the fit is too careful.
+    """
+
+    lowest: Fit
+    highest: Fit
+
+
+def _fits_at_ends(metrics: Sequence[PastMetric], label: str) -> EndFits | None:
+    """The fits at both ends; None where all covariances are known."""
+    if all(metric.noise[label].covariance_bound is None for metric in metrics):
+        return None
+    return EndFits(*(history_of(metrics, label, end).fit() for end in (-1, 1)))
+
+
+def _unknown_covariance(
+    metrics: Sequence[PastMetric], label: str, history: History, ends: EndFits | None
+) -> dict[str, Any] | None:
+    """What agreement.json has of the fits at both ends, and how many tests in the fit they are about."""
+    if ends is None:
+        return None
+    unknown = [metric.noise[label].covariance_bound is not None for metric in metrics]
+    tests = int((history.informs & unknown).sum())
+    by_end = {
+        name: {"gamma": fit.gamma, "gamma_ci_lower": fit.interval()[0], "gamma_ci_upper": fit.interval()[1],
+               "tau2": fit.tau2}
+        for name, fit in zip(("at_lowest", "at_highest"), ends, strict=True)
+    }  # fmt: skip
+    document: dict[str, Any] = json_ready({"tests": tests, **by_end})
+    return document
+
+
+def history_of(metrics: Sequence[PastMetric], label: str, end: int = 0) -> History:
+    """y − x, T and s² of each test; NaN where there is none. Covariances that are not known are at the lower (−1) or
+    the upper `end` (1), or 0."""
     uplifts = [
         (nan_if_none(metric.online.rel_effect_size), nan_if_none(metric.offline[label].rel_effect_size))
         for metric in metrics
@@ -89,13 +130,16 @@ def history_of(metrics: Sequence[PastMetric], label: str) -> History:
     return History(
         difference=np.array([online - offline for online, offline in uplifts], np.float64),
         unsupported=np.array([metric.unsupported[label].unsupported for metric in metrics], np.float64),
-        noise=np.array([metric.noise[label].variance for metric in metrics], np.float64),
+        noise=np.array([metric.noise[label].at_end(end).variance for metric in metrics], np.float64),
     )
 
 
 def _with_left_out(metric: PastMetric, label: str, fit: Fit) -> PastMetric:
-    """A test's metric with the calibrated estimate by the fit of the other tests, and its noise."""
+    """A test's metric with the calibrated estimate by the fit of the other tests, and its noise; without one where
+    nobody knows how its unsupported part varies."""
     part, plain, noise = metric.unsupported[label], metric.offline[label], metric.noise[label]
+    if np.isfinite(part.unsupported) and not np.isfinite([part.covariance, part.unsupported_variance]).all():
+        return metric
     why = (
         f"calibrated on the other {fit.tests} tests: Γ0 = {fit.gamma:.2f}"
         if fit.known
@@ -105,10 +149,9 @@ def _with_left_out(metric: PastMetric, label: str, fit: Fit) -> PastMetric:
     judgement = Judgement(part.enough and not failed, [*failed, *part.reasons])
     estimate = calibrated_estimate(plain, part, fit, part.confidence_level, judgement, why)
     gamma = fit.gamma if fit.known else 1.0
-    calibrated_noise = Noise(
-        offline_error=float(np.sqrt(max(0.0, part.variance_at(gamma)))),
-        online_error=noise.online_error,
-        covariance=noise.covariance + (gamma - 1.0) * part.online_covariance,
+    calibrated_noise = noise.of_calibrated(
+        float(np.sqrt(max(0.0, part.variance_at(gamma)))),
+        noise.covariance + (gamma - 1.0) * part.online_covariance,
     )
     return metric.with_estimate(CALIBRATED[label], estimate, calibrated_noise)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,13 +22,15 @@ BOUNDED = "point-ncis-adaptive"  # the estimator whose bound on the weights is c
 class ComparedTest:
     """One metric of a test: the relative uplifts online and offline, None where there is none.
 
-    `noise` has, by estimator, the part of the squared difference that is noise of the online test, se_y² − 2 cov.
+    `noise` has, by estimator, the part of the squared difference that is noise of the online test, se_y² − 2 cov, and
+    `reach` how far it may be from that, either way, where the covariance is not known.
     """
 
     online: float | None
     offline: dict[str, float | None]
     noise: dict[str, float]
     bounds: BoundPath | None = None
+    reach: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> ComparedTest:
@@ -42,6 +44,11 @@ class ComparedTest:
                 for label, noise in document["noise"].items()
             },
             bounds=BoundPath(**bounds) if bounds else None,
+            reach={
+                label: 2.0 * noise["covariance_bound"]
+                for label, noise in document["noise"].items()
+                if noise.get("covariance_bound") is not None
+            },
         )
 
 
@@ -53,10 +60,22 @@ class Errors(NamedTuple):
 
 
 class Differences(NamedTuple):
-    """(x − y)² and the same less the noise of y; by candidate and test."""
+    """(x − y)², the same less the noise of y, and how far that may be off; by candidate and test."""
 
     squares: Floats
     corrected: Floats
+    reach: Floats
+
+    def at_ends(self) -> list[Differences]:
+        """With every covariance that is not known at its lower, and at its upper end; none where all are known."""
+        if not self.reach.any():
+            return []
+        return [self._replace(corrected=self.corrected + end * self.reach) for end in (-1.0, 1.0)]
+
+    def errors_at_ends(self, candidate: int) -> dict[str, float]:
+        """What is left of the root mean square at both ends; nothing where all covariances are known."""
+        ends = [one.errors(candidate).error for one in self.at_ends()]
+        return dict(zip(("error_low", "error_high"), ends, strict=True)) if ends else {}
 
     def errors(self, candidate: int) -> Errors:
         squares, corrected = self.squares[candidate], self.corrected[candidate]
@@ -79,8 +98,8 @@ def recommend(
     `rmse` is the root mean square of the offline against the online uplift, `error` what is left of it without the
     noise of online: mean[(x − y)² − se_y² + 2 cov], as both share the control's log. Calibrated estimates are those by
     the fit of the other tests; no other estimate is fitted. The best is clearly so where it leads the headline by two
-    standard errors, test by test. Estimators in `unused`, calibrated by a fit that is not used, are judged and not
-    recommended.
+    standard errors, test by test, whichever end covariances are at that are not known. Estimators in `unused`,
+    calibrated by a fit that is not used, are judged and not recommended.
     """
     labels = _candidates(tests)
     differences = _differences_by_estimator(tests, labels)
@@ -96,9 +115,12 @@ def recommend(
         {
             "tests": differences.squares.shape[1],
             "estimator": labels[best],
-            "estimators": {label: differences.errors(i)._asdict() for i, label in enumerate(labels)},
+            "estimators": {
+                label: {**differences.errors(i)._asdict(), **differences.errors_at_ends(i)}
+                for i, label in enumerate(labels)
+            },
             "headline": labels[current],
-            "clear": differences.leads_clearly(best, current),
+            "clear": all(one.leads_clearly(best, current) for one in (differences, *differences.at_ends())),
             "weight_bound": None if bounds is None else bounds["weight_bound"],
             "weight_bounds": bounds,
         }
@@ -124,8 +146,9 @@ def _differences_by_estimator(tests: Sequence[ComparedTest], labels: list[str]) 
     online = np.array([test.online for test in whole])
     offline = np.array([[test.offline[label] for test in whole] for label in labels])
     noise = np.array([[test.noise.get(label, 0.0) for test in whole] for label in labels])
+    reach = np.array([[test.reach.get(label, 0.0) for test in whole] for label in labels])
     squares = np.square(offline - online)
-    return Differences(squares, squares - noise)
+    return Differences(squares, squares - noise, reach)
 
 
 def _recommend_bound(tests: Sequence[ComparedTest]) -> dict[str, Any] | None:
@@ -163,7 +186,9 @@ def _differences_by_bound(paths: list[tuple[BoundPath, ComparedTest]], grid: lis
             corrected.append(squares[-1] - test.noise.get(BOUNDED, 0.0))
     if not grid or not squares:
         return None
-    return Differences(np.array(squares).T, np.array(corrected).T)
+    by_bound = np.array(squares).T
+    # what is not known of the noise is the same at all bounds, and decides nothing between them
+    return Differences(by_bound, np.array(corrected).T, np.zeros_like(by_bound))
 
 
 def sentence(recommendation: Mapping[str, Any]) -> str:
@@ -200,7 +225,7 @@ def learned_sentence(label: str, calibration: Mapping[str, Any]) -> str:
     between = ""
     if calibration["gamma_ci_lower"] is not None:
         between = f", 95 % interval {calibration['gamma_ci_lower']:.2f} to {calibration['gamma_ci_upper']:.2f}"
-    spread = calibration["tau2"] ** 0.5
+    spread, unknown = calibration["tau2"] ** 0.5, _unknown_covariance_text(calibration.get("unknown_covariance"))
     use = (
         f"foretest run --calibration calibration.json gives {calibration['estimator']} beside {label}."
         if calibration["used"]
@@ -208,8 +233,26 @@ def learned_sentence(label: str, calibration: Mapping[str, Any]) -> str:
     )
     return (
         f"{label}, by {plural(calibration['tests'], 'test')}: what the log does not support was worth {gamma:.2f} times"
-        f" what it does (Γ0{between}), and varies by {spread:.2f} (τ) from test to test. {use}"
+        f" what it does (Γ0{between}), and varies by {spread:.2f} (τ) from test to test. {unknown}{use}"
     )
+
+
+def _unknown_covariance_text(unknown: Mapping[str, Any] | None) -> str:
+    """What Γ0 would be at both ends of the covariances that are not known; empty where all are known."""
+    if unknown is None:
+        return ""
+    ends = [_end_text(unknown[name]) for name in ("at_lowest", "at_highest") if unknown[name]["gamma"] is not None]
+    if len(ends) < 2:
+        return ""
+    return (
+        f"In {plural(unknown['tests'], 'test')} given as results the covariance of offline and online noise is not"
+        f" known: at its two bounds Γ0 is {ends[0]} and {ends[1]}. "
+    )
+
+
+def _end_text(fit: Mapping[str, Any]) -> str:
+    lower, upper = fit["gamma_ci_lower"], fit["gamma_ci_upper"]
+    return f"{fit['gamma']:.2f}" + ("" if lower is None else f" ({lower:.2f} to {upper:.2f})")
 
 
 def _zero_if_none(value: float | None) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from foretest.calibration.estimate import Unsupported
@@ -15,20 +15,43 @@ from foretest.results.uplift_range import Range
 
 @dataclass(frozen=True)
 class Noise:
-    """Standard errors of the relative uplifts offline and online, and their covariance; NaN where there is none."""
+    """Standard errors of the relative uplifts offline and online, and their covariance; NaN where there is none.
+
+    Where results stand in place of a log the covariance is not known, but that it lies within ±`covariance_bound`: it
+    is then taken to be 0.
+    """
 
     offline_error: float
     online_error: float
     covariance: float
+    covariance_bound: float | None = None  # None where the covariance is known
 
     @property
     def variance(self) -> float:
         """The variance of online − offline, s² = se_x² + se_y² − 2 cov."""
         return self.offline_error**2 + self.online_error**2 - 2.0 * self.covariance
 
+    def at_end(self, end: int) -> Noise:
+        """With the covariance as it is (0), or where it is not known at the lower (−1) or the upper end (1)."""
+        return replace(self, covariance=self.covariance + end * (self.covariance_bound or 0.0))
+
+    @classmethod
+    def bounded(cls, offline_error: float, online_error: float, shared_error: float) -> Noise:
+        """With a covariance of which only a bound is known; `shared_error` is that of `shared_noise`: 0 where nothing
+        is shared, so that the covariance is known."""
+        return cls(offline_error, online_error, 0.0, offline_error * shared_error if shared_error > 0.0 else None)
+
+    def of_calibrated(self, offline_error: float, covariance: float) -> Noise:
+        """The noise of another offline estimate of the same log; `covariance` counts where it is known."""
+        if self.covariance_bound is None:
+            return Noise(offline_error, self.online_error, covariance)
+        shared_error = self.covariance_bound / self.offline_error if self.offline_error > 0.0 else 0.0
+        return Noise.bounded(offline_error, self.online_error, shared_error)
+
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Noise:
-        return cls(**{field.name: nan_if_none(document[field.name]) for field in fields(cls)})
+        numbers = {name: nan_if_none(document[name]) for name in ("offline_error", "online_error", "covariance")}
+        return cls(**numbers, covariance_bound=document["covariance_bound"])
 
 
 @dataclass(frozen=True)
@@ -43,7 +66,7 @@ class UnsupportedPart(Unsupported):
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> UnsupportedPart:
-        numbers = [*(field.name for field in fields(Unsupported)), "online_covariance"]
+        numbers = [*(one.name for one in fields(Unsupported)), "online_covariance"]
         return cls(**{**document, **{name: nan_if_none(document[name]) for name in numbers}})
 
 
@@ -89,11 +112,13 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the logs of one test show: its metrics, the outcomes of its audit, its first and last day if it has any."""
+    """What the logs of one test show: its metrics, the outcomes of its audit, its first and last day if it has any, and
+    what a reader must know of it."""
 
     metrics: dict[str, PastMetric]
     audit: dict[str, Any] | None
     days: list[str]
+    notes: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON content; `from_dict` reads it back."""
@@ -103,7 +128,7 @@ class Measurement:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Measurement:
         metrics = {name: PastMetric.from_dict(metric) for name, metric in document["metrics"].items()}
-        return cls(metrics, document["audit"], document["days"])
+        return cls(metrics, document["audit"], document["days"], document["notes"])
 
 
 @dataclass(frozen=True)
@@ -115,12 +140,13 @@ class PastTest:
     last_date: str | None
     metrics: dict[str, PastMetric]
     audit: dict[str, Any] | None
+    notes: list[str] = field(default_factory=list)
 
     @classmethod
     def of(cls, entry: Entry, measurement: Measurement) -> PastTest:
         """A test of the manifest with what its logs show."""
         first, last = (measurement.days[0], measurement.days[-1]) if measurement.days else (None, None)
-        return cls(entry.name, entry.date or first, last, measurement.metrics, measurement.audit)
+        return cls(entry.name, entry.date or first, last, measurement.metrics, measurement.audit, measurement.notes)
 
     def with_metric(self, name: str, metric: PastMetric) -> PastTest:
         """This test with another content of one metric."""

@@ -63,6 +63,7 @@ def pairs_of(
         )  # fmt: skip
         if pair.offline.rel_effect_size is not None and pair.online.rel_effect_size is not None:
             pairs.append(pair)
+    bounds = [pair.noise.covariance_bound for pair in pairs]
     return Pairs(
         x=_column(pair.offline.rel_effect_size for pair in pairs),
         y=_column(pair.online.rel_effect_size for pair in pairs),
@@ -76,6 +77,7 @@ def pairs_of(
         cis_width=_column(_width(pair.cis) for pair in pairs),
         truth=_column(pair.truth for pair in pairs),
         seen=_seen(pairs),
+        covariance_bound=_column(bounds) if any(bound is not None for bound in bounds) else None,
     )
 
 

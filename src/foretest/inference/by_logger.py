@@ -13,6 +13,7 @@ differences between loggers count with 1 − f of their variance, as in sampling
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.displays.batch import Floats
 
@@ -42,6 +43,16 @@ def by_unit(influence: Floats, rows: Floats, loggers: int, fixed: float = 1.0) -
     return np.asarray((by_cell - fixed * n * mean).sum(axis=0))
 
 
+def complete_resamples(counts: Floats, rows: Floats, loggers: int) -> npt.NDArray[np.bool_]:
+    """Which resamples have a row of every logger that the log has rows of.
+
+    >>> complete_resamples(np.array([[2.0, 0.0], [0.0, 2.0]]), np.array([1.0, 3.0, 2.0, 0.0]), 2).tolist()
+    [True, False]
+    """
+    n = rows.reshape(loggers, -1)
+    return np.asarray(((counts @ n.T)[:, n.sum(axis=1) > 0] > 0).all(axis=1))
+
+
 def counts_by_logger(counts: Floats, rows: Floats, loggers: int, fixed: float = 1.0) -> Floats:
     """How often each cell is in each resample: as often as its bucket, times n_k/n_k* with n_k* the resample's rows of
     its logger (to the power of `fixed`). For a whole log, resamples in which a logger has no row are left out.
@@ -54,7 +65,8 @@ def counts_by_logger(counts: Floats, rows: Floats, loggers: int, fixed: float = 
     n = rows.reshape(loggers, -1)
     drawn, whole = counts @ n.T, n.sum(axis=1)
     if fixed == 1.0:
-        counts, drawn = (array[(drawn[:, whole > 0] > 0).all(axis=1)] for array in (counts, drawn))
+        complete = complete_resamples(counts, rows, loggers)
+        counts, drawn = counts[complete], drawn[complete]
     factor = np.divide(whole, drawn, out=np.zeros_like(drawn), where=drawn > 0)
     factor = np.power(factor, fixed, where=drawn > 0, out=factor)
     return np.asarray((factor[:, :, None] * counts[:, None, :]).reshape(len(counts), -1))

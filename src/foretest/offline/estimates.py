@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
-from foretest.calibration.estimate import with_calibrated
+from foretest.calibration.estimate import unsupported_noise, with_calibrated
 from foretest.calibration.file import Calibration
 from foretest.calibration.fit import PLAIN
 from foretest.diagnostics.bias_decomposition import strata_with_bias
@@ -157,8 +157,11 @@ def _estimate(
     else:
         estimate = _estimate_of_rows(aggregates, estimator, metric, counts, r_max, evidence, choice)
     table = strata_with_bias(aggregates, estimator, metric, strata) if estimator.stratified else None
-    bound_choice = None if choice is None else choice.to_dict()
-    return dataclasses.replace(estimate, unsupported_rows=evidence.unsupported, strata=table, bound_choice=bound_choice)
+    return dataclasses.replace(
+        estimate, unsupported_rows=evidence.unsupported, strata=table,
+        bound_choice=None if choice is None else choice.to_dict(),
+        unsupported_noise=unsupported_noise(aggregates, estimator, metric),
+    )  # fmt: skip
 
 
 def _given_curve(aggregates: Aggregates, estimator: Estimator, metric: int) -> str | None:

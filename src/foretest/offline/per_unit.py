@@ -52,7 +52,7 @@ def _scaled(estimate: Estimate, factor: float) -> Estimate:
         betting=_values(estimate.betting, ("ci_lower", "ci_upper"), factor),
         sensitivity=_values(estimate.sensitivity, _OF_BAND, factor),
         adjusted=None if estimate.adjusted is None else _adjusted(estimate.adjusted, factor),
-        strata=None, bound_choice=None, curves=None,
+        strata=None, bound_choice=None, curves=None, unsupported_noise=None,
     )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from foretest.aggregation.dense import is_dense_ratio
 from foretest.estimators import Estimator
 from foretest.inference.bound_choice import settled
 from foretest.online.comparison import POWER
+from foretest.planning.baseline_rows import ControlArm
 from foretest.planning.item_lists import curve_by_display
 from foretest.planning.levels import EXPOSURE, RANKING, SLOT, Scale
 from foretest.planning.rewarded_sample import RewardedSample
@@ -26,6 +27,7 @@ class LogToPlan(NamedTuple):
     estimators: dict[str, Estimator]  # by level; by ranking the one that is planned for
     days: int | None
     split: tuple[float, float]  # of an online test
+    control_arm: ControlArm | None = None  # of several loggers, what the online control arm would be like
 
     @property
     def estimator(self) -> Estimator:

@@ -22,17 +22,20 @@ from foretest.offline.examination import NoCurve
 from foretest.offline.passes import offline_reader
 from foretest.offline.test import OfflineTest
 from foretest.online.comparison import POWER
+from foretest.planning.baseline_rows import ControlArm, baseline_rows
 from foretest.planning.days import count_days
 from foretest.planning.levels import EXPOSURE, RANKING, SLOT
 from foretest.planning.log_to_plan import LogToPlan
 from foretest.planning.recommendation import recommend
 from foretest.planning.rewarded_sample import rewarded_sample
 from foretest.planning.smallest_uplift import plan_metric
+from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.results.result import Result
 from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.settings import Settings
 from foretest.sources import Source, spool
+from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.saved.files import saved_files
 from foretest.stores import Location
 
@@ -65,12 +68,13 @@ def plan_log(
 ) -> PlanResult:
     """What the log could show by whole rankings and, where it says which slot earned the reward, by slot and by
     exposure; and what exploration would change. The log is read twice, or three times where it has days; a pass more
-    fits the examination curve."""
+    fits the examination curve, and one more reads the baseline's rows where several policies logged."""
     planned = _planned(test.settings)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         opened = _open(log, test.settings, planned, folder)
         test, folded, left_out = _fold(test, opened, planned, threads, progress)
         days = _days(opened, test.settings.log.date)
+        arm = _control_arm(opened, folded.aggregates.plan.settings, threads)
         no_sample = _why_no_sample(opened, test.settings)
         sample = None
         if not no_sample:
@@ -84,8 +88,10 @@ def plan_log(
         estimators={level: e for level, e in planned.estimators.items() if e.label in labels},
         days=days,
         split=test.settings.online.split,
+        control_arm=arm,
     )
-    notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample, *_of_thinned(folded.aggregates)])
+    about = [*_of_thinned(folded.aggregates), *_of_loggers(log_to_plan)]
+    notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample, *about])
     return PlanResult(_document(test.settings, result, log_to_plan, list(notes)))
 
 
@@ -102,8 +108,6 @@ _LEVELS: dict[str, type[Estimator]] = {SLOT: AdaptiveSlotNCIS, EXPOSURE: Adaptiv
 def _planned(settings: Settings) -> _Planned:
     """The first estimator of whole rankings, by the order in which headlines are chosen, and those of slots that can
     run."""
-    if settings.log.logger is not None:
-        raise BadInput("foretest plan is for a log of one control, and the settings name several ([[control]] tables).")
     refuse_fitted_control(settings, "a plan compares exploration with that of one number")
     plan = choose_estimators(settings)[0]
     asked = plan.settings.analysis.headline
@@ -190,6 +194,31 @@ def _days(opened: _OpenedLog, date: str | None) -> int | None:
     return None if date is None or opened.folded is not None else count_days(opened.source, date)
 
 
+def _control_arm(opened: _OpenedLog, settings: Settings, threads: int | None) -> ControlArm | None:
+    """The baseline's rows of a log of several loggers; None where there is one, or rows cannot be read here."""
+    if settings.log.logger is None or opened.folded is not None or isinstance(opened.source, SparkFrame):
+        return None
+    return baseline_rows(opened.source, settings, threads)
+
+
+def _of_loggers(log: LogToPlan) -> list[str]:
+    """What a plan from a log of several loggers is about, in notes; empty where there is one."""
+    control = log.aggregates.plan.settings.control
+    if not isinstance(control, Pooled):
+        return []
+    notes = [
+        f"the log is of several loggers ({some_of(control.names)}): more log is more of each of them, in the same"
+        " shares."
+    ]
+    if log.control_arm is None:
+        return [*notes, f"users of an online test are left out: they need the rows of the baseline {control.baseline}."]
+    return [
+        *notes,
+        f"users of an online test are by the rows of the baseline {control.baseline} alone, each with as many displays"
+        " as it showed them.",
+    ]
+
+
 def _of_thinned(aggregates: Aggregates) -> list[str]:
     """What a plan from a thinned log is about, in a note; empty where the log was not thinned."""
     if aggregates.thinned is None:
@@ -201,6 +230,11 @@ def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
     """Why exploration cannot be predicted, in a note; empty where it can."""
     if opened.folded is not None:
         return ["saved aggregates have no displays: what exploration would buy needs the log."]
+    if settings.log.logger is not None:
+        return [
+            "what exploration would buy is left out: it is predicted for one control that explores, and several"
+            " policies logged these rows. Plan with the baseline's rows alone, and its table as [control]."
+        ]
     if not choose_estimators(settings)[0].can_draw:
         return ["a policy is logged, and other rankings have no probability: what exploration would buy needs scores."]
     return []

@@ -36,6 +36,7 @@ from scipy.special import ndtri
 from foretest.aggregation.aggregates import Aggregates
 from foretest.diagnostics.evidence import log_evidence
 from foretest.diagnostics.health import control_is_deterministic
+from foretest.files import finite_or_none
 from foretest.planning.cost import Uncertainty
 from foretest.planning.explored import Explored, Explorer, explored_rows
 from foretest.planning.levels import (
@@ -127,7 +128,7 @@ def plan_metric(metric: Metric, m: int, log: LogToPlan) -> MetricPlan:
         reasons=estimate.reasons,
         smallest_uplift=smallest,
         to_halve=to_halve(smallest, log.days),
-        online_units=_online(metric, smallest, log, scale),
+        online_units=_online(metric, m, smallest, log, scale),
         levels=_measured(metric, m, log, scale),
         exploration=_explorations(log, m, scale),
     )
@@ -181,7 +182,7 @@ def _measured(metric: Metric, m: int, log: LogToPlan, scale: Scale) -> dict[str,
         shows = outlook.obstacle is None
         levels[level] = MeasuredLevel(
             estimator.label, estimate.treatment, outlook, to_halve(smallest, log.days) if shows else None,
-            _online(metric, smallest, log, scale) if shows else None, estimate.reasons,
+            _online(metric, m, smallest, log, scale) if shows else None, estimate.reasons,
         )  # fmt: skip
     return levels
 
@@ -195,9 +196,14 @@ def to_halve(smallest: SmallestUplift, days: int | None) -> ToHalve:
     return ToHalve(times, None if days is None else math.ceil((times - 1.0) * days))
 
 
-def _online(metric: Metric, smallest: SmallestUplift, log: LogToPlan, scale: Scale) -> int | None:
-    uplift = smallest.total * scale.control
-    return online_units(metric.control.std_error, log.aggregates.n_units, uplift, scale.factor, log.split)
+def _online(metric: Metric, m: int, smallest: SmallestUplift, log: LogToPlan, scale: Scale) -> int | None:
+    """Units of an online test; of several loggers by the baseline's rows, None where these are not known."""
+    error, units = metric.control.std_error, log.aggregates.n_units
+    if log.aggregates.plan.loggers > 1:
+        if log.control_arm is None:
+            return None
+        error, units = finite_or_none(log.control_arm.errors[m]), log.control_arm.units
+    return online_units(error, units, smallest.total * scale.control, scale.factor, log.split)
 
 
 def online_units(

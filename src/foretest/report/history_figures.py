@@ -71,6 +71,9 @@ RANGE_AND_WORD = {
 NOISE_AND_TRUTH = {
     "noise_ceiling": Column("noise ceiling", "the correlation that a perfect estimator would show with this noise"),
     "deconvolved_correlation": Column("noise removed", "the correlation with the noise of both axes removed"),
+    "deconvolved_correlation_low": Column(
+        "at both ends", "the same with every covariance of noise that is not known at its upper, and at its lower bound"
+    ),
     "bias": Column("bias", "mean of estimate minus truth"),
     "rmse": Column("error", "root mean square of estimate minus truth"),
     "coverage": Column("interval holds truth", "share of noise intervals that contain the truth"),
@@ -116,7 +119,7 @@ def figure_table(
 def history_facts(tests: list[dict[str, Any]], figures: Figures) -> list[Fact]:
     """The tiles: the number of tests, and the headline's figures."""
     positive = [test["online"]["verdict"] for test in tests].count("positive")
-    meaning = "A/B tests with logs of both arms. With fewer than ten, every figure is rough."
+    meaning = "A/B tests with an offline and an online answer. With fewer than ten, every figure is rough."
     state = "watch" if len(tests) < 10 else "fine"
     facts = [Fact("tests", f"{len(tests):,}", meaning, state, f"{positive} positive online")]
     for name, (title, meaning) in _TILES.items():
@@ -138,6 +141,8 @@ def _text(name: str, value: float | None) -> str:
 
 
 def _span(name: str, row: Figures) -> str:
+    if name == "deconvolved_correlation_low":  # its other end
+        return f"to {_text(name, row.get('deconvolved_correlation_high'))}"
     lower, upper = row.get(f"{name}_q10"), row.get(f"{name}_q90")
     if row.get(name) is None or lower is None or upper is None:
         return ""

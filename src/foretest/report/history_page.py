@@ -94,7 +94,8 @@ def history_page(agreement: Agreement) -> str:
 def _page(document: dict[str, Any], files: Sequence[Download], part: int) -> str:
     parts = metric_parts(document, TESTS_SHOWN // part)
     first = parts[0]
-    remarks = history_remarks(first.headline, first.name, first.ceiling, len(document["failures"]))
+    notes = document.get("notes", [])
+    remarks = history_remarks(first.headline, first.name, first.ceiling, len(document["failures"]), notes)
     context = {
         "sentence": first.sentence,
         "remarks": [*failed_audits_remark(first.failed_audits), *remarks],
@@ -185,7 +186,7 @@ def _script_data(tests: list[dict[str, Any]], labels: list[str], confidence_leve
         "signs": SIGNS,
         "decisions": DECISIONS,
         "calls": CALLS,
-        "caption": f"Relative uplifts, ranges, and noise only{intervals}: online from both logs, offline from the"
+        "caption": f"Relative uplifts, ranges, and noise only{intervals}: online from both arms, offline from the"
         " control's log alone.",
         "tests": [
             {

@@ -18,7 +18,7 @@ GUIDE = [
         "offline",
         "What Foretest says about the treatment from the control's log alone, before anybody has seen the treatment.",
     ),
-    ("online", "What the A/B test said, from the logs of both arms."),
+    ("online", "What the A/B test said, from the logs of both arms or from the results that were given."),
     (
         "decision",
         "Positive, neutral or negative, by the interval of the uplift, which is about noise. Insufficient evidence"
@@ -85,14 +85,16 @@ def history_sentence(counts: Counts) -> str:
     )
 
 
-def history_remarks(headline: str, metric: str, ceiling: str, failures: int) -> list[Remark]:
-    """The lines below the sentence: what it is about, the noise ceiling, and the tests that could not be read."""
-    sentences = [
-        f"By {headline}, for the metric {metric}. Each test was analysed twice: offline from the control's log alone,"
-        " online from both logs."
-    ]
+def history_remarks(headline: str, metric: str, ceiling: str, failures: int, notes: list[str]) -> list[Remark]:
+    """The lines below the sentence: what it is about, the noise ceiling, notes on some tests, and the tests that could
+    not be read."""
+    analysed = "Each test was analysed twice: offline from the control's log alone, online from both logs."
+    if notes:
+        analysed = "Each test has an offline answer, by the control's log alone, and an online one."
+    sentences = [f"By {headline}, for the metric {metric}. {analysed}"]
     if ceiling:
         sentences.append(ceiling)
+    sentences += notes
     if failures:
         sentences.append(f"{plural(failures, 'test')} could not be read, for the reasons given below.")
     return [Remark(sentence) for sentence in sentences]

@@ -23,7 +23,7 @@ def estimate_dict(estimate: Estimate) -> dict[str, Any]:
     """One estimate, without the parts that it does not have."""
     fields = asdict(estimate)
     adjusted = fields.pop("adjusted")
-    for name in ("strata", "betting", "calibration", "bound_choice", "curves", "always_valid"):
+    for name in ("strata", "betting", "calibration", "bound_choice", "curves", "unsupported_noise", "always_valid"):
         if fields[name] is None:
             del fields[name]
     return {**fields, **(adjusted or {})}

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 #: fields of an estimate that no flat row has
-NESTED = ("strata", "betting", "sensitivity", "calibration", "bound_choice", "range", "curves", "always_valid")
+NESTED = (
+    "strata", "betting", "sensitivity", "calibration", "bound_choice", "range", "curves", "unsupported_noise",
+    "always_valid",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -74,6 +77,7 @@ class Estimate:
     range: Range | None = None  # noise, and what the log cannot support; None only in files of earlier versions
     word: str = "insufficient"  # the verdict, softened where noise and range differ
     curves: list[dict[str, Any]] | None = None  # the uplift under steeper and flatter examination curves than given
+    unsupported_noise: dict[str, Any] | None = None  # how `unsupported` varies, where it can be calibrated
     p_value: float | None = None  # two-sided, of no effect: of an online test
     always_valid: dict[str, Any] | None = None  # limits that hold at every look, and their verdict, where asked for
 

@@ -18,6 +18,7 @@ from foretest.sources.lake_tables import DELTA, LakeTable, lake_table
 from foretest.sources.parquet import ParquetFiles
 from foretest.sources.paths import find_files
 from foretest.sources.queries import Relation, Sql, SqlQuery
+from foretest.sources.some_rows import SomeRows
 from foretest.sources.spool import Spooled
 from foretest.sources.tables import ArrowDataset, ArrowStream, ArrowTable, LazyPolars, PandasFrame
 from foretest.stores import Location, location
@@ -32,7 +33,7 @@ _FILES: dict[str, Callable[[list[Location]], Source]] = {
 
 def open_source(log: Any) -> Source:
     """A log from a path, glob or folder (or a list of these), SQL, a DuckDB relation, a dataframe, or Arrow data."""
-    if isinstance(log, Spooled):
+    if isinstance(log, Spooled | SomeRows):
         return log
     if isinstance(log, str | Location):
         return _open_files([log])

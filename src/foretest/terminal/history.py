@@ -35,6 +35,8 @@ _SEEN = {
 
 _LEANS = "* a word that leans counts as its side, not as neutral"
 
+_UNKNOWN = "in brackets: at both ends of the covariances of noise that are not known"
+
 Figures = dict[str, float | None]  # of one estimator, by name
 
 
@@ -46,6 +48,7 @@ def agreement_table(agreement: Agreement) -> Group:
         parts += [Text(), _seen_table(figures), Text(_LEANS, style="dim"), Text()]
         parts += [Text(line, style="dim") for line in _lines_below(figures)]
         parts += [Text(line) for line in _calibration_lines(agreement, metric)]
+    parts += [Text(f"Note: {note}", style="dim") for note in agreement.notes]
     parts += [Text(f"propensity audit FAILED: {name}", style="bold red") for name in agreement.failed_audits]
     parts += [Text(f"failed: {failure['name']}: {failure['error']}", style="red") for failure in agreement.failures]
     return Group(*parts)
@@ -86,7 +89,10 @@ def _lines_below(figures: dict[str, Figures]) -> list[str]:
     if any(row["noise_ceiling"] is not None for row in figures.values()):
         lines.append("correlation of a perfect estimator, and ours with the noise removed:")
         for label, row in figures.items():
-            lines.append(f"  {label}: {_figure(row['noise_ceiling'])}, {_figure(row['deconvolved_correlation'])}")
+            ceiling, removed = _figure(row["noise_ceiling"]), _figure(row["deconvolved_correlation"])
+            lines.append(f"  {label}: {ceiling}, {removed}{_at_ends(row)}")
+        if any("deconvolved_correlation_low" in row for row in figures.values()):
+            lines.append(_UNKNOWN)
     if any("rmse" in row for row in figures.values()):
         lines.append("against the truth: bias, root mean square error, held by interval, by range")
         for label, row in figures.items():
@@ -94,6 +100,13 @@ def _lines_below(figures: dict[str, Figures]) -> list[str]:
             errors = percent(row["bias"], sign=True), percent(row["rmse"]), *shares
             lines.append(f"  {label}: {', '.join(errors)}")
     return lines
+
+
+def _at_ends(row: Figures) -> str:
+    """The correlation with the noise removed at both ends of covariances that are not known; empty where all are."""
+    if "deconvolved_correlation_low" not in row:
+        return ""
+    return f" ({_figure(row['deconvolved_correlation_low'])} to {_figure(row['deconvolved_correlation_high'])})"
 
 
 def _calibration_lines(agreement: Agreement, metric: str) -> list[str]:

@@ -1,0 +1,41 @@
+"""What an online test of the baseline would vary by, where several policies logged: by the baseline's own rows.
+
+The value R_p of a pooled log is an estimate from all rows, weighted by π_p/π_mix; its error says nothing of how users
+vary who are shown the baseline alone, as those of an online control arm are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from foretest.background import in_background
+from foretest.log.logger_rows import rows_of_logger
+from foretest.online.arm_errors import arm_error
+from foretest.online.arms import ArmReader, fold_arm
+from foretest.online.metrics import metric_places
+from foretest.online.test import OnlineTest
+from foretest.policies.pooled import Pooled
+from foretest.settings.settings import Settings
+from foretest.sources import Source
+
+
+class ControlArm(NamedTuple):
+    """The rows that an online control arm would be like: the error of each metric's mean, and how many units there
+    are."""
+
+    errors: dict[int, float]  # by place among the metrics that have sums of their own
+    units: int
+
+
+def baseline_rows(source: Source, settings: Settings, threads: int | None) -> ControlArm:
+    """The rows of the baseline of a pooled log, in one pass."""
+    pooled, column = settings.control, settings.log.logger
+    assert isinstance(pooled, Pooled)
+    assert column is not None
+    plain = replace(settings, online=replace(settings.online, covariate=None))
+    reader = ArmReader(OnlineTest.from_settings(plain).settings)
+    rows = rows_of_logger(source, column, pooled.names, pooled.baseline)
+    arm = in_background(lambda: fold_arm(rows, reader, threads=threads))
+    places = metric_places(settings)
+    return ControlArm({m: arm_error(arm, places[name]) for name, m in settings.definitions.linear.items()}, arm.n_units)
