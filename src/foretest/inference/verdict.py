@@ -16,7 +16,7 @@ FEWEST_UNITS = 5
 MOST_UNSUPPORTED = 0.10  # of the rewarded rows
 LEAST_MASS_KEPT = 0.5  # of the treatment: below, what the log does not support outweighs what it does
 #: where rewards are dense there is little noise, and what the log does not support is most of the error
-DENSE_MASS_KEPT = 0.6
+DENSE_MASS_KEPT = 0.75
 MOST_EMPTY = 0.01  # share of rows in strata without weight
 DETERMINISTIC = (
     "the control is deterministic: every ranking shown had a probability of 1, so that no other was ever tried. Where"
