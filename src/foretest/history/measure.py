@@ -10,14 +10,14 @@ import numpy as np
 
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
-from foretest.history.offline_side import OfflineSide, first_and_last, left_out_note, offline_side
+from foretest.history.offline_side import OfflineSide, first_and_last, offline_side
 from foretest.history.records import Measurement, Noise, PastMetric, UnsupportedPart
 from foretest.log.logger_rows import rows_of_logger
 from foretest.log.opening import open_log
 from foretest.online.adjustment import coefficient
 from foretest.online.arms import Arms
 from foretest.online.late_rewards import settle_read_at
-from foretest.online.metrics import metric_places
+from foretest.online.metrics import made_arms, metric_places
 from foretest.online.resampling import replicates
 from foretest.online.test import KEY, OnlineTest
 from foretest.policies.pooled import Pooled
@@ -37,16 +37,24 @@ def measure(control: Location, treatment: Location, settings: Settings, threads:
     metrics = {}
     for name, m in metric_places(settings).items():
         _refuse_no_reward(offline, arms, m, name)
+    for name in settings.definitions.names:
         # the control's log is resampled once for both
-        online_uplifts = replicates(arms, m, offline.counts, coefficient(arms, m)).relative
+        online_uplifts = _online_uplifts(arms, name, settings, offline)
+        is_linear = name in offline.metrics
         metrics[name] = PastMetric(
             online=online_result.metrics[name].estimates[KEY],
             offline=offline.result.metrics[name].estimates,
             noise=_noise(offline, name, online_uplifts),
-            unsupported=_unsupported_parts(offline, name, online_uplifts),
-            bounds=offline.bounds(name),
+            unsupported=_unsupported_parts(offline, name, online_uplifts) if is_linear else {},
+            bounds=offline.bounds(name) if is_linear else None,
         )
-    return Measurement(metrics, offline.audit, _first_and_last_day(arms), left_out_note(settings))
+    return Measurement(metrics, offline.audit, _first_and_last_day(arms))
+
+
+def _online_uplifts(arms: Arms, name: str, settings: Settings, offline: OfflineSide) -> Floats:
+    """The online uplift of every resample, relative; NaN where there is none."""
+    made, metric = made_arms(arms, name, settings)
+    return replicates(made, metric, offline.counts, coefficient(made, metric)).relative
 
 
 def _with_read_at(control: Location, treatment: Location, settings: Settings, threads: int | None) -> Settings:
@@ -80,9 +88,9 @@ def _refuse_no_reward(offline: OfflineSide, arms: Arms, metric: int, name: str) 
 def _noise(offline: OfflineSide, name: str, online_uplifts: Floats) -> dict[str, Noise]:
     """Standard errors of both relative uplifts and their covariance, by estimator; `online_uplifts` has the online
     uplift of every resample."""
-    noise, metric = {}, offline.metrics[name]
-    for estimator in offline.estimators(metric):
-        offline_uplifts = offline.uplifts(estimator, metric)
+    noise = {}
+    for estimator in offline.estimators_of(name):
+        offline_uplifts = offline.uplifts_of(estimator, name)
         both = np.isfinite(offline_uplifts) & np.isfinite(online_uplifts)
         spread = np.cov(offline_uplifts[both], online_uplifts[both]) if both.sum() > 1 else np.full((2, 2), np.nan)
         noise[estimator.label] = Noise(

@@ -22,6 +22,7 @@ from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import complete_resamples, counts_by_logger
 from foretest.inference.uplift import relative_uplift_of
 from foretest.log.rows import DAY
+from foretest.offline.metric_ratios import ratio_sums
 from foretest.offline.test import OfflineTest
 from foretest.online.resampling import ArmCounts, arm_counts
 from foretest.results.result import Result
@@ -60,6 +61,23 @@ class OfflineSide:
         resampled = bucket_sums(self.aggregates, chosen, metric).resampled(self.by_cell)
         exists = resampled.r != 0 if metric in self.aggregates.plan.differences else resampled.r > 0
         return np.where(exists, relative_uplift_of(estimator)(resampled), np.nan)
+
+    def uplifts_of(self, estimator: Estimator, name: str) -> Floats:
+        """The relative uplift of every resample in a metric of any kind; of a value per unit it is that per display."""
+        definitions = self.aggregates.plan.settings.definitions
+        per_unit = {one.name: one.of for one in definitions.per_unit}
+        ratios = {one.name: one for one in definitions.ratios}
+        if name not in ratios:
+            return self.uplifts(estimator, self.metrics[per_unit.get(name, name)])
+        sums = ratio_sums(self.aggregates, self.aggregates, ratios[name], estimator, self.by_cell)
+        resampled = sums.resampled(sums.relative_uplift)
+        assert resampled is not None
+        return resampled
+
+    def estimators_of(self, name: str) -> list[Estimator]:
+        """Those that have an answer for a metric of any kind."""
+        labels = self.result.metrics[name].estimates
+        return [e for e in self.aggregates.plan.estimators if e.label in labels]
 
     def estimators(self, metric: int) -> list[Estimator]:
         """Those that have an answer for a metric."""

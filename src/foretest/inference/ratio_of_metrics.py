@@ -70,13 +70,22 @@ class RatioSums:
         level = aggregates.plan.settings.analysis.confidence_level
         if aggregates.n_units < 2:
             limits = NO_INTERVAL
-        elif self.counts is None:
-            limits = delta_interval(value, error, aggregates.n_units, level)
         else:
-            above, below = (sums.resampled(self.counts) for sums in (self.above, self.below))
-            exists = (above.rows > 0) & (np.asarray(below.r) != 0.0)
-            limits = percentile_interval(np.where(exists, statistic(above, below), np.nan), level)
+            resampled = self.resampled(statistic)
+            limits = (
+                delta_interval(value, error, aggregates.n_units, level)
+                if resampled is None
+                else percentile_interval(resampled, level)
+            )
         return error, Uplift(value, limits)
+
+    def resampled(self, statistic: PairStatistic) -> Floats | None:
+        """A statistic of every resample, NaN where there is none; None where nothing is resampled."""
+        if self.counts is None:
+            return None
+        above, below = (sums.resampled(self.counts) for sums in (self.above, self.below))
+        exists = (above.rows > 0) & (np.asarray(below.r) != 0.0)
+        return np.where(exists, statistic(above, below), np.nan)
 
     def intervals(self, aggregates: Aggregates) -> UpliftIntervals:
         """Both uplifts with their errors and limits."""

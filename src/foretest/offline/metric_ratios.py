@@ -34,6 +34,16 @@ def ratio_metrics(
     return {one.name: _Ratio(one, part, whole or part, counts, fixed).metric(estimators, metrics) for one in ratios}
 
 
+def ratio_sums(
+    part: Aggregates, whole: Aggregates, of: Ratio, estimator: Estimator, counts: Floats | None, fixed: float = 1.0
+) -> RatioSums:
+    """The sums of an estimator for both metrics of a ratio, with the bounds that the whole log chose."""
+    places = [part.plan.shown[name] for name in (of.above, of.below)]
+    chosen = [settled(whole, estimator, m) for m in places]
+    sums = [dataclasses.replace(bucket_sums(part, e, m), fixed=fixed) for e, m in zip(chosen, places, strict=True)]
+    return RatioSums(sums[0], sums[1], chosen[0], chosen[1], counts)
+
+
 @dataclasses.dataclass(frozen=True)
 class _Ratio:
     """One ratio of the rows that some sums are of."""
@@ -58,13 +68,7 @@ class _Ratio:
         return Metric(control, estimates, headline, estimates[headline].verdict, per=self.of.below)
 
     def _sums(self, estimator: Estimator) -> RatioSums:
-        places = [self.part.plan.shown[name] for name in (self.of.above, self.of.below)]
-        chosen = [settled(self.whole, estimator, m) for m in places]
-        sums = [
-            dataclasses.replace(bucket_sums(self.part, e, m), fixed=self.fixed)
-            for e, m in zip(chosen, places, strict=True)
-        ]
-        return RatioSums(sums[0], sums[1], chosen[0], chosen[1], self.counts)
+        return ratio_sums(self.part, self.whole, self.of, estimator, self.counts, self.fixed)
 
     def _estimate(self, sums: RatioSums | None, above: Estimate, below: Estimate) -> Estimate:
         """The estimate of one estimator: it has evidence where both of its metrics have."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from foretest.formatting import some_of
 from foretest.inference.uplift_estimate import no_estimate, relative_where_it_exists
@@ -23,6 +24,25 @@ def metric_places(settings: Settings) -> dict[str, int]:
     return {name: m for m, name in enumerate(settings.definitions.linear)}
 
 
+class MadeMetric(NamedTuple):
+    """Both arms with the sums of a metric, and its place among them."""
+
+    arms: Arms
+    metric: int
+
+
+def made_arms(arms: Arms, name: str, settings: Settings) -> MadeMetric:
+    """The arms as a metric of any kind needs them."""
+    places, definitions = metric_places(settings), settings.definitions
+    if name in places:
+        return MadeMetric(arms, places[name])
+    for ratio in definitions.ratios:
+        if ratio.name == name:
+            return MadeMetric(ratio_arms(arms, ratio, places), 0)
+    per_unit = next(one for one in definitions.per_unit if one.name == name)
+    return MadeMetric(per_unit_arms(arms, per_unit, places), 0)
+
+
 def compare_metrics(
     arms: Arms, settings: Settings, counts: ArmCounts | None, sequence: Sequence | None
 ) -> dict[str, Comparison]:
@@ -34,8 +54,7 @@ def compare_metrics(
     for ratio in definitions.ratios:
         found[ratio.name] = _compare_ratio(arms, ratio, settings, counts, sequence)
     for per_unit in definitions.per_unit:
-        made = per_unit_arms(arms, per_unit, places)
-        found[per_unit.name] = compare_arms(made, 0, analysis, counts, sequence)
+        found[per_unit.name] = compare_arms(*made_arms(arms, per_unit.name, settings), analysis, counts, sequence)
     return {name: found[name] for name in definitions.names}
 
 
@@ -44,7 +63,7 @@ def _compare_ratio(
 ) -> Comparison:
     """A ratio of two metrics; no number where its denominator may be 0."""
     places = metric_places(settings)
-    compared = compare_arms(ratio_arms(arms, one, places), 0, settings.analysis, counts, sequence)
+    compared = compare_arms(*made_arms(arms, one.name, settings), settings.analysis, counts, sequence)
     if not all(arm.rows for arm in arms) or not may_divide_by_zero(
         arms, one, places, settings.analysis.confidence_level
     ):
