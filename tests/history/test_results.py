@@ -235,7 +235,7 @@ ratio = ["revenue", "click"]
 """
 
 
-def test_sums_of_rewards_have_results_and_ratios_are_left_out(tmp_path: Path) -> None:
+def test_sums_of_rewards_have_results_and_ratios_need_logs(tmp_path: Path) -> None:
     write(tmp_path, 1)
     (tmp_path / "settings.toml").write_text(SETTINGS + DERIVED)
     given = {"control": {"n": 90, "mean": 0.4, "variance": 0.3}, "treatment": {"n": 90, "mean": 0.5, "variance": 0.3}}
@@ -250,8 +250,8 @@ def test_sums_of_rewards_have_results_and_ratios_are_left_out(tmp_path: Path) ->
     with pytest.raises(BadInput, match="the metric 'worth', which is a ratio or per unit"):
         run_history(manifest(tmp_path, [{**table, "online": {"worth": given}}]))
     logs = run_history(tmp_path / "manifest.toml").to_dict()
-    assert list(logs["metrics"]) == ["click", "revenue", "value"]
-    assert logs["notes"] == ["t0: worth: left out of the history, which has rewards and sums of them."]
+    assert list(logs["metrics"]) == ["click", "revenue", "value", "worth"]
+    assert logs["notes"] == []
     [test] = logs["metrics"]["value"]["tests"]
     online = OnlineTest.from_toml(tmp_path / "settings.toml").run(
         str(tmp_path / "t0/control.parquet"), str(tmp_path / "t0/treatment.parquet")
