@@ -11,7 +11,7 @@ from foretest.settings.unknown_keys import refuse_unknown
 if TYPE_CHECKING:
     from foretest.settings.log_columns import LogColumns
 
-DISPLAY, LONG = "display", "long"
+DISPLAY, LONG = LAYOUTS = ("display", "long")
 TABLES = ("impressions", "candidates", "rewards")
 RANKING = "foretest: ranking"  # of the folded log: names that no column of a log has
 _OF_DISPLAYS = ("ranking", "candidates", "id", "slot_rewards")  # what a long log says by display, item and slot
@@ -46,7 +46,7 @@ def is_query(text: str) -> bool:
 
 def check_layout(log: LogColumns) -> None:
     """Refuse what one of the two layouts does not have."""
-    choose("[log] layout", log.layout, (DISPLAY, LONG))
+    choose("[log] layout", log.layout, LAYOUTS)
     own = {"display": log.display, "item": log.item, "slot": log.slot, "tables": log.tables}
     if log.layout == DISPLAY:
         given = next((name for name, value in own.items() if value is not None), None)
