@@ -58,6 +58,10 @@ FAULTS: dict[str, tuple[dict[str, Any], str]] = {
     "a reward that is a sum": ({"click": {"sum": {"hide": 1.0}}}, "[metrics.click] is a column of [log] rewards"),
     "a signed sum": ({"x": {"sum": {"click": 1.0}, "signed": True}}, "[metrics.x] signed is for a column of rewards"),
     "signed that is text": ({"click": {"signed": "yes"}}, "[metrics.click] signed = 'yes': expected true or false"),
+    "a name that a part has": (
+        {"x": {"sum": {"click": 1.0, "hide": -1.0}}, "x (gains)": {"sum": {"click": 1.0}}},
+        "two metrics are named 'x (gains)': rename one of them",
+    ),
     "no metric at all": ({"x": {}}, "[metrics.x]: there is no metric 'x'."),
 }
 

@@ -138,7 +138,7 @@ def metric_definitions(rewards: tuple[str, ...], tables: Mapping[str, Any]) -> M
             parts.append(Part(name, gains))
         else:
             raise BadInput(f"[metrics.{name}] sum has no factor above 0: turn the signs, and set direction.")
-    _refuse_taken([part.name for part in parts], names)
+    _refuse_taken([part.name for part in parts])
     return MetricDefinitions(
         names=names,
         parts=tuple(parts),
@@ -221,7 +221,7 @@ def _unknown(where: str, name: str, known: tuple[str, ...]) -> str:
     )
 
 
-def _refuse_taken(parts: list[str], names: tuple[str, ...]) -> None:
-    twice = [name for name in parts if parts.count(name) > 1 or (name not in names and name.removesuffix(")") in names)]
+def _refuse_taken(parts: list[str]) -> None:
+    twice = [name for name in parts if parts.count(name) > 1]
     if twice:
         raise BadInput(f"two metrics are named '{twice[0]}': rename one of them.")
