@@ -73,6 +73,38 @@ weight_bound = 2.5
 gamma = [1.2, 1.5]
 r_max = {click = 1.0, revenue = 4.0}
 """,
+    "metrics": """\
+[log]
+rewards = ["click", "revenue", "v"]
+unit = "user"
+ranking = "ranking"
+id = "id"
+segments = ["country"]
+slot_rewards = {click = "slots"}
+[control]
+policy = "plackett-luce"
+scores = "control_scores"
+[treatment]
+policy = "plackett-luce"
+scores = "treatment_scores"
+[metrics.net]
+sum = {revenue = 1.0, click = -0.5}
+[metrics.all]
+sum = {net = 2.0, v = 0.1}
+[metrics.revenue]
+winsorise = 0.9
+[metrics.v]
+signed = true
+[metrics.rpc]
+ratio = ["revenue", "click"]
+[metrics.per_user]
+per = "unit"
+of = "net"
+[analysis]
+n_resamples = 20
+buckets = 16
+draws = 16
+""",
     "logged": """\
 [log]
 rewards = ["click"]
