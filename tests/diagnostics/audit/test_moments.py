@@ -138,3 +138,12 @@ def test_weights_that_are_all_alike_are_no_fault() -> None:
     finding = capped_moment(log_w, drawn, 100.0, "max")
     assert finding.outcome == "pass"
     assert finding.p_value == 1.0
+
+
+def test_balance_needs_units_for_the_weights_that_there_are() -> None:
+    """Near policies have no weight near the cap: 400 units bear weights up to 1.5, and not up to 20."""
+    rng = np.random.default_rng(9)
+    feature = [Feature("x", rng.normal(size=400))]
+    near, far = rng.uniform(-0.4, 0.4, (400, 17)), rng.normal(0.0, 1.5, (400, 17))
+    assert balance(feature, near[:, 0], near[:, 1:], near[:, 1:], 20.0).outcome == "pass"
+    assert "weights up to 20 need more than" in balance(feature, far[:, 0], far[:, 1:], far[:, 1:], 20.0).meaning

@@ -95,7 +95,7 @@ def _too_few(name: str, units: int, q: float, cap: float) -> Finding | None:
     if units * q / cap > FEWEST_AT_CAP:
         return None
     many = f"{FEWEST_AT_CAP * cap / q:,.0f}" if q > 1e-3 else "far more"
-    return not_made(name, f"weights up to {cap:g} need more than {many} units in the sample, and it has {units:,}")
+    return not_made(name, f"weights up to {cap:.3g} need more than {many} units in the sample, and it has {units:,}")
 
 
 def capped_moment(
@@ -155,7 +155,8 @@ def balance(
     of what is compared, so that its error moves nothing away from 0.
     """
     w, drawn = np.exp(capped(log_w, cap, "max")), np.exp(capped(drawn_log_w, cap, "max"))
-    few = _too_few(BALANCE, len(w), float(drawn.mean()), cap)
+    largest = float(max(w.max(initial=0.0), drawn.max(initial=0.0)))  # far below the cap where policies are near
+    few = _too_few(BALANCE, len(w), float(drawn.mean()), min(cap, max(largest, 1.0)))
     if few is not None:
         return few
     if not features:
