@@ -21,6 +21,7 @@ from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Displays, Floats
 from foretest.log.rows import Rows, times
 from foretest.policies.pooled import LOGGER
+from foretest.weights.batch_draws import MeansAt
 from foretest.weights.examination import VARIANTS, Curves
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
 from foretest.weights.normaliser import Masses, Normaliser
@@ -28,7 +29,7 @@ from foretest.weights.prefix_weights import PrefixAdaptive, PrefixPrices, prefix
 from foretest.weights.row_weights import WeighedSlots
 from foretest.weights.slot_weights import Pricer, SlotAdaptive, SlotPricer, SlotPrices, SlotWeighting, marginal_parts
 from foretest.weights.weight_bounds import GRID, BoundMasses
-from foretest.weights.weightings import Adaptive, PointWeights, Slopes, Weighting, of_metric
+from foretest.weights.weightings import Adaptive, PointWeights, Pointwise, Slopes, Weighting, of_metric
 
 PointsByWeighting = dict[Weighting, PointWeights]
 
@@ -39,7 +40,7 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
     _add_rewards(state, rewarded)
     for weighting in plan.weightings:
         _add_weighted_rewards(state, weighting, weighting.log_h(rewarded.log_w), rewarded)
-    normaliser = plan.normaliser.for_batch(rewarded.rows.displays)
+    normaliser = plan.normaliser.for_batch(rewarded.rows.displays, _cap_of_points(plan))
     prices = _prices(state, rewarded, normaliser)
     points = _point_weights(state, rewarded, normaliser, prices)
     for weighting, point in points.items():
@@ -69,6 +70,14 @@ def _add_rewards(state: FoldState, rewarded: RewardedRows) -> None:
     state.r2 += np.square(rows.rewards).sum(axis=0)
     state.positives += np.count_nonzero(rows.rewards, axis=0)
     state.bins.add_rewarded(rewarded.log_w, rewarded.cell, rows.rewards)
+
+
+def _cap_of_points(plan: FoldPlan) -> MeansAt | None:
+    """The cap at which a pointwise estimator will ask for masses, where the draws are made for another one first."""
+    capped = [w for w in plan.point_weightings if isinstance(w, Pointwise)]
+    if not capped or not plan.chooses_bound(Adaptive) or plan.normaliser.method == "two-sided":
+        return None
+    return MeansAt(capped[0].cap, capped[0].capping == "zero")
 
 
 class _Prices(NamedTuple):

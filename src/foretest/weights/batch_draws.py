@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
+from foretest.kernels.ranking_draws import W
 from foretest.weights.enumeration import Priced
 from foretest.weights.policy_pair import PolicyPair, weights_of
 
 Indices = npt.NDArray[np.int64]
 
 
+class MeansAt(NamedTuple):
+    """A cap, and whether weights above it count as 0."""
+
+    cap: float
+    zero: bool
+
+
 class BatchDraws:
     """For one batch of displays, filled when first needed: w of two-sided draws, and the most that log w can be; of
     rows that are priced through `log_prob`, log w of these draws and the probabilities of all rankings.
 
-    pair: the policies; draws: S, half from each of them.
+    pair: the policies; draws: S, half from each of them; cap: of which the kernel is to find the means of z, w̄/w of the
+    treatment's draws, while it draws.
     """
 
-    def __init__(self, displays: Displays, pair: PolicyPair, draws: int) -> None:
+    def __init__(self, displays: Displays, pair: PolicyPair, draws: int, cap: MeansAt | None = None) -> None:
         self.displays = displays
         self.most: Floats | None = None
         self.priced: dict[int, Priced] = {}
@@ -27,6 +38,7 @@ class BatchDraws:
         self._weights: Floats | None = None
         self._log_weights: Floats | None = None
         self._drawn = np.zeros(len(displays), np.bool_)
+        self._cap, self._means = cap, np.full((len(displays), 2), np.nan)
 
     def missing(self, rows: Indices) -> Indices:
         """The rows among `rows` whose weights have yet to be drawn."""
@@ -57,11 +69,21 @@ class BatchDraws:
             return
         part = self.displays.take(missing)
         if self._pair.is_fused:
-            self.put(missing, self._pair.two_sided_weights(part, self._draws))
+            half, means = self._draws // 2, np.empty((len(missing), 2 if self._cap else 0))
+            at = {} if self._cap is None else {**self._cap._asdict(), "means": means}
+            self.put(missing, self._pair.fused_draws(part, W, half, half, **at))
+            if self._cap is not None:
+                self._means[missing] = means
             return
         log_w = np.hstack(self._pair.two_sided_draws(part, self._draws))
         self._log_weights = self._with(self._log_weights, missing, log_w)
         self.put(missing, weights_of(log_w))
+
+    def means_at(self, cap: MeansAt, rows: Indices) -> Floats | None:
+        """The means of z at a cap and at a third of it, of some rows; None where they were not found with the draws."""
+        if cap != self._cap or np.isnan(self._means[rows]).any():
+            return None
+        return np.asarray(self._means[rows])
 
     def _with(self, stored: Floats | None, rows: Indices, values: Floats) -> Floats:
         """What is stored of all rows, with the values of some."""

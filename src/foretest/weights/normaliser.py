@@ -20,7 +20,7 @@ from foretest.kernels import point_path as path_kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE, W, Z
 from foretest.weights import enumeration_cost
-from foretest.weights.batch_draws import BatchDraws
+from foretest.weights.batch_draws import BatchDraws, MeansAt
 from foretest.weights.control_marginals import KnownMarginals
 from foretest.weights.enumeration import Priced, all_priced, exact_bounds, exact_masses, exact_path, is_cheap
 from foretest.weights.enumeration_cost import Purpose, most_enumerated
@@ -83,9 +83,10 @@ class Normaliser:
         """The two policies, to draw rankings from."""
         return PolicyPair(self.treatment, self.control, self.seed)
 
-    def for_batch(self, displays: Displays) -> Normaliser:
-        """A normaliser for one batch of displays, whose two-sided draws are made once and shared by all estimators."""
-        return replace(self, batch=BatchDraws(displays, self.pair, self.draws))
+    def for_batch(self, displays: Displays, cap: MeansAt | None = None) -> Normaliser:
+        """A normaliser for one batch of displays, whose two-sided draws are made once and shared by all estimators;
+        those that will be asked for a cap's masses find them with the draws."""
+        return replace(self, batch=BatchDraws(displays, self.pair, self.draws, cap))
 
     def at_cap(self, displays: Displays, cap: float, *, zero: bool) -> Masses:
         """The masses at one cap."""
@@ -276,6 +277,9 @@ class Normaliser:
         """
         batch, half = self._batch_of(displays), self.draws // 2
         if self.pair.is_fused:
+            known = None if batch is None else batch.means_at(MeansAt(cap, zero), rows)
+            if known is not None:
+                return _TreatmentSide(known[:, 0], known[:, 1], NONE)
             means = np.empty((len(rows), 2))
             shared = batch if batch is not None and len(batch.missing(rows)) == len(rows) else None
             want, from_p = (W, half) if shared else (Z, 0)
