@@ -95,10 +95,10 @@ def test_a_batch_s_draws_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     true = PolicyPair.two_sided_weights
 
-    def counted(self: PolicyPair, displays: Any, count: int) -> Any:
+    def counted(self: PolicyPair, displays: Any, count: int, **at_a_cap: Any) -> Any:
         if count == 64:
             asked.append(len(displays))
-        return true(self, displays, count)
+        return true(self, displays, count, **at_a_cap)
 
     monkeypatch.setattr(PolicyPair, "two_sided_weights", counted)
     log = SmallLog(rows=100, units=60, m=5, k=2, spread=1.5, seed=2)

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
-from foretest.kernels.ranking_draws import W
 from foretest.weights.enumeration import Priced
 from foretest.weights.policy_pair import PolicyPair, weights_of
 
@@ -69,11 +68,13 @@ class BatchDraws:
             return
         part = self.displays.take(missing)
         if self._pair.is_fused:
-            half, means = self._draws // 2, np.empty((len(missing), 2 if self._cap else 0))
-            at = {} if self._cap is None else {**self._cap._asdict(), "means": means}
-            self.put(missing, self._pair.fused_draws(part, W, half, half, **at))
-            if self._cap is not None:
-                self._means[missing] = means
+            if self._cap is None:
+                self.put(missing, self._pair.two_sided_weights(part, self._draws))
+                return
+            means = np.empty((len(missing), 2))
+            cap, zero = self._cap
+            self.put(missing, self._pair.two_sided_weights(part, self._draws, cap=cap, zero=zero, means=means))
+            self._means[missing] = means
             return
         log_w = np.hstack(self._pair.two_sided_draws(part, self._draws))
         self._log_weights = self._with(self._log_weights, missing, log_w)
