@@ -75,7 +75,7 @@ class PolicyPair:
     def two_sided_weights(
         self, displays: Displays, count: int, *, cap: float = np.nan, zero: bool = False, means: Floats = NONE
     ) -> Floats:
-        """w of `count` rankings, half from each policy; the kernel fills `means`, of z at a cap and at a third of it."""
+        """w of `count` rankings, half from each policy; the kernel fills `means`, of z at a cap and a third of it."""
         if self.is_fused:
             return self.fused_draws(displays, W, count // 2, count // 2, cap=cap, zero=zero, means=means)
         return weights_of(np.hstack(self.two_sided_draws(displays, count)))
