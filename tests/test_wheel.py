@@ -9,10 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import jsonschema
 import pytest
 
 from foretest import kernels
+from tests.schemas import validate
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -36,7 +36,7 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
     shown = run("from foretest.cli import main; main()", "demo", "--rows", "3000", "-o", "out")
     assert "the truth" in shown
     schema = json.loads((site / "foretest" / "schema" / "result-1.json").read_text(encoding="utf-8"))
-    jsonschema.validate(json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8")), schema)
+    validate(json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8")), schema)
     assert (site / "foretest" / "py.typed").exists()
 
 
