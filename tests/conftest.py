@@ -34,9 +34,13 @@ def _resamples_are_drawn_once() -> Iterator[None]:
         counts.flags.writeable = False
         return counts
 
+    def drawn(buckets: int, n_resamples: int, seed: int) -> Any:
+        large = buckets * n_resamples > 1 << 20  # 8 MB
+        return (resample_counts if large else drawn_once)(buckets, n_resamples, seed)
+
     with pytest.MonkeyPatch.context() as patch:
         for module in (analysis, resampling):
-            patch.setattr(module, "resample_counts", drawn_once)
+            patch.setattr(module, "resample_counts", drawn)
         yield
 
 
