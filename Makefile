@@ -8,22 +8,29 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo quick test lint browser java bench fuzz clean
+.PHONY: demo quick test checked lint kernels browser java bench fuzz clean
 
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
 
 # without what is slow, and needs neither a browser nor Java
-quick: $(VENV)/.ready-dev lint
+quick: checked
 	$(PYTEST) -m "not slow and not spark and not browser"
 
-test: $(VENV)/.ready-dev lint browser java
+test: checked browser java
 	$(PYTEST) -rs
+
+# mypy uses one core; meanwhile the other compiles what every worker of the tests would else compile for itself
+checked: $(VENV)/.ready-dev
+	@$(MAKE) --no-print-directory --jobs 2 lint kernels
 
 lint: $(VENV)/.ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+kernels: $(VENV)/.ready-dev
+	@$(BIN)/python -c "from foretest.cli.compile_kernels import compile_kernels; compile_kernels()"
 
 # the pages are tested in Chromium; without it their tests fail in CI and for root, and are shown as skipped elsewhere
 browser:

@@ -40,6 +40,7 @@ from scipy.stats import norm
 
 import foretest as ft
 from foretest.aggregation import rewarded_sums
+from foretest.offline import analysis
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -165,7 +166,11 @@ def offline_test(study: str) -> ft.OfflineTest:
 @contextmanager
 def costs_spared() -> Iterator[None]:
     """What a small run mostly spends its time on, and no estimate or interval depends on."""
-    with fixed_costs_spared(), patch.object(rewarded_sums, "path_columns", lambda *_: {}):
+    with (
+        fixed_costs_spared(),
+        patch.object(rewarded_sums, "path_columns", lambda *_: {}),
+        patch.object(analysis, "with_days", lambda aggregates, estimators, counts, metrics: (metrics, [])),
+    ):
         yield
 
 

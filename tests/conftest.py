@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,30 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONP
 # on cores that others use, the threads of scikit-learn and BLAS wait for each other many times as long as they work
 for _library in ("OMP", "OPENBLAS"):
     os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _resamples_are_drawn_once() -> Iterator[None]:
+    """Most tests run with the same few numbers of buckets and resamples: the same counts, read only."""
+    from foretest.inference.bootstrap import resample_counts
+    from foretest.offline import analysis
+    from foretest.online import resampling
+
+    @lru_cache(maxsize=8)
+    def drawn_once(buckets: int, n_resamples: int, seed: int) -> Any:
+        counts = resample_counts(buckets, n_resamples, seed)
+        counts.flags.writeable = False
+        return counts
+
+    def drawn(buckets: int, n_resamples: int, seed: int) -> Any:
+        large = buckets * n_resamples > 1 << 20  # 8 MB
+        return (resample_counts if large else drawn_once)(buckets, n_resamples, seed)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (analysis, resampling):
+            patch.setattr(module, "resample_counts", drawn)
+        yield
+
 
 SHARED = ("spark", "browser")  # one of each per run, so that their tests go to one worker
 

@@ -172,6 +172,8 @@ def run_foretest(arguments: list[str]) -> tuple[int, str]:
     ):
         patch.setattr(sys, "argv", ["foretest", *arguments])
         patch.setattr(os, "cpu_count", lambda: 1)  # a history is simulated here, not in processes that start anew
+        # pages show SVG pictures; as PNG each takes .3 s to draw, and tests/report/test_pictures.py draws some
+        patch.setattr("foretest.report.pictures.png", lambda spec: b"")
         with pytest.raises(SystemExit) as stop:
             cli.main()
     return int(stop.value.code or 0), printed.getvalue()

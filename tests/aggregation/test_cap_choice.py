@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +16,7 @@ import foretest as ft
 from foretest.aggregation.cap_choice import CANDIDATES, CapChoice, choose_cap
 from foretest.errors import BadInput
 from foretest.settings.analysis import Analysis
+from tests.schemas import validate
 from tests.storage.saved.support import read_back
 from tests.support import SmallLog, build_test
 
@@ -124,7 +124,7 @@ def test_a_run_with_the_number_gives_the_same(result: ft.Result) -> None:
 
 def test_it_is_said_everywhere(result: ft.Result) -> None:
     document = json.loads(result.to_json())
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert "chose 31.6 of 24 caps" in str(result)
     assert "at cap 31.6" in str(result)
     page = result.to_html()

@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -20,6 +19,7 @@ from foretest.calibration.file import Calibration, Learned, settings_of
 from foretest.calibration.fit import Fit
 from foretest.cli import main
 from foretest.errors import BadInput
+from tests.schemas import validate
 from tests.support import SmallLog, apart, build_test
 
 LABEL, CALIBRATED = "point-ncis-adaptive", "point-ncis-calibrated"
@@ -110,7 +110,7 @@ def test_the_estimate_is_the_printed_formula(log: SmallLog) -> None:
 def test_it_stands_in_every_form_of_the_result(log: SmallLog) -> None:
     result = TEST.run(log.table(), calibration=calibration())
     document = result.to_dict()
-    jsonschema.validate(document, json.loads((files("foretest") / "schema" / "result-1.json").read_text()))
+    validate(document, json.loads((files("foretest") / "schema" / "result-1.json").read_text()))
     shown = document["metrics"]["click"]["estimates"]
     assert shown[CALIBRATED]["calibration"]["gamma"] == 1.25
     assert "calibration" not in shown[LABEL]

@@ -9,13 +9,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import foretest as ft
 from foretest.calibration.file import Calibration, Learned, common_settings, settings_of
 from foretest.calibration.fit import Fit
 from foretest.errors import BadInput
+from tests.schemas import validate
 from tests.support import build_test
 
 SETTINGS = build_test(["point-ncis-adaptive"]).settings
@@ -34,7 +34,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     path = tmp_path / "calibration.json"
     made().to_json(path)
     document = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
-    jsonschema.validate(document, json.loads((files("foretest") / "schema" / "calibration-1.json").read_text()))
+    validate(document, json.loads((files("foretest") / "schema" / "calibration-1.json").read_text()))
     assert document["schema"] == 1
     learned = document["metrics"]["click"][LABEL]
     assert (learned["gamma"], learned["tests"], learned["used"]) == (1.17, 39, True)

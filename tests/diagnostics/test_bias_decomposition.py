@@ -6,13 +6,13 @@ import json
 from importlib.resources import files
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import foretest as ft
 from foretest.diagnostics.bias_decomposition import bias_contributions
+from tests.schemas import validate
 from tests.support import SmallLog, build_test
 
 NAMES = ("bias_contribution", "bias_contribution_std_error")
@@ -136,7 +136,7 @@ def test_a_stratum_without_weight_has_no_contribution() -> None:
     none, some = document["metrics"]["click"]["estimates"]["piece-ncis"]["strata"]
     assert [none[name] for name in NAMES] == [None, None]
     assert some["bias_contribution"] == pytest.approx(0.0, abs=1e-15)
-    jsonschema.validate(document, json.loads((files("foretest") / "schema" / "result-1.json").read_text()))
+    validate(document, json.loads((files("foretest") / "schema" / "result-1.json").read_text()))
 
 
 def test_an_empty_log_has_no_strata() -> None:

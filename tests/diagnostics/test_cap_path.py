@@ -14,6 +14,7 @@ import foretest as ft
 from foretest.diagnostics.cap_path import PATH, cap_path
 from foretest.files import json_text
 from foretest.inference.bootstrap import resample_counts
+from tests.schemas import validate
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=1500, units=300, spread=3.0, seed=4)
@@ -229,12 +230,12 @@ def test_the_columns_are_plain_and_small(path: dict[str, Any]) -> None:
 def test_every_document_fits_the_schema(rows: int, r_max: float | None) -> None:
     from importlib.resources import files
 
-    import jsonschema
+    from jsonschema import ValidationError
 
     document = build_test(["cis"], r_max=r_max).run(LOG.table().slice(0, rows)).to_dict()
     schema = json.loads((files("foretest") / "schema" / "result-1.json").read_text("utf-8"))
-    jsonschema.validate(document, schema)
+    validate(document, schema)
     assert (document["weights"] is None) == (rows == 0)
     broken = {**document["metrics"]["click"], "cap_path": {**document["metrics"]["click"]["cap_path"], "caps": "1"}}
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate({**document, "metrics": {"click": broken}}, schema)
+    with pytest.raises(ValidationError):
+        validate({**document, "metrics": {"click": broken}}, schema)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +13,7 @@ from foretest.online.adjustment import coefficient
 from foretest.online.resampling import arm_counts, replicates
 from foretest.online.test import OnlineTest
 from tests.history.test_run import SETTINGS, write
+from tests.schemas import validate
 
 pytestmark = [pytest.mark.usefixtures("few_resamples"), pytest.mark.slow]
 
@@ -52,7 +52,7 @@ def test_the_document_keeps_to_its_schema(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text(f"{SETTINGS}\n[online]\nsequential = true\n")
     document = json.loads(run_history(manifest).to_json())
     schema = Path(foretest.__file__).parent / "schema" / "agreement-1.json"
-    jsonschema.validate(document, json.loads(schema.read_text(encoding="utf-8")))
+    validate(document, json.loads(schema.read_text(encoding="utf-8")))
     assert document["tests"][0]["online"]["always_valid"]["verdict"] in (
         "positive",
         "neutral",

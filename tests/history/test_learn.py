@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 from scipy import stats
@@ -21,6 +20,7 @@ from foretest.offline.test import OfflineTest
 from foretest.simulate import WORLDS, write_history
 from tests.calibration.test_fit import plain_fit
 from tests.history.test_run import write
+from tests.schemas import validate
 
 pytestmark = [pytest.mark.usefixtures("few_resamples"), pytest.mark.slow]
 
@@ -125,7 +125,7 @@ def test_the_command_writes_a_file_that_run_reads(
     )
     assert "calibration.json" in printed
     document = json.loads((tmp_path / "calibration.json").read_text(encoding="utf-8"))
-    jsonschema.validate(document, json.loads((files("foretest") / "schema" / "calibration-1.json").read_text()))
+    validate(document, json.loads((files("foretest") / "schema" / "calibration-1.json").read_text()))
     assert document["settings"]["analysis.weight_bound"] == 3.0
     assert [test["name"] for test in document["tests"]] == [f"t{i}" for i in range(TESTS)]
     read = Calibration.read(tmp_path / "calibration.json")

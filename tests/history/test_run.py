@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,6 +24,7 @@ from foretest.offline.test import OfflineTest
 from foretest.online.resampling import arm_counts
 from foretest.online.test import OnlineTest
 from foretest.simulate import WORLDS, write_history
+from tests.schemas import validate
 from tests.support import SmallLog
 
 pytestmark = [pytest.mark.usefixtures("few_resamples"), pytest.mark.slow]
@@ -261,7 +261,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     assert "…" not in shown  # nothing is cut off
     assert max(len(line) for line in shown.splitlines()[:-2]) <= 80
     document = json.loads((out / "agreement.json").read_text())
-    jsonschema.validate(document, json.loads((files("foretest") / "schema" / "agreement-1.json").read_text()))
+    validate(document, json.loads((files("foretest") / "schema" / "agreement-1.json").read_text()))
     assert "range held" in shown
     assert [test["name"] for test in document["tests"]] == ["t0", "t1"]
     code, shown, _ = run(path, "-o", str(out), "--json")

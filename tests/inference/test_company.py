@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,6 +17,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.inference.company import FEWEST_UNITS, company_test, with_company
 from foretest.report.estimator_words import headline_reason
 from foretest.results.slot_model import SlotModel, SlotTest
+from tests.schemas import validate
 from tests.support import SCORES, SmallLog, build_test
 
 BOTH = ["point-ncis-adaptive", "slot-ncis-adaptive"]
@@ -238,7 +238,7 @@ def test_where_it_fails_slots_do_not_lead() -> None:
     spans = "so its range spans the interval of point-ncis-adaptive. Trust that one"
     assert any(spans in reason for reason in slot.reasons)
     document = json.loads(result.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     written = document["metrics"]["click"]["slot_model"]["company"]
     assert written == {
         "status": "fail", "z": company.z, "p_value": company.p_value, "rewards": company.rewards,

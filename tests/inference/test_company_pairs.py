@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from importlib.resources import files
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -15,6 +14,7 @@ import foretest as ft
 from foretest.inference.company_pairs import _p_of_below, _p_value, below_test, pairs_test, slot_model
 from foretest.results.slot_model import SlotModel, SlotTest
 from foretest.weights.company import PAIRS, company_excess
+from tests.schemas import validate
 from tests.support import SCORES
 
 BOTH = ["point-ncis-adaptive", "slot-ncis-adaptive"]
@@ -116,7 +116,7 @@ def test_pairs_are_found_whatever_their_scores() -> None:
     assert "pairs of items" in str(result)
     assert "some items help or hinder others" in result.to_html()
     document = json.loads(result.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert document["metrics"]["click"]["slot_model"]["pairs"]["p_value"] == pairs.p_value
 
 

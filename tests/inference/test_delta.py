@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.delta import delta_interval, std_error, std_errors
 from tests.support import SmallLog, build_test
 
 
@@ -19,6 +19,17 @@ def test_standard_error_is_the_formula() -> None:
     assert np.isnan(std_error(influence, 0.0, 1000))
     assert np.isnan(std_error(influence, 100.0, 1))
     assert std_error(np.zeros(5), 100.0, 5) == 0.0
+
+
+@pytest.mark.parametrize(("rows", "units"), [(100.0, 1000), (100.0, 10), (0.0, 1000), (100.0, 1)])
+def test_standard_errors_of_columns(rows: float, units: int) -> None:
+    """The same bits as column by column; of nothing, of what is no number, and of what no square can have."""
+    influence = np.random.default_rng(1).normal(size=(40, 7)) * 10.0 ** np.arange(-3, 4)
+    influence[:, 1] = 0.0
+    influence[3, 2], influence[5, 3] = np.inf, np.nan
+    influence[:, 4] *= 1e300
+    expected = [std_error(column, rows, units) for column in influence.T]
+    np.testing.assert_array_equal(std_errors(influence, rows, units), expected)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -29,6 +28,7 @@ from foretest.inference.verdict import decide
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
 from foretest.results.sensitivity import Sensitivity
+from tests.schemas import validate
 from tests.support import SCORES, SmallLog, build_test
 
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
@@ -439,7 +439,7 @@ def test_breakdown_of_a_betting_verdict(sign: int) -> None:
 
 
 def check(result: ft.Result) -> None:
-    jsonschema.validate(json.loads(result.to_json()), SCHEMA)
+    validate(json.loads(result.to_json()), SCHEMA)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 30])

@@ -7,7 +7,6 @@ from importlib.resources import files
 from itertools import product
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -16,6 +15,7 @@ import foretest as ft
 from foretest.inference.uplift_range import with_adjusted, word_on
 from foretest.results.range_text import range_meaning
 from foretest.results.result import Adjusted, Estimate
+from tests.schemas import validate
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=2000, units=900, seed=5)
@@ -180,7 +180,7 @@ def test_a_verdict_that_is_lost_among_several_at_most_leans(word: str, adjusted:
 def test_every_form_has_the_range() -> None:
     result = build_test(KEYS).run(LOG.table())
     document = json.loads(result.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     for key, row in zip(KEYS, result.to_dicts(), strict=True):
         e = document["metrics"]["click"]["estimates"][key]
         limits = {"kind", "ci_lower", "ci_upper", "rel_ci_lower", "rel_ci_upper", "factor_lower", "factor_upper"}

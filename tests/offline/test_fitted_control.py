@@ -7,7 +7,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -25,6 +24,7 @@ from foretest.kernels.random import derived_bucket
 from foretest.offline import fitted_control
 from foretest.offline.fitted_control import STEP
 from tests.loggers import NAMES, ThreeLoggers
+from tests.schemas import validate
 from tests.support import SmallLog, log_softmax_ranking
 
 EVERY = {
@@ -349,7 +349,7 @@ def test_rows_that_are_units_and_a_stream(log: SmallLog) -> None:
 def test_in_the_result_and_in_words(log: SmallLog, tmp_path: Path) -> None:
     result = offline("fit", estimators=["ncis"]).run(log.table())
     document = json.loads(result.to_json(tmp_path / "result.json"))
-    jsonschema.validate(document, json.loads((files("foretest") / "schema" / "result-1.json").read_text()))
+    validate(document, json.loads((files("foretest") / "schema" / "result-1.json").read_text()))
     fit = document["control_fit"]["control"]
     assert set(fit) == {"parameter", "value", "std_error", "rows"}
     assert document["settings"]["control"]["temperature"] == "fit"

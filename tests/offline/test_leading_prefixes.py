@@ -6,7 +6,6 @@ import json
 from importlib.resources import files
 from pathlib import Path
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +13,7 @@ import pytest
 import foretest as ft
 from foretest.offline.leading_level import leading_level
 from foretest.results.slot_model import BELOW, DEPENDS, SlotModel, SlotTest
+from tests.schemas import validate
 from tests.support import SCORES
 
 POINT, SLOT, CASCADE = "point-ncis-adaptive", "slot-ncis-adaptive", "cascade-ncis-adaptive"
@@ -65,7 +65,7 @@ def test_who_leads(world: str) -> None:
     assert metric.slot_model.below.status == ("fail" if leads == POINT else "pass")
     assert metric.slot_model.is_cascade == (leads == CASCADE)
     document = json.loads(result.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert document["metrics"]["click"]["slot_model"]["below"]["p_value"] == metric.slot_model.below.p_value
     assert ("items below" in str(result)) == (leads == POINT)
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import foretest as ft
+from tests.schemas import validate
 from tests.support import CURVE, SCORES, SmallLog, apart
 
 SCHEMA = Path(ft.__file__).parent / "schema" / "result-1.json"
@@ -293,7 +293,7 @@ def _same(expected: ft.Result, again: ft.Result) -> None:
 def test_the_result_is_valid_and_says_what_is_left_out(log: MixedLog) -> None:
     result = offline(KINDS, slots=True).run(log.full_table())
     document = json.loads(result.to_json())
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     assert document["settings"]["metrics"]["net"] == {"sum": {"click": 2.0, "hide": -3.0}}
     assert document["settings"]["metrics"]["rpc"] == {"ratio": ["revenue", "click"]}
     notes = " ".join(result.notes)

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from jsonschema import validate
 
 import foretest as ft
 from foretest.report.facts import offline_facts
 from tests.own_lists import CONTROL, LOG, OTHER, THETA, TREATMENT, OwnLog, expected, own_test, policies
+from tests.schemas import validate
 
 KEYS = [
     "is", "point-ncis", "point-ncis-adaptive", "iips", "rips", "slot-ncis-adaptive", "cascade-ncis-adaptive", "pbm",

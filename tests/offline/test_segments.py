@@ -10,7 +10,6 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +21,7 @@ from foretest.aggregation import segment_sums as module
 from foretest.inference.multiple_testing import holm
 from foretest.kernels.hashing import hash_strings
 from foretest.storage.saved.files import SavedFile, write_aggregates
+from tests.schemas import validate
 from tests.storage.saved.support import assert_same_bits, assert_same_result
 from tests.support import SCORES, SmallLog
 
@@ -105,7 +105,7 @@ def test_twenty_values_then_other(result: ft.Result) -> None:
 
 def test_json_validates_and_small_segments_say_why(result: ft.Result) -> None:
     document = json.loads(result.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert document["segments"][0]["column"] == "country"
     smallest = next(s for s in reversed(result.segments) if s.column == "country" and not s.rest)
     lead = smallest.metrics["click"].estimates["point-ncis-adaptive"]
@@ -136,7 +136,7 @@ def test_several_treatments_have_segments_each() -> None:
         )
     )  # fmt: skip
     found = both.run(table())
-    jsonschema.validate(found.to_dict(), SCHEMA)
+    validate(found.to_dict(), SCHEMA)
     assert [len(t.segments) for t in found.treatments] == [2, 2]
     assert found.segments == found.treatments[0].segments == test.run(table()).segments
     for segment in found.treatments[1].segments:
@@ -239,4 +239,4 @@ def test_a_segment_of_one_unit_is_no_fault() -> None:
     one = found.segments[-1]
     assert (one.value, one.rows) == ("one", 1)
     assert all(e.verdict == "insufficient" for e in one.metrics["click"].estimates.values())
-    jsonschema.validate(json.loads(found.to_json()), SCHEMA)
+    validate(json.loads(found.to_json()), SCHEMA)

@@ -9,7 +9,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,6 +27,7 @@ from foretest.offline.treatments import adjusted_verdict, compare
 from foretest.storage.saved.files import SavedFile, write_aggregates
 from foretest.weights.weightings import Capped
 from tests.engines.spark_session import spark
+from tests.schemas import validate
 from tests.storage.saved.support import assert_same_bits, assert_same_result
 from tests.support import SCORES, SmallLog
 
@@ -78,14 +78,14 @@ def test_each_treatment_is_as_if_it_were_alone(result: ft.Result) -> None:
 
 def test_json_validates_and_names_them_all(result: ft.Result) -> None:
     document = json.loads(result.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert [t["name"] for t in document["treatments"]] == ["a", "b", "same"]
     assert sorted(t["rank"] for t in document["treatments"]) == [1, 2, 3]
     for name, metric in document["metrics"].items():
         first = document["treatments"][0]["metrics"][name]
         assert first == {**metric, "cap_path": None}
     assert [t["name"] for t in document["settings"]["treatment"]] == ["a", "b", "same"]
-    jsonschema.validate(json.loads(several().run(table().slice(0, 0)).to_json()), SCHEMA)
+    validate(json.loads(several().run(table().slice(0, 0)).to_json()), SCHEMA)
     rows = result.to_dicts()
     assert len(rows) == 3 * 2 * 8
     assert {row["treatment_name"] for row in rows} == set(CANDIDATES)
@@ -159,7 +159,7 @@ def test_other_intervals(interval: str) -> None:
     asked: dict[str, Any] = {"interval": interval, "r_max": {"click": 1.0, "revenue": 100.0}}
     test = several(estimators=["cis", "point-ncis-adaptive"], **asked)
     found = test.run(table())
-    jsonschema.validate(found.to_dict(), SCHEMA)
+    validate(found.to_dict(), SCHEMA)
     # at the level that Bonferroni's bound asks for, or for the largest of several: wider, never narrower
     for treatment in found.treatments:
         for metric in treatment.metrics.values():

@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import jsonschema
 import pytest
 
 import foretest as ft
@@ -14,6 +13,7 @@ from foretest.offline.winner import choice_of, choose_winner, shortfalls_of
 from foretest.results.result import Adjusted, Control, Estimate, Metric
 from tests.offline.candidates import ROLES, candidates_log, candidates_test
 from tests.offline.test_treatments import SCHEMA
+from tests.schemas import validate
 
 
 def metric(
@@ -104,7 +104,7 @@ def test_the_best_uplift_loses_where_its_guardrail_fails(result: ft.Result) -> N
         " guardrail bounce fails). Passing too: cautious."
     )
     document = json.loads(result.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert (document["winner"], document["winner_reason"]) == (result.winner, result.winner_reason)
 
 

@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
 import foretest as ft
 from foretest.engines.reward_quantiles import weighted_quantile
+from tests.schemas import validate
 from tests.support import SCORES, SmallLog
 
 SCHEMA = Path(ft.__file__).parent / "schema" / "result-1.json"
@@ -49,7 +49,7 @@ def test_a_quantile_is_that_of_rewarded_rows_and_a_limit_is_the_same() -> None:
         assert result.winsorised["revenue"]["limit"] == pytest.approx(limit, rel=1e-15)
         assert result.winsorised["revenue"]["share_cut"] == pytest.approx(share, rel=1e-12)
         assert any("of all revenue in the log is above it and was cut off" in note for note in result.notes)
-        jsonschema.validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text(encoding="utf-8")))
+        validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
 def test_a_thinned_log_has_the_quantile_of_all_displays() -> None:

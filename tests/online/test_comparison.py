@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -18,6 +17,7 @@ from foretest.kernels.random import derive
 from foretest.online.resampling import ArmCounts, arm_counts, replicates
 from foretest.online.test import OnlineTest
 from tests.online.support import SCHEMA, answer, arm, flat, online
+from tests.schemas import validate
 
 MANY = 1 << 20  # buckets enough that every unit has its own
 Z = stats.norm.ppf
@@ -183,6 +183,6 @@ def test_verdicts(control: pa.Table, treatment: pa.Table, verdict: str, reason: 
     e = answer(result)
     assert e.verdict == result.metrics["click"].verdict == verdict
     assert bool(reason is None or any(reason in r for r in e.reasons)), e.reasons
-    jsonschema.validate(result.to_dict(), SCHEMA)
+    validate(result.to_dict(), SCHEMA)
     json.loads(result.to_json(), parse_constant=lambda name: pytest.fail(name))
     assert max(map(len, str(result).splitlines())) <= 80

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,6 +19,7 @@ from foretest.online.unit_days import SAMPLE_SALT
 from foretest.settings.analysis import Analysis
 from tests.late_log import BEGIN
 from tests.online.support import SCHEMA, answer
+from tests.schemas import validate
 
 BUCKETS = 64
 
@@ -130,7 +130,7 @@ def test_values_and_errors_by_bucket(metric: str, two: list[pa.Table]) -> None:
     assert found["variance_removed"] == pytest.approx(1.0 - 1.0 / ratio)
     assert found["units_gained"] == round((400 + 430) * (ratio - 1.0))
     assert found["variance_removed"] > 0.1
-    jsonschema.validate(result.to_dict(), SCHEMA)
+    validate(result.to_dict(), SCHEMA)
 
 
 def test_the_unadjusted_estimate_is_that_of_a_test_without_a_covariate(two: list[pa.Table]) -> None:
@@ -235,7 +235,7 @@ def test_beyond_the_limit_a_sample_of_units_counts(two: list[pa.Table], monkeypa
     assert estimate.std_error == pytest.approx(errors_of(arms, theta)[0], rel=1e-6)
     assert result.health["covariate"]["sampled_shares"] == pytest.approx([150 / 400, 150 / 430], abs=0.1)
     assert any("over 2^21 units: the covariate is counted" in note for note in result.notes)
-    jsonschema.validate(result.to_dict(), SCHEMA)
+    validate(result.to_dict(), SCHEMA)
 
 
 def test_a_constant_covariate_adjusts_nothing(two: list[pa.Table]) -> None:
@@ -284,7 +284,7 @@ def test_an_arm_without_rows_has_no_adjustment(two: list[pa.Table]) -> None:
     assert answer(result).verdict == "insufficient"
     assert (answer(result).effect_size, answer(result).p_value) == (None, None)
     assert result.health["covariate"]["means"] == [None, None]
-    jsonschema.validate(result.to_dict(), SCHEMA)
+    validate(result.to_dict(), SCHEMA)
     assert "insufficient" in str(result)
     assert result.to_html()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,6 +11,7 @@ import pytest
 import foretest as ft
 from foretest.online.sample_ratio import split_p_value
 from tests.online.support import SCHEMA, answer, arm
+from tests.schemas import validate
 
 VALUES = ("treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper", "rel_effect_size")
 
@@ -44,7 +44,7 @@ def test_values_are_those_of_copies(interval: str) -> None:
     assert thinned.log["rows"] == len(logs[0])
     assert thinned.log["displays"] == pytest.approx(multiples[0].sum())
     assert thinned.log["treatment"]["displays"] == pytest.approx(multiples[1].sum())
-    jsonschema.validate(thinned.to_dict(), SCHEMA)
+    validate(thinned.to_dict(), SCHEMA)
 
 
 def test_one_row_per_unit_has_the_error_of_a_ratio() -> None:
@@ -118,7 +118,7 @@ def test_the_sample_ratio_is_not_checked_where_a_unit_has_several_rates() -> Non
     assert "kept with different probabilities" in check["obstacle"]
     assert any("the sample ratio was not checked: rows of one unit" in note for note in result.notes)
     assert "not checked" in str(result)
-    jsonschema.validate(result.to_dict(), SCHEMA)
+    validate(result.to_dict(), SCHEMA)
     assert "sample ratio" in result.to_html()
 
 

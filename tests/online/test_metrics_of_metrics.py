@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import foretest as ft
+from tests.schemas import validate
 from tests.support import apart
 
 SCHEMA = Path(ft.__file__).parent / "schema" / "result-1.json"
@@ -46,7 +46,7 @@ def test_a_loss_is_compared_by_its_size(arms: list[dict[str, np.ndarray]]) -> No
     assert e.rel_effect_size == pytest.approx((treatment - control) / -control, rel=1e-12)
     sizes = [np.abs(one["change"]) for one in arms]
     assert e.effective_positives == pytest.approx(min(s.sum() ** 2 / np.square(s).sum() for s in sizes))
-    jsonschema.validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
 @pytest.mark.parametrize("interval", ["delta", "bootstrap"])
@@ -68,7 +68,7 @@ def test_no_relative_numbers_where_the_control_may_be_zero(arms: list[dict[str, 
     assert by_nil.effect_size is None
     assert by_nil.verdict == "insufficient"
     assert "nil, which it is divided by, contains 0" in by_nil.reasons[0]
-    jsonschema.validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
 def test_both_arms_are_cut_at_the_controls_quantile(arms: list[dict[str, np.ndarray]]) -> None:

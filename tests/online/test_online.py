@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,11 +18,12 @@ from foretest import cli
 from foretest.online import unit_days
 from foretest.online.test import OnlineTest
 from tests.online.support import SCHEMA, flat, online
+from tests.schemas import validate
 
 
 def test_result_has_the_offline_shape(two: Any) -> None:
     document = online(rewards=("click", "revenue"), split=(0.4, 0.6)).run(*(pa.table(part) for part in two)).to_dict()
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert document["log"]["units"] == 300
     assert document["log"]["treatment"]["units"] == 340
     assert document["log"]["treatment"]["positives"]["click"] == int(two[1]["click"].sum())
@@ -82,7 +82,7 @@ def test_command(command: Command) -> None:
     assert "positive" in out
     assert "50.0 : 50.0 % of units, designed 50 : 50 (p = 1) as designed" in out
     assert out.rstrip().endswith("Written: out/result.json, out/report.html")
-    jsonschema.validate(json.loads(Path("out/result.json").read_text(encoding="utf-8")), SCHEMA)
+    validate(json.loads(Path("out/result.json").read_text(encoding="utf-8")), SCHEMA)
     assert max(map(len, out.splitlines())) <= 80
 
 

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,6 +16,7 @@ from foretest.inference.always_valid import always_valid_quantile, mixture_varia
 from foretest.inference.peeking import false_alarm
 from tests.commands import exit_code_of
 from tests.online.support import SCHEMA, answer, online
+from tests.schemas import validate
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_always_valid_limits_are_wider_ones_about_the_same_uplift(interval: str,
     assert always["rel_ci_upper"] == pytest.approx(estimate.rel_effect_size + rel_half)
     assert always["verdict"] == ("positive" if always["ci_lower"] > 0 else "neutral")
     document = result.to_dict()
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert document["settings"]["online"] == {"split": [0.5, 0.5], "sequential": True, "sequential_units": 500}
 
 
@@ -95,7 +95,7 @@ def test_the_command(tables: list[pa.Table], tmp_path: Path, monkeypatch: pytest
     assert "once a day, on 14 days, raises a false alarm in" in " ".join(shown.split())
     assert "tightest at 10,000 units" in " ".join(shown.split())
     document = json.loads(Path("out/result.json").read_text(encoding="utf-8"))
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert document["sequential"]["tightest_at_units"] == 10_000
     page = Path("out/report.html").read_text(encoding="utf-8")
     assert "Looking while the test runs" in page
@@ -114,7 +114,7 @@ def test_an_empty_arm_has_no_always_valid_interval(tables: list[pa.Table]) -> No
     result = online(sequential=True).run(tables[0], tables[1].slice(0, 0))
     always = answer(result).always_valid
     assert (always["ci_lower"], always["rel_ci_upper"], always["verdict"]) == (None, None, "insufficient")
-    jsonschema.validate(result.to_dict(), SCHEMA)
+    validate(result.to_dict(), SCHEMA)
     assert result.to_html()
 
 
@@ -165,7 +165,7 @@ def test_no_variance_no_p() -> None:
     result = online(interval="delta").run(*logs)
     assert answer(result).p_value is None
     assert result.to_dict()["metrics"]["click"]["estimates"]["online"]["p_value"] is None
-    jsonschema.validate(result.to_dict(), SCHEMA)
+    validate(result.to_dict(), SCHEMA)
 
 
 def test_the_bootstrap_has_the_p_of_the_delta_method(tables: list[pa.Table]) -> None:

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pytest
 
@@ -14,6 +13,7 @@ import foretest as ft
 from foretest.files import json_ready
 from foretest.planning.plan import plan_log
 from tests.planning.test_plan import SCHEMA
+from tests.schemas import validate
 from tests.support import SCORES, SmallLog, assert_close
 
 LOG = SmallLog(rows=1200, units=400, seed=5)
@@ -42,5 +42,5 @@ def test_one_rate_changes_no_number() -> None:
 
 def test_the_file_of_a_plan_is_valid() -> None:
     document = plan(np.where(LOG.click > 0, 1.0, 0.5), given=True)
-    jsonschema.validate(document, json.loads(Path(SCHEMA).read_text(encoding="utf-8")))
+    validate(document, json.loads(Path(SCHEMA).read_text(encoding="utf-8")))
     assert document["log"]["rows"] == LOG.rows

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pyarrow as pa
 import pytest
 from scipy.stats import norm
@@ -18,6 +17,7 @@ from foretest.simulate import WORLDS
 from foretest.terminal.plan import toml_lines
 from tests.planning.explored_worlds import ExploredWorld
 from tests.planning.test_plan import LOG, SCHEMA, by_slot
+from tests.schemas import validate
 
 FACTOR = norm.ppf(0.95) + norm.ppf(0.8)
 RERANKER = replace(WORLDS["reranker"], slots=3, candidates=5, min_candidates=5)
@@ -27,7 +27,7 @@ NEVER_VARIES = WORLD.table(WORLD.control)
 
 def document_of(test: ft.OfflineTest, log: pa.Table) -> dict[str, Any]:
     document = plan_log(test, log).to_dict()
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     json.dumps(document, allow_nan=False)
     return document
 

@@ -7,7 +7,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +17,7 @@ import foretest as ft
 from foretest.planning.plan import PlanResult, plan_log
 from foretest.planning.smallest_uplift import SmallestUplift, online_units, to_halve
 from foretest.terminal.plan import render_plan
+from tests.schemas import validate
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=3000, units=900, spread=1.2, seed=31)
@@ -70,7 +70,7 @@ def test_the_facts_of_the_log(outlook: dict[str, Any]) -> None:
     assert outlook["log"] == {"rows": 3000, "units": len(np.unique(LOG.unit)), "days": 5}
     assert (outlook["headline"], outlook["power"], outlook["confidence_level"]) == ("point-ncis-adaptive", 0.8, 0.9)
     assert outlook["gamma"] == [1.15, 1.3]
-    jsonschema.validate(outlook, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validate(outlook, json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
 def test_half_of_it_with_so_much_more(outlook: dict[str, Any]) -> None:
@@ -163,7 +163,7 @@ def test_logged_policies() -> None:
         estimators=["ncis"],
     )  # fmt: skip
     document = plan_log(test, pa.table(columns)).to_dict()
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     metric = document["metrics"]["click"]
     w = columns["t"] / p
     width = 0.5 * (0.3 + 1.0 - 1.0 / 1.15)
@@ -176,7 +176,7 @@ def test_logged_policies() -> None:
 def test_nothing_to_plan_with() -> None:
     for log in (LOG.table(click=np.zeros(LOG.rows)), LOG.table().slice(0, 0)):
         document = plan_log(build_test(), log).to_dict()
-        jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+        validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
         assert document["metrics"]["click"]["smallest_uplift"]["total"] is None
         assert "nothing can be planned: " in str(PlanResult(document))
 
@@ -249,6 +249,6 @@ def test_an_estimated_number_of_units_is_marked_and_rounded() -> None:
         assert (facts["rows"], facts["units_approximate"]) == (rows, True)
         assert isinstance(facts["units"], int)
         assert 0.99 * rows < facts["units"] <= rows
-    jsonschema.validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
+    validate(document, json.loads(SCHEMA.read_text(encoding="utf-8")))
     document["log"]["units"] = rows
     assert "150,600 displays, about 150,000 units (user)" in render_plan(document)

@@ -7,13 +7,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
+from tests.schemas import validate
 from tests.support import SCORES, SmallLog, build_test
 from tests.weights.test_slot_marginals import Plain
 
@@ -143,7 +143,7 @@ def test_it_is_shown_everywhere(tmp_path: Path) -> None:
     assert "treatment mass kept" not in (tmp_path / "page.html").read_text(encoding="utf-8")
     schema = files("foretest") / "schema" / "result-1.json"
     document = json.loads(result.to_json())
-    jsonschema.validate(document, json.loads(schema.read_text(encoding="utf-8")))
+    validate(document, json.loads(schema.read_text(encoding="utf-8")))
     assert document["settings"]["control"] == {"policy": "logged-slots", "matrix": "matrix"}
 
 

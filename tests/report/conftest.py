@@ -99,6 +99,7 @@ def foretest(*words: str) -> str:
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
         patch.setattr(sys, "argv", ["foretest", *words])
         patch.setattr(os, "cpu_count", lambda: 1)  # a history is simulated here, not in processes that start anew
+        patch.setattr("foretest.report.pictures.png", lambda spec: b"")  # test_pictures.py draws some
         with pytest.raises(SystemExit) as stop:
             cli.main()
     assert not stop.value.code, out.getvalue()

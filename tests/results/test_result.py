@@ -7,13 +7,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pandas
 import pytest
+from jsonschema import ValidationError
 
 import foretest as ft
 from foretest.files import json_ready, write_whole
+from tests.schemas import validate
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog()
@@ -34,7 +35,7 @@ def strictly(text: str) -> Any:
 
 def test_json_validates_and_holds_the_contract(result: ft.Result) -> None:
     document = strictly(result.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     assert document["foretest"] == ft.__version__
     assert document["schema"] == 1
     assert document["log"] == {
@@ -53,14 +54,14 @@ def test_json_validates_and_holds_the_contract(result: ft.Result) -> None:
 
 @pytest.mark.parametrize("rows", [0, 1, 400])
 def test_every_size_of_log_validates(rows: int) -> None:
-    jsonschema.validate(strictly(build_test().run(LOG.table().slice(0, rows)).to_json()), SCHEMA)
+    validate(strictly(build_test().run(LOG.table().slice(0, rows)).to_json()), SCHEMA)
 
 
 def test_the_schema_can_refuse(result: ft.Result) -> None:
     document = result.to_dict()
     document["metrics"]["click"]["verdict"] = "maybe"
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document, SCHEMA)
+    with pytest.raises(ValidationError):
+        validate(document, SCHEMA)
 
 
 def test_rows_and_frames(result: ft.Result) -> None:

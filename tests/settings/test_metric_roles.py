@@ -8,7 +8,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +18,7 @@ from foretest import cli
 from foretest.inference.guardrails import guardrail_of, outcome, with_roles
 from foretest.results.result import Adjusted, Control, Estimate, Metric
 from foretest.settings.metric_roles import MetricRole, role_of
+from tests.schemas import validate
 
 SCHEMA = json.loads(files("foretest").joinpath("schema/result-1.json").read_text(encoding="utf-8"))
 METRICS = ("click", "bounce", "cost")
@@ -103,7 +103,7 @@ ROLES = {
 def test_the_result_tells_roles_and_outcomes() -> None:
     found = asked(ROLES).run(log())
     document = json.loads(found.to_json())
-    jsonschema.validate(document, SCHEMA)
+    validate(document, SCHEMA)
     metrics = document["metrics"]
     told = {
         n: {k: m.get(k) for k in ("role", "direction", "verdict", "outcome", "guardrail")} for n, m in metrics.items()
@@ -226,6 +226,6 @@ def test_an_online_test_has_roles_too() -> None:
         pa.table({name: (g.random(5000) < rate).astype(float) for name in METRICS}) for rate in (0.3, 0.5)
     ]  # fmt: skip
     found = ft.OnlineTest.from_settings(settings).run(*arms)
-    jsonschema.validate(json.loads(found.to_json()), SCHEMA)
+    validate(json.loads(found.to_json()), SCHEMA)
     assert found.metrics["bounce"].role is not None
     assert found.metrics["bounce"].role["guardrail"] == "fail"

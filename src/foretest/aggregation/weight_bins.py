@@ -86,10 +86,13 @@ class WeightBins:
 
 def _at_caps(below: Floats, above: Floats) -> Floats:
     """Σ min(w, c)·x at every cap c, from Σ w x (`below`) and Σ x (`above`) by bin of log w."""
-    uncapped = np.cumsum(below, axis=1)[:, :-1]
+    some = np.flatnonzero(below.any(axis=1) | above.any(axis=1))  # of a small log most buckets are empty
+    uncapped = np.cumsum(below[some], axis=1)[:, :-1]
     # added from the top: a difference of sums would leave rounding, and a cap of 1e25 would blow it up
-    capped = np.cumsum(above[:, ::-1], axis=1)[:, ::-1][:, 1:]
-    return np.asarray(uncapped + CAPS * capped)
+    capped = np.cumsum(above[some, ::-1], axis=1)[:, ::-1][:, 1:]
+    sums = np.zeros((len(below), len(CAPS)))
+    sums[some] = uncapped + CAPS * capped
+    return sums
 
 
 def _weights(log_w: Floats) -> Floats:

@@ -12,7 +12,7 @@ from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
 from foretest.files import finite_or_none
 from foretest.inference.buckets import BucketSums
-from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.delta import delta_interval, std_errors
 from foretest.inference.uplift import Statistic, absolute_uplift_of, relative_uplift_of, value_of
 from foretest.results.cap_path import Column, PathEstimates
 
@@ -102,7 +102,7 @@ def _uplift_columns(
 
 def column_errors(statistic: Statistic, sums: BucketSums, units: int) -> Floats:
     """The standard error of a statistic at every place of the path."""
-    return np.array([std_error(column, sums.rows, units) for column in sums.influence(statistic).T])
+    return std_errors(sums.influence(statistic), sums.rows, units)
 
 
 def _percentiles(replicates: Floats, level: float) -> tuple[Floats, Floats]:
@@ -117,4 +117,4 @@ def _percentiles(replicates: Floats, level: float) -> tuple[Floats, Floats]:
 
 def listed(column: Floats) -> Column:
     """The numbers of a column in twelve digits: a chart needs no more, and browsers read the file."""
-    return [finite_or_none(float(f"{value:.12g}")) for value in column]
+    return [finite_or_none(float(f"{value:.12g}")) for value in column.tolist()]

@@ -93,7 +93,7 @@ def fpr_leans(p: Pairs, seen: Seen) -> float:
 
 
 def _share(mask: npt.NDArray[np.bool_]) -> float:
-    return float(mask.mean()) if len(mask) else float("nan")
+    return np.count_nonzero(mask) / len(mask) if len(mask) else float("nan")
 
 
 def _of_pairs(figure: Callable[[Pairs, Seen], float]) -> Callable[[Pairs], float]:

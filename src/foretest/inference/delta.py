@@ -23,6 +23,19 @@ def std_error(influence: Floats, rows: float, units: int) -> float:
     return float(largest * np.sqrt(count / (count - 1.0) * (scaled @ scaled)) / rows)
 
 
+def std_errors(influence: Floats, rows: float, units: int) -> Floats:
+    """`std_error` of every column."""
+    count, columns = min(len(influence), units), influence.shape[1]
+    if rows == 0 or count < 2:
+        return np.full(columns, np.nan)
+    largest = np.abs(influence).max(axis=0, initial=0.0)
+    known = (largest > 0.0) & np.isfinite(largest)
+    scaled = np.divide(influence.T, largest[:, None], out=np.zeros((columns, len(influence))), where=known[:, None])
+    squares = np.array([column @ column for column in scaled])
+    errors = np.where(known, largest, 0.0) * np.sqrt(count / (count - 1.0) * squares) / rows
+    return np.where(known | (largest == 0.0), errors, np.nan)
+
+
 def quantile(units: int, level: float) -> float:
     """How many standard errors each way: normal quantiles, Student's under 30 units."""
     tail = 0.5 + level / 2.0

@@ -9,7 +9,6 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +18,7 @@ import foretest as ft
 from foretest import cli
 from foretest.diagnostics.audit import Audit, Finding, audit
 from foretest.terminal.result import render
+from tests.schemas import validate
 
 ROWS, M, K = 6000, 6, 2
 TESTS = [
@@ -290,7 +290,7 @@ def test_the_document_is_valid_and_says_all(right: dict[str, Any]) -> None:
     schema = json.loads((files("foretest") / "schema" / "result-1.json").read_text())
     for test, table in ((build(), with_ids(right)), (build(WRONG, ids=False), as_table(right))):
         document = test.run(table).to_dict()
-        jsonschema.validate(document, schema)
+        validate(document, schema)
         assert [finding["name"] for finding in document["audit"]["findings"]] == TESTS
         assert set(document["audit"]["findings"][0]) == {
             "name", "outcome", "p_value", "statistic", "meaning", "remedy",
