@@ -30,11 +30,11 @@ class ByResidualRank:
     def draw(self, scores: Scores, slots: int, numbers: Numbers) -> Drawn:
         """A residual rank for every slot, each by one number, and the items that have them."""
         items = len(scores.values)
-        ranks, deepest = [], 0
-        for slot, u in enumerate(numbers(slots).tolist()):
-            rank = min(max(self.rank_at(u, items - slot), 0), items - slot - 1)
-            ranks.append(rank)
-            deepest = max(deepest, slot + rank)
+        ranks = [
+            min(max(self.rank_at(u, items - slot), 0), items - slot - 1)
+            for slot, u in enumerate(numbers(slots).tolist())
+        ]
+        deepest = max(rank + slot for slot, rank in enumerate(ranks))
         left = best(scores.values, deepest + 1).tolist()
         return Drawn([left.pop(rank) for rank in ranks], self._log_prob_of(ranks, items))
 
