@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from foretest.serving.vectors import PUBLISHED
+from foretest.serving.vectors import PUBLISHED_VECTORS
 from tests.commands import exit_code_of
 
-LINES = PUBLISHED.read_text(encoding="utf-8").splitlines()
+LINES = PUBLISHED_VECTORS.read_text(encoding="utf-8").splitlines()
 
 
 def wrong_lines(folder: Path, count: int = 1) -> Path:
@@ -22,8 +22,8 @@ def wrong_lines(folder: Path, count: int = 1) -> Path:
 
 
 def test_the_published_vectors_pass(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert exit_code_of(monkeypatch, "check", "--vectors", str(PUBLISHED)) == 0
-    assert capsys.readouterr().out == f"{PUBLISHED}: {len(LINES)} vectors, each as foretest.serving draws it.\n"
+    assert exit_code_of(monkeypatch, "check", "--vectors", str(PUBLISHED_VECTORS)) == 0
+    assert capsys.readouterr().out == f"{PUBLISHED_VECTORS}: {len(LINES)} vectors, each as foretest.serving draws it.\n"
 
 
 def test_lines_that_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_lines_that_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 def test_what_is_for_a_log_is_refused(
     options: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert exit_code_of(monkeypatch, "check", *options, "--vectors", str(PUBLISHED)) == 2
+    assert exit_code_of(monkeypatch, "check", *options, "--vectors", str(PUBLISHED_VECTORS)) == 2
     assert message in capsys.readouterr().err
 
 

@@ -37,6 +37,11 @@ def test_a_row_is_what_a_log_has() -> None:
     assert SAMPLER.draw(np.array(SCORES), candidates=np.array([9, 8, 7, 6]), key=1).row["candidates"] == [9, 8, 7, 6]
 
 
+def test_draws_can_be_compared() -> None:
+    assert SAMPLER.draw(SCORES, key=1) == SAMPLER.draw(SCORES, key=1)
+    assert SAMPLER.draw(SCORES, key=1) != SAMPLER.draw(SCORES[::-1], key=1)
+
+
 def test_a_draw_keeps_the_scores_it_was_made_with() -> None:
     scores = np.array(SCORES)
     draw = SAMPLER.draw(scores, key=1)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from foretest.serving import BadInput
-from foretest.serving.vectors import PUBLISHED, check_vectors, drawn
+from foretest.serving.vectors import PUBLISHED_VECTORS, check_vectors, drawn
 from tests.serving.support import TABLES, analysed_policy, displays_of
 
-LINES = PUBLISHED.read_text(encoding="utf-8").splitlines()
+LINES = PUBLISHED_VECTORS.read_text(encoding="utf-8").splitlines()
 FIRST = LINES[2]  # of five items, two of which are shown
 
 
@@ -111,7 +111,7 @@ def main() -> None:
     for vector in published():
         draw = drawn(vector)
         lines.append(json.dumps({**vector, "ranking": draw.ranking, "log_prob": draw.log_prob}, ensure_ascii=False))
-    PUBLISHED.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    PUBLISHED_VECTORS.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

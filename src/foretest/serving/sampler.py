@@ -22,9 +22,9 @@ class Draw:
     ranking: list[Any]  # best slot first: positions among the scores, or ids where candidates were given
     log_prob: float  # of this ranking, under the policy
     slot_probabilities: list[float] | None  # P(a_k in slot k), where asked for
-    _key: int | str = field(repr=False)
-    _scores: Floats = field(repr=False)
-    _candidates: list[Any] | None = field(repr=False)
+    _key: int | str = field(repr=False, compare=False)
+    _scores: Floats = field(repr=False, compare=False)
+    _candidates: list[Any] | None = field(repr=False, compare=False)
 
     @property
     def row(self) -> dict[str, Any]:

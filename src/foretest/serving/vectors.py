@@ -18,7 +18,7 @@ from foretest.serving.base import Floats
 from foretest.serving.sampler import Draw, Sampler
 
 #: the vectors that come with Foretest
-PUBLISHED = Path(__file__).with_name("vectors.jsonl")
+PUBLISHED_VECTORS = Path(__file__).with_name("vectors.jsonl")
 ROUNDING = 1e-9  # of a log-probability, relative to 1 + its size
 _NEEDED = ("policy", "scores", "slots", "ranking", "log_prob")
 _KEYS = (*_NEEDED, "seed", "key", "uniforms", "candidates")
