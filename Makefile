@@ -57,6 +57,7 @@ java:
 # the long studies, whose tables are in docs/
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/trust_cost.py
 	$(BIN)/python benchmarks/cliffs.py
 	$(BIN)/python benchmarks/history_time.py

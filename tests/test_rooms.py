@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "foretest"
 
 #: Top first. A module may import from its own room and from any room above it.
 ROOMS = [
-    "_version", "errors", "formatting", "background", "stores", "files", "progress", "provenance", "kernels",
+    "_version", "errors", "formatting", "serving", "background", "stores", "files", "progress", "provenance", "kernels",
     "displays", "sources", "policies", "weights", "estimators", "settings", "log", "results", "aggregation", "engines",
     "storage",
     "inference", "diagnostics", "calibration", "offline", "online", "planning", "history", "terminal", "report",
@@ -27,6 +27,10 @@ EXITS = {
     ("history/agreement_result.py", "terminal"): "str(agreement) is a table",
     ("history/agreement_result.py", "report"): "agreement.to_html, agreement.figures and notebooks show a page's parts",
 }
+
+
+#: What runs inside a service is imported where its draws are made again, and nowhere else.
+REPLAYS = ["cli/vectors.py", "policies/replay.py"]
 
 
 def imported_rooms(code: str) -> Iterator[tuple[int, str]]:
@@ -77,6 +81,16 @@ def test_no_import_points_to_a_room_below() -> None:
 def test_an_import_that_is_turned_around_is_seen(code: str) -> None:
     assert len(upward("weights/weightings.py", code)) == 1
     assert upward("cli/offline.py", code) == []
+
+
+def test_only_what_replays_imports_what_serves() -> None:
+    importers = [
+        path.relative_to(SOURCE).as_posix()
+        for path in modules()
+        if path.parent.name != "serving"
+        and "serving" in {room for _, room in imported_rooms(path.read_text(encoding="utf-8"))}
+    ]
+    assert importers == REPLAYS
 
 
 def test_every_exit_is_used() -> None:

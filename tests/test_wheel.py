@@ -38,6 +38,7 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
     schema = json.loads((site / "foretest" / "schema" / "result-1.json").read_text(encoding="utf-8"))
     validate(json.loads((tmp_path / "out" / "result.json").read_text(encoding="utf-8")), schema)
     assert (site / "foretest" / "py.typed").exists()
+    assert (site / "foretest" / "serving" / "vectors.jsonl").stat().st_size > 0
 
 
 def take_compiled_kernels(site: Path) -> None:

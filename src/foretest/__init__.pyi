@@ -1,4 +1,5 @@
 # The public names. A name that is added here is importable from `foretest`, and listed by `dir(foretest)`.
+from . import serving as serving
 from . import simulate as simulate
 from . import testing as testing
 from ._version import __version__ as __version__

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import numpy as np
     import numpy.typing as npt
 
@@ -47,6 +47,8 @@ def nearest(name: str, options: Iterable[str]) -> str:
     >>> nearest("click", ["clicks", "user"])
     " Did you mean 'clicks'?"
     """
+    import difflib  # only where something is wrong: a service imports this module too
+
     lower = {option.lower(): option for option in options}
     close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     return f" Did you mean '{lower[close[0]]}'?" if close else ""

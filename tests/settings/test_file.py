@@ -174,7 +174,7 @@ epsilon = 0.2
         (
             'policy = "mixture"\n[[treatment.components]]\nshare = 1\npolicy = "plackett-luce"\nscore = "s"',
             "component 1: policy = \"plackett-luce\" has an unknown key 'score'. Did you mean 'scores'? Known: scores,"
-            " temperature, log_prob, prob, candidates.",
+            " temperature, log_prob, prob, replay_seed, candidates.",
         ),
         (
             'policy = "mixture"\n[[treatment.components]]\nshare = -1\npolicy = "plackett-luce"\nscores = "s"',

@@ -11,6 +11,7 @@ import numpy as np
 from foretest.aggregation.age_sums import AgeSums
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
+from foretest.aggregation.replay_sums import ReplaySums
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
 from foretest.aggregation.segment_sums import SegmentSums
 from foretest.aggregation.strata import Strata
@@ -58,6 +59,7 @@ class Aggregates:
     ages: AgeSums | None = field(default=None, metadata=OPTIONAL)  # where the log says when rewards came
     #: where rewards are winsorised: Σ of each reward column before, and of what was cut
     cut: Floats | None = field(default=None, metadata=OPTIONAL)
+    replay: ReplaySums | None = field(default=None, metadata=OPTIONAL)  # where the control's draws are made again
 
     def __repr__(self) -> str:
         return f"<Aggregates of {aggregates_summary(self)}>"
@@ -141,6 +143,7 @@ class Aggregates:
             thinned=_total_thinning(parts),
             ages=_total_ages(parts),
             cut=_sum([part.cut for part in parts if part.cut is not None]) if first.cut is not None else None,
+            replay=_total_replay(parts),
         )
 
     def under(self, plan: FoldPlan) -> Aggregates:
@@ -193,6 +196,12 @@ def _total_ages(parts: Sequence[Aggregates]) -> AgeSums | None:
     """The counts by age of all parts; none where a part has none."""
     ages = [part.ages for part in parts if part.ages is not None]
     return AgeSums.total(ages) if ages and len(ages) == len(parts) else None
+
+
+def _total_replay(parts: Sequence[Aggregates]) -> ReplaySums | None:
+    """The counts of replayed rows of all parts; none where a part has none."""
+    counts = [part.replay for part in parts if part.replay is not None]
+    return ReplaySums.total(counts) if counts and len(counts) == len(parts) else None
 
 
 def aggregates_summary(aggregates: Aggregates) -> str:

@@ -29,6 +29,7 @@ from foretest.estimators import DR
 from foretest.log.rows import Rows, times
 from foretest.policies.own_candidates import with_union
 from foretest.policies.pooled import Pooled
+from foretest.settings.replay import replays_of
 from foretest.weights.weightings import PointWeights, Uncapped, all_log_weights
 
 Ints = npt.NDArray[np.int64]
@@ -45,6 +46,8 @@ class Fold:
     def __post_init__(self) -> None:
         self.further = {name: type(self)(plan) for name, plan in self.plan.further.items()}
         self.state = FoldState.empty(self.plan)
+        for one in self.further.values():
+            one.state.replay = self.state.replay  # of the same rows and the same control
 
     def add(self, rows: Rows) -> None:
         """Take in one batch."""
@@ -55,6 +58,8 @@ class Fold:
         if not len(rows):
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)
+        if self.state.replay is not None:
+            self.state.replay.add(rows, replays_of(settings.control))
         weights = all_log_weights(settings.treatments, settings.control, rows.displays)
         folds = (self, *self.further.values())
         predicted: Sequence[ItemRewards | None] = [None] * len(folds)

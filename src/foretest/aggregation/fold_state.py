@@ -10,6 +10,7 @@ from foretest.aggregation.age_sums import AgeSums, no_ages
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
+from foretest.aggregation.replay_sums import ReplaySums, no_replay
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.segment_sums import MOST_DAYS, SegmentSums
 from foretest.aggregation.strata import Strata
@@ -56,6 +57,7 @@ class FoldState:
     thinned: Thinning | None
     ages: AgeSums | None
     cut: Floats | None
+    replay: ReplaySums | None
 
     @classmethod
     def empty(cls, plan: FoldPlan) -> FoldState:
@@ -92,6 +94,7 @@ class FoldState:
             thinned=Thinning.empty(cells, metrics, plan.tables) if plan.is_thinned else None,
             ages=no_ages(plan.settings),
             cut=np.zeros((2, len(plan.settings.log.rewards))) if plan.settings.winsorises else None,
+            replay=no_replay(plan.settings),
         )
 
     def places(self, table: str) -> int:

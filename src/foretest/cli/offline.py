@@ -26,9 +26,9 @@ from foretest.cli.options import (
     MaybeSettingsFile,
     Overrides,
     Quiet,
-    SettingsFile,
     SqlText,
     Threads,
+    Vectors,
     analysis_overrides,
     check_threads,
     fail_conditions,
@@ -44,6 +44,7 @@ from foretest.cli.output import (
     print_json,
     show_result,
 )
+from foretest.cli.vectors import check_vectors_file
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 
@@ -89,10 +90,11 @@ def check(
     log: Logs = None,
     /,
     *,
-    config: SettingsFile,
+    config: MaybeSettingsFile = None,
     sql: SqlText = None,
     engine: Engine = "local",
     json: AsJson = False,
+    vectors: Vectors = None,
     fail_on: FailOnAudit = "",
     threads: Threads = None,
     quiet: Quiet = False,
@@ -103,6 +105,18 @@ def check(
     Reads every row.
     Example: foretest check logs/*.parquet -c test.toml --fail-on audit
     """
+    if vectors is not None:
+        options: dict[str, Any] = {
+            "LOG": log,
+            "--config": config,
+            "--sql": sql,
+            "--engine": engine != "local",
+            "--fail-on": fail_on,
+        }
+        options |= {"--threads": threads} | {f"--{key.replace('_', '-')}": True for key in analysis_overrides(analysis)}
+        return check_vectors_file(vectors, options, as_json=json)
+    if config is None:
+        raise BadInput("check needs --config or -c: The settings file (TOML). See foretest check --help.")
     conditions = fail_conditions(fail_on, (AUDIT, UNVERIFIED))
     source = log_source("check", log, sql, config, engine)
     check_threads(threads)

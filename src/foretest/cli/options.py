@@ -66,6 +66,13 @@ MaybeSettingsFile = Annotated[
     str | None,
     Parameter(name=("--config", "-c"), help="The settings file (TOML). Saved aggregates need none."),
 ]
+Vectors = Annotated[
+    str | None,
+    Parameter(
+        help="Instead of a log, lines of JSON with what a sampler in another language draws: each is compared with"
+        " foretest.serving."
+    ),
+]
 _VERDICT_CONDITIONS = (
     "Exit with code 3 if any of these conditions is met, comma-separated: negative, neutral, insufficient (the verdict"
     " of any metric; if metrics have roles, of any goal)"

@@ -32,13 +32,14 @@ from foretest.log.logger_columns import logger_columns
 from foretest.log.own_lists import own_lists
 from foretest.log.reward_ages import days_of_displays, old_enough, rows_of_whole, with_ages
 from foretest.log.reward_parts import with_parts
-from foretest.log.rows import DAY, Rows
+from foretest.log.rows import DAY, RowIds, Rows
 from foretest.log.schema_checks import check_schemas
 from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
 from foretest.log.winsorised import winsorised
 from foretest.policies.pooled import Pooled
 from foretest.policies.pricing import refuse_not_finite
 from foretest.settings.analysis import VALUE_MODEL
+from foretest.settings.replay import replays_of
 from foretest.sources import Chunk, Source
 
 
@@ -110,6 +111,7 @@ class Reader(NeededColumns):
             items=self._item_lists(batch, displays),
             context=batch.select(list(dict.fromkeys(self.audited))) if self.audited else None,
             segments=self._segments(batch),
+            ids=RowIds(batch[log.id], chunk.positions()) if log.id and replays_of(self.settings.control) else None,
         )
 
     def _segments(self, batch: pa.RecordBatch) -> dict[str, pa.Array]:

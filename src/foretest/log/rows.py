@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,13 @@ class RewardAges:
     rewarded: npt.NDArray[np.bool_]  # rows × reward columns: is there a reward?
 
 
+class RowIds(NamedTuple):
+    """The ids of the displays of a batch, and where its rows are in the log."""
+
+    values: pa.Array
+    positions: npt.NDArray[np.int64]
+
+
 @dataclass(frozen=True)
 class Rows:
     """A checked batch: one entry a display in every field."""
@@ -51,6 +59,7 @@ class Rows:
     multiple: Floats | None = None  # of a thinned log, 1/keep: how many displays a row stands for
     logged_rewards: Floats | None = None  # of a thinned log, the rewards as they are in it
     ages: RewardAges | None = None  # where the log says when rewards came
+    ids: RowIds | None = None  # where the log is to be replayed
     cut: Floats | None = None  # where rewards are winsorised, Σ of each reward column before, and of what was cut
 
     def standing_for(self, multiple: Floats) -> Rows:

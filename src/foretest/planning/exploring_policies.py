@@ -74,8 +74,9 @@ def _scores_of(control: Policy) -> str | None:
 
 
 def _unlogged(control: Policy) -> dict[str, Any]:
-    """The control's table without the column of logged probabilities, which would be others."""
-    return {key: value for key, value in control.settings().items() if key not in ("log_prob", "prob")}
+    """The control's table without the column of logged probabilities, which would be others, and its draws' seed."""
+    left_out = ("log_prob", "prob", "replay_seed")
+    return {key: value for key, value in control.settings().items() if key not in left_out}
 
 
 def _of_its_items(policy: Policy, control: Policy) -> Policy:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
-from foretest.errors import BadInput, is_finite_number
+from foretest.errors import BadInput, check_integer, is_finite_number
 from foretest.formatting import shortened
 
 FIT = "fit"  # in place of a number that the log is to show
@@ -44,6 +44,7 @@ class Policy:
     #: is P(item in slot) known of every item, or can it be counted over draws, and not only of those that were shown?
     knows_all_slots: bool = True
     _logged: LoggedColumn | None = None
+    _replay_seed: int | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -87,6 +88,8 @@ class Policy:
         values = {name: value for name, value in vars(self).items() if not name.startswith("_")}
         if self._logged:
             values["log_prob" if self._logged.is_log else "prob"] = self._logged.name
+        if self._replay_seed is not None:
+            values["replay_seed"] = self._replay_seed
         return {"policy": self.key, **values}
 
     @property
@@ -122,6 +125,12 @@ class Policy:
         elif prob is not None:
             self._logged = LoggedColumn(prob, is_log=False)
 
+    def remember_replay(self, seed: int | None) -> None:
+        """Note the seed that `foretest.serving` drew the log with; None: it is not to be replayed."""
+        if seed is not None:
+            check_integer("replay_seed", seed, 0, (1 << 63) - 1)
+            self._replay_seed = int(seed)
+
 
 class ScorePolicy(Policy):
     """A policy that ranks by one list column, `scores`, with one number per eligible item."""
@@ -153,6 +162,11 @@ def refuse_slots_alone(policy: Any, role: str) -> None:
 def logged_column(policy: Policy) -> LoggedColumn | None:
     """The column with the logged probability of the shown ranking, where the policy was given one."""
     return policy._logged
+
+
+def replay_seed(policy: Policy) -> int | None:
+    """The seed of `foretest.serving` that the policy's log was drawn with, where it is to be replayed."""
+    return policy._replay_seed
 
 
 def marginal_places(displays: Displays) -> tuple[npt.NDArray[np.int64], Floats]:

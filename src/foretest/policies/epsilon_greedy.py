@@ -21,12 +21,15 @@ class EpsilonGreedy(ByResidualRank):
     scores: the list column whose sort is followed (ties: the lower position first).
     epsilon: ε in [0, 1], the exploration of each slot; "fit": as the control's log shows it.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
     """
 
     def __init__(
-        self, scores: str, epsilon: float | str, *, log_prob: str | None = None, prob: str | None = None
-    ) -> None:
+        self, scores: str, epsilon: float | str, *, log_prob: str | None = None, prob: str | None = None,
+        replay_seed: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(scores, log_prob=log_prob, prob=prob)
+        self.remember_replay(replay_seed)
         self.epsilon = fit_or(epsilon, _share)
 
     @property

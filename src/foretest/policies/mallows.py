@@ -18,12 +18,17 @@ class Mallows(ByResidualRank):
     scores: the list column whose sort is the centre (ties: the lower position first).
     dispersion: φ in (0, 1); near 0 the sort itself, near 1 uniform.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
     """
 
     full_support = True
 
-    def __init__(self, scores: str, dispersion: float, *, log_prob: str | None = None, prob: str | None = None) -> None:
+    def __init__(
+        self, scores: str, dispersion: float, *, log_prob: str | None = None, prob: str | None = None,
+        replay_seed: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(scores, log_prob=log_prob, prob=prob)
+        self.remember_replay(replay_seed)
         self.dispersion = positive("dispersion", dispersion, below=1.0)
 
     def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:

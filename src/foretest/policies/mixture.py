@@ -24,6 +24,7 @@ class Mixture(Policy):
     ----------
     components: pairs (share, policy).
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
     """
 
     def __init__(
@@ -32,6 +33,7 @@ class Mixture(Policy):
         *,
         log_prob: str | None = None,
         prob: str | None = None,
+        replay_seed: int | None = None,
     ) -> None:
         if not components:
             raise BadInput("a mixture needs at least one component.")
@@ -45,6 +47,7 @@ class Mixture(Policy):
         total = sum(share for share, _ in components)
         self.components = tuple((share / total, as_policy(policy)) for share, policy in components)
         self.remember_logged(log_prob, prob)
+        self.remember_replay(replay_seed)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -21,14 +21,17 @@ class PlackettLuce(ScorePolicy):
     scores: the list column with one score per eligible item.
     temperature: T; the smaller, the closer to always showing the best scores; "fit": as the control's log shows it.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
     """
 
     full_support = True
 
     def __init__(
-        self, scores: str, temperature: float | str = 1.0, *, log_prob: str | None = None, prob: str | None = None
-    ) -> None:
+        self, scores: str, temperature: float | str = 1.0, *, log_prob: str | None = None, prob: str | None = None,
+        replay_seed: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(scores, log_prob=log_prob, prob=prob)
+        self.remember_replay(replay_seed)
         self.temperature = fit_or(temperature, lambda value: positive("temperature", value))
 
     @property

@@ -32,12 +32,17 @@ class SwapNeighbours(SortPolicy):
     scores: the list column whose sort is followed (ties: the lower position first).
     swap: p, the probability that a pair is swapped, from 0 to 1/2.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
     """
 
-    def __init__(self, scores: str, swap: float, *, log_prob: str | None = None, prob: str | None = None) -> None:
+    def __init__(
+        self, scores: str, swap: float, *, log_prob: str | None = None, prob: str | None = None,
+        replay_seed: int | None = None,
+    ) -> None:  # fmt: skip
         if not is_finite_number(swap) or not 0.0 <= swap <= 0.5:
             raise BadInput(f"swap = {swap!r}: expected a number from 0 to 0.5, the probability that a pair is swapped.")
         super().__init__(scores, log_prob=log_prob, prob=prob)
+        self.remember_replay(replay_seed)
         self.swap = float(swap)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:

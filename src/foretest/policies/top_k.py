@@ -16,9 +16,16 @@ class TopK(ByResidualRank):
     ----------
     scores: the list column whose sort is shown (ties: the lower position first).
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
     """
 
     deterministic = True
+
+    def __init__(
+        self, scores: str, *, log_prob: str | None = None, prob: str | None = None, replay_seed: int | None = None
+    ) -> None:
+        super().__init__(scores, log_prob=log_prob, prob=prob)
+        self.remember_replay(replay_seed)
 
     def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:
         return np.where(rank == 0, 0.0, -np.inf)

@@ -139,6 +139,9 @@ class Settings:
         from foretest.settings.own_candidates import check_own_candidates
 
         check_own_candidates(self.log, self.control, self.treatments, self.analysis)
+        from foretest.settings.replay import check_replay
+
+        check_replay(self.log, self.control, self.treatments)
 
     @property
     def candidates(self) -> str | None:

@@ -26,6 +26,7 @@ _SLOT_TESTS = {
 #: what a test that passes shows, in few words
 _PASSES = {
     "exploration": "other rankings could have been shown",
+    "replayed": "every row follows from its seed and id",
     "as served": "displays show what the control gives",
     "logged probabilities": "they follow from the scores",
     "log-likelihood": "the log is as likely as expected",

@@ -21,7 +21,7 @@ from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.likelier_number import LIKELIER
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.weight_bins import WeightBins
-from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, rows
+from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, replayed, rows
 from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
@@ -36,7 +36,7 @@ FEWEST_UNITS = 100  # in the sample
 
 
 def audit(aggregates: Aggregates) -> Audit:
-    """All tests, on the fixed sample of displays."""
+    """All tests: on the fixed sample of displays, but for the replay, which is of every row."""
     plan, sample = aggregates.plan, aggregates.sampled_displays
     tests: dict[str, Callable[[Columns, FoldPlan], Finding]] = {
         rows.EXPLORATION: _exploration,
@@ -55,6 +55,8 @@ def audit(aggregates: Aggregates) -> Audit:
     findings.insert(len(findings) - 1, _possible_weights(aggregates, sample))
     if AS_SERVED in sample:
         findings.insert(1, rows.as_served(sample[AS_SERVED]))
+    if aggregates.replay is not None:
+        findings.insert(1, replayed.replayed(aggregates.replay))
     of_own = own_policy.own_policy(sample)
     if of_own is not None:
         findings.append(of_own)
@@ -67,7 +69,7 @@ def audit(aggregates: Aggregates) -> Audit:
 _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
 _OF_BOTH = (moments.MOMENT, moments.BALANCE)
 # the tests that hold what was shown against the control's scores: without any of them, probabilities are taken on trust
-_VERIFYING = (rows.LOGGED, rows.SERVED, likelihood.CALIBRATION)
+_VERIFYING = (rows.LOGGED, rows.SERVED, replayed.NAME, likelihood.CALIBRATION)
 
 
 def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
