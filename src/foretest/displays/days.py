@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from datetime import date
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -35,3 +38,20 @@ def coded_days(array: pa.Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(
         coded.indices, pc.replace_substring_regex(text, r"^(\d{4}-\d{2}-\d{2})[T ].*$", r"\1")
     )
+
+
+def first_and_last(labels: Iterable[str]) -> list[str]:
+    """The first and the last of the labels that are days; empty where none is.
+
+    >>> first_and_last(["2026-03-02", "a day", "2026-03-01"])
+    ['2026-03-01', '2026-03-02']
+    """
+    days = sorted({label for label in labels if _is_iso(label)})
+    return [days[0], days[-1]] if days else []
+
+
+def _is_iso(label: str) -> bool:
+    try:
+        return bool(date.fromisoformat(label))
+    except ValueError:
+        return False

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from foretest.displays.batch import Floats
+from foretest.displays.days import first_and_last
 from foretest.errors import BadInput
-from foretest.history.offline_side import OfflineSide, first_and_last, offline_side
+from foretest.history.offline_side import OfflineSide, offline_side
 from foretest.history.records import Measurement, Noise, PastMetric, UnsupportedPart
 from foretest.log.logger_rows import rows_of_logger
 from foretest.log.opening import open_log

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +12,7 @@ from foretest.aggregation.differences import with_differences
 from foretest.calibration.estimate import Unsupported, bound_of, judge_log
 from foretest.calibration.fit import CALIBRATED
 from foretest.displays.batch import Floats
+from foretest.displays.days import first_and_last
 from foretest.estimators import Estimator
 from foretest.estimators.base import ratio
 from foretest.history.records import BoundPath, UnsupportedPart
@@ -125,19 +124,6 @@ class OfflineSide:
         """The first and the last day of the log; empty where it has none."""
         sums = self.aggregates.segments.get(DAY)
         return [] if sums is None else first_and_last(sums.labels)
-
-
-def first_and_last(labels: Iterable[str]) -> list[str]:
-    """The first and the last of the labels that are days; empty where none is."""
-    days = sorted({label for label in labels if _is_day(label)})
-    return [days[0], days[-1]] if days else []
-
-
-def _is_day(label: str) -> bool:
-    try:
-        return bool(date.fromisoformat(label))
-    except ValueError:
-        return False
 
 
 def offline_side(log: str, settings: Settings, threads: int | None) -> OfflineSide:

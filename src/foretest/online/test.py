@@ -11,6 +11,7 @@ from foretest._version import __version__
 from foretest.errors import BadInput
 from foretest.inference.guardrails import with_roles
 from foretest.log.opening import open_log
+from foretest.offline.result_facts import last_day
 from foretest.online.arms import Arm, ArmReader, Arms, fold_arm
 from foretest.online.checks import (
     ANALYSIS_KEYS,
@@ -26,7 +27,7 @@ from foretest.online.comparison import KEY as KEY
 from foretest.online.comparison import Comparison
 from foretest.online.covariate_balance import covariate_balance
 from foretest.online.late_rewards import arm_notes, settle_read_at
-from foretest.online.limits import cut_by_arm, settle_limits
+from foretest.online.limits import cut_by_arm, cut_notes, settle_limits
 from foretest.online.metrics import compare_metrics, made_notes, metric_places, per_of
 from foretest.online.resampling import arm_counts
 from foretest.online.sample_ratio import SampleRatio, sample_ratio
@@ -202,6 +203,7 @@ class OnlineTest:
                 *([] if balance is None else balance.notes),
                 *arm_notes(arms, self.settings),
                 *made_notes(arms, self.settings),
+                *cut_notes(arms, self.settings),
             ],
             provenance={"versions": versions(), "rows_fingerprint": fingerprint},
             sequential=None if sequence is None else sequence.to_dict(),
@@ -261,7 +263,7 @@ def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:
     }
     if not arm.units_exact:
         facts["units_approximate"] = True
-    return facts
+    return facts | last_day(arm.rows_by_day)
 
 
 def _health(comparisons: dict[str, Comparison], split: SampleRatio) -> dict[str, Any]:

@@ -59,10 +59,19 @@ def test_a_date_is_the_last_day_of_the_log_or_that_of_the_file(tmp_path: Path) -
     assert (entries["file"].day, entries["file"].dated_by) == (date(2025, 12, 31), "file")
 
 
+def test_the_last_day_of_the_log_is_the_date() -> None:
+    content = document("days")
+    content["log"]["last_day"] = "2031-05-06"
+    [row] = rows_of(content)
+    assert row.entry.day == date(2031, 5, 6)
+    assert row.entry.dated_by == "log"
+
+
 def test_days_with_names_of_their_own_are_no_dates() -> None:
     content = document("days")
     for day in content["metrics"]["click"]["days"]:
         day["day"] = f"day {day['day'][-1]}"
+    del content["log"]["last_day"]
     [row] = rows_of(content)
     assert row.entry.dated_by == "file"
 

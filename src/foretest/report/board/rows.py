@@ -120,7 +120,7 @@ def result_rows(file: ResultFile, document: Fields) -> list[Row]:
     metrics = document.required("metrics")
     online = "treatment" in document.required("log").content
     kind = ONLINE if online else OFFLINE if metrics.content else CHECK
-    day = _last_day(metrics)
+    day = latest(iter([document.required("log").text("last_day")])) or _last_day(metrics)
     analysis = document.required("settings").member("analysis")
     level = None if analysis is None else analysis.number("confidence_level")
     entry = replace(Entry.of(file, kind, day, document), confidence_level=level)
