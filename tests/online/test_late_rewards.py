@@ -48,6 +48,9 @@ def test_both_arms_have_one_window(as_stream: bool) -> None:
     read_at = max(control.shown.max(), treatment.shown.max())
     plain = ft.OnlineTest(log=ft.LogColumns(**columns), n_resamples=60)
     wanted = plain.run(*(arm.by_hand(read_at, 30 * HOUR) for arm in (control, treatment)))
+    assert [one.pop("last_day") for one in (found.log, found.log["treatment"])] == [
+        str(arm.shown[read_at - arm.shown >= 30 * HOUR].max())[:10] for arm in (control, treatment)
+    ]
     assert found.log == wanted.log
     assert found.to_dicts() == wanted.to_dicts()
     young = [int((read_at - arm.shown < 30 * HOUR).sum()) for arm in (control, treatment)]

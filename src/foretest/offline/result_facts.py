@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.displays.days import first_and_last
-from foretest.log.rows import DAY
 from foretest.policies.pooled import Pooled
 from foretest.provenance import public
 from foretest.settings.metric_roles import roles_dict
@@ -26,8 +23,6 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
     }
     if not aggregates.units_exact:
         facts["units_approximate"] = True
-    if DAY in aggregates.segments:
-        facts |= last_day(aggregates.segments[DAY].labels)
     control = aggregates.plan.settings.control
     if isinstance(control, Pooled):
         by_cell = aggregates.n, aggregates.rows_by_cell
@@ -37,12 +32,6 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
             for name, n, count in zip(control.names, displays, rows, strict=True)
         }
     return facts
-
-
-def last_day(labels: Iterable[str]) -> dict[str, str]:
-    """The last day of a log as its facts have it; nothing where no label is a day."""
-    days = first_and_last(labels)
-    return {"last_day": days[-1]} if days else {}
 
 
 def options_of(plan: FoldPlan) -> dict[str, dict[str, Any]]:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from foretest._version import __version__
+from foretest.displays.days import first_and_last
 from foretest.errors import BadInput
 from foretest.inference.guardrails import with_roles
 from foretest.log.opening import open_log
-from foretest.offline.result_facts import last_day
 from foretest.online.arms import Arm, ArmReader, Arms, fold_arm
 from foretest.online.checks import (
     ANALYSIS_KEYS,
@@ -263,7 +263,8 @@ def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:
     }
     if not arm.units_exact:
         facts["units_approximate"] = True
-    return facts | last_day(arm.rows_by_day)
+    days = first_and_last(arm.rows_by_day)
+    return {**facts, **({"last_day": days[-1]} if days else {})}
 
 
 def _health(comparisons: dict[str, Comparison], split: SampleRatio) -> dict[str, Any]:
