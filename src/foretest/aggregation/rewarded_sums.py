@@ -19,7 +19,7 @@ from foretest.aggregation.point_path import path_columns
 from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Displays, Floats
-from foretest.log.rows import Rows, times
+from foretest.log.rows import times
 from foretest.policies.pooled import LOGGER
 from foretest.weights.batch_draws import MeansAt
 from foretest.weights.examination import VARIANTS, Curves
@@ -41,8 +41,9 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
     for weighting in plan.weightings:
         _add_weighted_rewards(state, weighting, weighting.log_h(rewarded.log_w), rewarded)
     normaliser = plan.normaliser.for_batch(rewarded.rows.displays, _cap_of_points(plan))
-    prices = _prices(state, rewarded, normaliser)
-    points = _point_weights(state, rewarded, normaliser, prices)
+    weighed = WeighedSlots.of(rewarded.rows.displays, rewarded.rows.slots, len(plan.metrics), dense=plan.dense)
+    prices = _prices(state, rewarded, normaliser, weighed)
+    points = _point_weights(state, rewarded, normaliser, prices, weighed)
     for weighting, point in points.items():
         state.unsupported[weighting] += int(point.unsupported.sum())
         state.approximate[weighting] += int(point.approximate.sum())
@@ -90,13 +91,13 @@ class _Prices(NamedTuple):
     bounds: BoundMasses | None
 
 
-def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) -> _Prices:
+def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser, weighed: WeighedSlots) -> _Prices:
     plan, displays = state.plan, rewarded.rows.displays
     bounds = normaliser.at_bounds(displays, GRID) if plan.chooses_bound(Adaptive) else None
     by_slot = None
     if plan.slot_bounds is not None:
         together = GRID if plan.chooses_bound(SlotAdaptive) else ()
-        by_slot = SlotPricer(displays, plan.slot_bounds, together, slots_that_count(plan, rewarded.rows))
+        by_slot = SlotPricer(displays, plan.slot_bounds, together, weighed.mask)
     by_curves = _exposure_pricers(plan, displays) if plan.exposure_bounds else {}
     pricers: list[Pricer] = [*([] if by_slot is None else [by_slot]), *by_curves.values()]
     for part in marginal_parts(displays, rewarded.log_w, normaliser) if pricers else ():
@@ -104,26 +105,23 @@ def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser) ->
             pricer.add(part)
     priced = {curves: pricer.prices() for curves, pricer in by_curves.items()}
     exposures = {m: priced[curves] for m, curves in plan.examination.curves.items()} if priced else {}
-    prefixes = _prefix_prices(plan, rewarded, normaliser, bounds) if plan.prefix_bounds else None
+    prefixes = _prefix_prices(plan, rewarded, normaliser, bounds, weighed) if plan.prefix_bounds else None
     return _Prices(None if by_slot is None else by_slot.prices(), prefixes, exposures, bounds)
 
 
-def slots_that_count(plan: FoldPlan, rows: Rows) -> npt.NDArray[np.bool_]:
-    """Of the shown slots of all rows: those that earned something, and all where rows without a reward are weighed."""
-    earns = np.full(int(rows.displays.slots.sum()), plan.dense)
-    for lists in rows.slots.values():
-        earns |= lists.flat() > 0.0
-    return earns
-
-
 def _prefix_prices(
-    plan: FoldPlan, rewarded: RewardedRows, normaliser: Normaliser, whole: BoundMasses | None
+    plan: FoldPlan, rewarded: RewardedRows, normaliser: Normaliser, whole: BoundMasses | None, weighed: WeighedSlots
 ) -> PrefixPrices:
     """The prices of the prefixes of slots that earned something; of all where those that did not are weighed too."""
-    rows, earns = rewarded.rows, slots_that_count(plan, rewarded.rows)
     together = GRID if plan.chooses_bound(PrefixAdaptive) else ()
     return prefix_prices(
-        rows.displays, rewarded.log_w, normaliser, earns, plan.prefix_bounds, together=together, whole=whole
+        rewarded.rows.displays,
+        rewarded.log_w,
+        normaliser,
+        weighed.mask,
+        plan.prefix_bounds,
+        together=together,
+        whole=whole,
     )
 
 
@@ -142,13 +140,12 @@ def _exposure_pricers(plan: FoldPlan, displays: Displays) -> dict[Curves, Exposu
 
 
 def _point_weights(
-    state: FoldState, rewarded: RewardedRows, normaliser: Normaliser, prices: _Prices
+    state: FoldState, rewarded: RewardedRows, normaliser: Normaliser, prices: _Prices, weighed: WeighedSlots
 ) -> PointsByWeighting:  # fmt: skip
     """h of the rows by each pointwise weighting, those by slot included."""
     plan, rows, log_w = state.plan, rewarded.rows, rewarded.log_w
     displays = rows.displays
     points: PointsByWeighting = {}
-    weighed = WeighedSlots.of(displays, rows.slots, len(plan.metrics), dense=plan.dense)
     for weighting in plan.point_weightings:
         if isinstance(weighting, ExposureWeighting):
             curves = plan.examination.given if weighting.variant else prices.exposures  # a fit has no variants

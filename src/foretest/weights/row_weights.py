@@ -30,6 +30,7 @@ class WeighedSlots:
     rewards: dict[int, Floats]  # of these slots, by metric
     metrics: int  # how many there are, with those of which slots are not known
     are_all: bool
+    shown: int  # slots of all displays, also those that do not count
 
     @classmethod
     def of(cls, displays: Displays, earned: Mapping[int, Ragged], metrics: int, *, dense: bool = False) -> WeighedSlots:
@@ -41,7 +42,14 @@ class WeighedSlots:
         places = np.flatnonzero(counted)
         owner = np.repeat(np.arange(len(displays)), slots)[places]
         counts = np.bincount(owner, minlength=len(displays))
-        return cls(places, counts, {m: r[places] for m, r in rewards.items()}, metrics, dense)
+        return cls(places, counts, {m: r[places] for m, r in rewards.items()}, metrics, dense, len(counted))
+
+    @property
+    def mask(self) -> npt.NDArray[np.bool_]:
+        """Of the shown slots of all displays, one after the other: does it count?"""
+        counts = np.zeros(self.shown, np.bool_)
+        counts[self.places] = True
+        return counts
 
     def only(self, metrics: Container[int]) -> WeighedSlots:
         """The same slots, with the rewards of some metrics alone."""
