@@ -59,6 +59,7 @@ def test_the_manifest_is_good_but_for_its_log(tmp_path: Path) -> None:
         (ARMS, "online = {}", "test 'a': online = {}: expected a table"),
         (ARMS, "online = {uplift = 0.1}", "test 'a': online: std_error is missing: give uplift and std_error"),
         (ARMS, "online = {uplift = nan, std_error = 1}", "test 'a': online.uplift = nan: expected a finite number"),
+        (ARMS, "online = {uplift = 2.8, std_error = 1.1}", "test 'a': online.uplift = 2.8 would be +280%"),
         (ARMS, "online = {uplift = 0.1, std_error = 0}", "test 'a': online.std_error = 0: expected a number above 0"),
         (ARMS, "online = {uplift = 0.1, std_error = 1, by = \"rows\"}", "test 'a': online.by is for the sums of two"),
         (ARMS, f"{ARMS[:-1]}, uplift = 0.1}}", "test 'a': online has control and uplift: give the sums"),

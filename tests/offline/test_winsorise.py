@@ -88,7 +88,7 @@ def test_saved_sums_need_a_limit(tmp_path: Path) -> None:
         offline({"limit": 2.5}).run(path)
 
 
-@pytest.mark.parametrize("given", [0, -1.0, "0.9", True, {}, {"limit": 0.0}, {"quantile": 1.0}, float("nan")])
+@pytest.mark.parametrize("given", [0, -1.0, "0.9", 99.9, True, {}, {"limit": 0.0}, {"quantile": 1.0}, float("nan")])
 def test_what_is_no_quantile_and_no_limit_is_refused(given: Any) -> None:
     with pytest.raises(ft.BadInput, match=r"\[metrics.revenue\] winsorise"):
         offline(given)

@@ -34,7 +34,12 @@ def winsorised_notes(aggregates: Aggregates) -> list[str]:
 
 def cut_sentence(name: str, entry: dict[str, Any]) -> str:
     """One reward's limit and what was cut."""
-    limit, quantile = format_number(entry["limit"]), entry["quantile"]
-    found = "" if quantile is None else f", the {quantile:g} quantile of the control's rewarded rows"
     share = percent(entry["share_cut"])
-    return f"{name} counts up to {limit}{found}: {share} of all {name} in the log is above it and was cut off."
+    return f"{limit_text(name, entry)}: {share} of all {name} in the log is above it and was cut off."
+
+
+def limit_text(name: str, entry: dict[str, Any]) -> str:
+    """Up to where a reward counts, and where that limit comes from."""
+    quantile = entry["quantile"]
+    origin = "" if quantile is None else f", the {quantile:g} quantile of the control's rewarded rows"
+    return f"{name} counts up to {format_number(entry['limit'])}{origin}"

@@ -33,10 +33,10 @@ _ORDER = ("unit", "r", "m")
 class _Rewards:
     """The rewarded rows of some rewards, by name."""
 
-    kept: dict[str, KeptRows] = field(default_factory=dict)
+    rows: dict[str, KeptRows] = field(default_factory=dict)
 
     def add(self, rows: Rows) -> None:
-        for name, kept in self.kept.items():
+        for name, kept in self.rows.items():
             r = rows.plain_rewards[:, rows.names.index(name)]
             at = np.flatnonzero(r > 0.0)
             some = at[kept.below(rows.unit[at])]
@@ -47,11 +47,11 @@ class _Rewards:
         return self
 
     def __add__(self, other: _Rewards) -> _Rewards:
-        return _Rewards({name: kept + other.kept[name] for name, kept in self.kept.items()})
+        return _Rewards({name: kept + other.rows[name] for name, kept in self.rows.items()})
 
     def to_batch(self) -> pa.RecordBatch:
         """The rows of all rewards, for a task to send; how many were seen stands in every row."""
-        parts = [(place, kept.columns(), kept.seen) for place, kept in enumerate(self.kept.values())]
+        parts = [(place, kept.columns(), kept.seen) for place, kept in enumerate(self.rows.values())]
         tables = [
             pa.table({"reward": np.full(len(rows["unit"]), place), **rows, "seen": np.full(len(rows["unit"]), seen)})
             for place, rows, seen in parts
@@ -71,7 +71,7 @@ class _Rewards:
         total = cls.of(names)
         for batch in batches:
             of = batch["reward"].to_numpy()
-            for place, kept in enumerate(total.kept.values()):
+            for place, kept in enumerate(total.rows.values()):
                 at = np.flatnonzero(of == place)
                 if not len(at):
                     continue
@@ -94,15 +94,15 @@ def find_limits(
     quantiles = limits_to_find(settings)
     narrow = _rewards_alone(settings, reader)
     if isinstance(source, SparkFrame):
-        found = fold_in_tasks(
+        rewards = fold_in_tasks(
             source, narrow, lambda: _Rewards.of(quantiles), _Rewards.to_batch,
             lambda batches: _Rewards.total(batches, quantiles),
         ) or _Rewards.of(quantiles)  # fmt: skip
     else:
-        found = in_background(
+        rewards = in_background(
             lambda: fold_in_threads(source, narrow, lambda: _Rewards.of(quantiles), threads=threads, progress=progress)
         )
-    return {name: _limit(name, quantiles, found.kept[name].columns()) for name in quantiles}
+    return {name: _limit(name, quantiles, rewards.rows[name].columns()) for name in quantiles}
 
 
 def _rewards_alone(settings: Settings, reader: type[Reader]) -> Reader:

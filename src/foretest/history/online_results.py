@@ -107,5 +107,10 @@ def arm_sums(where: str, n: Any, mean: Any, variance: Any) -> ArmSums:
 def uplift_result(where: str, uplift: Any, std_error: Any) -> UpliftResult:
     """A checked relative uplift with its standard error; messages name them with `where` before."""
     check_number(f"{where}uplift", uplift, above=-1.0)
+    if uplift >= 1.0:
+        raise BadInput(
+            f"{where}uplift = {uplift!r} would be {uplift:+.0%}: an uplift is a share, as in 0.02 for 2 %. If it is no"
+            " percentage, give the sums of both arms."
+        )
     check_number(f"{where}std_error", std_error, above=0.0)
     return UpliftResult(float(uplift), float(std_error))

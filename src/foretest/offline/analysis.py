@@ -50,7 +50,7 @@ from foretest.results.result import Metric, Result, Segment, Treatment
 from foretest.settings.analysis import AUTO
 from foretest.settings.fitted_control import refuse_bounds_of_fit
 from foretest.settings.settings import Settings, with_cap
-from foretest.settings.winsorising import found_limits, limits_to_find, with_limits
+from foretest.settings.winsorising import found_limits, with_limits
 
 _BY_EXPOSURE_ALONE = (
     "the control always shows one ranking: a run has estimates by exposure alone, which rest on the examination curve"
@@ -204,8 +204,7 @@ def fit_notes(plan: FoldPlan) -> list[str]:
 def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
     """The test's settings with what only the fold knows: the loggers' shares, and the number of `cap = "auto"`."""
     folded = aggregates.plan.settings
-    limits = {name: limit for name, limit in found_limits(folded).items() if name in limits_to_find(settings)}
-    used = with_limits(dataclasses.replace(settings, control=folded.control), limits)
+    used = with_limits(dataclasses.replace(settings, control=folded.control), found_limits(folded))
     return with_cap(used, folded.analysis.cap_number) if used.analysis.cap == AUTO else used
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from foretest.background import in_background
-from foretest.diagnostics.winsorised import cut_rewards
+from foretest.diagnostics.winsorised import cut_rewards, limit_text
 from foretest.engines.reward_quantiles import find_limits
-from foretest.formatting import format_number, percent
+from foretest.formatting import percent
 from foretest.online.arms import Arms
 from foretest.online.checks import naming_log
 from foretest.online.late_rewards import SettledLogs
@@ -47,8 +47,9 @@ def cut_notes(arms: Arms, settings: Settings) -> list[str]:
     """What was cut off in each arm, in a sentence for each reward."""
     notes = []
     for name, entry in (cut_by_arm(arms, settings) or {}).items():
-        limit, quantile = format_number(entry["limit"]), entry["quantile"]
-        found = "" if quantile is None else f", the {quantile:g} quantile of the control's rewarded rows"
-        shares = " and ".join(percent(entry[key]) for key in ("share_cut", "share_cut_treatment"))
-        notes.append(f"{name} counts up to {limit}{found}: {shares} of control's and treatment's {name} was cut off.")
+        control, treatment = (percent(entry[key]) for key in ("share_cut", "share_cut_treatment"))
+        notes.append(
+            f"{limit_text(name, entry)}: {control} of the control's {name} and {treatment} of the treatment's was cut"
+            " off."
+        )
     return notes

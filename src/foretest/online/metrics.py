@@ -48,14 +48,14 @@ def compare_metrics(
 ) -> dict[str, Comparison]:
     """The comparison of both arms in every metric, in the settings' order."""
     definitions, places, analysis = settings.definitions, metric_places(settings), settings.analysis
-    found = {name: compare_arms(arms, m, analysis, counts, sequence) for name, m in places.items()}
+    comparisons = {name: compare_arms(arms, m, analysis, counts, sequence) for name, m in places.items()}
     for one in definitions.differences:
-        found[one.name] = _relative_where_it_exists(found[one.name])
+        comparisons[one.name] = _relative_where_it_exists(comparisons[one.name])
     for ratio in definitions.ratios:
-        found[ratio.name] = _compare_ratio(arms, ratio, settings, counts, sequence)
+        comparisons[ratio.name] = _compare_ratio(arms, ratio, settings, counts, sequence)
     for per_unit in definitions.per_unit:
-        found[per_unit.name] = compare_arms(*made_arms(arms, per_unit.name, settings), analysis, counts, sequence)
-    return {name: found[name] for name in definitions.names}
+        comparisons[per_unit.name] = compare_arms(*made_arms(arms, per_unit.name, settings), analysis, counts, sequence)
+    return {name: comparisons[name] for name in definitions.names}
 
 
 def _compare_ratio(

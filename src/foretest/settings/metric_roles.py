@@ -143,8 +143,8 @@ def roles_dict(roles: Mapping[str, MetricRole]) -> dict[str, dict[str, Any]]:
     """The roles as the tables of a settings file."""
     tables = {}
     for name, role in roles.items():
-        told = dataclasses.replace(role, direction=role.direction or INCREASE) if role.has_role else role
-        given = {key: value for key, value in vars(told).items() if value is not None and value is not False}
+        whole = dataclasses.replace(role, direction=role.direction or INCREASE) if role.has_role else role
+        given = {key: value for key, value in vars(whole).items() if value is not None and value is not False}
         tables[name] = {key: _plain(value) for key, value in given.items()}
     return tables
 

@@ -18,6 +18,9 @@ _EXPECTED = (
 )
 
 
+_LOOKS_LIKE_PERCENT = 90  # and below 100
+
+
 class Winsorising(NamedTuple):
     """How one reward is cut."""
 
@@ -43,6 +46,11 @@ def winsorising(given: Any) -> Winsorising | None:
         if limit is None and quantile is None:
             raise BadInput(f"winsorise = {given!r}: {_EXPECTED}.")
         return Winsorising(None if limit is None else float(limit), None if quantile is None else float(quantile))
+    if not isinstance(given, bool) and isinstance(given, int | float) and _LOOKS_LIKE_PERCENT <= given < 100:
+        raise BadInput(
+            f"winsorise = {given!r}: a quantile in percent, or a limit? Write winsorise = {given / 100:g}, or"
+            f" winsorise = {{limit = {given:g}}}."
+        )
     if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0.0 or given == float("inf"):
         raise BadInput(f"winsorise = {given!r}: {_EXPECTED}.")
     return Winsorising(None, float(given)) if given < 1.0 else Winsorising(float(given), None)
@@ -65,9 +73,9 @@ def found_limits(settings: Settings) -> dict[str, float]:
 def with_limits(settings: Settings, limits: Mapping[str, float]) -> Settings:
     """The settings with the limits that were found."""
     tables = dict(settings.metrics)
-    for name, limit in limits.items():
-        found = {"limit": limit, "quantile": tables[name].winsorising.quantile}  # type: ignore[union-attr]
-        tables[name] = dataclasses.replace(tables[name], winsorise=found)
+    for name, quantile in limits_to_find(settings).items():
+        if name in limits:
+            tables[name] = dataclasses.replace(tables[name], winsorise={"limit": limits[name], "quantile": quantile})
     return dataclasses.replace(settings, metrics=tables)
 
 
