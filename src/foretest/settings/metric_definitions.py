@@ -168,7 +168,8 @@ def _factors(
                 f"[metrics.{name}] sum names {term}, which is a ratio or per unit: a sum is of rewards and sums."
             )
         else:
-            raise BadInput(_unknown(f"[metrics.{name}] sum", term, (*rewards, *tables)))
+            sums = (other for other, made in tables.items() if made.sum is not None and other != name)
+            raise BadInput(_unknown(f"[metrics.{name}] sum", term, (*rewards, *sums)))
         for column, share in columns.items():
             total[column] = total.get(column, 0.0) + factor * share
     return {column: factor for column, factor in total.items() if factor}
