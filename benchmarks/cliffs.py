@@ -243,6 +243,10 @@ def table(times: dict[Cell, float], before: dict[Cell, float]) -> str:
             earlier = f"{worst(then, pairs_of(then)).ratio:.1f}" if then else ""
             ratios = f"{earlier} | **{found.ratio:.1f}** | ≤ {GOAL:g}"
             lines.append(f"| {group} | {name} | {found.pairs} | {ratios} | {where(found, now)} |")
+    across = worst(times, [pair for pair in pairs_by_kind(times) if THURSTONE in (pair[0].kind, pair[1].kind)])
+    if across.pairs:
+        ratio = f"**{across.ratio:.1f}** | ≤ {GOAL:g} | {where(across, times)}"
+        lines.append(f"| thurstone against the others | another policy | {across.pairs} |  | {ratio} |")
     return "\n".join([*lines, "", *dearest(times, before)])
 
 
