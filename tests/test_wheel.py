@@ -42,14 +42,8 @@ def test_the_wheel_runs_the_demo(tmp_path: Path) -> None:
 
 
 def take_compiled_kernels(site: Path) -> None:
-    """Copy what numba has compiled for this checkout: the sources are the same, and compiling them takes 40 s.
-
-    numba knows a source by its size and its time of change.
-    """
+    """Copy the machine code of this checkout's kernels: the sources are the same, and compiling them takes 40 s."""
     [checkout], installed = map(Path, kernels.__path__), site / "foretest" / "kernels"
     for source in checkout.glob("*.py"):
         assert (installed / source.name).read_bytes() == source.read_bytes()
-        shutil.copystat(source, installed / source.name)
-        for cached in (checkout / "__pycache__").glob(f"{source.stem}.*.nb[ic]"):
-            (installed / "__pycache__").mkdir(exist_ok=True)
-            shutil.copy(cached, installed / "__pycache__")
+    shutil.copytree(checkout / "__pycache__", installed / "__pycache__", dirs_exist_ok=True)

@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -121,6 +122,19 @@ def upload_all(copies: Mapping[RemotePath, Path]) -> None:
             with suppress(BadInput, OSError):
                 path.unlink(missing_ok=True)
         raise
+
+
+def cache_folder() -> Path:
+    """The folder for what is made once: that of `FORETEST_CACHE`, else the user's cache folder on this system."""
+    chosen = os.environ.get("FORETEST_CACHE")
+    if chosen:
+        return Path(chosen)
+    given = os.environ.get("XDG_CACHE_HOME")
+    if given:
+        return Path(given) / "foretest"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "foretest"
+    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "foretest"
 
 
 @contextmanager

@@ -9,20 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from numba.core.registry import CPUDispatcher
 
 from foretest.cli import compile_kernels as background
-from foretest.kernels import ranking_draws
+from foretest.kernels import machine_code
+from foretest.kernels.jit import Kernel
 
 
-def signatures() -> dict[Any, set[Any]]:
-    """Of every kernel that Python calls, the types it is compiled for."""
+def signatures() -> dict[Kernel, set[Any]]:
+    """Of every kernel that Python calls, the types it is ready for."""
     by_kernel = {}
     for name, module in list(sys.modules.items()):
         if name.startswith("foretest.kernels."):
             for kernel in vars(module).values():
-                if isinstance(kernel, CPUDispatcher) and not kernel.targetoptions.get("no_cpython_wrapper"):
-                    by_kernel[kernel] = set(kernel.signatures)
+                if isinstance(kernel, Kernel) and not kernel.options.get("no_cpython_wrapper"):
+                    by_kernel[kernel] = set(kernel.by_types)
     return by_kernel
 
 
@@ -56,30 +56,17 @@ for kernel, types in signatures().items():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
-@pytest.mark.parametrize(("age", "compiled"), [(10, True), (-10, False), (None, False)])
-def test_kernels_are_looked_for_where_numba_keeps_them(
-    age: int | None, compiled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    if age is not None:
-        index = tmp_path / "kernels_1" / "ranking_draws.draws-200.py311.nbi"
-        index.parent.mkdir()
-        index.touch()
-        changed = os.stat(ranking_draws.__file__).st_mtime + age
-        os.utime(index, (changed, changed))
-    assert background.is_compiled() is compiled
-
-
-def test_numba_keeps_them_under_that_name() -> None:
-    """The place that numba itself names holds what is looked for, once the kernel is compiled."""
+def test_kernels_are_looked_for_where_their_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     background.compile_kernels()
-    folder = Path(ranking_draws.draws.stats.cache_path)
-    assert list(folder.glob("ranking_draws.draws-*.nbi"))
+    assert background.is_compiled()
+    monkeypatch.setattr(machine_code, "folders", lambda: iter([tmp_path]))
+    assert not background.is_compiled()
+    (tmp_path / "ranking_draws.draws-0.code").touch()
     assert background.is_compiled()
 
 
 def test_the_other_process_ends_with_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(machine_code, "folders", lambda: iter([tmp_path]))
     started: list[subprocess.Popen[bytes]] = []
 
     class Recorded(subprocess.Popen[bytes]):

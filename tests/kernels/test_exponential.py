@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 
 from foretest.kernels.exponential import exp_within, exponentials, log_within
+from foretest.kernels.jit import jit
 
 
-@numba.njit
+@jit
 def within(x: np.ndarray, out: np.ndarray, n: int) -> None:
     exp_within(x, out, n)
 
@@ -43,7 +43,7 @@ def test_the_first_n_alone() -> None:
     np.testing.assert_allclose(out, [np.exp(-1.0), np.exp(-2.0), 9.0], rtol=1e-15)
 
 
-@numba.njit
+@jit
 def logarithm(x: np.ndarray) -> np.ndarray:
     out = np.empty_like(x)
     log_within(x, out, len(x))

@@ -59,13 +59,3 @@ def test_it_holds_notices_and_no_address_but_names_of_formats(made: str) -> None
     assert "</script" not in made
     assert "<!--" not in made
     assert "window.vegaEmbed=" in made
-
-
-def test_the_folder_of_caches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert bundle.cache_folder() == Path("/somewhere/foretest")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(Path, "home", lambda: Path("/home/ada"))
-    for platform, place in (("linux", "/home/ada/.cache/foretest"), ("darwin", "/home/ada/Library/Caches/foretest")):
-        monkeypatch.setattr(bundle.sys, "platform", platform)
-        assert bundle.cache_folder() == Path(place)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.aggregation.kept_rows import Columns
+from foretest.displays.arrow_numbers import filled, to_arrow, to_numpy
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.column_types import is_text_key
 from foretest.displays.days import coded_days, is_day
@@ -41,10 +42,10 @@ def sampled_context(
 ) -> tuple[Columns, Displays]:
     """The features of sampled rows of a batch as plain arrays, and their displays with the ids of candidates."""
     features = [name for name in log.contexts if name in context.schema.names]
-    sampled = {name: takeable(context[name]).take(pa.array(rows)) for name in features}
+    sampled = {name: takeable(context[name]).take(to_arrow(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
     if log.date in context.schema.names and is_day(context.schema.field(log.date).type):
-        days = plain(takeable(context[log.date]).take(pa.array(rows)))
+        days = plain(takeable(context[log.date]).take(to_arrow(rows)))
         columns[DAY] = _packed(coded_days(days).cast(pa.string()))
     if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
@@ -62,10 +63,10 @@ def _item_ids(name: str, array: pa.Array, rows: npt.NDArray[np.int64]) -> tuple[
     values, starts, lengths = split_lists(array)
     wanted = Ragged.packed(np.empty(0), lengths[rows])  # their lists one after the other
     places = np.repeat(starts[rows] - wanted.starts, wanted.lengths) + np.arange(int(wanted.lengths.sum()))
-    values = takeable(values).take(pa.array(places))
+    values = takeable(values).take(to_arrow(places))
     if is_text_key(values.type):
         return HASHED_ITEMS, Ragged(hash_keys(name, values).view(np.int64), wanted.starts, wanted.lengths)
-    ids = plain(values).to_numpy(zero_copy_only=False)
+    ids = to_numpy(plain(values))
     ids = ids.view(np.int64) if ids.dtype == np.uint64 else ids.astype(np.int64)
     return ITEMS, Ragged(ids, wanted.starts, wanted.lengths)
 
@@ -78,7 +79,7 @@ def _plain_columns(features: pa.RecordBatch) -> Columns:
         if is_text(array.type):
             columns[TEXT + name] = _packed(array)
         else:
-            columns[NUMBER + name] = np.asarray(array.to_numpy(zero_copy_only=False), np.float64)
+            columns[NUMBER + name] = np.asarray(to_numpy(array), np.float64)
     return columns
 
 
@@ -87,7 +88,7 @@ def _packed(array: pa.Array) -> npt.NDArray[np.uint64]:
     coded = array.dictionary_encode()
     words = [_MISSING if t is None else t.encode()[:_BYTES].ljust(_BYTES, b"\0") for t in coded.dictionary.to_pylist()]
     table = np.frombuffer(b"".join([*words, _MISSING]), np.uint64).reshape(-1, _BYTES // 8)
-    codes = coded.indices.fill_null(len(words)).to_numpy(zero_copy_only=False)
+    codes = to_numpy(filled(coded.indices, len(words)))
     return np.asarray(table[codes])
 
 
@@ -126,7 +127,7 @@ def _texts(name: str, column: npt.NDArray[np.uint64], most: int) -> list[Feature
     """Indicators of the `most` frequent values of a text."""
     buffer = pa.py_buffer(np.ascontiguousarray(column))
     coded = pa.Array.from_buffers(pa.binary(_BYTES), len(column), [None, buffer]).dictionary_encode()
-    codes = coded.indices.to_numpy(zero_copy_only=False)
+    codes = to_numpy(coded.indices)
     counts, values = np.bincount(codes), coded.dictionary.to_pylist()
     frequent = [v for v in np.argsort(-counts, kind="stable")[:most].tolist() if counts[v] >= FEWEST_ROWS]
     return [Feature(f"{name} = {_unpacked(values[v])}", (codes == v).astype(np.float64)) for v in frequent]

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from foretest.aggregation.audit_context import HASHED_ITEMS, ITEMS, ids_column
 from foretest.aggregation.kept_rows import Columns
@@ -25,6 +24,7 @@ from foretest.policies.base import Policy, logged_column
 from foretest.policies.call_size import rankings_at_once
 from foretest.policies.own_candidates import items_of
 from foretest.policies.pricing import shown_log_prob
+from foretest.special import gammaln
 from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair
 
 KEPT_RANKINGS = 4  # drawn rankings per display whose items are counted by slot

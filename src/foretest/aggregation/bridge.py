@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.policies.base import Policy
+from foretest.special import expit
 
 DRAWS = 128  # from the policy to make g, as many to compare, and as many from g
 _SMOOTHING = 0.5  # of each item in each slot, in draws: g gives every ranking a positive probability

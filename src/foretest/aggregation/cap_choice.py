@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.kept_rows import Columns
@@ -14,6 +13,7 @@ from foretest.displays.batch import Floats
 from foretest.formatting import percent
 from foretest.kernels.normaliser import squares_of_draws, two_sided_means
 from foretest.settings.analysis import DEFAULT_CAP
+from foretest.special import ndtri
 
 # 1.78 to 1e6, four per decade, in the digits that a reader would write
 CANDIDATES = np.array([float(f"{10.0 ** (k / 4):.3g}") for k in range(1, 25)])

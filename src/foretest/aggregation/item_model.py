@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from foretest.aggregation.value_model import FeatureRows, ValueModel, fit_value_model, fold_of, smallest_rows
 from foretest.background import in_background
+from foretest.displays.arrow_numbers import to_arrow, to_numpy
 from foretest.displays.batch import Displays, Floats
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows, times
@@ -73,7 +74,7 @@ class ItemModel:
             return self.fitted.predict(_features(self.settings, rows, cells), rows.unit[cells.row])
         values = np.zeros((len(cells.row), len(rows.names)))
         for m, column in _columns(self.settings).items():
-            values[:, m] = rows.items[column].at(cells.row, cells.item).to_numpy()
+            values[:, m] = to_numpy(rows.items[column].at(cells.row, cells.item))
         if self.scales is not None:
             fold = fold_of(rows.unit, len(self.scales))[cells.row]
             values *= self.scales[fold, :, np.minimum(cells.slot, self.scales.shape[2] - 1)]
@@ -121,13 +122,13 @@ def _columns(settings: Settings) -> dict[int, str]:
 
 def _features(settings: Settings, rows: Rows, cells: Cells) -> pa.RecordBatch:
     """Context features of the cells' rows, features of their items, and the slot where rewards are by slot."""
-    log, row = settings.log, pa.array(cells.row)
+    log, row = settings.log, to_arrow(cells.row)
     columns: dict[str, pa.Array] = {}
     if log.item_features and rows.features is not None:
         columns |= {name: rows.features[name].take(row) for name in rows.features.schema.names}
     columns |= {_item_feature(name): lists.at(cells.row, cells.item) for name, lists in rows.items.items()}
     if log.slot_rewards:
-        columns[SLOT] = pa.array(cells.slot.astype(np.float64))
+        columns[SLOT] = to_arrow(cells.slot.astype(np.float64))
     return pa.RecordBatch.from_pydict(columns)
 
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 
@@ -36,7 +37,7 @@ class Strata:
     def of_column(self, column: pa.Array) -> npt.NDArray[np.int64]:
         """Codes of a column's values; null is a stratum of its own."""
         if pa.types.is_signed_integer(column.type) and len(column) and not column.null_count:
-            values = column.to_numpy().astype(np.int64)
+            values = to_numpy(column).astype(np.int64)
             if int(values.max()) - int(values.min()) < MOST_STRATA:
                 return self._of_integers(values)
         coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
@@ -45,7 +46,7 @@ class Strata:
         if indices.null_count:
             table = np.append(table, self.code(None))
             indices = indices.fill_null(len(table) - 1)
-        return np.asarray(table[indices.to_numpy(zero_copy_only=False)])
+        return np.asarray(table[to_numpy(indices)])
 
     def _of_integers(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Codes of integers that are near each other: a table of all between them is quicker than a search."""

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from foretest.background import in_background, side_by_side
+from foretest.displays.arrow_numbers import filled, to_numpy
 from foretest.displays.batch import Floats, Hashes
 from foretest.displays.ragged import is_text, numbers, plain
 from foretest.kernels.hashing import hash_integers
@@ -82,11 +83,11 @@ class Encoder:
                 column = column.combine_chunks()
             column = _as_text_or_number(column)
             if categories is None:
-                matrix[:, j] = numbers(pc.fill_null(column, np.nan))
+                matrix[:, j] = numbers(filled(column, np.nan))
             else:
                 # an unseen or rare value, and null, share the code after the last
                 place = pc.index_in(column, pa.array(categories, pa.large_string()))
-                matrix[:, j] = pc.fill_null(place, len(categories)).to_numpy(zero_copy_only=False)
+                matrix[:, j] = to_numpy(filled(place, len(categories)))
         return matrix
 
     @property
@@ -169,7 +170,7 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int, weights: Floa
 def _tie_breakers(features: pa.Table) -> list[npt.NDArray[Any]]:
     """The ranks of the features, column by column: rows of one unit are sorted by them, whatever the other rows are."""
     ranks = [pc.rank(_as_text_or_number(column.combine_chunks()), tiebreaker="dense") for column in features.columns]
-    return [rank.to_numpy() for rank in ranks]
+    return [to_numpy(rank) for rank in ranks]
 
 
 def _as_text_or_number(column: pa.Array) -> pa.Array:

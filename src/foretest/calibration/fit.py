@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri, stdtrit
 
 from foretest.displays.batch import Floats
+from foretest.special import ndtri, stdtrit
 
 FEWEST_TESTS = 10
 LEVEL = 0.95  # of the interval of Γ0 that decides whether it is used

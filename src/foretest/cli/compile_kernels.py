@@ -6,15 +6,12 @@ last, so that the demo finds them ready. It runs `python -m foretest.cli.compile
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 
-_SLOWEST = "ranking_draws"  # the module of the kernel that takes longest to compile
+_SLOWEST = "ranking_draws.draws"  # the kernel that takes longest to compile
 
 
 @contextmanager
@@ -33,15 +30,10 @@ def compiling_in_background() -> Iterator[None]:
 
 
 def is_compiled() -> bool:
-    """Is the slowest kernel on disk, and newer than its source? Looks where numba does, without importing numba."""
-    spec = find_spec(f"foretest.kernels.{_SLOWEST}")
-    assert spec is not None
-    assert spec.origin is not None
-    source = Path(spec.origin)
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    places = [Path(chosen)] if chosen else [source.parent / "__pycache__", Path(os.path.expanduser("~/.cache/numba"))]
-    indices = (index for place in places for index in place.rglob(f"{_SLOWEST}.draws-*.nbi"))
-    return any(index.stat().st_mtime >= source.stat().st_mtime for index in indices)
+    """Is the slowest kernel on disk?"""
+    from foretest.kernels.machine_code import is_saved
+
+    return is_saved(_SLOWEST)
 
 
 def compile_kernels() -> None:

@@ -9,7 +9,6 @@ from foretest.cli.output import print_json
 from foretest.errors import BadInput
 from foretest.files import read_text
 from foretest.formatting import plural
-from foretest.serving.vectors import check_vectors
 from foretest.stores import location
 
 _MOST = 20  # lines that differ are shown
@@ -20,6 +19,8 @@ def check_vectors_file(path: str, others: dict[str, Any], *, as_json: bool) -> i
     for name, value in others.items():
         if value:
             raise BadInput(f"--vectors checks a file of vectors, without a log: leave {name} out.")
+    from foretest.serving.vectors import check_vectors
+
     text = read_text(location(path), "file of vectors", "expected lines of JSON.")
     try:
         checked = check_vectors(text.splitlines())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Hashes
 from foretest.displays.ragged import plain
 from foretest.errors import RowFault
@@ -14,7 +15,7 @@ from foretest.kernels.hashing import hash_integers, hash_strings
 def refuse_nulls(name: str, array: pa.Array) -> None:
     """Refuse rows whose value is null."""
     if array.null_count:
-        rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
+        rows = np.flatnonzero(to_numpy(array.is_null()))
         raise RowFault("null", name, rows, "the value is null", "Every row needs one: fill it, or leave the row out.")
 
 
@@ -24,9 +25,9 @@ def hash_keys(name: str, array: pa.Array) -> Hashes:
     if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
         return hash_keys(name, plain(array))
     if pa.types.is_dictionary(array.type):
-        return np.asarray(hash_keys(name, array.dictionary)[array.indices.to_numpy(zero_copy_only=False)])
+        return np.asarray(hash_keys(name, array.dictionary)[to_numpy(array.indices)])
     if pa.types.is_integer(array.type):
-        return hash_integers(array.to_numpy(zero_copy_only=False))
+        return hash_integers(to_numpy(array))
     text = array.cast(pa.large_string())
     _, offsets, data = text.buffers()
     begin = text.offset

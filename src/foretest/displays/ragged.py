@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from foretest.displays.arrow_numbers import to_numpy
 from foretest.kernels.lists import gather
 
 Ints = npt.NDArray[np.int64]
@@ -118,8 +119,8 @@ def split_lists(array: pa.Array) -> tuple[pa.Array, Ints, Ints]:
         )
     if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         # a view has the begin and size of each list; Arrow's cast to lists gets the last offset wrong
-        return array.values, array.offsets.to_numpy().astype(np.int64), array.sizes.to_numpy().astype(np.int64)
-    offsets = array.offsets.to_numpy().astype(np.int64)
+        return array.values, to_numpy(array.offsets).astype(np.int64), to_numpy(array.sizes).astype(np.int64)
+    offsets = to_numpy(array.offsets).astype(np.int64)
     return array.values, offsets[:-1], np.diff(offsets)
 
 
@@ -158,16 +159,16 @@ def numbers(array: pa.Array) -> npt.NDArray[Any]:
     """A numeric array without nulls as NumPy: float32 and float64 as they are, all else converted to float64."""
     array = plain(array)
     if pa.types.is_float32(array.type) or pa.types.is_float64(array.type):
-        return np.asarray(array.to_numpy(zero_copy_only=False))
+        return to_numpy(array)
     if pa.types.is_decimal(array.type) or pa.types.is_boolean(array.type) or pa.types.is_float16(array.type):
         array = array.cast(pa.float64())
-    values = np.asarray(array.to_numpy(zero_copy_only=False))
+    values = to_numpy(array)
     return values.astype(np.float64, copy=False)
 
 
 def integers(array: pa.Array) -> npt.NDArray[np.int32]:
     """An integer array without nulls as int32 positions; what does not fit becomes −1, which is no position."""
-    values = np.asarray(plain(array).to_numpy(zero_copy_only=False))
+    values = to_numpy(plain(array))
     if values.dtype == np.int32:
         return values
     fits = (values >= 0) & (values < 2**31 - 1) if values.dtype.itemsize > 2 else None
@@ -182,7 +183,7 @@ def common_codes(left: pa.Array, right: pa.Array) -> tuple[npt.NDArray[np.int32]
         wide = pa.large_string() if is_text(left.type) else pa.decimal128(20, 0)  # holds int64 and uint64
         left, right = left.cast(wide), right.cast(wide)
     coded = pc.dictionary_encode(pa.chunked_array([left, right]))
-    both = np.concatenate([chunk.indices.to_numpy(zero_copy_only=False) for chunk in coded.chunks] or [np.empty(0)])
+    both = np.concatenate([to_numpy(chunk.indices) for chunk in coded.chunks] or [np.empty(0)])
     both = both.astype(np.int32)
     return both[: len(left)], both[len(left) :]
 

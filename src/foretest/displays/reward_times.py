@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from foretest.displays.arrow_numbers import filled
 from foretest.displays.batch import Floats
 from foretest.displays.durations import SECOND, instant_text
 from foretest.displays.ragged import numbers, plain
@@ -33,7 +34,7 @@ def ages_as_given(name: str, array: pa.Array) -> Instants:
     >>> ages_as_given("age", pa.array([1.5, None, float("nan")])).values.tolist()
     [1500000, 0, 0]
     """
-    seconds: Floats = numbers(plain(array).cast(pa.float64(), safe=False).fill_null(np.nan))
+    seconds: Floats = numbers(filled(plain(array).cast(pa.float64(), safe=False), np.nan))
     wrong = np.flatnonzero((seconds < 0.0) | (seconds > LONGEST))
     if len(wrong):
         value = seconds[wrong[0]]

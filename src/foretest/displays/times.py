@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.displays.arrow_numbers import filled, to_numpy
 from foretest.displays.ragged import is_text, plain
 from foretest.errors import RowFault
 
@@ -37,10 +38,10 @@ def instants(name: str, array: pa.Array) -> Instants:
     [1000000, 0, 1500000]
     """
     array = plain(array)
-    is_there = np.asarray(array.is_valid())
+    is_there = to_numpy(array.is_valid())
     if not pa.types.is_timestamp(array.type):
         array = _parsed(name, array.cast(pa.string()))
-    values = array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64()).fill_null(0)
+    values = filled(array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64()), 0)
     return Instants(np.asarray(values), is_there)
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 from foretest.aggregation.control_fit import is_fitted_on
 from foretest.aggregation.flat import array_row, batch_of, from_batches, tree_row
 from foretest.background import in_background
+from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.batch import Displays, Hashes
 from foretest.displays.ragged import takeable
 from foretest.engines.local import Progress, fold_in_threads
@@ -93,7 +94,7 @@ class KeptBatch:
             first = np.lexsort((keys, unit[some]))[: self.limit]
             some, keys = some[first], keys[first]
         if len(some):
-            self.parts.append((unit[some], keys, batch.take(pa.array(some))))
+            self.parts.append((unit[some], keys, batch.take(to_arrow(some))))
         if sum(len(part[0]) for part in self.parts) > 2 * self.limit:
             self._cut()
 
@@ -105,7 +106,7 @@ class KeptBatch:
         order = np.lexsort((keys, unit))[: self.limit]
         # files may have one column in several types
         tables = [pa.Table.from_batches([part[2]]) for part in self.parts]
-        rows = pa.concat_tables(tables, promote_options="permissive").take(pa.array(order))
+        rows = pa.concat_tables(tables, promote_options="permissive").take(to_arrow(order))
         self.parts = [(unit[order], keys[order], rows.combine_chunks().to_batches()[0])]
         if len(order) == self.limit:
             self.highest = int(unit[order[-1]])

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from foretest.background import in_background
+from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Displays
 from foretest.displays.days import days_of_rows
 from foretest.displays.ragged import Ragged
@@ -78,7 +79,7 @@ class _Counts:
         if rows.day is None:
             labels, place = [ALL], np.zeros(len(logger), np.int64)
         else:
-            labels, place = rows.day.dictionary.to_pylist(), rows.day.indices.to_numpy(zero_copy_only=False)
+            labels, place = rows.day.dictionary.to_pylist(), to_numpy(rows.day.indices)
         width = int(logger.max(initial=0)) + 1
         cells = np.bincount(place * width + logger, weights=rows.multiple, minlength=len(labels) * width)
         cells = cells.reshape(len(labels), width)

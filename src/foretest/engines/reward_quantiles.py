@@ -57,8 +57,8 @@ class _Rewards:
             for place, rows, seen in parts
             if rows
         ]
-        whole = pa.concat_tables(tables).combine_chunks() if tables else _NOTHING
-        return whole.to_batches()[0] if len(whole) else pa.RecordBatch.from_pylist([], _NOTHING.schema)
+        whole = pa.concat_tables(tables).combine_chunks() if tables else _SCHEMA.empty_table()
+        return whole.to_batches()[0] if len(whole) else pa.RecordBatch.from_pylist([], _SCHEMA)
 
     @classmethod
     def of(cls, names: Iterable[str]) -> _Rewards:
@@ -80,9 +80,8 @@ class _Rewards:
         return total
 
 
-_NOTHING = pa.table({
-    "reward": np.zeros(0, np.int64), "unit": np.zeros(0, np.uint64), "r": np.zeros(0), "m": np.zeros(0),
-    "seen": np.zeros(0, np.int64),
+_SCHEMA = pa.schema({
+    "reward": pa.int64(), "unit": pa.uint64(), "r": pa.float64(), "m": pa.float64(), "seen": pa.int64(),
 })  # fmt: skip
 
 

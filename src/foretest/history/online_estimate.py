@@ -15,7 +15,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from foretest.files import finite_or_none
 from foretest.formatting import plural
@@ -25,6 +24,7 @@ from foretest.inference.uplift_estimate import StdErrors, Uplift, uplift_estimat
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, Judgement, decide
 from foretest.inference.welch import TwoSampleError, two_sample_error, two_sample_interval, two_sample_p_value
 from foretest.results.result import Estimate
+from foretest.special import ndtri
 
 _NAN = float("nan")
 

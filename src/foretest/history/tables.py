@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from foretest.displays.batch import Floats
 from foretest.files import nan_if_none
@@ -15,6 +14,7 @@ from foretest.history.range_and_word import FULL_WORDS, WITH_LEANS, Seen
 from foretest.history.records import Noise, PastTest
 from foretest.results.range_text import range_of
 from foretest.results.result import Estimate
+from foretest.special import ndtri
 
 Table = dict[str, dict[str, float | None]]  # estimator, figure
 

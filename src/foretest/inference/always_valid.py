@@ -15,7 +15,6 @@ v = −W₋₁(−α²/e) − 1, with Lambert's W.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import lambertw
 
 from foretest.inference.buckets import NO_INTERVAL, Interval
 
@@ -27,6 +26,8 @@ def mixture_variance(units: int, level: float) -> float:
     6.638
     """
     alpha = 1.0 - level
+    from scipy.special import lambertw
+
     return float((-lambertw(-(alpha**2) / np.e, -1).real - 1.0) / units)
 
 

@@ -16,7 +16,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import ndtr
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
@@ -28,6 +27,7 @@ from foretest.inference.uplift_range import reaching
 from foretest.results.audit import NOT_MADE, PASS, grade
 from foretest.results.result import Estimate
 from foretest.results.slot_model import DEPENDS, SlotModel, SlotTest
+from foretest.special import ndtr
 from foretest.weights.company import has_company
 from foretest.weights.prefix_weights import PrefixAdaptive
 

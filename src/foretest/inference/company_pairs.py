@@ -20,7 +20,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betainc
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.company_terms import above_columns, below_columns
@@ -29,6 +28,7 @@ from foretest.estimators import Estimator
 from foretest.inference.company import company_test
 from foretest.results.audit import NOT_MADE, PASS, grade
 from foretest.results.slot_model import BELOW, DEPENDS, SlotModel, SlotTest
+from foretest.special import betainc
 
 #: units with terms other than 0, below which R² is not nearly a beta
 FEWEST_UNITS = 200

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri, stdtrit
 
 from foretest.displays.batch import Floats
 from foretest.inference.buckets import Interval
+from foretest.special import ndtri, stdtrit
 
 FEW_UNITS = 30
 

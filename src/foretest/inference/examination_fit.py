@@ -14,12 +14,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtrc
 
 from foretest.aggregation.examination import CurveTest, FittedCurve, SlotPair
 from foretest.displays.batch import Floats
 from foretest.engines.examination_pairs import HalfPairs, Pairs
 from foretest.formatting import some_of
+from foretest.special import chdtrc
 
 FEWEST_REWARDS = 30.0  # effective, of each of two slots, for the pair to connect them
 TRUST, CHAIN = "trust", "chain"

@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import fdtrc
 
 from foretest.displays.batch import Floats
 from foretest.files import finite_or_none
 from foretest.results.days import Heterogeneity
+from foretest.special import fdtrc
 
 BUCKETS_PER_DAY = 4  # fewer buckets say little of the covariance of so many days
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import ndtri
+
+from foretest.special import ndtri
 
 PATHS = 1 << 18  # simulated tests: a standard error of at most 0.001
 _SEED = 1969  # the answer is a number, not a draw: the same for everyone

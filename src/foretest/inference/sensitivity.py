@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, stdtr
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.differences import LOSSES_T
@@ -33,6 +32,7 @@ from foretest.inference.delta import FEW_UNITS, quantile, std_error
 from foretest.inference.row_terms import unsupported_terms, uplift_range, uplift_terms, weight_bound
 from foretest.inference.uplift import absolute_uplift_of
 from foretest.results.sensitivity import Sensitivity
+from foretest.special import ndtr, stdtr
 from foretest.weights.weightings import Weighting
 
 _LARGEST_GAMMA = 1e9

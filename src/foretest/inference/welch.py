@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from foretest.inference.buckets import Interval
+from foretest.special import ndtr, ndtri, stdtr, stdtrit
 
 
 class TwoSampleError(NamedTuple):

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
-from foretest.kernels.jit import fast, finite, jit
+from foretest.kernels.jit import fast, finite, intrinsic, jit
 
 _ROUND = 1.5 * 2.0**52
 _HALF_ROOT = 0x3FE6A09E667F3BCD  # the bits of √½
@@ -19,17 +16,25 @@ _BLOCK = 1024
 @intrinsic
 def _bits_of(_: Any, number: Any) -> Any:
     """The 64 bits of a double as an integer: no instruction at all."""
-    return types.int64(types.float64), lambda context, builder, signature, args: builder.bitcast(
-        args[0], ir.IntType(64)
-    )
+    from llvmlite import ir
+    from numba import types
+
+    def same_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.IntType(64))
+
+    return types.int64(types.float64), same_bits
 
 
 @intrinsic
 def _double_of(_: Any, bits: Any) -> Any:
     """The double with these 64 bits."""
-    return types.float64(types.int64), lambda context, builder, signature, args: builder.bitcast(
-        args[0], ir.DoubleType()
-    )
+    from llvmlite import ir
+    from numba import types
+
+    def same_bits(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.bitcast(args[0], ir.DoubleType())
+
+    return types.float64(types.int64), same_bits
 
 
 @finite

@@ -11,10 +11,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erfcx
 
 from foretest.kernels.jit import fast, jit, step
 from foretest.kernels.lists import longest
+from foretest.special import erfcx
 
 ORDER = 16  # nodes of a panel
 _PANELS = 4  # there are a multiple of as many: vectors without a rest

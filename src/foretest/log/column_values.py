@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from foretest.displays.arrow_numbers import filled, to_numpy
 from foretest.displays.batch import Floats
 from foretest.displays.column_types import (
     is_number,
@@ -65,7 +66,7 @@ def any_column(name: str, array: pa.Array) -> Any:
     if is_list(array.type) and is_number(array.type.value_type):
         return list_of_numbers(name, array)
     refuse_nulls(name, array)
-    return numbers(array) if is_number(array.type) else np.asarray(plain(array).to_numpy(zero_copy_only=False))
+    return numbers(array) if is_number(array.type) else to_numpy(plain(array))
 
 
 class SplitLists(NamedTuple):
@@ -80,7 +81,7 @@ def lists_of(name: str, array: pa.Array) -> SplitLists:
     refuse_nulls(name, array)
     values, starts, lengths = split_lists(array)
     if values.null_count:
-        inside = Ragged(values.is_null().to_numpy(zero_copy_only=False), starts, lengths)
+        inside = Ragged(to_numpy(values.is_null()), starts, lengths)
         rows = [i for i in range(len(array)) if inside[i].any()]
         if rows:
             raise RowFault("null-inside", name, np.array(rows), "the list holds a null",
@@ -131,5 +132,5 @@ def label_codes(array: pa.Array, labels: Sequence[str]) -> npt.NDArray[np.int64]
     if pa.types.is_boolean(coded.type.value_type):
         values, labels = [value.lower() for value in values], [label.lower() for label in labels]
     places = np.array([*(labels.index(value) if value in labels else -1 for value in values), -1], np.int64)
-    indices = coded.indices.fill_null(len(values)).to_numpy(zero_copy_only=False)
+    indices = to_numpy(filled(coded.indices, len(values)))
     return np.asarray(places[indices])

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.ragged import is_text, numbers, plain
 from foretest.errors import RowFault
 from foretest.log.column_values import LARGEST, lists_of
@@ -24,7 +25,7 @@ class ItemLists:
 
     def at(self, row: Ints, item: Ints) -> pa.Array:
         """The values of some items of some rows."""
-        return self.values.take(pa.array(self.starts[row] + item))
+        return self.values.take(to_arrow(self.starts[row] + item))
 
 
 def item_lists(name: str, array: pa.Array, eligible: Ints, what: str) -> ItemLists:
@@ -41,7 +42,7 @@ def item_lists(name: str, array: pa.Array, eligible: Ints, what: str) -> ItemLis
         return ItemLists(values.cast(pa.large_string()), starts)
     as_numbers = numbers(values).astype(np.float64, copy=False)
     _refuse_not_finite(name, as_numbers, starts, lengths, what)
-    return ItemLists(pa.array(as_numbers), starts)
+    return ItemLists(to_arrow(as_numbers), starts)
 
 
 def _refuse_not_finite(name: str, values: npt.NDArray[np.float64], starts: Ints, lengths: Ints, what: str) -> None:

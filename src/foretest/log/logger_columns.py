@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.days import days_of_rows
 from foretest.displays.keys import hash_keys
 from foretest.displays.ragged import plain
@@ -32,7 +33,7 @@ def logger_codes(column: str, array: pa.Array, names: Sequence[str]) -> npt.NDAr
     """The place of each row's logger among `names`; a name that is not there is a fault of the row."""
     array = plain(array)
     if array.null_count:
-        rows = np.flatnonzero(array.is_null().to_numpy(zero_copy_only=False))
+        rows = np.flatnonzero(to_numpy(array.is_null()))
         raise RowFault("null", column, rows, "the value is null, so that nobody knows which policy showed the row",
                        "Every row needs the name of a [[control]] table: fill it, or leave the row out.")  # fmt: skip
     codes = label_codes(array, names)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.days import coded_days, is_day
 from foretest.displays.durations import instant_text
 from foretest.displays.ragged import Ragged, plain, takeable
@@ -65,7 +66,7 @@ def old_enough(chunk: Chunk, settings: Settings) -> Chunk:
     batch = chunk.batch
     if len(places) < len(is_old):
         arrays = [takeable(column) for column in batch.columns]
-        batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names).filter(pa.array(is_old))
+        batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names).filter(to_arrow(is_old))
     return chunk._replace(batch=batch, places=places, left_out=len(is_old) - len(places))
 
 

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from foretest.aggregation.dense import LEAST_SHARE
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import numbers
 from foretest.log.keep_column import multiples
@@ -111,6 +112,6 @@ def _is_rewarded(batch: pa.RecordBatch, keep: str | None) -> npt.NDArray[np.bool
     rewarded = np.zeros(batch.num_rows, np.bool_)
     for column in (batch[name] for name in batch.schema.names if name != keep):
         with suppress(pa.ArrowException, TypeError, ValueError):
-            valid = np.flatnonzero(np.asarray(column.is_valid()))
+            valid = np.flatnonzero(to_numpy(column.is_valid()))
             rewarded[valid] |= numbers(column.drop_null()).astype(np.float64) != 0.0
     return rewarded

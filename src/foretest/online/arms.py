@@ -14,6 +14,7 @@ from foretest.aggregation.age_sums import AgeSums, no_ages
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count
+from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
 from foretest.displays.column_types import is_number
 from foretest.displays.days import days_of_rows, is_day
@@ -97,7 +98,7 @@ class ThinnedArm:
         self._count("", float(squares.sum()))
         if day is not None:
             labels = day.dictionary.to_pylist()
-            by_day = np.bincount(day.indices.to_numpy().astype(np.int64), weights=squares, minlength=len(labels))
+            by_day = np.bincount(to_numpy(day.indices).astype(np.int64), weights=squares, minlength=len(labels))
             for label, amount in zip(labels, by_day.tolist(), strict=True):
                 self._count(label, amount)
 
@@ -209,7 +210,7 @@ class Arm:
             self.sizes[m] += np.abs(r).sum()
             self.positives[m] += np.count_nonzero(r)
         if rows.day is not None:
-            labels, codes = rows.day.dictionary.to_pylist(), rows.day.indices.to_numpy().astype(np.int64)
+            labels, codes = rows.day.dictionary.to_pylist(), to_numpy(rows.day.indices).astype(np.int64)
             by_day = np.bincount(codes, weights=rows.multiple, minlength=len(labels))
             for label, count in zip(labels, by_day.tolist(), strict=True):
                 self.rows_by_day[label] = self.rows_by_day.get(label, 0) + count

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from foretest.files import finite_or_none
 from foretest.formatting import plural
@@ -23,6 +22,7 @@ from foretest.online.resampling import ArmCounts, Replicates, replicates, resamp
 from foretest.online.sequential import Sequence
 from foretest.results.result import Control, Estimate
 from foretest.settings.analysis import Analysis
+from foretest.special import ndtri
 
 POWER = 0.8  # of the minimum detectable effect
 KEY, UNADJUSTED = "online", "unadjusted"  # of the estimates

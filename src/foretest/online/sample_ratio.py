@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from scipy.special import chdtrc
-
 from foretest.online.arms import Arm, Arms
 from foretest.online.unit_days import UnitDays, UnitSums, WeightedUnits
+from foretest.special import chdtrc
 
 ALERT = 0.001  # p-values below it are reported
 MOST_NAMED = 5  # days in a note

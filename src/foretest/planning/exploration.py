@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from foretest.displays.batch import Displays, Floats
 from foretest.kernels import normaliser as kernel
 from foretest.policies import Policy
 from foretest.policies.own_candidates import items_of
+from foretest.special import gammaln
 from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair
 from foretest.weights.weightings import Adaptive, Capped, Pointwise, Weighting
 

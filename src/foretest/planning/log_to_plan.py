@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.dense import is_dense_ratio
@@ -16,6 +15,7 @@ from foretest.planning.baseline_rows import ControlArm
 from foretest.planning.item_lists import curve_by_display
 from foretest.planning.levels import EXPOSURE, RANKING, SLOT, Scale
 from foretest.planning.rewarded_sample import RewardedSample
+from foretest.special import ndtri
 from foretest.weights.weightings import Weighting
 
 

@@ -31,8 +31,6 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from scipy.special import ndtri
-
 from foretest.aggregation.aggregates import Aggregates
 from foretest.diagnostics.evidence import log_evidence
 from foretest.diagnostics.health import control_is_deterministic
@@ -54,6 +52,7 @@ from foretest.planning.levels import (
 from foretest.planning.log_to_plan import LogToPlan, scale_of
 from foretest.planning.policy_tables import MetricLists, PolicyTables
 from foretest.results.result import Estimate, Metric
+from foretest.special import ndtri
 from foretest.weights.weightings import Weighting
 
 NEVER_VARIES = "the control never varies: it says nothing of another ranking, nor of another item in a slot"

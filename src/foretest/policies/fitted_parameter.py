@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, logit
 
 from foretest.errors import BadInput
 from foretest.policies.base import FIT, Policy, is_fit, known, logged_column
@@ -15,6 +14,7 @@ from foretest.policies.epsilon_greedy import EpsilonGreedy
 from foretest.policies.own_candidates import OwnCandidates, without_list
 from foretest.policies.plackett_luce import PlackettLuce
 from foretest.policies.thurstone import Thurstone
+from foretest.special import expit, logit
 
 
 class Parameter(NamedTuple):

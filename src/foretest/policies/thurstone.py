@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ints, Ragged
@@ -11,6 +10,7 @@ from foretest.kernels import slot_marginals
 from foretest.kernels import thurstone as kernel
 from foretest.kernels import thurstone_grid as grid
 from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, positive
+from foretest.special import ndtri
 
 
 class Thurstone(ScorePolicy):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
-import sys
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
+
+from foretest.files import cache_folder
 
 # Addresses in the libraries: of an editor that pages never offer, of a schema, of advice in a message. None is needed,
 # and a page that names no other host is easier to trust.
@@ -48,16 +48,6 @@ def make_bundle() -> str:
 def notices() -> str:
     """The licences of the libraries in the bundle."""
     return (files("foretest.report") / "templates" / "notices.txt").read_text(encoding="utf-8")
-
-
-def cache_folder() -> Path:
-    """The folder of Foretest in the user's cache folder on this system."""
-    given = os.environ.get("XDG_CACHE_HOME")
-    if given:
-        return Path(given) / "foretest"
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "foretest"
-    return Path.home() / ("Library/Caches" if sys.platform == "darwin" else ".cache") / "foretest"
 
 
 def _read(path: Path) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlparse
 
 from foretest._version import __version__
+from foretest.files import cache_folder
 from foretest.report.blocks import Chart, Document, Link, Remark, Table
 from foretest.report.bundle import notices, vega_bundle
 from foretest.report.embed import chart_colours, chart_config, lean, packed_json, policy_hash, script_json
@@ -23,7 +25,7 @@ from foretest.report.origin import origin
 from foretest.report.words import SIGNS
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import BytecodeCache, Environment
 
 LARGEST = 1_600_000  # bytes of a page, whatever it shows
 _CHARTS = 300_000  # bytes of charts; beyond, only those that a page must have are placed
@@ -166,11 +168,31 @@ def environment() -> Environment:
         loader=PackageLoader("foretest.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True, keep_trailing_newline=True,
     )  # fmt: skip
+    env.bytecode_cache = _compiled_templates()
     env.globals["signs"] = SIGNS
     env.filters["reference"] = _reference
     env.filters["column_kind"] = _column_kind
     env.filters["block_kind"] = lambda block: type(block).__name__
     return env
+
+
+def _compiled_templates() -> BytecodeCache | None:
+    """Templates as they were compiled before, which takes half as long as the rest of a page; None where no folder can
+    be written."""
+    from jinja2 import FileSystemBytecodeCache
+    from jinja2.bccache import Bucket
+
+    class Templates(FileSystemBytecodeCache):
+        def dump_bytecode(self, bucket: Bucket) -> None:
+            with suppress(OSError):  # a full disk
+                super().dump_bytecode(bucket)
+
+    try:
+        folder = cache_folder() / "templates"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # a read-only disk, a user without a home
+        return None
+    return Templates(str(folder))
 
 
 def _reference(link: Link) -> str:

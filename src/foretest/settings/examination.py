@@ -6,12 +6,14 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from foretest.errors import BadInput, nearest
 from foretest.files import read_text
 from foretest.stores import location
-from foretest.weights.examination import Curves
+
+if TYPE_CHECKING:
+    from foretest.weights.examination import Curves
 
 FIT = "fit"
 _BY_COLUMN = {"column", "curves"}
@@ -107,6 +109,8 @@ def curves_of(setting: Any, metric: str) -> Curves | None:
         setting = setting.get(metric, FIT)
     if setting is None or setting == FIT:
         return None
+    from foretest.weights.examination import Curves
+
     if isinstance(setting, Mapping):
         return Curves(tuple(setting["curves"].values()), tuple(setting["curves"]), setting["column"])
     return Curves((setting,))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.displays.arrow_numbers import to_numpy
 from foretest.errors import BadInput
 
 BATCH_ROWS = 1 << 16
@@ -32,7 +33,7 @@ class Chunk(NamedTuple):
     def positions(self) -> npt.NDArray[np.int64]:
         """The position of each row in the whole log."""
         if ROW_NUMBER in self.batch.schema.names:
-            return self.position + np.asarray(self.batch[ROW_NUMBER])
+            return self.position + to_numpy(self.batch[ROW_NUMBER])
         if self.places is not None:
             return self.position + self.places
         return np.arange(self.position, self.position + self.batch.num_rows, dtype=np.int64)

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from foretest.displays.arrow_numbers import to_arrow
 from foretest.errors import BadInput, RowFault
 from foretest.sources.long_times import FirstRewards, LongTimes, fold_times
 
@@ -140,17 +141,17 @@ class _Displays:
         c, offsets = self.columns, np.append(starts, len(self.rows)).astype(np.int32)
         slots = np.append(0, np.cumsum(shown.counts)).astype(np.int32)
         if name == c.ranking:
-            return pa.ListArray.from_arrays(slots, pa.array((shown.rows - starts[owner[shown.rows]]).astype(np.int32)))
+            return pa.ListArray.from_arrays(slots, to_arrow((shown.rows - starts[owner[shown.rows]]).astype(np.int32)))
         for reward, by_slot in c.slot_rewards.items():
             if name == by_slot:
-                return pa.ListArray.from_arrays(slots, pa.array(earned[reward][shown.rows]))
+                return pa.ListArray.from_arrays(slots, to_arrow(earned[reward][shown.rows]))
         if name in c.rewards:
-            return pa.array(np.bincount(owner, weights=earned[name], minlength=len(starts)))
+            return to_arrow(np.bincount(owner, weights=earned[name], minlength=len(starts)))
         if first is not None and name in first.columns:
             return first.columns[name]
         values = self.rows[name].combine_chunks()
         if name in c.by_slot:
-            return pa.ListArray.from_arrays(slots, self._without_null(name, values.take(pa.array(shown.rows))))
+            return pa.ListArray.from_arrays(slots, self._without_null(name, values.take(to_arrow(shown.rows))))
         if name == c.item or name in c.by_item:
             return pa.ListArray.from_arrays(offsets, self._without_null(name, values))
         return self._of_display(name, values, starts, owner)
@@ -160,7 +161,7 @@ class _Displays:
     ) -> FirstRewards:
         """When the first rewards of displays came; what came too late is taken out of `earned`."""
         values = self.rows[times.time].combine_chunks()
-        shown = self._of_display(times.time, values, starts, owner).take(pa.array(owner))
+        shown = self._of_display(times.time, values, starts, owner).take(to_arrow(owner))
         columns = {name: self.rows[name].combine_chunks() for name in times.rewards.values()}
         try:
             return fold_times(times, shown, columns, earned, owner, len(starts))
@@ -185,8 +186,8 @@ class _Displays:
         present = np.flatnonzero(np.asarray(values.is_valid()))
         first = np.full(len(starts), -1, np.int64)
         first[owner[present][::-1]] = present[::-1]
-        other = values.take(pa.array(first[owner[present]]))
-        own = values.take(pa.array(present))
+        other = values.take(to_arrow(first[owner[present]]))
+        own = values.take(to_arrow(present))
         differs = np.flatnonzero(np.asarray(pc.not_equal(own, other)) & ~(_is_nan(own) & _is_nan(other)))
         if len(differs):
             one, two = other[differs[0]].as_py(), values[present[differs[0]]].as_py()

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.ragged import takeable
 from foretest.sources.base import BATCH_ROWS, ROW_NUMBER, Chunk, Part, Source
 
@@ -36,7 +37,7 @@ class SomeRows:
         for chunk in part():
             chosen = self.is_chosen(chunk.batch[self.column])
             whole = [takeable(array) for array in chunk.batch.columns]
-            batch = pa.RecordBatch.from_arrays(whole, chunk.batch.schema.names).filter(pa.array(chosen))
+            batch = pa.RecordBatch.from_arrays(whole, chunk.batch.schema.names).filter(to_arrow(chosen))
             if ROW_NUMBER not in batch.schema.names:
-                batch = batch.append_column(ROW_NUMBER, pa.array(np.flatnonzero(chosen)))
+                batch = batch.append_column(ROW_NUMBER, to_arrow(np.flatnonzero(chosen)))
             yield chunk._replace(batch=batch)

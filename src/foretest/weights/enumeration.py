@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaln
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
@@ -20,6 +19,7 @@ from foretest.kernels import point_path as path_kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE
 from foretest.policies.call_size import rankings_at_once
+from foretest.special import gammaln
 from foretest.weights.policy_pair import PolicyPair
 from foretest.weights.weight_bounds import BoundMasses
 

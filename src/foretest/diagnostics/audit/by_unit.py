@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from foretest.displays.batch import Floats, Hashes
+from foretest.special import ndtr
 
 
 def first_of_units(unit: Hashes) -> npt.NDArray[np.int64]:

@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-from scipy.special import gammaincc
 
+from foretest.displays.arrow_numbers import to_arrow, to_numpy
 from foretest.displays.batch import Floats
 from foretest.kernels.cell_counts import cell_counts
 from foretest.results.audit import Finding, not_made, tested
+from foretest.special import gammaincc
 
 NAME = "items by slot"
 FEWEST_EXPECTED = 25.0  # displays of a cell, an item in a slot; smaller cells are pooled
@@ -110,9 +110,9 @@ def items_by_slot(cells: npt.NDArray[Any], absent: int, label: str | None) -> Fi
     `cells` is displays × rankings × slots, one display per unit, the shown ranking first; `absent` marks slots that a
     display does not have; `label` says how to name a cell, None that it has no name.
     """
-    coded = pa.array(cells.ravel()).dictionary_encode()
-    labels = coded.dictionary.to_numpy(zero_copy_only=False)
-    codes = coded.indices.to_numpy(zero_copy_only=False).reshape(cells.shape)
+    coded = to_arrow(cells.ravel()).dictionary_encode()
+    labels = to_numpy(coded.dictionary)
+    codes = to_numpy(coded.indices).reshape(cells.shape)
     slots: dict[int, Slot] = {}
     for slot in range(cells.shape[2]):
         there = cells[:, 0, slot] != absent

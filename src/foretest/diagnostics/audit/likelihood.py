@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import kolmogorov
 
 from foretest.diagnostics.audit.by_unit import two_sided, z_by_unit
 from foretest.displays.batch import Floats
 from foretest.results.audit import FAIL, Finding, tested
+from foretest.special import kolmogorov
 
 CALIBRATION, PIT = "log-likelihood", "rank among draws"
 _ROUNDING = 1e-12  # of a log-probability

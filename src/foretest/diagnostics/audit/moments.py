@@ -12,12 +12,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammainc, gammaincc, ndtr, stdtr
 
 from foretest.aggregation.audit_context import Feature
 from foretest.displays.batch import Floats
 from foretest.kernels.exchange import exchange_moments
 from foretest.results.audit import Finding, not_made, tested
+from foretest.special import gammainc, gammaincc, ndtr, stdtr
 from foretest.weights.capping import capped
 
 MOMENT, BALANCE = "capped moment", "balance"

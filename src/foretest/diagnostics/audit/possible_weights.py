@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from foretest.aggregation.audit_context import Feature
 from foretest.aggregation.weight_bins import CAPS, WeightBins
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.displays.batch import Floats, Hashes
 from foretest.results.audit import FAILS_BELOW, PASS, WARN, Finding, grade
+from foretest.special import ndtr
 
 NAME = "possible weights"
 FEWEST_AT_CAP = (

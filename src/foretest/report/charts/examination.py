@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from scipy.special import ndtri
-
 from foretest.files import finite_or_none
 from foretest.formatting import round_percent, some_of
 from foretest.report.charts.parts import Spec, corner, frame, quantitative, tooltip
 from foretest.report.digits import count
 from foretest.report.theme import BLUE, GREEN, GREY, HEIGHT, ORANGE, RED, WIDTH, Sign
 from foretest.results.examination_text import FITTED
+from foretest.special import ndtri
 from foretest.weights.examination import VARIANT_NAMES, varied
 
 TITLE = "How likely users look at each slot"

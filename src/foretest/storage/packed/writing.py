@@ -23,6 +23,7 @@ from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
+from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.ragged import is_list, without_views
 from foretest.engines import local
 from foretest.errors import BadInput, RowFault
@@ -220,7 +221,7 @@ class _Half:
 
     def add(self, batch: pa.RecordBatch, which: npt.NDArray[np.bool_]) -> None:
         if which.any():
-            self.unwritten.append(batch.filter(pa.array(which)))
+            self.unwritten.append(batch.filter(to_arrow(which)))
             self.rows += self.unwritten[-1].num_rows
         if self.rows >= self.group:
             self._write()

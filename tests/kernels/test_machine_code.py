@@ -1,0 +1,167 @@
+"""Machine code on disk: the same answers without numba, and nothing run that is not whole and of these sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from foretest.kernels import hashing, machine_code
+from foretest.kernels.jit import Kernel, jit
+from foretest.kernels.random import uniforms
+
+KEYS = np.arange(3, dtype=np.uint64)
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of its own for code, and a kernel that is ready for nothing."""
+    monkeypatch.setattr(machine_code, "folders", lambda: iter([tmp_path / "missing", tmp_path]))
+    monkeypatch.setattr(uniforms, "by_types", {})
+    return tmp_path
+
+
+def never(*args: Any) -> Any:
+    raise AssertionError("compiled again")
+
+
+def test_loaded_code_gives_what_compiled_code_gives(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = uniforms(1, 2, KEYS, 0, 3, 2)
+    (saved,) = place.rglob("random.uniforms-*.code")
+    assert machine_code.is_saved("random.uniforms")
+    monkeypatch.setattr(uniforms, "by_types", {})
+    monkeypatch.setattr(machine_code, "compile_and_save", never)
+    loaded = uniforms(1, 2, KEYS, 0, 3, 2)
+    assert loaded.dtype == np.float64
+    np.testing.assert_array_equal(loaded, expected)
+    del expected
+    assert loaded.sum() > 0.0  # the memory is its own
+    assert saved.stat().st_size > 1000
+
+
+@pytest.mark.parametrize("damage", ["cut", "a byte", "no header", "another header", "empty"])
+def test_damaged_code_is_not_run(damage: str, place: Path) -> None:
+    expected = uniforms(1, 2, KEYS, 0, 3, 2)
+    (saved,) = place.rglob("random.uniforms-*.code")
+    whole = saved.read_bytes()
+    _, _, code = whole.partition(b"\n")
+    saved.write_bytes({
+        "cut": whole[:-100], "a byte": whole[:-100] + b"x" + whole[-99:], "no header": code,
+        "another header": b'{"wrapper": 1}\n' + code, "empty": b"",
+    }[damage])  # fmt: skip
+    uniforms.by_types.clear()
+    np.testing.assert_array_equal(uniforms(1, 2, KEYS, 0, 3, 2), expected)
+    assert saved.read_bytes() == whole  # written again
+
+
+def test_a_folder_that_cannot_be_written_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("no folder", encoding="utf-8")
+    monkeypatch.setattr(machine_code, "folders", lambda: iter([tmp_path / "file" / "kernels"]))
+    monkeypatch.setattr(uniforms, "by_types", {})
+    assert uniforms(1, 2, KEYS, 0, 3, 2).shape == (3, 3, 2)
+
+
+def test_each_combination_of_types_has_code_of_its_own() -> None:
+    @jit
+    def total(x, factor):  # type: ignore[no-untyped-def]
+        out = 0.0
+        for value in x:
+            out += value * factor
+        return out
+
+    read_only = np.ones(4)
+    read_only.flags.writeable = False
+    values: list[Any] = [
+        np.ones(4), read_only, np.ones(8)[::2], np.ones(4, np.float32), np.ones(4, np.int32), np.ones(4, np.bool_),
+    ]  # fmt: skip
+    for x in values:
+        for factor in (2.0, 2, np.float32(2), np.uint8(2), np.float64(2), np.int64(2)):
+            assert total(x, factor) == 8.0
+    # float and np.float64 are alike; int is int64, and np.int64 is written otherwise
+    assert len(total.by_types) == len(values) * 5
+    assert total(np.ones(2), True) == 2.0
+    assert total(np.asfortranarray(np.ones((1, 4)))[0], 1.0) == 4.0
+    with pytest.raises(TypeError, match="not list"):
+        total([1.0], 2.0)
+
+
+def test_integers_of_python_beyond_64_bits_with_a_sign_are_unsigned() -> None:
+    @jit
+    def same(x):  # type: ignore[no-untyped-def]
+        return x
+
+    assert same(2**63) == 2**63
+    assert same(-(2**63)) == -(2**63)
+
+
+def test_code_of_other_sources_lies_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    here = machine_code._key()
+    other = tmp_path / "kernels"
+    other.mkdir()
+    for source in Path(machine_code.__file__).parent.glob("*.py"):
+        (other / source.name).write_bytes(source.read_bytes())
+    monkeypatch.setattr(machine_code, "__file__", str(other / "machine_code.py"))
+    machine_code._key.cache_clear()
+    assert machine_code._key() == here  # wherever the package lies
+    (other / "hashing.py").write_text("# changed", encoding="utf-8")
+    machine_code._key.cache_clear()
+    assert machine_code._key() != here
+    monkeypatch.undo()
+    machine_code._key.cache_clear()
+    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
+    assert machine_code._key() != here
+    machine_code._key.cache_clear()
+
+
+def test_folders_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    key = machine_code._key()
+    beside = Path(machine_code.__file__).parent / "__pycache__" / key
+    monkeypatch.delenv("FORETEST_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
+    assert list(machine_code.folders()) == [beside, Path("/somewhere/foretest/kernels") / key]
+    monkeypatch.setenv("FORETEST_CACHE", "/chosen")
+    assert list(machine_code.folders()) == [Path("/chosen/kernels") / key, beside]
+
+
+def test_kernels_run_without_numba_and_beside_it(tmp_path: Path) -> None:
+    """In another process: no numba where the code is on disk; then numba and its own kernels, then ours again."""
+    np.testing.assert_array_equal(hashing.hash_integers(np.arange(4)), hashing.hash_integers(np.arange(4)))
+    expected = [uniforms(1, 2, KEYS, 0, 3, 2).tolist(), hashing.hash_integers(np.arange(4)).tolist()]
+    script = f"""
+import sys
+import numpy as np
+from foretest.kernels import hashing
+from foretest.kernels.random import uniforms
+expected = {expected!r}
+keys = np.arange(3, dtype=np.uint64)
+def check():
+    assert uniforms(1, 2, keys, 0, 3, 2).tolist() == expected[0]
+    assert hashing.hash_integers(np.arange(4)).tolist() == expected[1]
+check()
+assert "numba" not in sys.modules
+import numba
+@numba.njit
+def doubled(x):
+    return x * 2.0
+assert doubled(np.ones(3)).tolist() == [2.0] * 3
+check()
+uniforms.by_types.clear()
+check()
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ})
+
+
+def test_only_kernels_of_the_package_are_on_disk() -> None:
+    assert isinstance(uniforms, Kernel)
+
+    @jit
+    def one(x):  # type: ignore[no-untyped-def]
+        return x + 1.0
+
+    assert one(1.0) == 2.0
+    assert not machine_code.is_saved("test_machine_code.one")
