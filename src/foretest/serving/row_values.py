@@ -178,16 +178,16 @@ def _plain_list(name: str, values: list[Any] | tuple[Any, ...]) -> Value:
     Python's garbage collector need not look into again and again."""
     if not len(values):
         return Value((), Kind(NOTHING, True))
-    if type(values[0]) is str:
+    first = type(values[0])
+    if first is str:
         with suppress(TypeError):  # there is something else in it
             _check_text(name, "".join(values))
             return Value(tuple(values), Kind(TEXT, True))
-    if type(values[0]) is float or type(values[0]) is int:
-        numbers = _as_numbers(values)
-        if numbers is not None and numbers.dtype.kind == "i":
-            return Value(numbers, Kind(_integer_base(name, int(numbers.min()), int(numbers.max())), True))
-        if numbers is not None and np.isfinite(numbers).all():
-            return Value(numbers, Kind(NUMBER, True))
+    numbers = _as_numbers(values) if first is float or first is int else None
+    if first is int and numbers is not None and numbers.dtype.kind == "i":
+        return Value(numbers, Kind(_integer_base(name, int(numbers.min()), int(numbers.max())), True))
+    if first is float and numbers is not None and np.isfinite(numbers).all():
+        return Value(numbers, Kind(NUMBER, True))
     members = [_plain(name, value) for value in values]
     base = NOTHING
     for place, (_, kind) in enumerate(members):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -106,6 +107,7 @@ class LogWriter:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="foretest-log", daemon=True)
                 self._thread.start()
+                _close_in_child_processes()
             if not self._rows:
                 self._since = time.monotonic()
             self._rows.append({name: value.plain for name, value in values.items()})
@@ -205,6 +207,15 @@ def _close_all() -> None:
     with ExitStack() as stack:
         for writer in list(_writers):
             stack.callback(writer.close)
+
+
+def _close_in_child_processes() -> None:
+    """Children of multiprocessing that were forked end without what atexit has; they have a list of their own."""
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is not None and processes.parent_process() is not None:
+        from multiprocessing.util import Finalize
+
+        Finalize(None, _close_all, exitpriority=10)
 
 
 def _begin_all() -> None:
