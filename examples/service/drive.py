@@ -7,13 +7,13 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 import shop
@@ -39,7 +39,7 @@ def service(log: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes],
         port = free.getsockname()[1]
     process = subprocess.Popen([sys.executable, HERE / "service.py", "--log", log, "--port", str(port), *options])
     try:
-        while process.poll() is None and socket.socket().connect_ex(("127.0.0.1", port)):
+        while process.poll() is None and not answers(port):
             time.sleep(0.05)
         yield process, port
     finally:
@@ -47,14 +47,25 @@ def service(log: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes],
         process.wait()
 
 
-def send_users(port: int, displays: int, first: int = 0) -> None:
+def answers(port: int) -> bool:
+    """Does a server listen on the port by now?"""
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
+
+
+def send_users(port: int, displays: int) -> None:
     """One request for each display, and one for each click; what a user does follows from the request's number."""
-    own = threading.local()
+    connections: SimpleQueue[HTTPConnection] = SimpleQueue()
+    for _ in range(CLIENTS):
+        connections.put(HTTPConnection("127.0.0.1", port))
 
     def ask(method: str, path: str, body: dict[str, str] | None = None) -> bytes:
-        own.connection = getattr(own, "connection", None) or HTTPConnection("127.0.0.1", port)
-        own.connection.request(method, path, None if body is None else json.dumps(body))
-        return own.connection.getresponse().read()
+        connection = connections.get()
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body))
+            return connection.getresponse().read()
+        finally:
+            connections.put(connection)
 
     def visit(number: int) -> None:
         luck = np.random.default_rng([shop.SEED, number])
@@ -63,8 +74,12 @@ def send_users(port: int, displays: int, first: int = 0) -> None:
         for item in shop.clicks(user, shown["ranking"], luck):
             ask("POST", "/click", {"id": shown["id"], "item": item})
 
-    with ThreadPoolExecutor(CLIENTS) as pool:
-        list(pool.map(visit, range(first, first + displays)))
+    try:
+        with ThreadPoolExecutor(CLIENTS) as pool:
+            list(pool.map(visit, range(displays)))
+    finally:
+        while not connections.empty():
+            connections.get().close()
 
 
 def joined(log: Path) -> ft.Sql:

@@ -165,8 +165,8 @@ def test_counts_do_not_depend_on_how_a_log_is_cut() -> None:
 
 
 def with_slots(log: pa.Table) -> pa.Table:
-    """The log with what each slot earned: all of it the first."""
-    slots = [[float(click), 0.0] for click in log["click"].to_pylist()]
+    """The log with what each slot earned: the first of every third display, else the second."""
+    slots = [[float(click), 0.0][:: -1 if row % 3 else 1] for row, click in enumerate(log["click"].to_pylist())]
     return log.append_column("slot_click", pa.array(slots))
 
 
