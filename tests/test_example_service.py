@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from tests.test_docs import blocks_of
+from tests import test_docs
 
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "service"
 pytestmark = pytest.mark.slow
@@ -97,6 +97,7 @@ def test_a_service_that_is_killed_leaves_a_log_that_can_be_read(drive: ModuleTyp
 
 
 def test_the_readme_names_what_is_there() -> None:
-    commands = [line for block in blocks_of(EXAMPLE / "README.md") for line in block.text.splitlines()]
+    test_docs.test_every_relative_link_resolves(EXAMPLE / "README.md")
+    commands = [line for block in test_docs.blocks_of(EXAMPLE / "README.md") for line in block.text.splitlines()]
     for name in {word for line in commands for word in line.split() if word.endswith((".py", ".txt", ".toml"))}:
         assert (EXAMPLE / Path(name).name).exists(), name
