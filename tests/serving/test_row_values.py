@@ -44,7 +44,7 @@ COLUMNS: dict[str, tuple[list[Any], list[Any], pa.DataType]] = {
     "true, then 0": ([True, 0], [1, 0], pa.int64()),
     "true, then a fraction": ([True, 0.5], [1.0, 0.5], pa.float64()),
     "truth values": ([True, False], [True, False], pa.bool_()),
-    "text": (["é", "12"], ["é", "12"], pa.string()),
+    "text": (["é", "12", "", "a\nb\x00c"], ["é", "12", "", "a\nb\x00c"], pa.string()),
     "null first": ([None, "a"], [None, "a"], pa.string()),
     "null in between": ([1.5, None, 2], [1.5, None, 2.0], pa.float64()),
     "lists": ([[0.1, 2.0], [3.0]], [[0.1, 2.0], [3.0]], pa.list_(pa.float64())),
@@ -129,6 +129,9 @@ REFUSED: dict[str, tuple[list[dict[Any, Any]], str]] = {
     "no columns": ([{}], "the row is empty"),
     "a column without a name": ([{"": 1}], "column '': expected a name"),
     "a column that is no text": ([{1: 1}], "column 1: expected a name"),
+    "a surrogate as a name": ([{"\ud800": 1}], "has a lone surrogate"),
+    "before the year 1": ([{"t": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1)))}], "a time before the year 1"),
+    "too many columns": ([dict.fromkeys(map(str, range(1001)), 1)], "one more than 1,000: log what differs by item as"),
 }  # fmt: skip
 
 

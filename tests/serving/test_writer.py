@@ -264,6 +264,12 @@ def test_arguments_that_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "log").exists()
 
 
+def test_a_folder_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer.os, "access", lambda *_: False)  # root may write anywhere
+    with pytest.raises(BadInput, match=r"not a folder that can be written to \(Permission denied\)"):
+        LogWriter(tmp_path)
+
+
 def test_json_lines_need_no_pyarrow(tmp_path: Path) -> None:
     program = """
 with LogWriter(sys.argv[1], "jsonl") as log:

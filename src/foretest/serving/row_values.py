@@ -24,6 +24,7 @@ _IN_LISTS = {
     TIME: "a list of times", DATE: "a list of dates",
 }  # fmt: skip
 _INT64, _INT53 = 1 << 63, 1 << 53
+MOST_COLUMNS = 1000
 
 
 class Kind(NamedTuple):
@@ -58,7 +59,14 @@ class ColumnKinds:
     def take(self, row: Mapping[str, Value]) -> None:
         """Widen the types so that they hold a further row, or refuse it and leave them as they are."""
         others = {name: value.kind for name, value in row.items() if self.kinds.get(name) != value.kind}
+        if not others:
+            return
         wider = {name: _wider(name, self.kinds.get(name, _NULL), kind) for name, kind in others.items()}
+        if len(self.kinds) + len(wider.keys() - self.kinds.keys()) > MOST_COLUMNS:
+            raise BadInput(
+                f"column '{next(iter(wider))}' is one more than {MOST_COLUMNS:,}: log what differs by item as lists,"
+                " with one value per candidate, and not as columns."
+            )
         for name, kind in wider.items():
             narrower = {self.kinds.get(name, _NULL).base, others[name].base} - {kind.base, NOTHING}
             self.mixed |= {name} if narrower else set()
@@ -109,6 +117,7 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, Value]:
     for name, value in row.items():
         if type(name) is not str or not name:
             raise BadInput(f"column {name!r}: expected a name, text that is not empty.")
+        _check_text(name, name)
         values[name] = _plain(name, value)
     if not values:
         raise BadInput("the row is empty: expected at least one column.")
@@ -156,7 +165,10 @@ def _other(name: str, value: Any) -> Value:
     if isinstance(value, datetime):
         if value.tzinfo is None:
             raise BadInput(f"column '{name}' is a time without a zone: log one with it, such as datetime.now(UTC).")
-        moment = value.astimezone(UTC)
+        try:
+            moment = value.astimezone(UTC)
+        except OverflowError:
+            raise BadInput(f"column '{name}' is a time before the year 1 or after 9999 in UTC.") from None
         return Value(datetime.combine(moment.date(), moment.time(), UTC), Kind(TIME))
     if isinstance(value, date):
         return Value(date(value.year, value.month, value.day), Kind(DATE))

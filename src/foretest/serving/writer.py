@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import os
 import sys
 import threading
@@ -65,6 +66,8 @@ class LogWriter:
         self.folder = Path(folder).absolute()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
+            if not os.access(self.folder, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             raise BadInput(f"{folder}: not a folder that can be written to ({error.strerror}).") from None
         self.file_rows, self.file_seconds = int(file_rows), float(file_seconds)
