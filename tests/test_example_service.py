@@ -69,7 +69,7 @@ def test_the_truth_is_that_of_many_draws(drive: ModuleType) -> None:
     """The enumeration beside a simulation of both policies, to four standard errors."""
     shop, g = drive.shop, np.random.default_rng(0)
     for scores in (shop._old, shop._new):
-        group = g.integers(shop.GROUPS, size=400_000)
+        group = g.integers(shop.GROUPS, size=100_000)
         noisy = scores[group] / shop.TEMPERATURE + g.gumbel(size=(len(group), shop.CANDIDATES))
         ranking = np.argsort(-noisy, axis=1)[:, : shop.SLOTS]
         earned = (np.array(shop.LOOKED_AT) * shop.CLICKED[group[:, None], ranking]).sum(axis=1)

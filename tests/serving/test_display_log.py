@@ -29,7 +29,7 @@ def test_rows_of_the_sampler_and_the_writer(table: dict[str, Any], tmp_path: Pat
     sampler = Sampler(table, slots=3, seed=1)
     for ids in ("text", "integers", "positions"):
         with LogWriter(tmp_path / ids, "jsonl") as log:
-            for number in range(60):
+            for number in range(20):
                 scores = g.normal(size=int(g.integers(1, 7)))
                 items = {"text": list("abcdef"), "integers": list(range(40, 46)), "positions": None}[ids]
                 draw = sampler.draw(scores, items and items[: len(scores)], key=f"r-{number}", slot_probabilities=True)
@@ -37,7 +37,7 @@ def test_rows_of_the_sampler_and_the_writer(table: dict[str, Any], tmp_path: Pat
                 log.write({**draw.row, "user": 7, "time": datetime.now(UTC), "click": 1, "new_scores": [0.5]})
         [file] = (tmp_path / ids).iterdir()
         lines = file.read_text(encoding="utf-8").splitlines()
-        assert len(lines) == 60
+        assert len(lines) == 20
         for line in lines:
             validate(json.loads(line), SCHEMA)
 

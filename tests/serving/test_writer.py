@@ -185,7 +185,7 @@ def run(program: str, folder: Path, *arguments: str) -> subprocess.CompletedProc
 
 
 FORKED = """
-log = LogWriter(sys.argv[1], "jsonl")
+log = LogWriter(sys.argv[1])
 log.write({"id": "parent, before"})
 child = os.fork()
 log.write({"id": "parent" if child else "child"})
