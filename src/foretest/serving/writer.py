@@ -17,7 +17,7 @@ from typing import Any
 from weakref import WeakSet
 
 from foretest.errors import BadInput, check_integer, check_number, choose
-from foretest.serving.log_files import FORMATS, Columns, Row, write_file
+from foretest.serving.log_files import FORMATS, Columns, Row, import_for, write_file
 from foretest.serving.row_values import ColumnKinds, plain_row
 
 FILES_WAITING = 4  # as many times `file_rows` rows may wait
@@ -61,8 +61,7 @@ class LogWriter:
             raise BadInput(
                 f"{folder}: expected a folder of this machine; copy its files to the store when they are whole."
             )
-        if format == "parquet":
-            import pyarrow.parquet  # noqa: F401  now, and not during a request or at exit
+        import_for(self.format)
         self.folder = Path(folder).absolute()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
