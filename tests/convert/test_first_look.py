@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
+from foretest import serving
 from foretest.convert.starting_settings import starting_settings
 from tests.commands import exit_code_of
 from tests.convert.test_open_bandit import write_csv
@@ -156,3 +158,87 @@ def test_a_row_without_a_display() -> None:
     log = log.set_column(0, "view", pa.array(views)).set_column(2, "place", log["place"].fill_null(0))
     assert 'layout = "long"' in starting_settings(log).text
     assert "first_slot" not in starting_settings(log).text
+
+
+# -- what a service's writer wrote -------------------------------------------------------------------------------------
+
+SERVED: dict[str, tuple[Any, dict[str, Any]]] = {
+    "plackett-luce": (serving.PlackettLuce(0.35), {"policy": "plackett-luce", "temperature": 0.35}),
+    "epsilon-greedy": (serving.EpsilonGreedy(0.2), {"policy": "epsilon-greedy", "epsilon": 0.2}),
+    "mallows": (serving.Mallows(0.4), {"policy": "mallows", "dispersion": 0.4}),
+    "swap-neighbours": (serving.SwapNeighbours(0.15), {"policy": "swap-neighbours", "swap": 0.15}),
+    "top-k": (serving.TopK(), {"policy": "top-k"}),
+    "mixture": (serving.Mixture([(0.8, serving.TopK()), (0.2, serving.PlackettLuce())]), {"policy": "logged"}),
+}
+JOIN = """
+    SELECT d.*, new_scores, [CAST(coalesce(list_contains(clicked, item), false) AS DOUBLE) FOR item IN ranking]
+           AS slot_clicks, list_sum(slot_clicks) AS clicks
+    FROM '{0}/displays/*.parquet' AS d JOIN '{0}/scores/*.parquet' USING (id)
+    LEFT JOIN (SELECT display AS id, list(item) AS clicked FROM '{0}/clicks/*.parquet' GROUP BY display) USING (id)
+"""
+
+
+def serve(policy: Any, folder: Path, format: str, *, joined: bool) -> None:
+    """Displays through a sampler and a writer, with clicks and the treatment's scores, or beside them."""
+    g = np.random.default_rng(3)
+    sampler = serving.Sampler(policy, slots=2, seed=5)
+    with (
+        serving.LogWriter(folder / "displays", format) as displays,
+        serving.LogWriter(folder / "clicks", format) as clicks,
+        serving.LogWriter(folder / "scores", format) as later,
+    ):
+        for number in range(400):
+            items = [f"item-{i}" for i in g.permutation(20)[: g.integers(2, 6)]]  # some displays show all they have
+            scores = g.normal(size=len(items))
+            draw = sampler.draw(scores, items, key=number)
+            now = datetime(2024, 3, 1, tzinfo=UTC) + timedelta(minutes=number)
+            row = {**draw.row, "user": int(g.integers(90)), "time": now, "country": None if number % 3 else "fr"}
+            new = (scores + g.normal(size=len(items))).tolist()
+            clicked = [item for item in draw.ranking if g.random() < 0.3]
+            if joined:
+                row |= {"new_scores": new, "click": float(len(clicked))}
+            displays.write(row)
+            later.write({"id": number, "new_scores": new})
+            for item in clicked:
+                clicks.write({"display": number, "item": item, "time": now})
+
+
+@pytest.mark.parametrize(("name", "format"), [*((name, "parquet") for name in SERVED), ("plackett-luce", "jsonl")])
+def test_what_a_writer_wrote(name: str, format: str, tmp_path: Path) -> None:
+    """Every role is proposed, and how the control draws, from the probabilities that it logged."""
+    policy, control = SERVED[name]
+    serve(policy, tmp_path, format, joined=True)
+    look, text = starting_settings(str(tmp_path / "displays"))
+    assert look.log == {
+        "rewards": ["click"], "ranking": "ranking", "candidates": "candidates", "unit": "user", "id": "id",
+        "time": "time",
+    }  # fmt: skip
+    scores = {} if control["policy"] == "logged" else {"scores": "scores"}
+    assert look.control == {**control, **scores, "log_prob": "log_prob"}
+    assert look.treatment == {"policy": "plackett-luce", "scores": "new_scores"}
+    (tmp_path / "settings.toml").write_text(text, encoding="utf-8")
+    test = ft.OfflineTest.from_toml(tmp_path / "settings.toml").replace(n_resamples=20)
+    check = test.check(str(tmp_path / "displays"))
+    assert check.audit.named("fail") == (["exploration"] if name == "top-k" else [])
+    assert test.run(str(tmp_path / "displays")).log["rows"] == 400
+
+
+def test_clicks_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    serve(serving.PlackettLuce(0.5), tmp_path, "parquet", joined=False)
+    look, text = starting_settings(ft.Sql(JOIN.format(tmp_path)))
+    assert look.missing == []
+    assert look.log["rewards"] == ["clicks"]
+    assert look.log["slot_rewards"] == {"clicks": "slot_clicks"}
+    assert look.control["temperature"] == 0.5
+    assert "The logged probabilities are those of policy = 'plackett-luce', temperature = 0.5." in text
+    missing = starting_settings(str(tmp_path / "displays")).look.missing
+    assert [what.partition(":")[0] for what in missing] == ["what the treatment would show", "a reward"]
+
+
+def test_probabilities_that_scores_do_not_explain() -> None:
+    """No list of scores is taken for the control's by its place alone where probabilities were logged."""
+    g = np.random.default_rng(2)
+    log = display_log(old_scores=None, log_prob=-g.uniform(1.0, 3.0, ROWS), relevance=display_log()["old_scores"])
+    look = starting_settings(log).look
+    assert look.control == {"policy": "logged", "log_prob": "log_prob"}
+    assert look.treatment["scores"] == "new_scores"

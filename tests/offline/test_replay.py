@@ -162,3 +162,23 @@ def test_of_several_loggers_each_replays_its_own_rows() -> None:
 def test_counts_do_not_depend_on_how_a_log_is_cut() -> None:
     parts = [ReplaySums(5, 0), ReplaySums(4, 2, 30, '"b"'), ReplaySums(7, 1, 12, '"z"'), ReplaySums(1, 1, 12, '"a"')]
     assert ReplaySums.total(parts) == ReplaySums.total(parts[::-1]) == ReplaySums(17, 4, 12, '"a"')
+
+
+def with_slots(log: pa.Table) -> pa.Table:
+    """The log with what each slot earned: the first of every third display, else the second."""
+    slots = [[float(click), 0.0][:: -1 if row % 3 else 1] for row, click in enumerate(log["click"].to_pylist())]
+    return log.append_column("slot_click", pa.array(slots))
+
+
+@pytest.mark.parametrize("items", [False, True], ids=["positions", "ids"])
+def test_a_replay_beside_rewards_of_slots(items: bool) -> None:
+    """Their examination curve takes a pass of its own, in which the control has two roles."""
+    log = with_slots(served(TABLES["plackett-luce"], items=items))
+    columns = {"slot_rewards": {"click": "slot_click"}, "candidates": "candidates" if items else None}
+    results = [
+        test_of(analysed_policy(TABLES["plackett-luce"], "scores", replay_seed=seed), **columns).run(log)
+        for seed in (SEED, None)
+    ]
+    assert finding(results[0]).meaning.startswith("100 % of the rows (600)")
+    with_replay, without = (result.metrics["click"].estimates["pbm"].treatment for result in results)
+    assert with_replay == without

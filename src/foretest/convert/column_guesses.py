@@ -129,6 +129,11 @@ class Column:
         return self.is_list and within and bool((np.abs(self.sums - 1.0) <= 1e-6).all())
 
     @property
+    def is_logarithm(self) -> bool:
+        """Are these logarithms of probabilities? Without noise all are 0."""
+        return bool((self.flat < 0.0).any()) or (self.has_word(["log", "logprob", "logp"]) and not self.flat.any())
+
+    @property
     def is_share(self) -> bool:
         """Is it one number a row, above 0 and at most 1?"""
         plain = self.holds_numbers and not self.is_list and not pa.types.is_boolean(self.kind)

@@ -26,6 +26,7 @@ from foretest.convert.column_guesses import (
     Column,
     first_with,
 )
+from foretest.convert.drawn_policy import drawn_policy
 
 FIRST_ROWS = 5_000
 DISPLAY, LONG = "one row per display", "one row per display and item"
@@ -42,6 +43,7 @@ class FirstLook:
     treatment: dict[str, Any] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)  # by column
     missing: list[str] = field(default_factory=list)
+    drawn: tuple[str, ...] = ()  # keys of the control that its logged probabilities show
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -139,7 +141,8 @@ def _displays(look: FirstLook) -> None:
             ids = next((c for c in lists if c is not shown and c.kind == shown.kind), None)
             if ids is not None:
                 look.log["candidates"] = look.name(ids, "the eligible items")
-    scores = [c for c in numbers if c.name not in look.roles and (c.lengths > slots).all()]
+    numbers = [c for c in numbers if c.name not in look.roles and (c.lengths >= slots).all()]
+    scores = [c for c in numbers if (c.lengths > slots).any()]  # a display with few candidates shows all of them
     by_slot = [c for c in numbers if c not in scores and (c.lengths == slots).all() and not single]
     _policies(look, scores, single=single)
     rewards = [c for c in look.columns if c.is_reward and c.name not in look.roles]
@@ -182,20 +185,41 @@ def _policies(look: FirstLook, scores: Sequence[Column], *, single: bool) -> Non
     plain = [
         c for c in look.free if not c.is_list and c.holds_numbers and c.has_word([*PROBABILITIES, "logprob", "logp"])
     ]
-    if old is None and not plain and rest:
-        old = rest.pop(0)
-    if new is None and rest:
+    how = {column.name: _drawn(look, column, plain) for column in (rest if old is None else [old])}
+    if old is None:
+        drew = [column for column in rest if how[column.name] is not None]
+        old = next(iter(drew or ([] if plain else rest)), None)
+        rest = [column for column in rest if column is not old]
+    if new is None and rest and not _of_the_sampler(look, rest[0]):
         new = rest.pop(0)
     if old is not None:
         look.control = _policy(look, old, "the control's", single)
+        if look.control["policy"] != "probabilities":
+            look.control |= how.get(old.name) or {}
+            look.drawn = tuple(how.get(old.name) or ())
     if new is not None:
         look.treatment = _policy(look, new, "the treatment's", single)
     if plain:
         column = plain[0]
-        is_log = bool((column.flat < 0.0).any())
         look.control = look.control or {"policy": "logged"}
         if look.control["policy"] != "probabilities":
-            look.control["log_prob" if is_log else "prob"] = look.name(column, "the probability of what was shown")
+            look.control["log_prob" if column.is_logarithm else "prob"] = look.name(
+                column, "the probability of what was shown"
+            )
+
+
+def _drawn(look: FirstLook, scores: Column, logged: Sequence[Column]) -> dict[str, Any] | None:
+    """How the control draws from these scores, if its logged probabilities show it."""
+    if not logged or "ranking" not in look.log:
+        return None
+    items = look.log.get("candidates")
+    shown = look_column(look, look.log["ranking"])
+    return drawn_policy(scores, shown, None if items is None else look_column(look, items), logged[0])
+
+
+def _of_the_sampler(look: FirstLook, column: Column) -> bool:
+    """Are they the control's, as a row of foretest.serving names them, which drew in a way that is not known?"""
+    return column.name == "scores" and {"id", "ranking", "log_prob"} <= {c.name for c in look.columns}
 
 
 def _policy(look: FirstLook, column: Column, whose: str, single: bool) -> dict[str, Any]:

@@ -76,7 +76,10 @@ def _comment(look: FirstLook) -> str:
     unused = [column.name for column in look.free]
     if unused:
         lines += ["", f"Not used: {', '.join(unused)}."]
-    if look.control.get("policy") == "plackett-luce":
+    drawn = [f"{key} = {look.control[key]!r}" for key in look.drawn]
+    if drawn:
+        lines += ["", f"The logged probabilities are those of {', '.join(drawn)}."]
+    elif look.control.get("policy") == "plackett-luce":
         lines += [
             "", "The control is taken to draw from the softmax of its scores. If production sorts and adds no noise,",
             'its policy is "top-k"; for other ways to draw see docs/log-format.md, "Policies".',

@@ -30,6 +30,8 @@ from foretest.log.rows import Rows
 from foretest.policies.base import Policy
 from foretest.policies.pooled import Pooled
 from foretest.policies.pricing import refuse_not_finite
+from foretest.policies.replay import without_replay
+from foretest.settings.replay import replays_of
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
@@ -192,13 +194,14 @@ def sum_pairs(
 
 def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
     """A reader of what was shown and earned, and of the control's columns: not of the treatment's, which the pass needs
-    no more than features and segments, nor of ids where no marginal depends on them."""
+    no more than features and segments, nor of ids where no marginal and no replay depends on them."""
     settings: Settings = reader.settings
-    by_id = settings.log.unit is None or may_use_key(plan.normaliser.control)
+    replayed = bool(replays_of(settings.control))
+    by_id = settings.log.unit is None or replayed or may_use_key(plan.normaliser.control)
     log = replace(settings.log, features=(), segments=(), id=settings.log.id if by_id else None)
     if isinstance(settings.control, Pooled) or not settings.control.prices_rankings:  # neither is a treatment
         narrow = replace(settings, log=log)
     else:
-        control = settings.control
+        control = without_replay(settings.control)
         narrow = replace(settings, log=log, treatment=control, treatments={TREATMENT: control})
     return Reader(narrow, slots=True)

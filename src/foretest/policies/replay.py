@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 
 import numpy as np
@@ -30,6 +31,17 @@ _SERVED = (PlackettLuce, EpsilonGreedy, Mallows, SwapNeighbours, TopK, Mixture) 
 def replay_seed_of(policy: Policy) -> int | None:
     """The seed that the policy drew with, where its log can be replayed."""
     return replay_seed(without_list(policy))
+
+
+def without_replay(policy: Policy) -> Policy:
+    """The same policy in another role than that of the one that drew the log."""
+    if replay_seed_of(policy) is None:
+        return policy
+    if isinstance(policy, OwnCandidates):
+        return OwnCandidates(without_replay(policy.policy), policy.candidates)
+    other = copy.copy(policy)
+    other._replay_seed = None
+    return other
 
 
 def refuse_replay(policy: Policy, role: str) -> None:

@@ -95,7 +95,9 @@ class Sampler:
         ranking, log_prob = self.policy.draw(checked, min(self.slots, len(checked.values)), numbers)
         marginals = self.policy.slot_probabilities(checked, ranking) if by_slot else None
         shown = ranking if ids is None else [ids[item] for item in ranking]
-        return Draw(shown, log_prob, marginals, key, checked.values, ids)
+        # a sum that is 1 but for rounding is no probability above 1
+        below_1 = None if marginals is None else [min(p, 1.0) for p in marginals]
+        return Draw(shown, min(log_prob, 0.0), below_1, key, checked.values, ids)
 
 
 def _ids(candidates: Sequence[Any], count: int) -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import pyarrow as pa
@@ -64,9 +64,17 @@ class LogFiles(ABC, Generic[File]):
 
     def schemas(self) -> list[tuple[str, pa.Schema]]:
         return [
-            (name, _with_partitions(file.schema, constants))
+            (name, _with_types(_with_partitions(file.schema, constants), self.types_of_nulls))
             for name, file, constants in zip(self.names, self.files, self.partitions, strict=True)
         ]
+
+    @cached_property
+    def types_of_nulls(self) -> dict[str, pa.DataType]:
+        """The types that columns have in other files, of those without any value in some file, and so without one."""
+        fields = [(of_file.name, of_file.type) for file in self.files for of_file in file.schema]
+        without = {name for name, kind in fields if pa.types.is_null(kind)}
+        known = [(name, kind) for name, kind in fields if name in without and not pa.types.is_null(kind)]
+        return dict(reversed(known))  # as in the first file that has one
 
     def parts(self, columns: Sequence[str], batch_rows: int = BATCH_ROWS) -> list[Part]:
         parts: list[Part] = []
@@ -80,7 +88,8 @@ class LogFiles(ABC, Generic[File]):
             # without one of its columns, a batch would not know how many rows it has
             for row, read in file.pieces(own or file.schema.names[:1], batch_rows):
                 constants = {key: of_folders[key] for key in wanted if key not in own and key in of_folders}
-                parts.append(_part(read, name, row, begin, wanted, constants, numbered=pack is not None))
+                typed = partial(_typed, read, self.types_of_nulls) if self.types_of_nulls else read
+                parts.append(_part(typed, name, row, begin, wanted, constants, numbered=pack is not None))
             if path is not self.paths[-1]:
                 position += file.rows
         return parts
@@ -92,6 +101,21 @@ def _with_partitions(schema: pa.Schema, constants: dict[str, pa.Scalar]) -> pa.S
         if key not in schema.names:
             schema = schema.append(pa.field(key, value.type))
     return schema
+
+
+def _with_types(schema: pa.Schema, types: dict[str, pa.DataType]) -> pa.Schema:
+    """A schema in which columns without a type have that of other files."""
+    for place, of_file in enumerate(schema):
+        if of_file.name in types and pa.types.is_null(of_file.type):
+            schema = schema.set(place, of_file.with_type(types[of_file.name]))
+    return schema
+
+
+def _typed(read: Callable[[], Iterator[pa.RecordBatch]], types: dict[str, pa.DataType]) -> Iterator[pa.RecordBatch]:
+    """Batches in which columns without a type have that of other files."""
+    for batch in read():
+        schema = _with_types(batch.schema, types)
+        yield batch if schema is batch.schema else batch.cast(schema)
 
 
 def _part(
