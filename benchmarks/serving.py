@@ -3,7 +3,7 @@
 For 100 and 1,000 candidates and 10 slots, every policy's draw, and the same with its row to log, beside the least that
 a keyed draw needs: as many keyed uniform numbers as candidates, and a NumPy top-K of them. All are timed in turns of a
 few milliseconds, in one run, and the quickest turn of each counts: others may use the machine meanwhile. Written into
-docs/serving.md.
+docs/how-to/serving.md.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def main() -> None:
         ]
     print("\n".join(lines))
     if draws == parser.get_default("draws"):
-        into_page(DOCS / "serving.md", "draws", "\n".join(lines))
+        into_page(DOCS / "how-to/serving.md", "draws", "\n".join(lines))
 
 
 if __name__ == "__main__":
