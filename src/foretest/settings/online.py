@@ -17,15 +17,7 @@ SEQUENTIAL_UNITS = 10_000
 
 @dataclass(frozen=True)
 class Online:
-    """The settings of the online test of the same change.
-
-    Parameters
-    ----------
-    split: the designed shares of units, the control's first.
-    covariate: a column with one number per unit from before the test, which the uplift is adjusted for.
-    sequential: give intervals that stay valid however often the test is looked at.
-    sequential_units: the number of units, of both arms, at which these are tightest; chosen before the test.
-    """
+    """The settings of the online test of the same change."""
 
     split: tuple[float, float] = (0.5, 0.5)
     covariate: str | None = None
