@@ -31,8 +31,8 @@ class DR(Estimator):
 
     key: ClassVar[str] = "dr"
     uses_value: ClassVar[bool] = True
-    model: RewardModel | None = None
-    draws: int = 8
+    model: RewardModel | None = None  # an object with `predict(displays, rankings)`; default: V(x)
+    draws: int = 8  # rankings drawn from the treatment for the mean of a model's predictions
 
     def __post_init__(self) -> None:
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:

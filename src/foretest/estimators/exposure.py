@@ -38,8 +38,7 @@ class AdaptiveExposureNCIS(IIPS):
 
     key: ClassVar[str] = "exposure-ncis-adaptive"
     weight_bound: float | None = None
-    #: the variant of a given examination curve: 0 as it is, further ones steeper or flatter
-    curve: int = field(default=0, repr=False)
+    curve: int = field(default=0, repr=False)  # of a given examination curve 0 as it is, others steeper or flatter
 
     def __post_init__(self) -> None:
         if self.weight_bound is not None:
