@@ -4,6 +4,7 @@ A page is one story. Its blocks run in order, in one namespace and one empty fol
 
 - ```python with `>>>` is a doctest; else it is executed, and `expression  # -> repr` is checked;
 - ```python file=NAME and ```toml file=NAME are also written to that file; a whole settings file must parse;
+- ```py is a signature, which is shown and not run;
 - ```console lines `$ foretest …` run through the real command line and must print what the page shows.
 
 A picture from docs/reference/figures must be what the page's commands drew.
@@ -17,14 +18,12 @@ import contextlib
 import doctest
 import importlib
 import io
-import json
 import os
 import pkgutil
 import re
 import shlex
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
@@ -109,7 +108,7 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
             elif block.language == "toml":
                 parse_settings(block, tmp_path / "settings-of-a-page.toml")
             else:
-                assert block.language in ("", "json", "text"), f"{where}: {block.language} is not tested"
+                assert block.language in ("", "json", "text", "py"), f"{where}: {block.language} is not tested"
         check_pictures(page, tmp_path)
     finally:
         for name in set(sys.modules) - modules:  # modules that a page wrote
@@ -289,14 +288,6 @@ def test_every_relative_link_resolves(page: Path) -> None:
 def test_a_page_names_no_other_host(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert {urlparse(address).hostname for address in re.findall(r"https?://[^\s)>\"'`]+", text)} <= HOSTS
-
-
-@pytest.mark.parametrize("field", fields(foretest.Analysis), ids=lambda field: field.name)
-def test_every_setting_is_on_the_page_of_settings(field: Any) -> None:
-    page = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
-    [row] = re.findall(rf"^\| `{field.name}` \| (.*?) \|", page, re.MULTILINE)
-    if field.default is not None:
-        assert row == f"`{json.dumps(field.default)}`"
 
 
 def test_every_field_of_a_result_is_on_its_page() -> None:

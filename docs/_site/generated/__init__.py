@@ -1,5 +1,8 @@
-"""The parts of the reference that are written from the code, between two comments of a page, and stay in the repository:
-pages read the same on a forge. `python docs/_site/generate.py` writes them; a test compares them with the code."""
+"""The parts of the reference that are written from the code, between two comments of a page.
+
+They are committed, so that pages read the same on a forge. `python docs/_site/generate.py` writes them; a test compares
+them with the code.
+"""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 from cyclopts import App
-from generated.markdown import cell, code, table
 
 from foretest.cli import app
+from generated.markdown import cell, code, table
 
 _OVERRIDES = "Settings of the analysis"
 

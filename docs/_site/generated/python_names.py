@@ -1,4 +1,4 @@
-"""Every public name of `foretest`, `foretest.serving`, `foretest.simulate` and `foretest.testing`, from its docstring."""
+"""Every public name of `foretest`, its serving, simulate and testing, from its docstring."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ import inspect
 import re
 from typing import Any
 
+import foretest as ft
 from generated.docstring import field_texts, parts_of
 from generated.markdown import cell, code, table
-
-import foretest as ft
 
 #: the pages, and the names of `foretest` on each; other pages have the names of a module
 PAGES = {
     "tests": "OfflineTest OnlineTest run_history plan_log read_board write_pictures",
     "log": "LogColumns Sql MetricRole Analysis Settings BadInput RowFault",
-    "policies": "PlackettLuce EpsilonGreedy Mallows Thurstone SwapNeighbours TopK Fixed Probabilities Mixture OwnCandidates"
-    " Logged LoggedSlots",
-    "estimators": "IS NIS CIS NCIS PieceNCIS PointNCIS AdaptivePointNCIS DR AdaptivePointDR IIPS NIIPS RIPS AdaptiveSlotNCIS"
-    " AdaptiveCascadeNCIS CascadeDR PBM AdaptiveExposureNCIS",
+    "policies": "PlackettLuce EpsilonGreedy Mallows Thurstone SwapNeighbours TopK Fixed Probabilities Mixture"
+    " OwnCandidates Logged LoggedSlots",
+    "estimators": "IS NIS CIS NCIS PieceNCIS PointNCIS AdaptivePointNCIS DR AdaptivePointDR IIPS NIIPS RIPS"
+    " AdaptiveSlotNCIS AdaptiveCascadeNCIS CascadeDR PBM AdaptiveExposureNCIS",
     "results": "Result Metric Estimate PlanResult Agreement Calibration Board Aggregates",
     "own": "Policy Displays Ragged hash_integers Estimator Sums ratio Weighting Uncapped Capped",
     "convert": "from_bandit_feedback BanditLog from_dsjson DsjsonLog",

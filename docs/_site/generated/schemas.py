@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from generated.markdown import cell, code, table, value
-
 import foretest
+from generated.markdown import cell, code, table, value
 
 _SCHEMAS = Path(foretest.__file__).parent / "schema"
 _DOCUMENTS = {

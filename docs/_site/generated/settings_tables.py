@@ -6,35 +6,55 @@ import dataclasses
 import inspect
 from typing import Any
 
-from generated.markdown import cell, code, table, value
-
 from foretest.policies import POLICIES
 from foretest.settings.analysis import GAMMA, Analysis
 from foretest.settings.json_schema import settings_schema
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.metric_roles import MetricRole
 from foretest.settings.online import Online
+from generated.markdown import cell, code, table, value
 
 _TITLES = ["key", "type", "default", "meaning"]
 #: where a key is explained
 _MORE = {
-    "estimators": "../explanation/estimators.md#the-eight", "cap": "../explanation/estimators.md#choosing-the-cap",
-    "capping": "../explanation/estimators.md#weights", "interval": "../explanation/estimators.md#intervals",
+    "estimators": "../explanation/estimators.md#the-eight",
+    "cap": "../explanation/estimators.md#choosing-the-cap",
+    "capping": "../explanation/estimators.md#weights",
+    "interval": "../explanation/estimators.md#intervals",
     "weight_bound": "../explanation/estimators.md#the-bound-chosen-by-the-log",
-    "normaliser": "../explanation/estimators.md#the-normaliser", "value": "../explanation/estimators.md#the-value-model",
-    "predictions": "../explanation/estimators.md#with-a-reward-model", "gamma": "../explanation/sensitivity.md#the-range",
-    "gamma_slots": "../explanation/sensitivity.md#the-range", "examination": "../explanation/exposure.md#the-curve",
-    "decide_on": "../explanation/sensitivity.md#the-verdict", "r_max": "figures.md#noise-and-bias-of-cis",
-    "ignore_audit": "../explanation/audit.md", "baseline": "../how-to/loggers.md", "window": "../how-to/late-rewards.md",
-    "unit": "log-format.md#roles", "ranking": "log-format.md#roles", "slot_rewards": "../explanation/slots.md",
-    "segments": "../how-to/many.md#segments", "logger": "../how-to/loggers.md", "keep": "../how-to/thinned-logs.md",
-    "item_features": "../explanation/estimators.md#with-a-reward-model", "time": "../how-to/late-rewards.md",
-    "reward_time": "../how-to/late-rewards.md", "reward_age": "../how-to/late-rewards.md",
-    "read_at": "../how-to/late-rewards.md", "layout": "log-format.md#one-row-per-display-and-item", "role": "../how-to/many.md#roles-of-metrics",
-    "margin": "../how-to/many.md#roles-of-metrics", "sum": "../how-to/metrics.md", "ratio": "../how-to/metrics.md",
-    "per": "../how-to/metrics.md", "winsorise": "../how-to/metrics.md#heavy-tails", "split": "../how-to/online.md",
-    "covariate": "../how-to/online.md#a-covariate-from-before-the-test", "sequential": "../how-to/sequential.md",
-}  # fmt: skip
+    "normaliser": "../explanation/estimators.md#the-normaliser",
+    "value": "../explanation/estimators.md#the-value-model",
+    "predictions": "../explanation/estimators.md#with-a-reward-model",
+    "gamma": "../explanation/sensitivity.md#the-range",
+    "gamma_slots": "../explanation/sensitivity.md#the-range",
+    "examination": "../explanation/exposure.md#the-curve",
+    "decide_on": "../explanation/sensitivity.md#the-verdict",
+    "r_max": "figures.md#noise-and-bias-of-cis",
+    "ignore_audit": "../explanation/audit.md",
+    "baseline": "../how-to/loggers.md",
+    "window": "../how-to/late-rewards.md",
+    "unit": "log-format.md#roles",
+    "ranking": "log-format.md#roles",
+    "slot_rewards": "../explanation/slots.md",
+    "segments": "../how-to/many.md#segments",
+    "logger": "../how-to/loggers.md",
+    "keep": "../how-to/thinned-logs.md",
+    "item_features": "../explanation/estimators.md#with-a-reward-model",
+    "time": "../how-to/late-rewards.md",
+    "reward_time": "../how-to/late-rewards.md",
+    "reward_age": "../how-to/late-rewards.md",
+    "read_at": "../how-to/late-rewards.md",
+    "layout": "log-format.md#one-row-per-display-and-item",
+    "role": "../how-to/many.md#roles-of-metrics",
+    "margin": "../how-to/many.md#roles-of-metrics",
+    "sum": "../how-to/metrics.md",
+    "ratio": "../how-to/metrics.md",
+    "per": "../how-to/metrics.md",
+    "winsorise": "../how-to/metrics.md#heavy-tails",
+    "split": "../how-to/online.md",
+    "covariate": "../how-to/online.md#a-covariate-from-before-the-test",
+    "sequential": "../how-to/sequential.md",
+}
 #: defaults that are chosen later, in words
 _DEFAULTS = {"gamma": f"{value(list(GAMMA))} for rankings", "examination": '`"fit"`', "r_max": "1 for bool columns"}
 

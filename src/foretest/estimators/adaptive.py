@@ -30,7 +30,7 @@ class AdaptivePointNCIS(Estimator):
     """
 
     key: ClassVar[str] = "point-ncis-adaptive"
-    weight_bound: float | None = None
+    weight_bound: float | None = None  # the most that a weight may be, at least 1; default: that of the analysis
 
     def __post_init__(self) -> None:
         if self.weight_bound is not None:

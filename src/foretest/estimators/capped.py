@@ -31,8 +31,8 @@ class CIS(Estimator):
     """
 
     key: ClassVar[str] = "cis"
-    cap: float | None = None
-    capping: str | None = None
+    cap: float | None = None  # c, above 0; default: that of the analysis
+    capping: str | None = None  # max: min(w, c), or zero: w if w < c else 0; default: that of the analysis
 
     def __post_init__(self) -> None:
         if self.cap is not None:

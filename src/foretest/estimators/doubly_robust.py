@@ -23,10 +23,16 @@ class RewardModel(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class DR(Estimator):
-    """Σ [(r − r̂(a,x)) w + E_t r̂(A,x)] / n  (Dudík et al. 2011; the paper's text lacks 1/n).
+    """Doubly robust: importance sampling of what a reward model misses, plus what the model predicts.
+
+    Σ [(r − r̂(a,x)) w + E_t r̂(A,x)] / n  (Dudík et al. 2011; the paper's text lacks 1/n).
 
     Without a model r̂ is the context-only V(x) (Williams 1992), whose expectation is V(x) itself. With a model on
     (display, ranking), the expectation is the mean over a few draws from the treatment, which is unbiased.
+
+    >>> import foretest as ft
+    >>> ft.DR()
+    DR(name=None, model=None, draws=8)
     """
 
     key: ClassVar[str] = "dr"

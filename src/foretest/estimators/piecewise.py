@@ -22,7 +22,8 @@ class PieceNCIS(NCIS):
 
     >>> import foretest as ft
     >>> import pyarrow as pa
-    >>> log = pa.table({"click": [1, 0, 0, 0] * 25, "old": [0.25, 0.75, 0.75, 0.75] * 25, "new": [0.5] * 100, "device": ["phone", "desk"] * 50})
+    >>> old, device = [0.25, 0.75, 0.75, 0.75] * 25, ["phone", "desk"] * 50
+    >>> log = pa.table({"click": [1, 0, 0, 0] * 25, "old": old, "new": [0.5] * 100, "device": device})
     >>> test = ft.OfflineTest(
     ...     log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="old"), treatment=ft.Logged(prob="new"),
     ...     estimators=[ft.PieceNCIS(cap=1.5)], strata="device",

@@ -26,7 +26,8 @@ class Probabilities(Policy):
 
     >>> import foretest as ft
     >>> import pyarrow as pa
-    >>> actions = {"action": [[0], [1]] * 50, "click": [1, 0] * 50, "old": [[0.5, 0.5]] * 100, "new": [[0.8, 0.2]] * 100}
+    >>> actions = {"action": [[0], [1]] * 50, "click": [1, 0] * 50}
+    >>> actions |= {"old": [[0.5, 0.5]] * 100, "new": [[0.8, 0.2]] * 100}
     >>> test = ft.OfflineTest(
     ...     log=ft.LogColumns(rewards=["click"], ranking="action"),
     ...     control=ft.Probabilities("old"), treatment=ft.Probabilities("new"), estimators=["is"],

@@ -33,7 +33,12 @@ _WHOLE_NUMBERS = {
 
 @dataclass(frozen=True)
 class Analysis:
-    """How the log is analysed: the keys of the settings file's [analysis] table."""
+    """How the log is analysed: the keys of the settings file's [analysis] table.
+
+    >>> import foretest as ft
+    >>> ft.Analysis(confidence_level=0.95).replace(cap=30.0)
+    Analysis(cap=30.0, confidence_level=0.95)
+    """
 
     estimators: tuple[Any, ...] | None = explained(
         None, "estimators to run; default: all that columns and policies allow"

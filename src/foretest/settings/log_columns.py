@@ -17,9 +17,10 @@ from foretest.settings.long_layout import DISPLAY, LONG, check_layout, derived_f
 class LogColumns:
     """Which column plays which role in the log; one row is one display, or with layout="long" one item of a display.
 
-    >>> LogColumns(rewards=["click"], unit="user").rewards
+    >>> import foretest as ft
+    >>> ft.LogColumns(rewards=["click"], unit="user").rewards
     ('click',)
-    >>> LogColumns(rewards=["click"], layout="long", display="view", item="sku", slot="place").id
+    >>> ft.LogColumns(rewards=["click"], layout="long", display="view", item="sku", slot="place").id
     'view'
     """
 

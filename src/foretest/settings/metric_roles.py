@@ -32,7 +32,8 @@ class MetricRole:
     `of`, a metric per unit. `signed` says that a column of rewards may have losses, as negative numbers. `winsorise`
     cuts a reward at a quantile of the log, or at a limit.
 
-    >>> MetricRole(role="guardrail", direction="decrease", margin=0.01).limit
+    >>> import foretest as ft
+    >>> ft.MetricRole(role="guardrail", direction="decrease", margin=0.01).limit
     0.01
     """
 
