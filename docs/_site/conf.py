@@ -27,6 +27,7 @@ suppress_warnings = ["myst.header"]  # the changelog's headings repeat
 nitpicky = True
 pygments_style = "default"
 highlight_language = "none"
+smartquotes = False
 
 # a command is copied without its prompt, and without what it prints; so is an example with >>>
 copybutton_prompt_text = r"\$ |>>> |\.\.\. "

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import re
+import textwrap
 from typing import Any
 
 import foretest as ft
@@ -34,6 +35,7 @@ DATA = {
     "foretest.simulate.METRICS": "the names of the metrics of a simulated log",
     "foretest.simulate.WORLDS": "the named worlds, by name",
 }
+_SPACE = "\N{NO-BREAK SPACE}"
 _BASES = (ft.Policy, ft.Estimator, ft.Weighting)
 
 
@@ -109,16 +111,25 @@ def _signature(path: str, target: Any) -> str:
 
 def _call(name: str, function: Any, skip: int = 0) -> str:
     signature = inspect.signature(function)
-    parameters = [p.replace(annotation=p.empty) for p in list(signature.parameters.values())[skip:] if p.name[0] != "_"]
+    parameters = [
+        p.replace(annotation=p.empty)
+        for p in list(signature.parameters.values())[skip:]
+        if p.name[0] != "_" and p.name != "unknown"
+    ]
     arguments = str(signature.replace(parameters=parameters, return_annotation=signature.empty))[1:-1]
     returned = "" if inspect.isclass(function) or signature.return_annotation in ("None", signature.empty) else (
         f" -> {signature.return_annotation}"
     )  # fmt: skip
     line = f"{name}({arguments}){returned}"
-    if len(line) > 100:
-        lines = re.split(r", (?=\*?\*?\w+(?:=|,|$|\))|\*,)", arguments)
-        line = f"{name}(\n" + "".join(f"    {one},\n" for one in lines) + f"){returned}"
+    if len(line) > 96:
+        filled = textwrap.fill(_unbroken(arguments), 92, initial_indent="    ", subsequent_indent="    ")
+        line = f"{name}(\n{filled.replace(_SPACE, ' ')},\n){returned}"
     return f"```py\n{line}\n```"
+
+
+def _unbroken(arguments: str) -> str:
+    """Arguments that are broken between one another only."""
+    return re.sub(r"(?<!,) |(?<=,) (?=[\d'\"])", _SPACE, arguments)
 
 
 def _arguments(target: Any, texts: dict[str, str]) -> str:

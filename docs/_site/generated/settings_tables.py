@@ -99,7 +99,7 @@ def _policies(schemas: list[dict[str, Any]]) -> str:
             for key, entry in schema["properties"].items()
             if key not in ("policy", "name")
         ]
-        sections.append(f'### policy = "{name}"\n\n`ft.{cls.__name__}` in Python.\n\n{table(_TITLES, rows)}')
+        sections.append(f'### {name}\n\n`policy = "{name}"`, in Python `ft.{cls.__name__}`.\n\n{table(_TITLES, rows)}')
     return "\n\n".join(sections)
 
 
