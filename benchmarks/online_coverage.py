@@ -302,7 +302,7 @@ def facts(study: Study) -> str:
     """The truth of a study, in words."""
     truth = true_values(study)
     return "; ".join(
-        f"{metric} {control:.4g} a display, uplift {treatment / control - 1.0:+.2%}"
+        f"{metric} {control:.4g} per display, uplift {treatment / control - 1.0:+.2%}"
         for metric, (control, treatment) in truth.items()
     )
 

@@ -332,7 +332,7 @@ def cost_model() -> str:
     lines = [
         f"Measured: {one:.2f} µs of one core a display for a full run from local Parquet (of which {scanned:.2f} a bare"
         f" scan), {in_spark:.2f} µs in Spark (of which {RATES['no-op, µs a row']:.2f} Spark"
-        f" itself), {RATES['bytes a row']:.0f} bytes a display, compressed.",
+        f" itself), {RATES['bytes a row']:.0f} bytes per display, compressed.",
         "",
         "| displays | compressed | core-hours, local Parquet | core-hours, Spark | on 200 Spark cores |",
         "| ---: | ---: | ---: | ---: | ---: |",

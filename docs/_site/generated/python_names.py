@@ -21,7 +21,7 @@ PAGES = {
     " OwnCandidates Logged LoggedSlots",
     "estimators": "IS NIS CIS NCIS PieceNCIS PointNCIS AdaptivePointNCIS DR AdaptivePointDR IIPS NIIPS RIPS"
     " AdaptiveSlotNCIS AdaptiveCascadeNCIS CascadeDR PBM AdaptiveExposureNCIS",
-    "results": "Result Metric Estimate PlanResult Agreement Calibration Board Aggregates",
+    "results": "Result Metric Estimate PlanResult Agreement Calibration Board Aggregates LIGHT DARK __version__",
     "own": "Policy Displays Ragged hash_integers Estimator Sums ratio Weighting Uncapped Capped",
     "convert": "from_bandit_feedback BanditLog from_dsjson DsjsonLog",
 }
@@ -32,7 +32,6 @@ DATA = {
     "foretest.DARK": "the same on a dark ground",
     "foretest.__version__": "the version",
     "foretest.serving.PUBLISHED_VECTORS": "the file of test vectors that ships with the package",
-    "foretest.simulate.METRICS": "the names of the metrics of a simulated log",
     "foretest.simulate.WORLDS": "the named worlds, by name",
 }
 _SPACE = "\N{NO-BREAK SPACE}"

@@ -35,7 +35,14 @@ _BATCH = 10_000  # rows, a row group of the written file
 
 
 class DsjsonLog(NamedTuple):
-    """A converted log: `log.test.run(log.path)` runs the settings that were written with it."""
+    """A converted log: `log.test.run(log.path)` runs the settings that were written with it.
+
+    >>> from pathlib import Path
+    >>> import foretest as ft
+    >>> log = ft.DsjsonLog(Path("log.parquet"), Path("settings.toml"), displays=2, lines=3, left_out=(), questions=())
+    >>> log.displays
+    2
+    """
 
     path: Location  # log.parquet
     settings: Location  # settings.toml
@@ -64,6 +71,7 @@ def from_dsjson(
     source: a file, also compressed (.gz), a folder, a glob, or a list of these.
     folder: where the two files are written.
     add: a number that is added to every reward; a reward is minus the cost, and may not be negative.
+    progress: called with what is done so far.
 
     Returns
     -------

@@ -24,7 +24,13 @@ BOARD_SCHEMA = 1  # of what to_dict gives
 
 @dataclass(frozen=True)
 class Board:
-    """All results in a folder: `rows`, one per metric and treatment; `pairs` of offline and online; `problems`."""
+    """All results in a folder: `rows`, one per metric and treatment; `pairs` of offline and online; `problems`.
+
+    >>> from pathlib import Path
+    >>> import foretest as ft
+    >>> ft.Board(Path("results"), rows=[], pairs=[], problems=[]).results
+    0
+    """
 
     folder: Location  # that was read
     rows: list[Row]  # one per metric and treatment
