@@ -38,7 +38,10 @@ from foretest.settings.file import read_settings
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 PICTURE = DOCS / "table.svg"
-PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")), *sorted(DOCS.rglob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
+    *sorted(DOCS.rglob("*.md")),
+]
 HOSTS = {"doi.org", "arxiv.org"}
 # commands a page may name that are somebody else's to test
 NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}

@@ -49,8 +49,8 @@ def pages() -> dict[str, str]:
 def section(path: str) -> str:
     """One name: its signature, what it is, its parameters or fields, what it returns and raises, examples, members."""
     name, target = path.rpartition(".")[2], resolve(path)
-    if path in DATA:
-        return f"## {name}\n\n{DATA[path][0].upper()}{DATA[path][1:]}."
+    if path in DATA:  # as code: underscores would make it bold
+        return f"## `{name}`\n\n{DATA[path][0].upper()}{DATA[path][1:]}."
     parts = parts_of(target)
     blocks = [f"## {name}", _signature(path, target), parts.prose, _arguments(target, parts.parameters)]
     blocks += _outcome(parts.returns, parts.raises, target)
