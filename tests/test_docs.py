@@ -49,7 +49,7 @@ NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
 SPARK = {"README.md", "cluster.md"}
 SLOW = {
     "board.md", "calibration.md", "deterministic-production.md", "exposure.md", "figures.md", "getting-started.md",
-    "history.md", "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
+    "history.md", "index.md", "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
 }  # fmt: skip
 
 

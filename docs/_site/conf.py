@@ -42,7 +42,7 @@ html_extra_path = ["root"]
 html_copy_source = False
 html_show_sourcelink = False
 html_favicon = "static/icon.svg"
-html_sidebars = {"docs/index": []}
+html_sidebars = {page: [] for page in ("docs/index", "CONTRIBUTING", "CHANGELOG", "SECURITY", "search")}
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": "Foretest", "image_light": "_static/icon.svg", "image_dark": "_static/icon.svg"},

@@ -46,10 +46,10 @@ def _anchor(kind: str, title: str) -> str:
 
 def _fields(schema: dict[str, Any], title: str) -> str:
     rows = (
-        [code(path), _type(entry, title), "" if needed else "sometimes", cell(entry.get("description", ""))]
+        [code(path), _type(entry, title) + ("" if needed else ", or absent"), cell(entry.get("description", ""))]
         for path, entry, needed in _walk(schema, "")
     )
-    return table(["field", "type", "there", "meaning"], rows)
+    return table(["field", "type", "meaning"], rows)
 
 
 def _walk(schema: dict[str, Any], prefix: str) -> Iterator[tuple[str, dict[str, Any], bool]]:
