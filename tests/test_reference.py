@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS / "_site"))
 
-from generated import parts, python_names, with_parts  # noqa: E402
+from generated import parts, python_names, schemas, with_parts  # noqa: E402
 from generated.docstring import field_texts, parts_of  # noqa: E402
 
 PUBLIC = [
@@ -88,6 +88,11 @@ def issubclass_of_error(target: Any) -> bool:
 def fields_of(target: Any) -> dict[str, str]:
     has_fields = inspect.isclass(target) and (dataclasses.is_dataclass(target) or hasattr(target, "_fields"))
     return field_texts(target) if has_fields else {}
+
+
+def test_every_schema_has_its_tables() -> None:
+    files = {path.name.removesuffix("-1.json") for path in (Path(ft.__file__).parent / "schema").glob("*.json")}
+    assert files - {"settings"} == set(schemas.DOCUMENTS)
 
 
 def test_every_key_and_option_has_a_meaning(generated: dict[Path, dict[str, str]]) -> None:

@@ -16,8 +16,8 @@ copyright = "the Foretest contributors, Apache License 2.0"
 version = release = __version__
 
 root_doc = "docs/index"
-include_patterns = ["docs/**", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
-exclude_patterns = [".*", "build", "dist", "src", "tests", "benchmarks", "examples", "docs/_site", "**/__pycache__"]
+include_patterns = ["docs/**", "examples/**/*.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"]
+exclude_patterns = [".*", "build", "dist", "src", "tests", "benchmarks", "docs/_site", "**/__pycache__"]
 extensions = ["myst_parser", "sphinx_copybutton"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -64,6 +64,8 @@ def add_contents(app: Any, name: str, source: list[str]) -> None:
     if name.rpartition("/")[2] == "index":
         pages = dict.fromkeys(re.findall(r"\]\(([^):#\s]+)\.md\)", source[0]))
         source[0] += "\n".join(["", ":::{toctree}", ":hidden:", *pages, ":::", ""])
+    elif name.startswith("examples/"):  # read from the pages that link to them
+        source[0] = f"---\norphan: true\n---\n\n{source[0]}"
 
 
 def setup(app: Any) -> None:

@@ -11,7 +11,7 @@ import foretest
 from generated.markdown import cell, code, table, value
 
 _SCHEMAS = Path(foretest.__file__).parent / "schema"
-_DOCUMENTS = {
+DOCUMENTS = {
     "result": ("result.json", "[explained](result-json.md)"),
     "plan": ("plan.json", "[explained](../how-to/plan.md)"),
     "agreement": ("agreement.json", "[explained](../how-to/history.md)"),
@@ -23,7 +23,7 @@ _WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean":
 
 def text() -> str:
     """One section per document, one table per kind of object in it."""
-    return "\n\n".join(_document(name, *words) for name, words in _DOCUMENTS.items())
+    return "\n\n".join(_document(name, *words) for name, words in DOCUMENTS.items())
 
 
 def _document(name: str, title: str, more: str) -> str:
