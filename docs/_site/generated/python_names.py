@@ -42,8 +42,19 @@ def pages() -> dict[str, str]:
     """The text of each page, by its name; `index` lists all names."""
     named = {page: [f"foretest.{name}" for name in names.split()] for page, names in PAGES.items()}
     named |= {name: [f"foretest.{name}.{one}" for one in module.__all__] for name, module in MODULES.items()}
-    written = {page: "\n\n".join(map(section, names)) for page, names in named.items()}
+    written = {page: "\n\n".join([*_imports(page, names), *map(section, names)]) for page, names in named.items()}
     return {"index": _index(named), **written}
+
+
+def _imports(page: str, paths: list[str]) -> list[str]:
+    """Of a page of a module, a block that imports what the examples below it use."""
+    if page not in MODULES:
+        return []
+    examples = "\n".join(example for path in paths for example in parts_of(resolve(path)).examples)
+    used = [path.rpartition(".")[2] for path in paths if re.search(rf"\b{path.rpartition('.')[2]}\b", examples)]
+    numpy = ["import numpy as np"] if "np." in examples and "import numpy" not in examples else []
+    lines = [*numpy, f"from foretest.{page} import {', '.join(used)}"]
+    return ["```python\n" + "\n".join(lines) + "\n```"] if used else []
 
 
 def section(path: str) -> str:
