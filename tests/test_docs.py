@@ -287,6 +287,15 @@ def test_every_relative_link_resolves(page: Path) -> None:
             assert anchor in anchors_of(place), f"{page.name}: {target}; there are {sorted(anchors_of(place))}"
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
+def test_every_page_is_on_the_index_above_it(page: Path) -> None:
+    """The site's contents are made from these links."""
+    above = page.parent.parent if page.name == "index.md" else page.parent
+    if page != DOCS / "index.md":
+        links = re.findall(r"\]\(([^):#\s]+\.md)\)", (above / "index.md").read_text(encoding="utf-8"))
+        assert page in [above / link for link in links]
+
+
 @pages
 def test_a_page_names_no_other_host(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
