@@ -4,6 +4,7 @@ English. If the first test fails, run python docs/_site/generate.py."""
 from __future__ import annotations
 
 import dataclasses
+import doctest
 import inspect
 import re
 import sys
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS / "_site"))
 
-from generated import parts, python_names, schemas, with_parts  # noqa: E402
+from generated import markdown, parts, python_names, schemas, settings_tables, with_parts  # noqa: E402
 from generated.docstring import field_texts, parts_of  # noqa: E402
 
 PUBLIC = [
@@ -102,6 +103,12 @@ def test_every_key_and_option_has_a_meaning(generated: dict[Path, dict[str, str]
             for line in "\n".join(texts.values()).splitlines():
                 if line.startswith("| `"):
                     assert re.search(r"[^|\s] \|$", line), f"{page.name}: {line}"
+
+
+@pytest.mark.parametrize("module", [markdown, settings_tables], ids=lambda module: module.__name__)
+def test_the_doctests_of_the_generator(module: Any) -> None:
+    failed, attempted = doctest.testmod(module)
+    assert (failed, attempted > 0) == (0, True)
 
 
 # -- plain English ----------------------------------------------------------------------------------------------------

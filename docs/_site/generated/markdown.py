@@ -26,7 +26,7 @@ def cell(text: str) -> str:
     """Plain text in a cell: in one line, without what Markdown would take for its own.
 
     >>> print(cell("auto | exact  <= 3"))
-    auto \\\\| exact &lt;= 3
+    auto \\| exact &lt;= 3
     """
     line = " ".join(text.split()).replace("|", "\\|")
     return re.sub(r"<(?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)", "&lt;", line)
