@@ -1,5 +1,5 @@
-# Three commands do all their own set-up: `make demo` shows what Foretest does, `make quick` checks most of it in two
-# minutes, `make test` checks everything.
+# These do all their own set-up: `make demo` shows what Foretest does, `make quick` checks most of it in two minutes,
+# `make test` checks everything, `make docs` builds the site.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo quick test checked lint kernels browser java bench fuzz clean
+.PHONY: demo quick test checked lint kernels browser java docs dist bench fuzz clean
 
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
@@ -54,6 +54,22 @@ java:
 		exit 1; \
 	fi
 
+# the site, in build/site; then every page is opened in Chromium with the network off
+docs: $(VENV)/.ready-docs browser
+	$(BIN)/python docs/_site/generate.py
+	$(BIN)/python -m sphinx -q -W -n --keep-going -c docs/_site -d build/doctrees . build/site
+	$(BIN)/python docs/_site/check.py build/site
+	@echo "Written: build/site/index.html"
+
+# wheel and source archive, in dist; then the wheel is installed into an empty environment and runs
+dist: $(VENV)/.ready-docs
+	rm -rf dist build/empty
+	$(BIN)/python -m build --outdir dist .
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip install --quiet dist/foretest-*.whl
+	cd build && empty/bin/foretest --version && empty/bin/foretest demo --rows 3000 -o empty/demo > /dev/null
+	@echo "Written: dist"
+
 # the long studies, whose tables are in docs/
 bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/speed.py
@@ -95,6 +111,10 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
 
 $(VENV)/.ready-dev: $(VENV)/.ready pyproject.toml
 	$(BIN)/python -m pip install --quiet --group dev
+	touch $@
+
+$(VENV)/.ready-docs: $(VENV)/.ready pyproject.toml
+	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
 clean:

@@ -6,8 +6,8 @@ be questioned; a mistake should be caught in at least 95 of 100 logs.
 
     python benchmarks/audit_power.py [--right N] [--wrong N] [--faults N] [--save FILE]
 
-prints Markdown tables and writes them into docs/audit.md, between two comments. With --save, rows of the tables that
-are in the file are taken from there.
+prints Markdown tables and writes them into docs/explanation/audit.md, between two comments. With --save, rows of the
+tables that are in the file are taken from there.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def main() -> None:
         f" NumPy {np.__version__}."
     )
     print(text)
-    into_page(DOCS / "audit.md", "audit", text)
+    into_page(DOCS / "explanation/audit.md", "audit", text)
 
 
 if __name__ == "__main__":

@@ -6,8 +6,9 @@ analysed at other Γ.
 
     python benchmarks/band_coverage.py [--seeds 0 1 2 3 4] [--folder FOLDER]
 
-prints a table and writes it into docs/sensitivity.md, between two comments. With --folder what was found of each seed
-is kept there, and found again by the next run; truths that `history_agreement.py` kept there are not computed again.
+prints a table and writes it into docs/explanation/sensitivity.md, between two comments. With --folder what was found of
+each seed is kept there, and found again by the next run; truths that `history_agreement.py` kept there are not computed
+again.
 """
 
 from __future__ import annotations
@@ -155,9 +156,9 @@ def main() -> None:
     text = report(found, seeds, None if options.folder else time.process_time() - begin)
     print(text)
     if seeds == SEEDS:
-        into_page(DOCS / "sensitivity.md", "coverage", text)
+        into_page(DOCS / "explanation/sensitivity.md", "coverage", text)
     else:
-        print("\nOther seeds than the documented: docs/sensitivity.md stays as it is.", file=sys.stderr)
+        print("\nOther seeds than the documented: docs/explanation/sensitivity.md stays as it is.", file=sys.stderr)
 
 
 if __name__ == "__main__":

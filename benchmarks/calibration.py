@@ -7,8 +7,8 @@ simulated histories.
 
     python benchmarks/calibration.py [--seeds 0 1 2 3 4] [--rows 150000] [--folder FOLDER]
 
-prints the tables and writes them into docs/calibration.md, between two comments. With --folder what was found of each
-seed is kept there, and found again by the next run.
+prints the tables and writes them into docs/how-to/calibration.md, between two comments. With --folder what was found of
+each seed is kept there, and found again by the next run.
 
     python benchmarks/calibration.py --kept FOLDER
 
@@ -217,7 +217,7 @@ def main() -> None:
     if options.kept is not None:
         text = report([kept_for(seed, options.kept) for seed in seeds], seeds)
         print(text)
-        into_page(DOCS / "calibration.md", "calibration", text)
+        into_page(DOCS / "how-to/calibration.md", "calibration", text)
         return
     with tempfile.TemporaryDirectory(prefix="foretest-calibration-") as temporary:
         folder = options.folder or Path(temporary)
@@ -225,9 +225,9 @@ def main() -> None:
         text = report([found_for(seed, folder, options.rows) for seed in seeds], seeds)
     print(text)
     if (seeds, options.rows) == (SEEDS, ROWS):
-        into_page(DOCS / "calibration.md", "calibration", text)
+        into_page(DOCS / "how-to/calibration.md", "calibration", text)
     else:
-        print("\nOther seeds or rows than the documented: docs/calibration.md stays as it is.", file=sys.stderr)
+        print("\nOther seeds or rows than the documented: docs/how-to/calibration.md stays as it is.", file=sys.stderr)
 
 
 if __name__ == "__main__":

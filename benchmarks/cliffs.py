@@ -7,8 +7,8 @@ the other.
 
     python benchmarks/cliffs.py [--kinds "plackett-luce;own"] [--save times.json] [--before times.json]
 
-prints a Markdown table and writes it into docs/benchmarks.md. `--save` keeps the times, so that those of another
-version (`PYTHONPATH=other/src`) can stand beside them; it writes no page.
+prints a Markdown table and writes it into docs/measured/benchmarks.md. `--save` keeps the times, so that those of
+another version (`PYTHONPATH=other/src`) can stand beside them; it writes no page.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def main() -> None:
     if options.save:
         to_file(options.save, times)
     else:
-        into_page(DOCS / "benchmarks.md", "cliffs", text)
+        into_page(DOCS / "measured/benchmarks.md", "cliffs", text)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ worlds of `foretest simulate`, whose controls have an accuracy of .4.
 
     python benchmarks/company_test.py [--logs 300] [--repeats 20]
 
-prints three tables and writes them into docs/slots.md, between two comments.
+prints three tables and writes them into docs/explanation/slots.md, between two comments.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def main() -> None:
     )
     print(text)
     if (args.logs, args.repeats) == (parser.get_default("logs"), parser.get_default("repeats")):
-        into_page(DOCS / "slots.md", "company", text)
+        into_page(DOCS / "explanation/slots.md", "company", text)
 
 
 if __name__ == "__main__":

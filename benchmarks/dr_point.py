@@ -6,7 +6,7 @@ slot, the treatment's score of the item less the control's expectation of that s
 own score is no feature: what the treatment shows and the control does not lies beyond all that was seen of it.)
 
 Logs of every named world, and the tests of histories of `paper`, each with a treatment of its own; the truth is known.
-The Markdown goes into docs/estimators.md, between two comments.
+The Markdown goes into docs/explanation/estimators.md, between two comments.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def main() -> None:
         f" Python {platform.python_version()}, NumPy {np.__version__}. {time.process_time() - begin:,.0f} s of CPU.",
     ]
     print("\n".join(said[-2:]), file=sys.stderr)
-    into_page(DOCS / "estimators.md", "dr-point", "\n".join(said))
+    into_page(DOCS / "explanation/estimators.md", "dr-point", "\n".join(said))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
     browsing       clicks that break the model, and clicks that do not: what the tests of the model find, and who leads
     cost           CPU time of a run by slot, and of the same with estimators by exposure; --logs is the number of turns
 
-prints tables and, where all parts ran in full, writes them into docs/exposure.md, between two comments.
+prints tables and, where all parts ran in full, writes them into docs/explanation/exposure.md, between two comments.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ def main() -> None:
             print(line, flush=True)
             lines.append(line)
         if arguments.logs is None:
-            into_page(DOCS / "exposure.md", f"exposure-{name}", "\n".join(lines))
+            into_page(DOCS / "explanation/exposure.md", f"exposure-{name}", "\n".join(lines))
 
 
 if __name__ == "__main__":

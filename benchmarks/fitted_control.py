@@ -7,7 +7,7 @@ otherwise. Displays are independent, or of users who come several times.
 
     python benchmarks/fitted_control.py [--logs N] [--rows N]
 
-prints Markdown tables; with --write they go into docs/fitted-control.md, between two comments.
+prints Markdown tables; with --write they go into docs/how-to/fitted-control.md, between two comments.
 """
 
 from __future__ import annotations
@@ -185,7 +185,7 @@ def main() -> None:
     text = report(studies, options.logs, options.rows, time.monotonic() - begun)
     print(text)
     if options.write:
-        into_page(DOCS / "fitted-control.md", "fitted control", text)
+        into_page(DOCS / "how-to/fitted-control.md", "fitted control", text)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ removed as soon as they are read. Then an A/A history, whose treatments are the 
 
     python benchmarks/history_agreement.py [--seeds 0 1 2 3 4] [--folder FOLDER]
 
-prints the tables and writes them into docs/agreement.md, between two comments. With --folder what was found of each
-seed is kept there, and found again by the next run.
+prints the tables and writes them into docs/measured/agreement.md, between two comments. With --folder what was found of
+each seed is kept there, and found again by the next run.
 """
 
 from __future__ import annotations
@@ -346,9 +346,9 @@ def main() -> None:
         text = report(found, aa, seeds)
     print(text)
     if seeds == SEEDS:
-        into_page(DOCS / "agreement.md", "agreement", text)
+        into_page(DOCS / "measured/agreement.md", "agreement", text)
     else:
-        print("\nOther seeds than the documented: docs/agreement.md stays as it is.", file=sys.stderr)
+        print("\nOther seeds than the documented: docs/measured/agreement.md stays as it is.", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ no log is read. From logs the covariance of offline and online noise is measured
 
     python benchmarks/history_from_results.py [--rows 40000]
 
-prints the tables and writes them into docs/calibration.md, between two comments.
+prints the tables and writes them into docs/how-to/calibration.md, between two comments.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def main() -> None:
         f" {time.process_time() - begin:.0f} s of CPU time."
     )
     print("\n".join(lines))
-    into_page(DOCS / "calibration.md", "results", "\n".join(lines))
+    into_page(DOCS / "how-to/calibration.md", "results", "\n".join(lines))
 
 
 if __name__ == "__main__":

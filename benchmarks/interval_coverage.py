@@ -6,7 +6,7 @@ that hold the limit are counted. The limit is not the truth: what capping cuts o
 
     python benchmarks/interval_coverage.py [--logs N] [--rows N]
 
-prints a Markdown table and writes it into docs/coverage.md, between two comments.
+prints a Markdown table and writes it into docs/measured/coverage.md, between two comments.
 """
 
 from __future__ import annotations
@@ -584,7 +584,7 @@ def main() -> None:
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     text = report(found, rows, time.perf_counter() - begin, sum(u.ru_utime + u.ru_stime for u in usage))
     print(text)
-    into_page(DOCS / "coverage.md", "coverage", text)
+    into_page(DOCS / "measured/coverage.md", "coverage", text)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ intervals that hold the limit are counted.
 
     python benchmarks/loggers.py [--logs N] [--rows N]
 
-prints a Markdown table and writes it into docs/loggers.md, between two comments.
+prints a Markdown table and writes it into docs/how-to/loggers.md, between two comments.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def main() -> None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     text = report(found, world, options.logs, options.rows, usage.ru_utime + usage.ru_stime)
     print(text)
-    into_page(DOCS / "loggers.md", "loggers", text)
+    into_page(DOCS / "how-to/loggers.md", "loggers", text)
 
 
 if __name__ == "__main__":

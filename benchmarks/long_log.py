@@ -1,8 +1,8 @@
 """What folding a long log costs: `python benchmarks/long_log.py [--rows 10000000]`.
 
-A log with one row per display and item, ten items a display in random order, is folded to displays as `foretest run`
+A log with one row per display and item, ten items per display in random order, is folded to displays as `foretest run`
 does it first, in a process of its own; beside it DuckDB alone joins and groups the same rows to lists. CPU seconds of
-both, their ratio, and the peak memory of the fold; written into docs/benchmarks.md.
+both, their ratio, and the peak memory of the fold; written into docs/measured/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def main() -> None:
             )
     print("\n".join(lines))
     if options.rows == 10_000_000:
-        into_page(DOCS / "benchmarks.md", "long log", "\n".join(lines))
+        into_page(DOCS / "measured/benchmarks.md", "long log", "\n".join(lines))
 
 
 if __name__ == "__main__":

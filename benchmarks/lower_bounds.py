@@ -8,7 +8,7 @@ logging policy, five of the treatment, three shares of flips) for each of three 
 
     python benchmarks/lower_bounds.py [--repeats N]
 
-prints a Markdown table and writes it into docs/lower-bounds.md, between two comments.
+prints a Markdown table and writes it into docs/measured/lower-bounds.md, between two comments.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def main() -> None:
     found = {name: study(name, options.repeats) for name in DATA}
     text = report(found, options.repeats, time.perf_counter() - begin)
     print(text)
-    into_page(DOCS / "lower-bounds.md", "lower bounds", text)
+    into_page(DOCS / "measured/lower-bounds.md", "lower bounds", text)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ of users who come several times.
 
     python benchmarks/metrics_of_metrics.py [--logs N] [--rows N]
 
-prints a Markdown table and writes it into docs/metrics.md, between two comments.
+prints a Markdown table and writes it into docs/how-to/metrics.md, between two comments.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def main() -> None:
     text = report(found, options.logs, options.rows, time.monotonic() - begun)
     print(text)
     if options.logs == LOGS and options.rows == ROWS:
-        into_page(DOCS / "metrics.md", "metrics", text)
+        into_page(DOCS / "how-to/metrics.md", "metrics", text)
 
 
 if __name__ == "__main__":

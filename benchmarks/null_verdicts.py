@@ -7,7 +7,7 @@ uplift is 0 and the unsupported part earns what the supported does. Contexts and
 
     python benchmarks/null_verdicts.py [--logs N] [--rows N]
 
-prints a table and writes it into docs/sensitivity.md, between two comments.
+prints a table and writes it into docs/explanation/sensitivity.md, between two comments.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ def main() -> None:
     text = report(found, options.rows, time.process_time() - begin)
     print(text)
     if (options.logs, options.rows) == (LOGS, ROWS):
-        into_page(DOCS / "sensitivity.md", "null", text)
+        into_page(DOCS / "explanation/sensitivity.md", "null", text)
     else:
-        print("\nAnother size than the documented: docs/sensitivity.md stays as it is.", file=sys.stderr)
+        print("\nAnother size than the documented: docs/explanation/sensitivity.md stays as it is.", file=sys.stderr)
 
 
 if __name__ == "__main__":

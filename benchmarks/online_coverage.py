@@ -6,7 +6,7 @@ itself, and the intervals that hold the truth are counted.
 
     python benchmarks/online_coverage.py [--tests N]
 
-prints a Markdown table and writes it into docs/online-coverage.md, between two comments.
+prints a Markdown table and writes it into docs/measured/online-coverage.md, between two comments.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ def facts(study: Study) -> str:
     """The truth of a study, in words."""
     truth = true_values(study)
     return "; ".join(
-        f"{metric} {control:.4g} a display, uplift {treatment / control - 1.0:+.2%}"
+        f"{metric} {control:.4g} per display, uplift {treatment / control - 1.0:+.2%}"
         for metric, (control, treatment) in truth.items()
     )
 
@@ -357,7 +357,7 @@ def main() -> None:
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     text = report(found, time.perf_counter() - begin, sum(u.ru_utime + u.ru_stime for u in usage))
     print(text)
-    into_page(DOCS / "online-coverage.md", "online coverage", text)
+    into_page(DOCS / "measured/online-coverage.md", "online coverage", text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Put the tables and pictures of a run into docs/paper.md.
+"""Put the tables and pictures of a run into docs/measured/paper.md.
 
 `foretest paper -o OUT`, then `python benchmarks/paper_page.py OUT`. Every section of OUT/README.md has its place on the
-page, between `<!-- run: title -->` and `<!-- end -->`. Pictures are copied to docs/paper, as SVG.
+page, between `<!-- run: title -->` and `<!-- end -->`. Pictures are copied to docs/measured/paper, as SVG.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import shutil
 import sys
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+MEASURED = Path(__file__).resolve().parent.parent / "docs" / "measured"
 PICTURE = re.compile(r"\]\(figures/([\w-]+)\.png\)")
 PLACE = re.compile(r"<!-- run: (?P<title>.*?) -->\n.*?<!-- end -->", re.DOTALL)
 
@@ -39,11 +39,11 @@ def filled(page: str, summary: str) -> str:
 def main() -> None:
     if len(sys.argv) != 2:
         raise SystemExit(__doc__)
-    out, page = Path(sys.argv[1]), DOCS / "paper.md"
+    out, page = Path(sys.argv[1]), MEASURED / "paper.md"
     page.write_text(filled(page.read_text("utf-8"), (out / "README.md").read_text("utf-8")), "utf-8")
-    (DOCS / "paper").mkdir(exist_ok=True)
+    (MEASURED / "paper").mkdir(exist_ok=True)
     for picture in sorted((out / "figures").glob("*.svg")):
-        shutil.copy(picture, DOCS / "paper" / picture.name)
+        shutil.copy(picture, MEASURED / "paper" / picture.name)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ Single actions: five context dimensions, logistic rewards q; the logging policy 
 else any. Slates of 3 of 8 items: three context dimensions, logging by the peer's linear scores, evaluation scores 2 q
 for *near*, 8 q for *far*.
 
-Prints two Markdown tables and writes them into docs/other-worlds.md. What was found of each repetition is a line of
-FILE: a run that was stopped goes on from there.
+Prints two Markdown tables and writes them into docs/measured/other-worlds.md. What was found of each repetition is a
+line of FILE: a run that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def main() -> None:
     text = report(outcomes)
     print(f"\n{text}")
     if asked.seed == SEED:
-        into_page(DOCS / "other-worlds.md", "peer worlds", text)
+        into_page(DOCS / "measured/other-worlds.md", "peer worlds", text)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """How often are right logs questioned, and how often natural mistakes in treatment and rewards?
 
 `python benchmarks/questions.py` draws logs of a control and a new model of many kinds, checks them as `foretest check`
-does, and writes two tables into docs/audit.md, between two comments.
+does, and writes two tables into docs/explanation/audit.md, between two comments.
 """
 
 from __future__ import annotations
@@ -279,7 +279,7 @@ def main() -> None:
     )
     text = "\n".join(lines)
     print(text)
-    into_page(DOCS / "audit.md", "questions", text)
+    into_page(DOCS / "explanation/audit.md", "questions", text)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ estimators by slot assume they do not.
     python benchmarks/range_coverage.py [--seeds 0 1 …] [--worlds default sharp …] [--tests 4] [--displays 60000]
                                         [--results FILE]
 
-prints a table and, for the documented seeds, writes it into docs/range-coverage.md, between two comments. What was
-found of each test is a line of FILE: a run that was stopped goes on from there.
+prints a table and, for the documented seeds, writes it into docs/measured/range-coverage.md, between two comments. What
+was found of each test is a line of FILE: a run that was stopped goes on from there.
 """
 
 from __future__ import annotations
@@ -246,9 +246,9 @@ def main() -> None:
     print(text)
     documented = tuple(options.seeds) == SEEDS and len(options.worlds) == len(_worlds())
     if documented and (options.tests, options.displays) == (TESTS, DISPLAYS):
-        into_page(DOCS / "range-coverage.md", "range coverage", text)
+        into_page(DOCS / "measured/range-coverage.md", "range coverage", text)
     else:
-        print("\nOther tests than the documented: docs/range-coverage.md stays as it is.", file=sys.stderr)
+        print("\nOther tests than the documented: docs/measured/range-coverage.md stays as it is.", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,10 @@
 
     python benchmarks/reward_model.py --peer PYTHON [--repetitions 20] [--logs 6]
 
-Tables for docs/other-worlds.md. On the simulator of Open Bandit Pipeline (PYTHON can import it, see `peer_data.py`)
-Foretest has what the peer's own reward model has: contexts and actions, as features of items for its gradient boosting,
-or the peer's predictions as a column. On Foretest's own worlds the model has the context and both scores of each item.
+Tables for docs/measured/other-worlds.md. On the simulator of Open Bandit Pipeline (PYTHON can import it, see
+`peer_data.py`) Foretest has what the peer's own reward model has: contexts and actions, as features of items for its
+gradient boosting, or the peer's predictions as a column. On Foretest's own worlds the model has the context and both
+scores of each item.
 """
 
 from __future__ import annotations
@@ -211,7 +212,7 @@ def main() -> None:
         for line in parts[part]():
             lines.append(line)
             print(line, flush=True)
-        into_page(DOCS / "other-worlds.md", f"reward model, {part}", "\n".join(lines))
+        into_page(DOCS / "measured/other-worlds.md", f"reward model, {part}", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """From a laptop to a cluster: `python benchmarks/scale.py [--folder FOLDER] [--peer PYTHON]`.
 
 Every figure is a ratio of two things measured in this run, in turns, the least of each. Prints Markdown tables and
-writes them into docs/scale.md, with a picture of the growth, and what follows for 10^11 displays
-into docs/cluster.md.
+writes them into docs/measured/scale.md, with a picture of the growth, and what follows for 10^11 displays
+into docs/how-to/cluster.md.
 `--peer` is a Python that has Open Bandit Pipeline 0.5.7; else its rows are left out.
 """
 
@@ -295,7 +295,7 @@ def growth(folder: Path, settings: Path) -> str:
         each = (many - few) / (more - less) * 1e6
         by_shape.append((items, slots, each))
         lines.append(f"| {items} | {slots} | {each:.2f} | {each / (items + slots) * 1e3:.0f} |")
-    (DOCS / "growth.svg").write_text(_picture(by_rows, by_shape), encoding="utf-8")
+    (DOCS / "measured" / "growth.svg").write_text(_picture(by_rows, by_shape), encoding="utf-8")
     return "\n".join(lines)
 
 
@@ -332,7 +332,7 @@ def cost_model() -> str:
     lines = [
         f"Measured: {one:.2f} µs of one core a display for a full run from local Parquet (of which {scanned:.2f} a bare"
         f" scan), {in_spark:.2f} µs in Spark (of which {RATES['no-op, µs a row']:.2f} Spark"
-        f" itself), {RATES['bytes a row']:.0f} bytes a display, compressed.",
+        f" itself), {RATES['bytes a row']:.0f} bytes per display, compressed.",
         "",
         "| displays | compressed | core-hours, local Parquet | core-hours, Spark | on 200 Spark cores |",
         "| ---: | ---: | ---: | ---: | ---: |",
@@ -379,8 +379,8 @@ def main() -> None:
         "", grown,
     ])  # fmt: skip
     print(text)
-    into_page(DOCS / "scale.md", "scale", text)
-    into_page(DOCS / "cluster.md", "cost", cost_model())
+    into_page(DOCS / "measured/scale.md", "scale", text)
+    into_page(DOCS / "how-to/cluster.md", "cost", cost_model())
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ at the last look alone; beside them stands what the joint normal law of the look
 
     python benchmarks/sequential.py [--tests N]
 
-prints a Markdown table and writes it into docs/sequential.md, between two comments.
+prints a Markdown table and writes it into docs/how-to/sequential.md, between two comments.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def main() -> None:
     usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     text = report(found, time.perf_counter() - begin, sum(u.ru_utime + u.ru_stime for u in usage))
     print(text)
-    into_page(DOCS / "sequential.md", "sequential", text)
+    into_page(DOCS / "how-to/sequential.md", "sequential", text)
 
 
 if __name__ == "__main__":

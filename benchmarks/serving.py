@@ -6,7 +6,7 @@ few milliseconds, in one run, and the quickest turn of each counts: others may u
 
 Of a writer, how long `write` takes where a row comes every fifth of a millisecond, while files are written, and how
 long a file takes for each of its rows; then the memory of a process after a third of the rows and after all, written as
-fast as they can be, with files removed as they come. Written into docs/serving.md.
+fast as they can be, with files removed as they come. Written into docs/how-to/serving.md.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ def main() -> None:
     for name, (lines, for_page) in tables.items():
         print("\n".join(lines), end="\n\n")
         if for_page:
-            into_page(DOCS / "serving.md", name, "\n".join(lines))
+            into_page(DOCS / "how-to/serving.md", name, "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ limit is the truth, else only the sensitivity band claims to hold it.
 
     python benchmarks/small_samples.py [--logs N] [--world cold|broad]
 
-prints a Markdown table a world and writes it into docs/coverage-small.md, between two comments. Only rewarded rows have
-terms other than 0, so a log is its clicks, and the ids of the rest: the intervals are the package's own.
+prints a Markdown table a world and writes it into docs/measured/coverage-small.md, between two comments. Only rewarded
+rows have terms other than 0, so a log is its clicks, and the ids of the rest: the intervals are the package's own.
 """
 
 from __future__ import annotations
@@ -376,7 +376,7 @@ def main() -> None:
                 print(f"{cell}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
         text = report(found, time.perf_counter() - begin)
         print(text)
-        into_page(DOCS / "coverage-small.md", f"few rewards, {world}", text)
+        into_page(DOCS / "measured/coverage-small.md", f"few rewards, {world}", text)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ it, as if it were the log. Displays are independent, or of users who come severa
 
     python benchmarks/thinned.py [--logs N] [--rows N]
 
-prints a Markdown table and writes it into docs/thinned-logs.md, between two comments.
+prints a Markdown table and writes it into docs/how-to/thinned-logs.md, between two comments.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def main() -> None:
     text = report(studies, options.logs, options.rows, time.monotonic() - begun)
     print(text)
     if options.logs == LOGS and options.rows == ROWS:
-        into_page(DOCS / "thinned-logs.md", "thinned logs", text)
+        into_page(DOCS / "how-to/thinned-logs.md", "thinned logs", text)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 A full run of 2 M displays in this process, on one thread, with the functions that do this work timed by the processor's
 clock. The share is their time over that of all the rest beyond the same run on 1 000 rows, start-up left out. Prints a
-Markdown table and writes it into docs/benchmarks.md.
+Markdown table and writes it into docs/measured/benchmarks.md.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def main() -> None:
     total = sum(added.values())
     lines += [f"| together | {total:.2f} | **{total / rest:.1%}** | ≤ 25 % |", f"| all the rest | {rest:.2f} | | |"]
     print("\n".join(lines))
-    into_page(DOCS / "benchmarks.md", "trust", "\n".join(lines))
+    into_page(DOCS / "measured/benchmarks.md", "trust", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The named worlds, measured: uplifts, estimates of one log, weights. `python benchmarks/worlds.py`
 
-prints a table and writes it into docs/worlds.md, between two comments, with the spread of the estimates over logs of
-the world `paper`.
+prints a table and writes it into docs/measured/worlds.md, between two comments, with the spread of the estimates over
+logs of the world `paper`.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def main() -> None:
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     text = report()
     print(text)
-    into_page(DOCS / "worlds.md", "worlds", text)
+    into_page(DOCS / "measured/worlds.md", "worlds", text)
 
 
 if __name__ == "__main__":

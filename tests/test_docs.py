@@ -4,9 +4,10 @@ A page is one story. Its blocks run in order, in one namespace and one empty fol
 
 - ```python with `>>>` is a doctest; else it is executed, and `expression  # -> repr` is checked;
 - ```python file=NAME and ```toml file=NAME are also written to that file; a whole settings file must parse;
+- ```py is a signature, which is shown and not run;
 - ```console lines `$ foretest …` run through the real command line and must print what the page shows.
 
-A picture from docs/figures must be what the page's commands drew.
+A picture from docs/reference/figures must be what the page's commands drew.
 `python tests/test_docs.py` draws docs/table.svg anew.
 """
 
@@ -17,14 +18,12 @@ import contextlib
 import doctest
 import importlib
 import io
-import json
 import os
 import pkgutil
 import re
 import shlex
 import sys
 import xml.etree.ElementTree as ET
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlparse
@@ -37,8 +36,12 @@ from foretest import cli
 from foretest.settings.file import read_settings
 
 ROOT = Path(__file__).resolve().parents[1]
-PICTURE = ROOT / "docs" / "table.svg"
-PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(ROOT.glob("docs/*.md"))]
+DOCS = ROOT / "docs"
+PICTURE = DOCS / "table.svg"
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md")),
+    *sorted(DOCS.rglob("*.md")),
+]
 HOSTS = {"doi.org", "arxiv.org"}
 # commands a page may name that are somebody else's to test
 NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
@@ -46,17 +49,22 @@ NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
 SPARK = {"README.md", "cluster.md"}
 SLOW = {
     "board.md", "calibration.md", "deterministic-production.md", "exposure.md", "figures.md", "getting-started.md",
-    "history.md", "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
+    "history.md", "index.md", "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
 }  # fmt: skip
 
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda path: path.name)
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+pages = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
 def marks_of(page: Path) -> list[pytest.MarkDecorator]:
     """Each page runs on any worker but for those that start Spark, which go to the one that has it."""
     if page.name in SPARK:
         return [pytest.mark.spark]
-    return [pytest.mark.xdist_group(page.name), *([pytest.mark.slow] if page.name in SLOW else [])]
+    return [pytest.mark.xdist_group(name_of(page)), *([pytest.mark.slow] if page.name in SLOW else [])]
 
 
 class Block(NamedTuple):
@@ -85,7 +93,7 @@ def blocks_of(page: Path) -> list[Block]:
     return blocks
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.name, marks=marks_of(page)) for page in PAGES])
+@pytest.mark.parametrize("page", [pytest.param(page, id=name_of(page), marks=marks_of(page)) for page in PAGES])
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -103,7 +111,7 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
             elif block.language == "toml":
                 parse_settings(block, tmp_path / "settings-of-a-page.toml")
             else:
-                assert block.language in ("", "json", "text"), f"{where}: {block.language} is not tested"
+                assert block.language in ("", "json", "text", "py"), f"{where}: {block.language} is not tested"
         check_pictures(page, tmp_path)
     finally:
         for name in set(sys.modules) - modules:  # modules that a page wrote
@@ -112,7 +120,7 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
 
 
 def check_pictures(page: Path, folder: Path) -> None:
-    """A picture of docs/figures that a page shows is the one that the page's own commands drew."""
+    """A picture of docs/reference/figures that a page shows is the one that the page's own commands drew."""
     for name in re.findall(r"\]\(figures/([\w-]+\.svg)\)", without_blocks(page)):
         [drawn] = folder.rglob(f"figures/{name}")
         assert_same_text(words_of(page.parent / "figures" / name), words_of(drawn), f"{page.name}: {name}")
@@ -279,17 +287,19 @@ def test_every_relative_link_resolves(page: Path) -> None:
             assert anchor in anchors_of(place), f"{page.name}: {target}; there are {sorted(anchors_of(place))}"
 
 
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=name_of)
+def test_every_page_is_on_the_index_above_it(page: Path) -> None:
+    """The site's contents are made from these links."""
+    above = page.parent.parent if page.name == "index.md" else page.parent
+    if page != DOCS / "index.md":
+        links = re.findall(r"\]\(([^):#\s]+\.md)\)", (above / "index.md").read_text(encoding="utf-8"))
+        assert page in [above / link for link in links]
+
+
 @pages
 def test_a_page_names_no_other_host(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert {urlparse(address).hostname for address in re.findall(r"https?://[^\s)>\"'`]+", text)} <= HOSTS
-
-
-@pytest.mark.parametrize("field", fields(foretest.Analysis), ids=lambda field: field.name)
-def test_every_setting_is_on_the_page_of_settings(field: Any) -> None:
-    [row] = re.findall(rf"^\| `{field.name}` \| (.*?) \|", (ROOT / "docs/settings.md").read_text("utf-8"), re.MULTILINE)
-    if field.default is not None:
-        assert row == f"`{json.dumps(field.default)}`"
 
 
 def test_every_field_of_a_result_is_on_its_page() -> None:
@@ -302,7 +312,7 @@ def test_every_field_of_a_result_is_on_its_page() -> None:
     )
     document = test.run(pa.table(scores)).to_dict()
     del document["settings"]  # these have pages of their own
-    quoted = re.findall(r"`([^`\n]+)`", without_blocks(ROOT / "docs/result-json.md"))
+    quoted = re.findall(r"`([^`\n]+)`", without_blocks(DOCS / "reference" / "result-json.md"))
     named = {*quoted, *(word for text in quoted for word in text.split("."))}
     estimators = set(document["metrics"]["click"]["estimates"])
     assert keys_of(document) - estimators - {"click"} <= named

@@ -16,7 +16,7 @@ from tests.support import SmallLog, build_test
 
 ROOT = Path(__file__).resolve().parents[1]
 STUB = Path(ft.__file__).with_suffix(".pyi")
-DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def listed() -> list[str]:

@@ -15,13 +15,33 @@ if TYPE_CHECKING:
 
 
 class BadInput(ValueError):
-    """Something the user can fix. The command line prints the message and exits with code 2."""
+    """Something the user can fix. The command line prints the message and exits with code 2.
+
+    >>> import foretest as ft
+    >>> try:
+    ...     ft.Analysis(cap=-1.0)
+    ... except ft.BadInput as error:
+    ...     print(error)
+    cap = -1.0: expected a number above 0.
+    """
 
 
 class RowFault(BadInput):
-    """A fault of some rows of one column; the reader adds the file, the row number and the count.
+    """A fault of some rows of one column, for policies of your own: the reader adds the file, the row and the count.
 
-    `rows` are indices within the current batch; `kind` distinguishes two faults of one column.
+    Parameters
+    ----------
+    kind: a word that tells two faults of one column apart.
+    column: the column.
+    rows: the indices of the rows within the current batch.
+    what: what is wrong with them.
+    remedy: what to do.
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> fault = ft.RowFault("price", "prices", np.array([3]), "is below 0", "Log the price that was shown.")
+    >>> fault.column
+    'prices'
     """
 
     def __init__(self, kind: str, column: str, rows: npt.NDArray[np.int64], what: str, remedy: str) -> None:

@@ -99,7 +99,7 @@ def test_looks_as_in_the_literature() -> None:
     """Armitage, McPherson and Rowe's table at 5 %: 2, 5 and 10 looks; and one look, or days without any display."""
     for looks, published in ((2, 0.083), (5, 0.142), (10, 0.193)):
         assert false_alarm([1.0] * looks, 0.95) == pytest.approx(published, abs=0.002)
-    page = (Path(__file__).resolve().parents[2] / "docs" / "sequential.md").read_text(encoding="utf-8")
+    page = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "sequential.md").read_text(encoding="utf-8")
     looks = (1, 2, 5, 7, 14, 20, 30)
     assert f"| looks | {' | '.join(map(str, looks))} |" in page
     assert f"| false alarm | {' | '.join(f'{100 * false_alarm([1.0] * k, 0.9):.0f} %' for k in looks)} |" in page

@@ -1,4 +1,4 @@
-"""docs/paper.md: its places are the sections of a run, and what can be told without one is right."""
+"""docs/measured/paper.md: its places are the sections of a run, and what can be told without one is right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from foretest.paper.summary import table_1 as table_1_section
 from foretest.paper.table_one import table_one
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGE = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "measured" / "paper.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ LOG, POLICY = {"rewards": ["click"], "ranking": "ranking"}, {"policy": "plackett
 def documented() -> list[Any]:
     """Whole settings files in the documentation and among the fixtures."""
     found = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         for k, block in enumerate(re.findall(r"```toml[^\n]*\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)):
             try:
                 tables = tomllib.loads(block)

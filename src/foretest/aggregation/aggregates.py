@@ -32,7 +32,19 @@ CodesByTable = dict[str, list[int]]  # by table of strata: the new code of each 
 
 @dataclass(frozen=True)
 class Aggregates:
-    """All that the analysis needs of a log; `a + b` are the aggregates of both logs together."""
+    """All that the analysis needs of a log; `a + b` are the aggregates of both logs together.
+
+    >>> import foretest as ft
+    >>> import pyarrow as pa
+    >>> log = pa.table({"click": [1, 0] * 50, "old": [0.5] * 100, "new": [0.6, 0.4] * 50})
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="old"), treatment=ft.Logged(prob="new"),
+    ...     estimators=["ncis"],
+    ... )
+    >>> aggregates = test.aggregate(log).aggregates
+    >>> (aggregates + aggregates).rows
+    200
+    """
 
     plan: FoldPlan
     n: Floats  # displays by cell, a bucket of units of one logger: rows, or of a thinned log Σ 1/keep, as in every sum

@@ -61,15 +61,16 @@ class Learned:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What `foretest history` learned: a fit for each metric and estimator.
+    """What `foretest history` learned: a fit for each metric and estimator. `OfflineTest.run` takes it, or its file.
 
-    `settings` are those on which an uplift depends, by name (`analysis.draws`, `control.policy`); a list where tests
-    differ. `tests` has the name and, where it is known, the day of each test.
+    >>> import foretest as ft
+    >>> sorted(ft.Calibration(settings={}, metrics={}).to_dict())
+    ['foretest', 'kind', 'metrics', 'schema', 'settings', 'tests']
     """
 
-    settings: dict[str, Any]
-    metrics: dict[str, dict[str, Learned]]
-    tests: list[dict[str, str | None]] = field(default_factory=list)
+    settings: dict[str, Any]  # those on which an uplift depends, by name; a list where tests differ
+    metrics: dict[str, dict[str, Learned]]  # a fit by metric and estimator
+    tests: list[dict[str, str | None]] = field(default_factory=list)  # name and day
     name: str = "the calibration"  # in messages: the name of its file
 
     def __repr__(self) -> str:

@@ -36,7 +36,7 @@ def init(
     look, text = starting_settings(source)
     print(first_look_text(look))
     if look.missing:
-        print("\nNo settings were written: the log lacks what is listed above. See docs/log-format.md for what to log.")
+        print("\nNo settings were written: the log lacks what is listed above. See docs/reference/log-format.md.")
         return 2
     from foretest.files import write_whole
 

@@ -18,10 +18,16 @@ _NEEDED = ("n_rounds", "action", "reward", "pscore")
 
 
 class BanditLog(NamedTuple):
-    """A log with one row per round, and the test of the evaluation policy on it: `log.test.run(log.table)`."""
+    """A log with one row per round, and the test of the evaluation policy on it: `log.test.run(log.table)`.
 
-    table: pa.Table
-    test: OfflineTest
+    >>> import foretest as ft
+    >>> feedback = {"n_rounds": 2, "action": [0, 1], "reward": [1.0, 0.0], "pscore": [0.5, 0.5]}
+    >>> ft.from_bandit_feedback(feedback, [[0.8, 0.2], [0.8, 0.2]]).table.num_rows
+    2
+    """
+
+    table: pa.Table  # one row per round
+    test: OfflineTest  # of the evaluation policy
 
 
 def from_bandit_feedback(feedback: Mapping[str, Any], action_dist: Any, **analysis: Any) -> BanditLog:
@@ -34,8 +40,17 @@ def from_bandit_feedback(feedback: Mapping[str, Any], action_dist: Any, **analys
     action_dist: the evaluation policy, an array of rounds × actions, or rounds × actions × positions.
     analysis: [analysis] settings of the test, as `OfflineTest` takes them.
 
+    Returns
+    -------
+    A `BanditLog`: the log as a table, and the test to run on it.
+
+    Raises
+    ------
+    BadInput: a key is missing, or arrays do not have one entry per round.
+
+    >>> import foretest as ft
     >>> feedback = {"n_rounds": 2, "action": [0, 1], "reward": [1.0, 0.0], "pscore": [0.5, 0.5]}
-    >>> log = from_bandit_feedback(feedback, [[0.8, 0.2], [0.8, 0.2]], estimators=["is"])
+    >>> log = ft.from_bandit_feedback(feedback, [[0.8, 0.2], [0.8, 0.2]], estimators=["is"])
     >>> round(log.test.run(log.table).metrics["reward"].estimates["is"].treatment, 9)
     0.8
     """

@@ -135,7 +135,7 @@ class Column:
 
     @property
     def is_share(self) -> bool:
-        """Is it one number a row, above 0 and at most 1?"""
+        """Is it one number per row, above 0 and at most 1?"""
         plain = self.holds_numbers and not self.is_list and not pa.types.is_boolean(self.kind)
         return plain and self.values.null_count == 0 and bool(((self.flat > 0.0) & (self.flat <= 1.0)).all())
 
@@ -146,7 +146,7 @@ class Column:
 
     @property
     def is_reward(self) -> bool:
-        """Is it one number a row, never negative?"""
+        """Is it one number per row, never negative?"""
         plain = self.holds_numbers and not self.is_list
         return plain and self.values.null_count == 0 and bool((self.flat >= 0.0).all())
 

@@ -35,11 +35,18 @@ _BATCH = 10_000  # rows, a row group of the written file
 
 
 class DsjsonLog(NamedTuple):
-    """A converted log: `log.test.run(log.path)` runs the settings that were written with it."""
+    """A converted log: `log.test.run(log.path)` runs the settings that were written with it.
 
-    path: Location
-    settings: Location
-    displays: int
+    >>> from pathlib import Path
+    >>> import foretest as ft
+    >>> log = ft.DsjsonLog(Path("log.parquet"), Path("settings.toml"), displays=2, lines=3, left_out=(), questions=())
+    >>> log.displays
+    2
+    """
+
+    path: Location  # log.parquet
+    settings: Location  # settings.toml
+    displays: int  # rows of the log
     lines: int  # of all files, but for empty ones
     left_out: tuple[LeftOut, ...]  # lines that are not in the log, by reason
     questions: tuple[str, ...]  # what may be wrong with those that are
@@ -64,6 +71,25 @@ def from_dsjson(
     source: a file, also compressed (.gz), a folder, a glob, or a list of these.
     folder: where the two files are written.
     add: a number that is added to every reward; a reward is minus the cost, and may not be negative.
+    progress: called with what is done so far.
+
+    Returns
+    -------
+    A `DsjsonLog`: the two files, and what was left out.
+
+    Raises
+    ------
+    BadInput: no line can be used, or the files cannot be read.
+
+    >>> import json, tempfile
+    >>> from pathlib import Path
+    >>> import foretest as ft
+    >>> line = {"_label_cost": -1.0, "_label_probability": 0.8, "_label_Action": 1, "_labelIndex": 0, "EventId": "a",
+    ...         "a": [1, 2], "p": [0.8, 0.2], "c": {"_multi": [{"id": "tea"}, {"id": "milk"}]}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "log.json").write_text(json.dumps(line))
+    ...     ft.from_dsjson(f"{folder}/log.json", f"{folder}/out").displays
+    1
     """
     check_number("add", add, at_least=0.0)
     files = _files([source] if isinstance(source, str | Path) else list(source))

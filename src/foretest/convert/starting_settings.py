@@ -82,7 +82,7 @@ def _comment(look: FirstLook) -> str:
     elif look.control.get("policy") == "plackett-luce":
         lines += [
             "", "The control is taken to draw from the softmax of its scores. If production sorts and adds no noise,",
-            'its policy is "top-k"; for other ways to draw see docs/log-format.md, "Policies".',
+            'its policy is "top-k"; for other ways to draw see docs/reference/log-format.md, "Policies".',
         ]  # fmt: skip
     if "unit" not in look.log:
         lines += ["", "No column looks like a user: every display counts as independent of all others."]

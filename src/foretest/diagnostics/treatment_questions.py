@@ -2,7 +2,7 @@
 scores, another scale, the control itself, and zeros that were floored.
 
 The thresholds are such that of simulated right logs with good new models fewer than one in fifty is questioned:
-docs/audit.md has the table.
+docs/explanation/audit.md has the table.
 """
 
 from __future__ import annotations

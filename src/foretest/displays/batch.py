@@ -23,13 +23,22 @@ class Displays:
     `ranking` has positions in each row's list of eligible items, best slot first; it is empty where the log has no
     ranking. `eligible` is the number of items that each row may show. `identity` is the hash of the display's id where
     the log has one (`key_columns` is then None), else of its unit.
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> displays = ft.Displays(
+    ...     {"scores": ft.Ragged.of([[0.3, 1.2, 0.7]])}, ranking=ft.Ragged.of([[1]]), eligible=np.array([3]),
+    ...     identity=np.zeros(1, np.uint64),
+    ... )
+    >>> displays["scores"][0].tolist(), displays.slots.tolist()
+    ([0.3, 1.2, 0.7], [1])
     """
 
-    columns: dict[str, npt.NDArray[Any] | Ragged]
-    ranking: Ragged
-    eligible: npt.NDArray[np.int64]
-    identity: Hashes
-    key_columns: tuple[str, ...] | None = None
+    columns: dict[str, npt.NDArray[Any] | Ragged]  # by name
+    ranking: Ragged  # positions in each row's list of eligible items, best slot first
+    eligible: npt.NDArray[np.int64]  # how many items each row may show
+    identity: Hashes  # of the display's id, else of its unit
+    key_columns: tuple[str, ...] | None = None  # None where the log has an id
 
     def __len__(self) -> int:
         return len(self.eligible)

@@ -20,14 +20,15 @@ Ints = npt.NDArray[np.int64]
 class Ragged:
     """Lists of different lengths: list i is values[starts[i] : starts[i] + lengths[i]].
 
-    >>> r = Ragged.of([[1.0, 2.0], [3.0]])
+    >>> import foretest as ft
+    >>> r = ft.Ragged.of([[1.0, 2.0], [3.0]])
     >>> r.padded(0.0).tolist()
     [[1.0, 2.0], [3.0, 0.0]]
     """
 
-    values: npt.NDArray[Any]
-    starts: Ints
-    lengths: Ints
+    values: npt.NDArray[Any]  # of all lists
+    starts: Ints  # where each list begins
+    lengths: Ints  # how many values each list has
 
     def __post_init__(self) -> None:
         # Arrow's buffers are read-only and copies are not: with both, every kernel would be compiled twice

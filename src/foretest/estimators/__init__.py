@@ -1,4 +1,4 @@
-"""Estimators of the treatment's value, one a file, beside its equation."""
+"""Estimators of the treatment's value, one per file, beside its equation."""
 
 from __future__ import annotations
 

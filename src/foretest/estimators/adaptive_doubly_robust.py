@@ -13,7 +13,9 @@ from foretest.estimators.base import Sums, mean_of_residuals
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptivePointDR(AdaptivePointNCIS):
-    """Σ [w̃_i (r_i − r̂(x_i,a_i)) + E_t r̂(x_i,A) + r̂(x_i,a_i) − E_p r̂(x_i,A)] / n, w̃ of `point-ncis-adaptive`.
+    """`point-ncis-adaptive` with a reward model that takes noise out.
+
+    Σ [w̃_i (r_i − r̂(x_i,a_i)) + E_t r̂(x_i,A) + r̂(x_i,a_i) − E_p r̂(x_i,A)] / n, w̃ of `point-ncis-adaptive`.
 
     r̂ predicts the reward of an item in its slot, of a ranking the sum over its slots; both expectations are exact. What
     the cap cuts off is worth what r̂ says of it, moved by how far r̂ errs on what is left. The last two terms have mean
@@ -22,6 +24,10 @@ class AdaptivePointDR(AdaptivePointNCIS):
 
     Where rewards are dense and the log chooses the bound, Σ w̃ (r − r̂)/Σ w̃ takes the place of the first mean. The
     bound is that of `point-ncis-adaptive`.
+
+    >>> import foretest as ft
+    >>> ft.AdaptivePointDR(weight_bound=50)
+    AdaptivePointDR(name=None, weight_bound=50)
     """
 
     key: ClassVar[str] = "point-dr-adaptive"

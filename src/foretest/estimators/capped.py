@@ -15,11 +15,24 @@ from foretest.weights.weightings import Capped, Weighting
 
 @dataclass(frozen=True, kw_only=True)
 class CIS(Estimator):
-    """Σ w̄ r / n  (Bottou et al. 2013; paper, section 4.2): what capping cuts off counts as worth nothing."""
+    """Capped importance sampling: weights above the cap are cut, and what is cut counts as worth nothing.
+
+    Σ w̄ r / n  (Bottou et al. 2013; paper, section 4.2): what capping cuts off counts as worth nothing.
+
+    >>> import foretest as ft
+    >>> import pyarrow as pa
+    >>> log = pa.table({"click": [1, 0, 0, 0] * 25, "old": [0.25, 0.75, 0.75, 0.75] * 25, "new": [0.5] * 100})
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="old"), treatment=ft.Logged(prob="new"),
+    ...     estimators=[ft.CIS(cap=1.5)],
+    ... )
+    >>> round(test.run(log).metrics["click"].estimates["cis"].treatment, 6)
+    0.375
+    """
 
     key: ClassVar[str] = "cis"
-    cap: float | None = None
-    capping: str | None = None
+    cap: float | None = None  # c, above 0; default: that of the analysis
+    capping: str | None = None  # max: min(w, c), or zero: w if w < c else 0; default: that of the analysis
 
     def __post_init__(self) -> None:
         if self.cap is not None:

@@ -23,16 +23,22 @@ class RewardModel(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class DR(Estimator):
-    """Σ [(r − r̂(a,x)) w + E_t r̂(A,x)] / n  (Dudík et al. 2011; the paper's text lacks 1/n).
+    """Doubly robust: importance sampling of what a reward model misses, plus what the model predicts.
+
+    Σ [(r − r̂(a,x)) w + E_t r̂(A,x)] / n  (Dudík et al. 2011; the paper's text lacks 1/n).
 
     Without a model r̂ is the context-only V(x) (Williams 1992), whose expectation is V(x) itself. With a model on
     (display, ranking), the expectation is the mean over a few draws from the treatment, which is unbiased.
+
+    >>> import foretest as ft
+    >>> ft.DR()
+    DR(name=None, model=None, draws=8)
     """
 
     key: ClassVar[str] = "dr"
     uses_value: ClassVar[bool] = True
-    model: RewardModel | None = None
-    draws: int = 8
+    model: RewardModel | None = None  # an object with `predict(displays, rankings)`; default: V(x)
+    draws: int = 8  # rankings drawn from the treatment for the mean of a model's predictions
 
     def __post_init__(self) -> None:
         if isinstance(self.draws, bool) or not isinstance(self.draws, int) or self.draws < 1:

@@ -13,10 +13,23 @@ from foretest.estimators.normalised_capped import NCIS
 
 @dataclass(frozen=True, kw_only=True)
 class PieceNCIS(NCIS):
-    """Σ_g (n_g/n)·Σ_{i∈g} w̄ r / Σ_{i∈g} w̄  (paper, section 5.3).
+    """NCIS within each stratum of contexts; a stratum counts by its share of the rows.
+
+    Σ_g (n_g/n)·Σ_{i∈g} w̄ r / Σ_{i∈g} w̄  (paper, section 5.3).
 
     What capping cuts off is worth the average of what it leaves in the same stratum. A stratum with Σ w̄ = 0 has no
     estimate: it contributes 0, and shares stay as they are.
+
+    >>> import foretest as ft
+    >>> import pyarrow as pa
+    >>> old, device = [0.25, 0.75, 0.75, 0.75] * 25, ["phone", "desk"] * 50
+    >>> log = pa.table({"click": [1, 0, 0, 0] * 25, "old": old, "new": [0.5] * 100, "device": device})
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="old"), treatment=ft.Logged(prob="new"),
+    ...     estimators=[ft.PieceNCIS(cap=1.5)], strata="device",
+    ... )
+    >>> round(test.run(log).metrics["click"].estimates["piece-ncis"].treatment, 6)
+    0.346154
     """
 
     key: ClassVar[str] = "piece-ncis"

@@ -19,7 +19,12 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Agreement:
-    """The outcome of a history: every test offline and online, and for each metric the table of agreement."""
+    """The outcome of a history: every test offline and online, and for each metric the table of agreement.
+
+    >>> import foretest as ft
+    >>> ft.Agreement(tests=[], failures=[], tables={}).to_dict()["tests"]
+    []
+    """
 
     tests: list[dict[str, Any]]  # name, date, audit, and by metric online, offline and their noise
     failures: list[dict[str, str]]  # tests that could not be read, and why

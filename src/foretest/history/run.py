@@ -37,12 +37,32 @@ def run_history(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> Agreement:
-    """Run every test of a manifest, offline from the control's log alone and online from both, or from the results that
-    the manifest gives in place of logs; then the agreement.
+    """Run every test of a manifest, offline from the control's log alone and online from both; then the agreement.
 
-    `analysis` has other values for keys of the settings' [analysis], for all tests: estimators as objects, for example.
-    With a `cache` folder, results of tests whose logs and settings are the same, byte for byte, are reused. A test that
-    fails is reported by name and the rest go on; if none works, the first failure is raised.
+    Results that the manifest gives in place of logs are taken as they are. A test that fails is reported by name and
+    the rest go on; if none works, the first failure is raised.
+
+    Parameters
+    ----------
+    manifest: the path of a manifest (TOML).
+    analysis: other values for keys of the settings' [analysis], for all tests: estimators as objects, for example.
+    cache: a folder; results of tests whose logs and settings are the same, byte for byte, are taken from it.
+    threads: threads that read logs; default: all cores.
+    progress: called with what is done so far.
+
+    Returns
+    -------
+    An `Agreement`.
+
+    Raises
+    ------
+    BadInput: the manifest cannot be read, or no test can be run.
+
+    >>> import foretest as ft
+    >>> ft.run_history("no-such-file.toml")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    foretest.errors.BadInput: no-such-file.toml...
     """
     listed, analysis = read_manifest(manifest), analysis or {}
     offline = _checked(listed, manifest)

@@ -123,7 +123,21 @@ def _hash_words(words):
 
 
 def hash_integers(values: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.uint64]:
-    """XXH64 (seed 0) of each integer as int64; a uint64 beyond that keeps its bits, so that no two are the same."""
+    """XXH64 (seed 0) of each integer as int64; a uint64 beyond that keeps its bits, so that no two are the same.
+
+    Parameters
+    ----------
+    values: integers, one per row.
+
+    Returns
+    -------
+    An array of unsigned 64-bit hashes.
+
+    >>> import foretest as ft
+    >>> import numpy as np
+    >>> int(ft.hash_integers(np.array([42], np.int64))[0] % 1024)
+    851
+    """
     words = values.astype(np.int64).view(np.uint64)  # a copy, which becomes the answer
     _hash_words(words)
     return words

@@ -42,7 +42,7 @@ class RowIds(NamedTuple):
 
 @dataclass(frozen=True)
 class Rows:
-    """A checked batch: one entry a display in every field."""
+    """A checked batch: one entry per display in every field."""
 
     displays: Displays
     rewards: Floats  # rows × metrics; of a thinned log, and in `slots` too, times `multiple`: what sums add up

@@ -51,11 +51,15 @@ class OfflineTest:
 
     The other keywords are the keys of the settings file's [analysis] table; `Analysis` explains each.
 
-    >>> from foretest import Logged
-    >>> test = OfflineTest(
-    ...     log=LogColumns(rewards=["click"]),
-    ...     control=Logged(prob="control"),
-    ...     treatment=Logged(prob="treatment"),
+    Raises
+    ------
+    BadInput: a setting that cannot be, or settings that do not go together; the message says what was expected.
+
+    >>> import foretest as ft
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"]),
+    ...     control=ft.Logged(prob="control"),
+    ...     treatment=ft.Logged(prob="treatment"),
     ...     estimators=["ncis"],
     ... )
     >>> import pyarrow as pa

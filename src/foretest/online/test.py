@@ -66,8 +66,13 @@ class OnlineTest:
     metrics: what metrics are for, and made of, by name, as the tables [metrics.NAME].
     analysis: confidence_level, interval ("bootstrap" or "delta"), n_resamples, buckets, seed and window, as offline.
 
+    Raises
+    ------
+    BadInput: a setting that cannot be; the message says what was expected.
+
     >>> import pyarrow as pa
-    >>> test = OnlineTest(log=LogColumns(rewards=["click"]))
+    >>> import foretest as ft
+    >>> test = ft.OnlineTest(log=ft.LogColumns(rewards=["click"]))
     >>> control, treatment = pa.table({"click": [1, 0, 0, 0] * 100}), pa.table({"click": [1, 0] * 200})
     >>> result = test.run(control, treatment)
     >>> result.metrics["click"].estimates["online"].rel_effect_size, result.metrics["click"].verdict

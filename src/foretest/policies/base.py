@@ -33,6 +33,24 @@ class Policy:
 
     `full_support`: every ranking has a positive probability. `deterministic`: one ranking has probability 1.
     Both default to False, which is always safe.
+
+    A policy of your own, for displays of one slot:
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> class Uniform(ft.Policy):
+    ...     full_support = True
+    ...     def __init__(self, scores):
+    ...         self.scores = scores
+    ...     @property
+    ...     def score_columns(self):
+    ...         return (self.scores,)
+    ...     def log_prob(self, displays, rankings):
+    ...         return -np.log(displays.eligible)
+    ...     def sample(self, displays, uniforms):
+    ...         return ft.Ragged.of((uniforms[:, :1] * displays.eligible[:, None]).astype(np.int64))
+    >>> Uniform("scores").columns
+    ('scores',)
     """
 
     full_support: bool = False

@@ -14,7 +14,9 @@ from foretest.policies.by_rank import ByResidualRank
 
 
 class EpsilonGreedy(ByResidualRank):
-    """log π(a) = Σ_k log[(1−ε)·1(a_k is the best left) + ε/(M−k+1)].
+    """At every slot the best item left, or with probability epsilon any item left.
+
+    log π(a) = Σ_k log[(1−ε)·1(a_k is the best left) + ε/(M−k+1)].
 
     Parameters
     ----------
@@ -22,6 +24,17 @@ class EpsilonGreedy(ByResidualRank):
     epsilon: ε in [0, 1], the exploration of each slot; "fit": as the control's log shows it.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+
+    The probability that it shows items 1 and 2 of three:
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> shown = ft.Ragged.of([[1, 2]])
+    >>> scores = {"scores": ft.Ragged.of([[0.3, 1.2, 0.7]])}
+    >>> display = ft.Displays(scores, shown, eligible=np.array([3]), identity=np.zeros(1, np.uint64))
+    >>> policy = ft.EpsilonGreedy("scores", epsilon=0.1)
+    >>> float(np.exp(policy.log_prob(display, shown))[0].round(3))
+    0.887
     """
 
     def __init__(

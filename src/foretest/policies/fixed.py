@@ -8,13 +8,19 @@ from foretest.policies.one_ranking import OneRanking
 
 
 class Fixed(OneRanking):
-    """π(a) = 1 for the first K items of the row's own list, 0 for any other ranking.
+    """Always the row's own list: what another system would show, as it was computed.
+
+    π(a) = 1 for the first K items of the row's own list, 0 for any other ranking.
 
     Parameters
     ----------
     ranking: the list column with the items that the policy shows, best slot first, at least as many as the display
         shows: positions, or item ids where the log names `candidates`.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+
+    >>> import foretest as ft
+    >>> ft.Fixed(ranking="new_list").columns
+    ('new_list',)
     """
 
     def __init__(self, ranking: str, *, log_prob: str | None = None, prob: str | None = None) -> None:

@@ -10,11 +10,17 @@ from foretest.policies.pricing import shown_log_prob
 
 
 class Logged(Policy):
-    """π(a) of the shown ranking, read from a column; it can neither draw rankings nor price others.
+    """The probability that the log already has for what was shown.
+
+    π(a) of the shown ranking, read from a column; it can neither draw rankings nor price others.
 
     Parameters
     ----------
     log_prob, prob: the column with the (natural log of the) probability of the shown ranking; one of the two.
+
+    >>> import foretest as ft
+    >>> ft.Logged(prob="propensity").columns
+    ('propensity',)
     """
 
     can_draw = False

@@ -21,12 +21,18 @@ _CHECK = (
 
 
 class LoggedSlots(Policy):
-    """P(a_k in slot k) as it was logged; a control only. It can neither draw rankings nor price a whole one.
+    """The probability that the log already has for each shown slot.
+
+    P(a_k in slot k) as it was logged; a control only. It can neither draw rankings nor price a whole one.
 
     Parameters
     ----------
     probs: the list column with K numbers, the probability that the shown item was in its slot.
     matrix: the list column with M·K numbers, slot by slot the probability of every eligible item; one of the two.
+
+    >>> import foretest as ft
+    >>> ft.LoggedSlots(probs="slot_propensities").columns
+    ('slot_propensities',)
     """
 
     can_draw = False

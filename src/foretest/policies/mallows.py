@@ -11,7 +11,9 @@ from foretest.policies.by_rank import ByResidualRank
 
 
 class Mallows(ByResidualRank):
-    """At slot k the item of residual rank j has probability φ^j (1−φ)/(1−φ^{M−k+1})  (Mallows 1957, top-K form).
+    """The sort by score, with every step down the list less likely by the factor `dispersion`.
+
+    At slot k the item of residual rank j has probability φ^j (1−φ)/(1−φ^{M−k+1})  (Mallows 1957, top-K form).
 
     Parameters
     ----------
@@ -19,6 +21,17 @@ class Mallows(ByResidualRank):
     dispersion: φ in (0, 1); near 0 the sort itself, near 1 uniform.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+
+    The probability that it shows items 1 and 2 of three:
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> shown = ft.Ragged.of([[1, 2]])
+    >>> scores = {"scores": ft.Ragged.of([[0.3, 1.2, 0.7]])}
+    >>> display = ft.Displays(scores, shown, eligible=np.array([3]), identity=np.zeros(1, np.uint64))
+    >>> policy = ft.Mallows("scores", dispersion=0.2)
+    >>> float(np.exp(policy.log_prob(display, shown))[0].round(3))
+    0.672
     """
 
     full_support = True

@@ -18,13 +18,26 @@ from foretest.policies.pricing import priced
 
 
 class Mixture(Policy):
-    """log π(a) = LSE over j of log α_j + log π_j(a), shares α_j scaled to sum to 1.
+    """Several policies, of which one is drawn for each display.
+
+    log π(a) = LSE over j of log α_j + log π_j(a), shares α_j scaled to sum to 1.
 
     Parameters
     ----------
     components: pairs (share, policy).
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+
+    The probability that it shows items 1 and 2 of three:
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> shown = ft.Ragged.of([[1, 2]])
+    >>> scores = {"scores": ft.Ragged.of([[0.3, 1.2, 0.7]])}
+    >>> display = ft.Displays(scores, shown, eligible=np.array([3]), identity=np.zeros(1, np.uint64))
+    >>> policy = ft.Mixture([(0.9, ft.TopK("scores")), (0.1, ft.PlackettLuce("scores"))])
+    >>> float(np.exp(policy.log_prob(display, shown))[0].round(3))
+    0.93
     """
 
     def __init__(

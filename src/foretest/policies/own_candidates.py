@@ -30,12 +30,18 @@ class OwnDisplays(NamedTuple):
 
 
 class OwnCandidates(Policy):
-    """The policy over its own list: π(a) of the wrapped policy, 0 for a ranking with an item outside the list.
+    """A policy whose candidates differ from the other policy's.
+
+    The policy over its own list: π(a) of the wrapped policy, 0 for a ranking with an item outside the list.
 
     Parameters
     ----------
     policy: a policy with scores, one per item of its own list in that order, or `fixed`.
     candidates: the list column with the ids of the policy's own items.
+
+    >>> import foretest as ft
+    >>> ft.OwnCandidates(ft.PlackettLuce("new_scores"), candidates="new_items").columns
+    ('new_scores',)
     """
 
     def __init__(self, policy: Any, candidates: str) -> None:

@@ -12,7 +12,9 @@ from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, 
 
 
 class PlackettLuce(ScorePolicy):
-    """log π(a) = Σ_k s[a_k]/T − LSE over items not in a_1..a_{k−1} of s/T  (Plackett 1975; Luce 1959).
+    """Draws item by item, each with a probability proportional to exp(score/temperature) among those left.
+
+    log π(a) = Σ_k s[a_k]/T − LSE over items not in a_1..a_{k−1} of s/T  (Plackett 1975; Luce 1959).
 
     With K = 1 it is the softmax. By Luce's choice axiom a Bradley-Terry-Luce ranking is a Plackett-Luce ranking.
 
@@ -22,6 +24,17 @@ class PlackettLuce(ScorePolicy):
     temperature: T; the smaller, the closer to always showing the best scores; "fit": as the control's log shows it.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+
+    The probability that it shows items 1 and 2 of three:
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> shown = ft.Ragged.of([[1, 2]])
+    >>> scores = {"scores": ft.Ragged.of([[0.3, 1.2, 0.7]])}
+    >>> display = ft.Displays(scores, shown, eligible=np.array([3]), identity=np.zeros(1, np.uint64))
+    >>> policy = ft.PlackettLuce("scores", temperature=0.5)
+    >>> float(np.exp(policy.log_prob(display, shown))[0].round(3))
+    0.45
     """
 
     full_support = True

@@ -15,12 +15,25 @@ _LEAST = 1e-12  # of a probability, as a score
 
 
 class Probabilities(Policy):
-    """π(a) = p_a, read from a list column; for single actions, as bandits log them.
+    """Single actions with the probabilities that a bandit logged.
+
+    π(a) = p_a, read from a list column; for single actions, as bandits log them.
 
     Parameters
     ----------
     probs: the list column with one probability per eligible action, in the order of the row's lists; zeros are allowed,
         and the list sums to 1 within 1e-6 (it is divided by its sum).
+
+    >>> import foretest as ft
+    >>> import pyarrow as pa
+    >>> actions = {"action": [[0], [1]] * 50, "click": [1, 0] * 50}
+    >>> actions |= {"old": [[0.5, 0.5]] * 100, "new": [[0.8, 0.2]] * 100}
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"], ranking="action"),
+    ...     control=ft.Probabilities("old"), treatment=ft.Probabilities("new"), estimators=["is"],
+    ... )
+    >>> round(test.run(pa.table(actions)).metrics["click"].estimates["is"].treatment, 6)
+    0.8
     """
 
     def __init__(self, probs: str) -> None:

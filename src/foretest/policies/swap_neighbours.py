@@ -33,6 +33,17 @@ class SwapNeighbours(SortPolicy):
     swap: p, the probability that a pair is swapped, from 0 to 1/2.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+
+    The probability that it shows items 1 and 2 of three:
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> shown = ft.Ragged.of([[1, 2]])
+    >>> scores = {"scores": ft.Ragged.of([[0.3, 1.2, 0.7]])}
+    >>> display = ft.Displays(scores, shown, eligible=np.array([3]), identity=np.zeros(1, np.uint64))
+    >>> policy = ft.SwapNeighbours("scores", swap=0.25)
+    >>> float(np.exp(policy.log_prob(display, shown))[0].round(3))
+    0.75
     """
 
     def __init__(

@@ -14,7 +14,9 @@ from foretest.special import ndtri
 
 
 class Thurstone(ScorePolicy):
-    """The top K of s + σ·normal  (Thurstone 1927, case V); its log-probability is a nested integral.
+    """Sorts the scores after adding normal noise to each.
+
+    The top K of s + σ·normal  (Thurstone 1927, case V); its log-probability is a nested integral.
 
     It takes some thousand times as long as a Plackett-Luce probability, and longer where scores spread over many σ.
 
@@ -23,6 +25,17 @@ class Thurstone(ScorePolicy):
     scores: the list column with one score per eligible item.
     sigma: σ, the standard deviation of the noise; "fit": as the control's log shows it.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+
+    The probability that it shows items 1 and 2 of three:
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> shown = ft.Ragged.of([[1, 2]])
+    >>> scores = {"scores": ft.Ragged.of([[0.3, 1.2, 0.7]])}
+    >>> display = ft.Displays(scores, shown, eligible=np.array([3]), identity=np.zeros(1, np.uint64))
+    >>> policy = ft.Thurstone("scores", sigma=0.5)
+    >>> float(np.exp(policy.log_prob(display, shown))[0].round(3))
+    0.496
     """
 
     full_support = True

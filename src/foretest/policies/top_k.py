@@ -10,13 +10,26 @@ from foretest.policies.by_rank import ByResidualRank
 
 
 class TopK(ByResidualRank):
-    """π(a) = 1 for the K best scores in order, 0 for any other ranking.
+    """Always the best scores in order: a production without exploration.
+
+    π(a) = 1 for the K best scores in order, 0 for any other ranking.
 
     Parameters
     ----------
     scores: the list column whose sort is shown (ties: the lower position first).
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+
+    The probability that it shows items 1 and 2 of three:
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> shown = ft.Ragged.of([[1, 2]])
+    >>> scores = {"scores": ft.Ragged.of([[0.3, 1.2, 0.7]])}
+    >>> display = ft.Displays(scores, shown, eligible=np.array([3]), identity=np.zeros(1, np.uint64))
+    >>> policy = ft.TopK("scores")
+    >>> float(np.exp(policy.log_prob(display, shown))[0].round(3))
+    1.0
     """
 
     deterministic = True

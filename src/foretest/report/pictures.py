@@ -14,7 +14,26 @@ _SCALE = 2.0  # pixels of a PNG per pixel of the chart: legible in print
 
 
 def write_pictures(folder: str | Location, figures: dict[str, dict[str, Any]]) -> list[Location]:
-    """Write every figure in three formats, all of them or none; returns their paths. Other files are left alone."""
+    """Write every figure in three formats, all of them or none; returns their paths. Other files are left alone.
+
+    Parameters
+    ----------
+    folder: where the files go; it is made if it is not there.
+    figures: Vega-Lite specifications by name, each with a `description`, as `Result.figures` and `Agreement.figures`
+        give them.
+
+    Returns
+    -------
+    The paths of the files, three per figure: .vl.json, .svg and .png.
+
+    >>> import tempfile
+    >>> import foretest as ft
+    >>> bar = {"description": "one bar", "data": {"values": [{"x": 1}]}, "mark": "bar"}
+    >>> bar["encoding"] = {"x": {"field": "x", "type": "quantitative"}}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(path.name for path in ft.write_pictures(folder, {"bar": bar}))
+    ['bar.png', 'bar.svg', 'bar.vl.json']
+    """
     files: dict[Location, bytes] = {}
     for name, spec in figures.items():
         whole = {**spec, "config": LIGHT}

@@ -49,22 +49,34 @@ class Adjusted:
 
 @dataclass(frozen=True)
 class Estimate:
-    """One estimator's answer for one metric. Numbers that do not exist are None."""
+    """One estimator's answer for one metric. Numbers that do not exist are None.
 
-    treatment: float | None
+    >>> import foretest as ft
+    >>> import pyarrow as pa
+    >>> log = pa.table({"click": [1, 0] * 50, "old": [0.5] * 100, "new": [0.6, 0.4] * 50})
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="old"), treatment=ft.Logged(prob="new"),
+    ...     estimators=["ncis"],
+    ... )
+    >>> estimate = test.run(log).metrics["click"].estimates["ncis"]
+    >>> round(estimate.rel_effect_size, 6), estimate.word
+    (0.2, 'leans positive')
+    """
+
+    treatment: float | None  # what the treatment would earn per display
     std_error: float | None  # of the effect size
-    effect_size: float | None
-    effect_size_ci_lower: float | None
+    effect_size: float | None  # treatment − control
+    effect_size_ci_lower: float | None  # the verdict is taken on this interval
     effect_size_ci_upper: float | None
-    rel_effect_size: float | None
+    rel_effect_size: float | None  # treatment/control − 1
     rel_effect_size_ci_lower: float | None
     rel_effect_size_ci_upper: float | None
-    verdict: str
-    reasons: list[str]
-    effective_positives: float | None
-    unsupported_rows: int = 0
+    verdict: str  # positive, neutral, negative or insufficient, by noise alone
+    reasons: list[str]  # why the evidence is insufficient, and what a reader should know of support
+    effective_positives: float | None  # the number of equally weighted rewards that would be worth as much
+    unsupported_rows: int = 0  # rewarded rows without support
     strata: list[dict[str, Any]] | None = None  # of a stratified estimator
-    predicted_effective_positives: float | None = None
+    predicted_effective_positives: float | None = None  # on average over what the control might have shown
     betting: dict[str, float | None] | None = None  # ci_lower, ci_upper of the effect size, where it was asked for
     lower_bound: float | None = None  # of the treatment's value, at 95 %
     sensitivity: dict[str, float | None] | None = None  # the band of a point estimator, in units of the effect size
@@ -97,12 +109,24 @@ class Control:
 
 @dataclass(frozen=True)
 class Metric:
-    """The estimates for one reward."""
+    """The estimates for one metric.
 
-    control: Control
-    estimates: dict[str, Estimate]
-    headline: str | None
-    verdict: str
+    >>> import foretest as ft
+    >>> import pyarrow as pa
+    >>> log = pa.table({"click": [1, 0] * 50, "old": [0.5] * 100, "new": [0.6, 0.4] * 50})
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="old"), treatment=ft.Logged(prob="new"),
+    ...     estimators=["ncis"],
+    ... )
+    >>> metric = test.run(log).metrics["click"]
+    >>> metric.headline, metric.control.value
+    ('ncis', 0.5)
+    """
+
+    control: Control  # the control's own value, with its interval
+    estimates: dict[str, Estimate]  # by estimator
+    headline: str | None  # the estimator whose verdict is the metric's
+    verdict: str  # that verdict
     cap_path: dict[str, Any] | None = None  # of an offline test
     slots: dict[str, Any] | None = None  # how far the estimates by slot and by ranking are apart
     headline_reason: str | None = None  # why exposure leads and not slots, where it does
@@ -167,14 +191,26 @@ class Segment:
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of an offline A/B test, or (with no estimates) of a check of its log."""
+    """The outcome of an offline or online A/B test, or (with no estimates) of a check of a log.
 
-    version: str
-    log: dict[str, Any]
-    settings: dict[str, Any]
-    metrics: dict[str, Metric]
-    health: dict[str, Any]
-    notes: list[str] = field(default_factory=list)
+    >>> import foretest as ft
+    >>> import pyarrow as pa
+    >>> log = pa.table({"click": [1, 0] * 50, "old": [0.5] * 100, "new": [0.6, 0.4] * 50})
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="old"), treatment=ft.Logged(prob="new"),
+    ...     estimators=["ncis"],
+    ... )
+    >>> result = test.run(log)
+    >>> result.metrics["click"].verdict, result.log["rows"]
+    ('positive', 100)
+    """
+
+    version: str  # of Foretest
+    log: dict[str, Any]  # rows, units, positives
+    settings: dict[str, Any]  # with every default filled in
+    metrics: dict[str, Metric]  # by name
+    health: dict[str, Any]  # what the weights say of the log
+    notes: list[str] = field(default_factory=list)  # what a reader must know
     weights: dict[str, Any] | None = None  # of an offline test
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, fingerprints, the command
     audit: Audit | None = None  # of an offline test

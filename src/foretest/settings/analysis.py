@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from foretest.displays.durations import duration_of
 from foretest.errors import BadInput, check_integer, check_number, choose
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.examination import checked_examination
+from foretest.settings.key_help import explained
 from foretest.settings.unknown_keys import refuse_unknown
 
 NORMALISERS = ("auto", "exact", "midzuno-sen", "lahiri", "two-sided")
@@ -30,54 +31,64 @@ _WHOLE_NUMBERS = {
 }  # fmt: skip
 
 
-def _doc(default: Any, text: str) -> Any:
-    return field(default=default, metadata={"help": text})
-
-
 @dataclass(frozen=True)
 class Analysis:
-    """How the log is analysed: the keys of the settings file's [analysis] table."""
+    """How the log is analysed: the keys of the settings file's [analysis] table.
 
-    estimators: tuple[Any, ...] | None = _doc(None, "estimators to run; default: all that columns and policies allow")
-    cap: float | str = _doc(DEFAULT_CAP, "the cap c on importance weights; auto: chosen from weights alone")
-    capping: str = _doc("max", "max: min(w, c); zero: w if w < c else 0")
-    weight_bound: float | str = _doc(
-        AUTO, "the adaptive cap's bound on every normalised weight; auto: chosen for each metric by the log"
+    >>> import foretest as ft
+    >>> ft.Analysis(confidence_level=0.95).replace(cap=30.0)
+    Analysis(cap=30.0, confidence_level=0.95)
+    """
+
+    estimators: tuple[Any, ...] | None = explained(
+        None, "estimators to run; default: all that columns and policies allow"
     )
-    headline: str | None = _doc(None, "the estimator whose verdict is the metric's")
-    normaliser: str = _doc("auto", "auto | exact | midzuno-sen | lahiri | two-sided")
-    draws: int = _doc(256, "rankings drawn for each display's normaliser")
-    confidence_level: float = _doc(0.90, "of every interval")
-    interval: str = _doc("bootstrap", "bootstrap | delta | bernstein | betting")
-    n_resamples: int = _doc(1000, "bootstrap replicates")
-    buckets: int = _doc(1024, "hash buckets of units that the intervals resample")
-    strata: str = _doc(VALUE_MODEL, "value-model, or the name of a column")
-    strata_base: float = _doc(2.0, "b of the value bins [b^k, b^(k+1))")
-    value: str | None = _doc(None, "the column with a logged V(x)")
-    value_log: str | None = _doc(None, "a separate log to fit V(x) on")
-    predictions: str | Mapping[str, str] | None = _doc(
+    cap: float | str = explained(
+        DEFAULT_CAP,
+        "the cap c on importance weights, above 0; auto: chosen from weights alone, by a pass of its own over the log",
+    )
+    capping: str = explained("max", "what the cap does, max: min(w, c); zero: w if w < c else 0")
+    weight_bound: float | str = explained(
+        AUTO, "the adaptive cap's bound on every normalised weight, at least 1; auto: chosen by the log for each metric"
+    )
+    headline: str | None = explained(None, "the estimator whose verdict is the metric's")
+    normaliser: str = explained("auto", "how q(x) is computed: auto | exact | midzuno-sen | lahiri | two-sided")
+    draws: int = explained(256, "rankings drawn for each display's normaliser; an even number")
+    confidence_level: float = explained(0.90, "the level of every interval, between 0 and 1")
+    interval: str = explained("bootstrap", "the kind of interval: bootstrap | delta | bernstein | betting")
+    n_resamples: int = explained(1000, "bootstrap resamples")
+    buckets: int = explained(1024, "hash buckets of units that the intervals resample")
+    strata: str = explained(
+        VALUE_MODEL, "the strata of piece-ncis: value-model (bins of V(x)), or the name of a column"
+    )
+    strata_base: float = explained(2.0, "b of the value bins b^k <= V < b^(k+1), above 1")
+    value: str | None = explained(None, "the column with a logged V(x)")
+    value_log: str | None = explained(None, "a separate log to fit V(x) on")
+    predictions: str | Mapping[str, str] | None = explained(
         None, "the list column with the predicted reward of each eligible item; of several rewards a table by reward"
     )
-    folds: int = _doc(2, "folds of the cross-fitted V(x) and of the reward model, by unit")
-    seed: int = _doc(0, "of draws, resamples and folds")
-    gamma: tuple[float, float] | None = _doc(
+    folds: int = explained(2, "folds of the cross-fitted V(x) and of the reward model, by unit")
+    seed: int = explained(0, "the seed of draws, resamples, the value model and the reward model")
+    gamma: tuple[float, float] | None = explained(
         None,
         "how many times less and more than supported recommendations unsupported ones may earn, at every level;"
         " default: 1.15 and 1.3 for estimators by ranking, gamma_slots for those by slot",
     )
-    gamma_slots: tuple[float, float] = _doc(
+    gamma_slots: tuple[float, float] = explained(
         (1.3, 2.0), "gamma of estimators by slot and by exposure, where gamma is not given"
     )
-    examination: str | tuple[float, ...] | Mapping[str, Any] | None = _doc(
+    examination: str | tuple[float, ...] | Mapping[str, Any] | None = explained(
         None,
         "for estimators by exposure, how likely a user looks at each slot: numbers as in 1.0 0.6 0.4, fit (the"
         " default), or a result.json that has them",
     )
-    decide_on: str = _doc("interval", "interval | band: what the verdict of point estimators looks at")
-    r_max: float | Mapping[str, float] | None = _doc(None, "largest possible reward, for bounds; 1 for bool columns")
-    ignore_audit: bool = _doc(False, "let verdicts stand although the propensity audit fails")
-    baseline: str | None = _doc(None, "of several loggers, the one that the treatment is compared with")
-    window: str | None = _doc(
+    decide_on: str = explained("interval", "interval | band: what the verdict of point estimators looks at")
+    r_max: float | Mapping[str, float] | None = explained(
+        None, "largest possible reward, for bounds; 1 for bool columns"
+    )
+    ignore_audit: bool = explained(False, "let verdicts stand although the propensity audit fails")
+    baseline: str | None = explained(None, "of several loggers, the one that the treatment is compared with")
+    window: str | None = explained(
         None, "how long after its display a reward counts, as in 7d, 36h or 90m; younger displays are left out"
     )
 

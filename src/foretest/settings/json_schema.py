@@ -14,6 +14,7 @@ from typing import Any
 
 from foretest.policies import POLICIES, Mixture, Policy
 from foretest.settings.analysis import Analysis
+from foretest.settings.key_help import parameter_texts
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LAYOUTS
 from foretest.settings.metric_definitions import UNIT
@@ -39,6 +40,7 @@ _KNOWN: dict[tuple[type[Any], str], dict[str, Any]] = {
     (MetricRole, "direction"): {"enum": list(DIRECTIONS)},
     (MetricRole, "per"): {"const": UNIT},
 }
+_OWN_CANDIDATES = "the list column with the ids of the policy's own candidates, where they differ from the log's"
 
 
 def settings_schema() -> dict[str, Any]:
@@ -73,10 +75,12 @@ def _table(cls: type[Any]) -> dict[str, Any]:
     properties = {}
     for field in dataclasses.fields(cls):
         schema = dict(_KNOWN.get((cls, field.name)) or _of_type(hints[field.name]))
-        if "help" in field.metadata:
-            schema = {"description": field.metadata["help"], **schema}
-        properties[field.name] = schema
+        properties[field.name] = _explained(schema, field.metadata.get("help"))
     return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _explained(schema: dict[str, Any], text: str | None) -> dict[str, Any]:
+    return schema if text is None else {"description": text, **schema}
 
 
 def _policies(also: list[str]) -> dict[str, Any]:
@@ -92,11 +96,13 @@ def _policies(also: list[str]) -> dict[str, Any]:
 def _policy(name: str, cls: type[Policy], more: Mapping[str, Any]) -> dict[str, Any]:
     parameters = [p for p in inspect.signature(cls).parameters.values() if p.kind is not p.VAR_KEYWORD]
     hints = typing.get_type_hints(cls.__init__, vars(inspect.getmodule(cls)))
-    properties = {p.name: _of_type(hints[p.name]) for p in parameters if p.name in hints}
+    texts = parameter_texts(cls)
+    properties = {p.name: _explained(_of_type(hints[p.name]), texts.get(p.name)) for p in parameters if p.name in hints}
     if cls is Mixture:
-        properties["components"] = {"type": "array", "items": {"$ref": "#/$defs/part"}, "minItems": 1}
+        parts = {"type": "array", "items": {"$ref": "#/$defs/part"}, "minItems": 1}
+        properties["components"] = _explained(parts, texts.get("components"))
     if cls.can_draw:
-        properties["candidates"] = {"type": "string"}
+        properties["candidates"] = _explained({"type": "string"}, _OWN_CANDIDATES)
     return {
         "properties": {"policy": {"const": name}, **properties, **more},
         "required": ["policy", *(p.name for p in parameters if p.default is p.empty)],

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from foretest.errors import BadInput, nearest
 from foretest.settings.changed_fields import Fields, call_text, changed_fields
+from foretest.settings.key_help import explained
 from foretest.settings.late_rewards import check_times
 from foretest.settings.long_layout import DISPLAY, LONG, check_layout, derived_fields
 
@@ -16,34 +17,53 @@ from foretest.settings.long_layout import DISPLAY, LONG, check_layout, derived_f
 class LogColumns:
     """Which column plays which role in the log; one row is one display, or with layout="long" one item of a display.
 
-    >>> LogColumns(rewards=["click"], unit="user").rewards
+    >>> import foretest as ft
+    >>> ft.LogColumns(rewards=["click"], unit="user").rewards
     ('click',)
-    >>> LogColumns(rewards=["click"], layout="long", display="view", item="sku", slot="place").id
+    >>> ft.LogColumns(rewards=["click"], layout="long", display="view", item="sku", slot="place").id
     'view'
     """
 
-    rewards: tuple[str, ...]
-    unit: str | None = None
-    ranking: str | None = None
-    candidates: str | None = None
-    id: str | None = None
-    date: str | None = None
-    features: tuple[str, ...] = ()
-    slot_rewards: Mapping[str, str] | None = None
-    segments: tuple[str, ...] = ()
-    logger: str | None = None
-    item_features: tuple[str, ...] = ()
-    layout: str = DISPLAY
-    display: str | None = None
-    item: str | None = None
-    slot: str | None = None
-    first_slot: int = 1
-    tables: Mapping[str, str] | None = None
-    keep: str | None = None
-    time: str | None = None
-    reward_time: str | Mapping[str, str] | None = None
-    reward_age: str | Mapping[str, str] | None = None
-    read_at: str | None = None
+    rewards: tuple[str, ...] = field(
+        metadata={"help": "the metrics: columns of numbers of 0 or more, or of true and false"}
+    )
+    unit: str | None = explained(
+        None, "who is independent of whom, such as the user; default: every row is its own unit"
+    )
+    ranking: str | None = explained(
+        None, "what was shown, best slot first: positions in the row's lists or, with candidates, ids"
+    )
+    candidates: str | None = explained(None, "the ids of the eligible items, where ranking has ids")
+    id: str | None = explained(None, "the display, for random draws; default: a hash of other columns")
+    date: str | None = explained(None, "the day of the display, for results by day")
+    features: tuple[str, ...] = explained(
+        (), "columns of the context, for the value model; none may come from the treatment"
+    )
+    slot_rewards: Mapping[str, str] | None = explained(
+        None, "which slot earned the reward: by metric, a list column with one number per shown slot"
+    )
+    segments: tuple[str, ...] = explained((), "columns to read the answer by")
+    logger: str | None = explained(None, "which of several policies showed the row: the name of a control")
+    item_features: tuple[str, ...] = explained(
+        (), "list columns with one value per eligible item, for the reward model"
+    )
+    layout: str = explained(DISPLAY, "display: one row per display; long: one row per display and item")
+    display: str | None = explained(None, "of a long log, the column with the display's id")
+    item: str | None = explained(None, "of a long log, the column with the item's id")
+    slot: str | None = explained(None, "of a long log, the column with the item's slot, null where it was not shown")
+    first_slot: int = explained(1, "of a long log, the number of the best slot: 0 or 1")
+    tables: Mapping[str, str] | None = explained(
+        None, "of a long log in several files: displays, items and rewards, by name"
+    )
+    keep: str | None = explained(None, "the probability with which the row was kept when the log was thinned")
+    time: str | None = explained(None, "when the display was shown, without a zone in UTC")
+    reward_time: str | Mapping[str, str] | None = explained(
+        None, "when the reward came, null where there is none; or a table by metric"
+    )
+    reward_age: str | Mapping[str, str] | None = explained(
+        None, "in place of reward_time: how many seconds after the display the reward came"
+    )
+    read_at: str | None = explained(None, "when the log was read, a time and no column; default: the latest time in it")
 
     def __post_init__(self) -> None:
         for name in ("rewards", "features", "segments", "item_features"):

@@ -10,6 +10,7 @@ from typing import Any
 
 from foretest.errors import BadInput, check_number, choose, nearest
 from foretest.settings.changed_fields import call_text, changed_fields
+from foretest.settings.key_help import explained
 from foretest.settings.metric_definitions import check_definition
 from foretest.settings.unknown_keys import refuse_unknown
 from foretest.settings.winsorising import Winsorising, winsorising
@@ -31,19 +32,30 @@ class MetricRole:
     `of`, a metric per unit. `signed` says that a column of rewards may have losses, as negative numbers. `winsorise`
     cuts a reward at a quantile of the log, or at a limit.
 
-    >>> MetricRole(role="guardrail", direction="decrease", margin=0.01).limit
+    >>> import foretest as ft
+    >>> ft.MetricRole(role="guardrail", direction="decrease", margin=0.01).limit
     0.01
     """
 
-    role: str | None = None  # goal where no metric has one, else secondary
-    direction: str | None = None  # increase, unless it is told
-    margin: float | None = None
-    sum: Mapping[str, float] | None = None
-    ratio: tuple[str, str] | None = None
-    per: str | None = None
-    of: str | None = None
-    signed: bool = False
-    winsorise: float | Mapping[str, float | None] | None = None
+    role: str | None = explained(
+        None, "goal, secondary or guardrail; default: goal where no metric has a role, else secondary"
+    )
+    direction: str | None = explained(None, "the way that is better: increase (the default) or decrease")
+    margin: float | None = explained(
+        None, "of a guardrail, the share of the control's value that it may get worse by, as in 0.01"
+    )
+    sum: Mapping[str, float] | None = explained(
+        None, "the metric is a sum: factors, of any sign, by the names of other metrics"
+    )
+    ratio: tuple[str, str] | None = explained(
+        None, "the metric is a ratio: the names of two other metrics, the upper one first"
+    )
+    per: str | None = explained(None, "unit: the metric is a value per unit, of the metric that the key of names")
+    of: str | None = explained(None, "the metric whose value per unit it is")
+    signed: bool = explained(False, "the column of rewards may have losses, as negative numbers")
+    winsorise: float | Mapping[str, float | None] | None = explained(
+        None, "cut the reward at a quantile of the log, as in 0.99, or at a limit, as in {limit = 500}"
+    )
 
     def __post_init__(self) -> None:
         if self.winsorising is not None and (self.is_derived or self.signed):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from foretest.errors import BadInput, check_integer
+from foretest.settings.key_help import explained
 
 if TYPE_CHECKING:
     from foretest.settings.log_columns import LogColumns
@@ -17,20 +18,16 @@ SEQUENTIAL_UNITS = 10_000
 
 @dataclass(frozen=True)
 class Online:
-    """The settings of the online test of the same change.
+    """The settings of the online test of the same change."""
 
-    Parameters
-    ----------
-    split: the designed shares of units, the control's first.
-    covariate: a column with one number per unit from before the test, which the uplift is adjusted for.
-    sequential: give intervals that stay valid however often the test is looked at.
-    sequential_units: the number of units, of both arms, at which these are tightest; chosen before the test.
-    """
-
-    split: tuple[float, float] = (0.5, 0.5)
-    covariate: str | None = None
-    sequential: bool = False
-    sequential_units: int = SEQUENTIAL_UNITS
+    split: tuple[float, float] = explained((0.5, 0.5), "the designed shares of units, the control's first")
+    covariate: str | None = explained(
+        None, "a column with one number per unit from before the test, which the uplift is adjusted for"
+    )
+    sequential: bool = explained(False, "give intervals that stay valid however often the test is looked at")
+    sequential_units: int = explained(
+        SEQUENTIAL_UNITS, "the number of units, of both arms, at which these are tightest; chosen before the test"
+    )
 
     def __post_init__(self) -> None:
         shares = self.split

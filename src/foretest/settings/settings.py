@@ -27,15 +27,25 @@ TREATMENT = "treatment"  # the name of one alone
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything a settings file says."""
+    """Everything a settings file says.
 
-    log: LogColumns
-    control: Policy
+    >>> import foretest as ft
+    >>> settings = ft.Settings(
+    ...     log=ft.LogColumns(rewards=["click"], ranking="shown"),
+    ...     control=ft.PlackettLuce("old_scores"),
+    ...     treatment=ft.PlackettLuce("new_scores"),
+    ... )
+    >>> ft.OfflineTest.from_settings(settings).settings.analysis.cap
+    100.0
+    """
+
+    log: LogColumns  # which column plays which role
+    control: Policy  # the policy that produced the log
     treatment: Policy  # the first, where there are several
-    analysis: Analysis = field(default_factory=Analysis)
-    online: Online = field(default_factory=Online)
+    analysis: Analysis = field(default_factory=Analysis)  # the table [analysis]
+    online: Online = field(default_factory=Online)  # the table [online]
     treatments: Mapping[str, Policy] = field(default_factory=dict)  # by name, the first included
-    metrics: Mapping[str, MetricRole] = field(default_factory=dict)  # what a metric is for, where it is told
+    metrics: Mapping[str, MetricRole] = field(default_factory=dict)  # what a metric is for, or made of
 
     def __post_init__(self) -> None:
         if not isinstance(self.log, LogColumns):

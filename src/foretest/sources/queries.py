@@ -30,6 +30,14 @@ class Sql:
     """A log that a SQL query gives, one row per display: a way to join scores that are in another table.
 
     DuckDB runs it. Files are named like tables: SELECT … FROM 'logs/*.parquet' JOIN 'scores.parquet' USING (id).
+
+    Parameters
+    ----------
+    query: the text of the query.
+
+    >>> import foretest as ft
+    >>> ft.Sql("SELECT * FROM 'log.parquet' JOIN 'scores.parquet' USING (display_id)").query[:8]
+    'SELECT *'
     """
 
     query: str

@@ -23,15 +23,32 @@ SAME = 1e-9  # log-probabilities of the same ranking differ by less
 
 
 class WrongPolicy(AssertionError):
-    """A policy that is no distribution, or that its draws, its copies or its batches do not agree with."""
+    """A policy that is no distribution, or that its draws, its copies or its batches do not agree with.
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> class Half(ft.PlackettLuce):
+    ...     def log_prob(self, displays, rankings):
+    ...         return super().log_prob(displays, rankings) - np.log(2.0)
+    >>> try:
+    ...     ft.testing.check_policy(Half("scores"))
+    ... except ft.testing.WrongPolicy as error:
+    ...     print("sum to" in str(error))
+    True
+    """
 
 
 class PolicyReport(NamedTuple):
-    """What was looked at."""
+    """What `check_policy` looked at.
 
-    displays: int
-    rankings: int
-    draws: int
+    >>> import foretest as ft
+    >>> ft.testing.check_policy(ft.TopK("scores")).draws > 0
+    True
+    """
+
+    displays: int  # on which it was checked
+    rankings: int  # whose probabilities were added up
+    draws: int  # of all displays
     largest_error: float  # of a sum of probabilities
     smallest_p_value: float  # of the draws of one display
 
@@ -62,6 +79,14 @@ def check_policy(
     draws: rankings drawn from each display.
     tolerance: of a sum of probabilities; a policy in float32 needs 1e-4.
     seed: of the made-up scores and of the draws.
+
+    Returns
+    -------
+    A `PolicyReport`: what was looked at.
+
+    Raises
+    ------
+    WrongPolicy: the policy is not what it should be.
 
     >>> import foretest as ft
     >>> ft.testing.check_policy(ft.PlackettLuce("scores")).displays

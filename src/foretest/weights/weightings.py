@@ -99,6 +99,16 @@ class Weighting:
 
     Subclass it for an estimator of your own: `log_h(log_w)` gives log h for every row. It must be a frozen
     dataclass, so that two estimators with equal weightings share their sums.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> @dataclass(frozen=True)
+    ... class Root(ft.Weighting):
+    ...     def log_h(self, log_w):
+    ...         return log_w / 2.0
+    >>> np.exp(Root().log_h(np.log([4.0, 9.0]))).round(6).tolist()
+    [2.0, 3.0]
     """
 
     #: is h found for rewarded rows only, from draws of the policies?
@@ -114,7 +124,13 @@ class Weighting:
 
 @dataclass(frozen=True)
 class Uncapped(Weighting):
-    """h = w."""
+    """h = w: the importance weight as it is.
+
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> np.exp(ft.Uncapped().log_h(np.log([0.5, 40.0]))).round(6).tolist()
+    [0.5, 40.0]
+    """
 
     def log_h(self, log_w: Floats) -> Floats:
         return log_w
@@ -122,10 +138,16 @@ class Uncapped(Weighting):
 
 @dataclass(frozen=True)
 class Capped(Weighting):
-    """h = w̄."""
+    """h = w̄: the importance weight, capped.
 
-    cap: float
-    capping: str = "max"
+    >>> import numpy as np
+    >>> import foretest as ft
+    >>> np.exp(ft.Capped(cap=10.0).log_h(np.log([0.5, 40.0]))).round(6).tolist()
+    [0.5, 10.0]
+    """
+
+    cap: float  # c, above 0
+    capping: str = "max"  # max: min(w, c), or zero: w if w < c else 0
 
     def log_h(self, log_w: Floats) -> Floats:
         return capped(log_w, self.cap, self.capping)

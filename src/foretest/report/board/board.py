@@ -24,12 +24,18 @@ BOARD_SCHEMA = 1  # of what to_dict gives
 
 @dataclass(frozen=True)
 class Board:
-    """All results in a folder: `rows`, one per metric and treatment; `pairs` of offline and online; `problems`."""
+    """All results in a folder: `rows`, one per metric and treatment; `pairs` of offline and online; `problems`.
 
-    folder: Location
-    rows: list[Row]
-    pairs: list[Pair]
-    problems: list[Problem]
+    >>> from pathlib import Path
+    >>> import foretest as ft
+    >>> ft.Board(Path("results"), rows=[], pairs=[], problems=[]).results
+    0
+    """
+
+    folder: Location  # that was read
+    rows: list[Row]  # one per metric and treatment
+    pairs: list[Pair]  # of offline and online
+    problems: list[Problem]  # files that could not be read
 
     @property
     def results(self) -> int:
@@ -66,7 +72,29 @@ class Board:
 def read_board(folder: str | Location, *, progress: Progress | None = None) -> Board:
     """All results in a folder and its subfolders, as `foretest run`, `online` and `history` write them with -o.
 
-    A file that is damaged is among the `problems`; a folder without any result is refused.
+    Parameters
+    ----------
+    folder: the folder, here or in an object store.
+    progress: called with what is done so far.
+
+    Returns
+    -------
+    A `Board`. A file that is damaged is among its `problems`.
+
+    Raises
+    ------
+    BadInput: there is no result in the folder.
+
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import foretest as ft
+    >>> import pyarrow as pa
+    >>> test = ft.OnlineTest(log=ft.LogColumns(rewards=["click"]))
+    >>> result = test.run(pa.table({"click": [1, 0, 0, 0] * 100}), pa.table({"click": [1, 0] * 200}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = result.to_json(Path(folder, "result.json"))
+    ...     print(ft.read_board(folder))
+    <Board 1 result, 0 pairs of offline and online>
     """
     place = user_path(folder)
     content = find_results(place)
