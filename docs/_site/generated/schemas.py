@@ -16,6 +16,10 @@ DOCUMENTS = {
     "plan": ("plan.json", "[explained](../how-to/plan.md)"),
     "agreement": ("agreement.json", "[explained](../how-to/history.md)"),
     "calibration": ("calibration.json", "[explained](../how-to/calibration.md)"),
+    "display-log": (
+        "display-log.jsonl",
+        "one row of a log as a service writes it, [explained](../how-to/what-to-log.md)",
+    ),
 }
 _WORDS = {"string": "text", "integer": "integer", "number": "number", "boolean": "true or false", "object": "object",
           "array": "list", "null": "null"}  # fmt: skip

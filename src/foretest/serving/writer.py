@@ -43,6 +43,7 @@ class LogWriter:
     file_seconds: how long a row waits at most before its file is written.
 
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with LogWriter(folder, "jsonl") as log:
     ...         log.write({"id": 1042, "ranking": ["milk", "tea"], "user": 7})
