@@ -46,10 +46,11 @@ HOSTS = {"doi.org", "arxiv.org"}
 # commands a page may name that are somebody else's to test
 NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
 
-SPARK = {"README.md", "cluster.md"}
+SPARK = {"cluster.md"}
 SLOW = {
-    "board.md", "calibration.md", "deterministic-production.md", "exposure.md", "figures.md", "getting-started.md",
-    "history.md", "index.md", "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
+    "bandit-log.md", "board.md", "calibration.md", "deterministic-production.md", "exposure.md", "figures.md",
+    "getting-started.md", "history.md", "index.md", "nightly-job.md", "plan.md", "ranking-log.md", "report.md",
+    "saved-aggregates.md", "sensitivity.md",
 }  # fmt: skip
 
 
