@@ -161,10 +161,10 @@ def test_the_truth_of_a_manifest(uplift: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "sentence"),
     [
-        (HUGE, "damaged (gamma is no number): write it anew"),
-        (LONG, "no JSON of a calibration: write it anew"),
-        (DEEP, "no JSON of a calibration: write it anew"),
-        (f'1.2, "tests": {HUGE}', "damaged (tests is no count): write it anew"),
+        (HUGE, "damaged (gamma is no number): write it again"),
+        (LONG, "no JSON of a calibration: write it again"),
+        (DEEP, "no JSON of a calibration: write it again"),
+        (f'1.2, "tests": {HUGE}', "damaged (tests is no count): write it again"),
     ],
     ids=["huge", "long", "deep", "tests"],
 )

@@ -285,7 +285,7 @@ def test_where_rewards_are_rare_rankings_are_not_all_weighed() -> None:
     assert POINT_DR not in result.metrics["click"].estimates
     assert CASCADE in result.metrics["click"].estimates
     assert [note for note in result.notes if POINT_DR in note] == [
-        f"{POINT_DR} was left out: rewards are rare, and it weighs every row. List it to run it."
+        f"{POINT_DR} was left out: rewards are rare, and it weights every row. List it to run it."
     ]
     listed = single([POINT_DR], columns, predictions="predicted_click", weight_bound="auto").run(log.table())
     value = log.model_terms(POINT_DR, "click", log.click, 20.0).mean()

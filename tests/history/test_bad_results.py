@@ -96,7 +96,7 @@ TOP = 'settings = "settings.toml"\nresults = "past.csv"\n'
         ("name,", "test,", "unknown column 'test'."),
         ("control_variance", "control_var", "unknown column 'control_var'. Did you mean 'control_variance'?"),
         (",treatment_n,", ",by,", "there is no column 'treatment_n', which belongs to control_n"),
-        ("a,revenue", "a,click", "test 'a', row 1 (the first row is 0): the metric 'click' is there twice"),
+        ("a,revenue", "a,click", "test 'a', row 1 (the first row is 0): the metric 'click' occurs twice"),
         ("b,,", "a,,", "test 'a': online has two results of 'click', one by its name and one without"),
         ("0.4,0.5,100", "0.4,-0.5,100", "test 'a', row 1 (the first row is 0): control_variance = -0.5: expected"),
         ("0.4,0.5,100", ",0.5,100", "test 'a', row 1 (the first row is 0): control_mean = None: expected a number"),

@@ -229,7 +229,7 @@ def test_where_it_fails_slots_do_not_lead() -> None:
     assert metric.slot_model is not None
     company = metric.slot_model.company
     assert (company.status, company.fails, company.warns) == ("fail", True, True)
-    assert company.sentence.endswith("rewarded items stand beside weaker ones than chance puts there")
+    assert company.sentence.endswith("rewarded items appear next to weaker ones than chance would put there")
     assert metric.headline == "point-ncis-adaptive"
     assert "not by slot, because rewards depend on what else is shown" in headline_reason(result, metric)
     assert any(note.startswith("no estimate by slot leads for click") for note in result.notes)

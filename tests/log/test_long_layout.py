@@ -190,7 +190,7 @@ def test_one_display_by_hand() -> None:
 
 
 FAULTS: dict[str, tuple[dict[str, Any], str]] = {
-    "a slot twice": ({"place": [1, 1, None, None, 1, None]}, "column 'place', display 'a': slot 1 is there twice"),
+    "a slot twice": ({"place": [1, 1, None, None, 1, None]}, "column 'place', display 'a': slot 1 occurs twice"),
     "a gap": ({"place": [3, 1, None, None, 1, None]}, "column 'place', display 'a': slot 2 is missing"),
     "no first slot": ({"place": [2, 3, None, None, 1, None]}, "column 'place', display 'a': slot 1 is missing"),
     "half a slot": ({"place": [1.5, 1, None, None, 1, None]}, "column 'place', display 'a': a slot is 1.5"),

@@ -87,7 +87,7 @@ def test_what_cannot_run_is_left_out_with_a_note() -> None:
     assert list(whole.metrics["click"].estimates) == [
         "iips", "niips", "slot-ncis-adaptive", "pbm", "exposure-ncis-adaptive",
     ]  # fmt: skip
-    assert sum("estimators that weigh whole rankings were left out" in note for note in whole.notes) == 1
+    assert sum("estimators that weight whole rankings were left out" in note for note in whole.notes) == 1
     shown = build(PROBS, None).run(table())
     assert list(shown.metrics["click"].estimates) == ["iips", "niips"]
     [note] = [note for note in shown.notes if note.startswith("slot-ncis-adaptive was left out")]
@@ -112,7 +112,7 @@ def test_without_slot_rewards_nothing_can_run() -> None:
     test = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], ranking="ranking"), control=MATRIX, treatment=SCORES["treatment"]
     )
-    with pytest.raises(ft.BadInput, match=r"^no estimator can run: estimators that weigh .* estimators by slot were"):
+    with pytest.raises(ft.BadInput, match=r"^no estimator can run: estimators that weight .* estimators by slot were"):
         test.run(table())
 
 

@@ -29,7 +29,7 @@ _SLOTS_LEFT_OUT = "estimators by slot were left out: [log] slot_rewards does not
 
 _NO_RANKINGS = "the control is known slot by slot (logged-slots), and it needs the probability of the whole ranking."
 _RANKINGS_LEFT_OUT = (
-    "estimators that weigh whole rankings were left out: the control is known slot by slot (logged-slots), and so how"
+    "estimators that weight whole rankings were left out: the control is known slot by slot (logged-slots), and so how"
     " likely a whole ranking was is not."
 )
 _LEFT_OUT = {_NO_SLOTS: _SLOTS_LEFT_OUT, _NO_RANKINGS: _RANKINGS_LEFT_OUT}
@@ -77,7 +77,7 @@ def settle_dense(plan: FoldPlan, dense: bool) -> ChosenPlan:
     left = [e for e in plan.estimators if not isinstance(e, AdaptivePointDR)]
     if len(left) == len(plan.estimators):
         return ChosenPlan(plan, [])
-    note = f"{AdaptivePointDR.key} was left out: rewards are rare, and it weighs every row. List it to run it."
+    note = f"{AdaptivePointDR.key} was left out: rewards are rare, and it weights every row. List it to run it."
     return ChosenPlan(replace(plan, estimators=tuple(left)), [note])
 
 

@@ -162,7 +162,7 @@ class Calibration:
                 yield f"analysis.weight_bound was {_in_words(was)} and is {_in_words(bound)} here"
 
 
-_REMEDY = "write it anew with foretest history MANIFEST -o OUT, which makes OUT/calibration.json."
+_REMEDY = "write it again with foretest history MANIFEST -o OUT, which makes OUT/calibration.json."
 
 
 def settings_of(settings: Settings) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def simulate_log_command(
     rows: Annotated[int, Parameter(help="Displays to simulate.")] = 200_000,
     seed: Seed = 0,
     temperature: Annotated[
-        float | None, Parameter(help="Of both policies, in place of the world's own; 0: always the best scores.")
+        float | None, Parameter(help="Of both policies, instead of the world's own; 0: always the best scores.")
     ] = None,
     quiet: Quiet = False,
 ) -> int:

@@ -127,7 +127,7 @@ class Survey:
         return (
             f"in {plural(self.other_costs.lines, 'line')} '_original_label_cost' is not '_label_cost' (the first is"
             f" {self.place(self.other_costs.first)}): was the service in apprentice mode? It then shows its default"
-            " action and not the first of 'a', and the log says nothing of the other actions."
+            " action and not the first of 'a', and the log says nothing about the other actions."
         )
 
 

@@ -22,7 +22,7 @@ from foretest.displays.durations import SECOND, duration_of, duration_text, inst
 from foretest.errors import BadInput
 from foretest.formatting import plural, round_percent
 
-FEWEST_REWARDS = 50  # fewer say little of when rewards come
+FEWEST_REWARDS = 50  # fewer say little about when rewards come
 EXPECTED_AT_RISK = 20.0  # rewards that displays at least as old as the horizon are expected to earn
 WORTH_A_NOTE = 0.05  # share of reward still to come
 BY_WINDOW = 0.95  # share of reward that the proposed window has

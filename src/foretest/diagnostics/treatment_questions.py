@@ -159,6 +159,6 @@ def _never(mass: float | None) -> Question | None:
         NEVER_SHOWN,
         f"{percent(mass)} of what the treatment shows has a probability of 0 under the control, or one below"
         f" e^-{LOG_NEVER:.0f} (as where zeros were floored, or items that may not be shown have a huge negative score)."
-        " No log says anything of it: is, dr and cis count it as worth nothing, the others as worth as much as the"
+        " No log says anything about it: is, dr and cis count it as worth nothing, the others as worth as much as the"
         " rest. Check that the treatment's items are eligible, or let the control show them now and then.",
     )

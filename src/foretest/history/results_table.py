@@ -95,7 +95,7 @@ def _test(path: Location, name: str, rows: Sequence[tuple[int, Mapping[str, Any]
         metric = row.get("metric") or FIRST
         if metric in online:
             what = f"the metric '{metric}'" if metric else "the first metric (no metric is named)"
-            raise BadInput(f"{at}: {what} is there twice: a row for each test and metric, names of tests differ.")
+            raise BadInput(f"{at}: {what} occurs twice: give one row per test and metric, and each test its own name.")
         online[str(metric)] = _result(at, row)
     return ListedTest(where, table, online)
 

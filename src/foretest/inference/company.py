@@ -6,7 +6,7 @@ by the control's own scores. With T_u the sum over the rows of unit u,
 
     z = Σ_u T_u / √(Σ_u T_u²)
 
-is nearly normal. Below 0, rewarded items stand beside weaker ones than the control would put there: slots compete. It
+is nearly normal. Below 0, rewarded items appear next to weaker ones than the control would put there: slots compete. It
 is the score test against rewards proportional to exp(β·S), and sees what moves with the control's scores only.
 """
 
@@ -73,7 +73,7 @@ def _meaning(status: str, z: float) -> str:
     if status == PASS:
         return f"no sign that {DEPENDS}"
     company = "weaker" if z < 0.0 else "stronger"
-    return f"{DEPENDS}: rewarded items stand beside {company} ones than chance puts there"
+    return f"{DEPENDS}: rewarded items appear next to {company} ones than chance would put there"
 
 
 def with_company(

@@ -99,7 +99,7 @@ def _outside_candidates(share: float | None) -> list[Fact]:
         return []
     meaning = (
         "The share of what the treatment shows that comes from items outside the control's candidates. No log of the"
-        " control says anything of them: they are unsupported for certain, and what they earn is in the range."
+        " control says anything about them: they are certainly unsupported, and what they earn is in the range."
     )
     return [Fact("outside candidates", pct(share), meaning, _state(-share, -0.5, -0.1))]
 

@@ -26,8 +26,8 @@ class SlotTest:
     def text(self) -> str:
         """The sentence, with the p-value where there is one.
 
-        >>> SlotTest("warn", -2.8, 0.0051, 900, f"{DEPENDS}: rewarded items stand beside weaker ones").text
-        'rewards depend on what else is shown: rewarded items stand beside weaker ones; p = 0.0051'
+        >>> SlotTest("warn", -2.8, 0.0051, 900, f"{DEPENDS}: rewarded items appear next to weaker ones").text
+        'rewards depend on what else is shown: rewarded items appear next to weaker ones; p = 0.0051'
         """
         return self.sentence if self.p_value is None else f"{self.sentence}; {p_value(self.p_value)}"
 

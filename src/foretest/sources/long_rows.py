@@ -239,7 +239,7 @@ class _Displays:
         if len(wrong):
             at = int(wrong[0])
             before = at > 0 and owner[rows[at - 1]] == owner[rows[at]] and slot[rows[at - 1]] == slot[rows[at]]
-            what = f"slot {slot[rows[at]]:g} is there twice" if before else f"slot {expected[at]:g} is missing"
+            what = f"slot {slot[rows[at]]:g} occurs twice" if before else f"slot {expected[at]:g} is missing"
             raise self.fault(name, int(rows[at]), what, _SLOTS.format(first))
         return _Shown(rows, counts)
 

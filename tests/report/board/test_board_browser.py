@@ -140,7 +140,7 @@ def test_every_column_sorts_both_ways(page: Page, board: Board, column: Callable
 def test_pairs_stand_side_by_side(page: Page, board: Board, column: Callable[..., list[str]]) -> None:
     counts = [pair for pair in board.pairs if pair.leads]
     held, right = sum(pair.range_held is True for pair in counts), sum(pair.call == "right-call" for pair in counts)
-    assert f"range held what was found in {held}, and offline was right in {right}" in page.one("h1").text
+    assert f"range contained the online uplift in {held}, and offline was right in {right}" in page.one("h1").text
     assert len(column(0, "#pairs")) == 60
     choose(page, "held", "no", "#pairs")
     assert len(column(0, "#pairs")) == 60 - held
@@ -149,7 +149,7 @@ def test_pairs_stand_side_by_side(page: Page, board: Board, column: Callable[...
     assert len(column(0, "#pairs")) == right
     row = page.visible("#pairs tbody tr")[0]
     bars = row.find_elements(By.CSS_SELECTOR, ".bar")
-    assert [bar.get_attribute("aria-label").split()[0] for bar in bars] == ["foretold", "found"]
+    assert [bar.get_attribute("aria-label").split()[0] for bar in bars] == ["predicted", "measured"]
 
 
 def test_a_name_leads_to_the_report(page: Page) -> None:
@@ -177,7 +177,7 @@ def test_the_keyboard_reaches_tools_headings_and_links(page: Page) -> None:
     assert all(outlined for _, outlined in reached)
     texts = [text for text, _ in reached]
     assert texts[:3] == ["metric", "held", "call"]
-    assert texts[4:10] == ["test", "metric", "foretold", "found", "range held", "offline was"]
+    assert texts[4:10] == ["test", "metric", "predicted", "measured", "in range", "offline was"]
     assert texts[10:12] == ["offline", "online"]
     header = page.one("#pairs th")
     page.run("arguments[0].querySelector('button').focus()", header)

@@ -236,7 +236,7 @@ def test_the_command_writes_the_page_and_says_what_it_could_not_read(
     printed = capsys.readouterr()
     assert printed.err == ("foretest: damaged/result.json: damaged or cut short: it is not JSON after line 1.\n")
     assert printed.out == (
-        "1 offline result, 1 online result.\nOf 1 test that was foretold and run, the range held what was found in 1,"
+        "1 offline result, 1 online result.\nOf 1 test with both results, the range contained the online uplift in 1,"
         " and offline was right in 1.\n\nWritten: results/pages/board.html\n"
     )
     page = (shop / "results" / "pages" / "board.html").read_text(encoding="utf-8")

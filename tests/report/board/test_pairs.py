@@ -1,4 +1,4 @@
-"""What was foretold beside what was found: which results are a pair, and how they agree."""
+"""Predictions compared with online results: which results are a pair, and how they agree."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from tests.report.board.results import document, estimates_of, put, set_uplift
 ONE, Z = 0.02, NormalDist().inv_cdf(0.95)
 
 
-def pair_of(tmp_path: Path, foretold: float, measured: float, reach: float = 0.01) -> Pair:
-    put(tmp_path / "new" / "offline", set_uplift(document("offline"), foretold, ONE, reach))
+def pair_of(tmp_path: Path, predicted: float, measured: float, reach: float = 0.01) -> Pair:
+    put(tmp_path / "new" / "offline", set_uplift(document("offline"), predicted, ONE, reach))
     put(tmp_path / "new" / "online", set_uplift(document("online"), measured, ONE))
     [pair] = read_board(tmp_path).pairs
     return pair
@@ -67,7 +67,7 @@ def test_without_a_standard_error_half_the_interval_is_the_noise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("foretold", "reach", "measured", "word", "call"),
+    ("predicted", "reach", "measured", "word", "call"),
     [
         (0.10, 0.01, 0.10, "positive", "right-call"),
         (0.03, 0.05, 0.10, "leans positive", "right-call"),
@@ -78,11 +78,11 @@ def test_without_a_standard_error_half_the_interval_is_the_noise() -> None:
     ],
 )
 def test_a_word_that_leans_counts_as_its_side(
-    tmp_path: Path, foretold: float, reach: float, measured: float, word: str, call: str
+    tmp_path: Path, predicted: float, reach: float, measured: float, word: str, call: str
 ) -> None:
-    pair = pair_of(tmp_path, foretold, measured, reach)
+    pair = pair_of(tmp_path, predicted, measured, reach)
     assert word in WORDS
-    assert (pair.foretold.word, pair.call) == (word, call)
+    assert (pair.predicted.word, pair.call) == (word, call)
     assert pair.to_dict()["decision"] == {"right-call": "right", "too-low": "false negative"}.get(
         call, "false positive"
     )
@@ -113,8 +113,8 @@ def test_of_several_treatments_the_winner_is_compared(tmp_path: Path) -> None:
 
 
 def test_tests_are_counted_by_their_first_goal(tmp_path: Path) -> None:
-    for number, (foretold, measured) in enumerate([(0.1, 0.1), (0.1, 0.0), (0.0, 0.1), (-0.1, 0.1)]):
-        offline = set_uplift(document("offline"), foretold, ONE, 0.01)
+    for number, (predicted, measured) in enumerate([(0.1, 0.1), (0.1, 0.0), (0.0, 0.1), (-0.1, 0.1)]):
+        offline = set_uplift(document("offline"), predicted, ONE, 0.01)
         online = set_uplift(document("online"), measured, ONE)
         online["metrics"]["revenue"] = online["metrics"]["click"]
         put(tmp_path / str(number) / "offline", offline)

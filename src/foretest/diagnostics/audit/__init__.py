@@ -68,7 +68,7 @@ def audit(aggregates: Aggregates) -> Audit:
 
 _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
 _OF_BOTH = (moments.MOMENT, moments.BALANCE)
-# the tests that hold what was shown against the control's scores: without any of them, probabilities are taken on trust
+# the tests that compare what was shown with the control's scores: without any of them, probabilities are taken on trust
 _VERIFYING = (rows.LOGGED, rows.SERVED, replayed.NAME, likelihood.CALIBRATION)
 
 

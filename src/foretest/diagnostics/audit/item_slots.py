@@ -37,7 +37,7 @@ def slot_test(codes: npt.NDArray[np.int32], labels: npt.NDArray[Any]) -> Slot | 
     the draws and ē the mean of all, d = Σ_i (e_0 − ē) then has mean 0 and covariance
     V = Σ_i mean_s (e_s − ē)(e_s − ē)ᵀ over which of them was shown, whatever the displays' probabilities are, and
     dᵀ V⁻ d is χ² of rank(V) degrees. Cells are chosen and pooled by their count over shown and drawn rankings together,
-    which says nothing of the difference between the two.
+    which says nothing about the difference between the two.
     """
     rankings = codes.shape[1]
     cells = _chosen_cells(codes, len(labels))

@@ -85,7 +85,7 @@ def ranks(u: Floats, information_ratio: float = 0.0) -> Finding:
     numbers = f"{len(u):,} displays, distance from uniform {distance:.4f}"
     return tested(
         PIT, p, distance,
-        f"among rankings drawn from the control, those shown have no place of their own ({numbers})",
+        f"what was shown ranks among draws from the control as one more draw would ({numbers})",
         f"among rankings drawn from the control, those shown stand too often {where} ({numbers})",
         "The shown rankings were not drawn from [control] as it is described. Compare scores, temperature, slots and"
         " eligible items with what served, and look for rules that changed a ranking after it was drawn.",

@@ -168,10 +168,10 @@ def balance(
     z, p, count = standing.z, standing.p_values(), len(features)
     worst = int(p.argmin())
     shift = float((factors[:, worst] * (w - drawn.mean(axis=1))).mean())
-    moved = f"{features[worst].name} by {shift:+.3f} standard deviations (z = {z[worst]:+.1f}, {count} looked at)"
+    moved = f"{features[worst].name} by {shift:+.3f} standard deviations (z = {z[worst]:+.1f}, {count} compared)"
     return tested(
         BALANCE, min(1.0, count * float(p[worst])), float(z[worst]),
-        f"weights leave the contexts as they are; most moved is {moved}",
+        f"weights leave the contexts unchanged; the largest shift is {moved}",
         f"weights move the contexts, which no ranking can change: {moved}",
         "The probabilities are wrong for some of the contexts: look at that feature's values one by one. Perhaps a part"
         " of the traffic was served by another policy; leave it out, or describe it.",

@@ -104,7 +104,7 @@ def repeated_ids(unit: Hashes, key: Hashes) -> Finding:
             " column that does not.",
         )  # fmt: skip
     return _repeated(
-        repeats, len(unit), "no display id is there twice", "have a display id that another row has",
+        repeats, len(unit), "no display id occurs twice", "have a display id that another row has",
         "A display belongs in the log once. Remove the copies; after a join, look for displays that met several rows.",
         most=FAIL,
     )  # fmt: skip
@@ -122,7 +122,7 @@ def repeated_rows(unit: Hashes, key: Hashes, scores: Hashes, alike: list[Floats]
     if otherwise > 0.1 * there or unlike > 0.5 * there:
         return not_made(REPEATS, "scores recur in this log, so rows may be equal by chance; name the display's id")
     return _repeated(
-        repeats, len(unit), "no row is there twice", "equal another row in ranking, scores and rewards",
+        repeats, len(unit), "no row occurs twice", "equal another row in ranking, scores and rewards",
         "If these are copies, remove them. If they are pages shown again, name the display's id (and the unit) in"
         " [log]: each is then a display of its own.",
         most=WARN if has_unit else FAIL,

@@ -76,7 +76,7 @@ class PairLine:
     metric: str
     treatment: str
     leads: bool
-    foretold: UpliftLine
+    predicted: UpliftLine
     measured: UpliftLine
     range_held: str  # yes, no, or unknown
     call: str
@@ -175,7 +175,7 @@ def _link(row: Row, page: Location) -> str | None:
 
 def pair_lines(pairs: Sequence[Pair], page: Location) -> list[PairLine]:
     """The lines of all pairs; the bars of both sides share one scale."""
-    spans = [relative(estimate) for pair in pairs for estimate in (pair.foretold, pair.measured)]
+    spans = [relative(estimate) for pair in pairs for estimate in (pair.predicted, pair.measured)]
     drawn = _bars(spans)
     return [
         PairLine(
@@ -185,7 +185,7 @@ def pair_lines(pairs: Sequence[Pair], page: Location) -> list[PairLine]:
             metric=shortened(pair.offline.metric or NONE, _LONGEST),
             treatment=shortened(pair.offline.treatment or "", _LONGEST),
             leads=pair.leads,
-            foretold=_uplift_line(pair.offline, pair.foretold, drawn[2 * number]),
+            predicted=_uplift_line(pair.offline, pair.predicted, drawn[2 * number]),
             measured=_uplift_line(pair.online, pair.measured, drawn[2 * number + 1]),
             range_held={True: "yes", False: "no", None: "unknown"}[pair.range_held],
             call=pair.call,

@@ -51,7 +51,7 @@ def _page(board: Board, page: Location, part: int) -> str:
         "problems": board.problems[:PROBLEMS_SHOWN],
         "problems_left_out": max(0, len(board.problems) - PROBLEMS_SHOWN),
     }
-    places = [*[("pairs", "Foretold and found")] * bool(pairs), *[("results", "Results")] * bool(lines),
+    places = [*[("pairs", "Predicted and measured")] * bool(pairs), *[("results", "Results")] * bool(lines),
               *[("problems", "Not read")] * bool(board.problems)]  # fmt: skip
     return fill("board.html", "board", f"{sentence} – Foretest", places, context, [], part=part)
 

@@ -1,4 +1,4 @@
-"""What was foretold beside what was found: the results in NAME/offline and NAME/online, metric by metric."""
+"""Predictions compared with online results: those in NAME/offline and NAME/online, metric by metric."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pair:
     name: str  # the folder that both are in
     offline: Row
     online: Row
-    foretold: Estimate
+    predicted: Estimate
     measured: Estimate
     range_held: bool | None  # None where a number is missing
     call: str  # how offline decided compared with online, as a key of CALLS
@@ -40,8 +40,8 @@ class Pair:
             "metric": self.offline.metric,
             "first_goal": self.leads,
             "treatment": self.offline.treatment,
-            "offline_rel_effect_size": self.foretold.rel_effect_size,
-            "offline_word": self.foretold.word,
+            "offline_rel_effect_size": self.predicted.rel_effect_size,
+            "offline_word": self.predicted.word,
             "online_rel_effect_size": self.measured.rel_effect_size,
             "online_verdict": self.measured.verdict,
             "range_held": self.range_held,

@@ -28,9 +28,9 @@ GUIDE = [
      " result, without range and word; its interval is shown, and a verdict that rests on noise alone leans."),
     ("audit", "Offline: was the log drawn from the control? Online: are units split as designed? Of a history: the"
      " worst of its tests."),
-    ("foretold and found", "A result in NAME/offline and one in NAME/online are a pair. Of several treatments the"
+    ("predicted and measured", "A result in NAME/offline and one in NAME/online are a pair. Of several treatments the"
      " winner is compared."),
-    ("range held", "The online uplift lies in the offline range, with the online noise allowed for: each half of the"
+    ("in range", "The online uplift lies in the offline range, with the online noise allowed for: each half of the"
      " range, h, is √(h² + z²·se²), as in a history."),
     ("offline was", "Right: the word decides as the online verdict does, where a word that leans counts as its side,"
      " and insufficient as neutral. False negative: it decides lower; false positive: higher. Of a history it goes by"
@@ -42,13 +42,13 @@ def board_sentence(rows: Sequence[Row], counts: PairCounts) -> str:
     """The answer of the page: how offline and online agreed where there are pairs, else what there is.
 
     >>> board_sentence([], PairCounts(4, 4, 3, 2, 1, 1))
-    'Of 4 tests that were foretold and run, the range held what was found in 3, and offline was right in 2.'
+    'Of 4 tests with both results, the range contained the online uplift in 3, and offline was right in 2.'
     """
     if counts.tests:
         compared = "" if counts.with_range == counts.tests else f" of {counts.with_range} that can be compared"
         return (
-            f"Of {plural(counts.tests, 'test')} that {'was' if counts.tests == 1 else 'were'} foretold and run, the"
-            f" range held what was found in {counts.range_held}{compared}, and offline was right in {counts.right}."
+            f"Of {plural(counts.tests, 'test')} with both results, the range contained the online uplift in"
+            f" {counts.range_held}{compared}, and offline was right in {counts.right}."
         )
     return f"{kinds_text(rows)}." if rows else "No result could be read."
 

@@ -118,7 +118,7 @@ def _refuse_source(source: Source, out: Location) -> None:
     for name, schema in source.schemas():
         for column in schema.names:
             if schema.names.count(column) > 1:
-                raise BadInput(f"{name}: column '{column}' is there twice. Rename one of them.")
+                raise BadInput(f"{name}: column '{column}' occurs twice. Rename one of them.")
         if ROW_NUMBER in schema.names and pack_of(schema) is None:
             raise BadInput(f"{name}: the column '{ROW_NUMBER}' has the name of one that packing adds. Rename it.")
     for path in source_paths(source):
