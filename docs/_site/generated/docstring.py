@@ -11,6 +11,7 @@ from foretest.settings.key_help import parameter_texts
 
 _SECTION = re.compile(r"^(Parameters|Returns|Raises)\n-+\n((?:.+\n?)*)", re.MULTILINE)
 _COMMENT = re.compile(r"^    (\w+): [^#]*?(?:  # (.*))?$")
+_BELOW = re.compile(r'^    """(.*)"""$')  # a field's own docstring
 
 
 class Parts(NamedTuple):
@@ -57,12 +58,15 @@ def _entries(section: str) -> dict[str, str]:
 
 
 def field_texts(cls: type[Any]) -> dict[str, str]:
-    """What is said of each field of a dataclass or a NamedTuple: its help, or the comment beside it."""
-    comments = {}
+    """The text of each field of a dataclass or a NamedTuple: its help, its comment, or the docstring below it."""
+    comments: dict[str, str] = {}
     for base in reversed(cls.__mro__):
         if base.__module__.startswith("foretest"):
-            matches = map(_COMMENT.match, inspect.getsource(base).splitlines())
-            comments |= {match[1]: match[2] or comments.get(match[1], "") for match in matches if match}
+            lines = inspect.getsource(base).splitlines()
+            for line, following in zip(lines, [*lines[1:], ""], strict=True):
+                if match := _COMMENT.match(line):
+                    below = _BELOW.match(following)
+                    comments[match[1]] = match[2] or (below[1] if below else comments.get(match[1], ""))
     helps = (
         {f.name: f.metadata.get("help", "") for f in dataclasses.fields(cls)} if dataclasses.is_dataclass(cls) else {}
     )

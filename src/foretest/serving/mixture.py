@@ -20,10 +20,15 @@ class Mixture:
     """log π(a) = LSE over j of log α_j + log π_j(a), from pairs (share, policy); shares are scaled to sum to 1.
 
     The first number of a display picks the policy; its place within that policy's share is a uniform number again, and
-    takes the place of the first in the policy's own draw.
+    replaces the first in the policy's own draw.
+
+    >>> from foretest.serving import PlackettLuce, Sampler, TopK
+    >>> mostly_greedy = Mixture([(0.9, TopK()), (0.1, PlackettLuce(temperature=2.0))])
+    >>> Sampler(mostly_greedy, slots=2, seed=7).draw([0.3, 1.2, 0.7], key=1).ranking
+    [1, 2]
     """
 
-    components: Sequence[tuple[float, ServingPolicy]]
+    components: Sequence[tuple[float, ServingPolicy]]  # pairs (share, policy), shares above 0
     _edges: tuple[float, ...] = field(init=False, repr=False, compare=False)  # where each share ends
     _logs: tuple[float, ...] = field(init=False, repr=False, compare=False)  # of the shares
 

@@ -75,9 +75,14 @@ def _marginals(policy: ByResidualRank, items: int, slots: int) -> Floats:
 
 @dataclass(frozen=True)
 class EpsilonGreedy(ByResidualRank):
-    """At every slot the best item left, or with probability ε any item left."""
+    """At every slot the best item left, or with probability ε any item left.
 
-    epsilon: float
+    >>> from foretest.serving import Sampler
+    >>> Sampler(EpsilonGreedy(0.1), slots=2, seed=7).draw([0.3, 1.2, 0.7], key=1).ranking
+    [1, 0]
+    """
+
+    epsilon: float  # the probability of choosing at random at a slot, from 0 to 1
 
     def __post_init__(self) -> None:
         if not is_finite_number(self.epsilon) or not 0.0 <= self.epsilon <= 1.0:
@@ -95,9 +100,15 @@ class EpsilonGreedy(ByResidualRank):
 
 @dataclass(frozen=True)
 class Mallows(ByResidualRank):
-    """At slot k the item of residual rank j has probability φ^j (1−φ)/(1−φ^{M−k+1}), φ the dispersion."""
+    """The sort by score with random displacements: at slot k the j-th best item left (from 0) has probability
+    φ^j (1−φ)/(1−φ^{M−k+1}), φ the dispersion.
 
-    dispersion: float
+    >>> from foretest.serving import Sampler
+    >>> Sampler(Mallows(0.3), slots=2, seed=7).draw([0.3, 1.2, 0.7], key=1).ranking
+    [1, 0]
+    """
+
+    dispersion: float  # φ, above 0 and below 1: near 0 hardly anything but the sort, near 1 nearly any order
     _log_phi: float = field(init=False, repr=False, compare=False)
     _log_first: float = field(init=False, repr=False, compare=False)  # log(1 − φ)
 
@@ -119,7 +130,12 @@ class Mallows(ByResidualRank):
 
 @dataclass(frozen=True)
 class TopK(ByResidualRank):
-    """The best scores in order, always: the greedy arm of a mixture."""
+    """The best scores in order, always: the greedy component of a mixture.
+
+    >>> from foretest.serving import Sampler
+    >>> Sampler(TopK(), slots=2, seed=7).draw([0.3, 1.2, 0.7], key=1).ranking
+    [1, 2]
+    """
 
     def draw(self, scores: Scores, slots: int, numbers: Numbers) -> Drawn:
         """The best scores; no number is needed."""

@@ -17,14 +17,23 @@ LARGEST_SEED = (1 << 63) - 1
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A ranking that was drawn for one display."""
+    """A ranking that was drawn for one display, with its probability and the row to log.
+
+    `Sampler.draw` returns it.
+
+    >>> draw = Sampler({"policy": "plackett-luce"}, slots=1, seed=7).draw([0.0, 0.0], key="display-1")
+    >>> draw.ranking, round(draw.log_prob, 3)
+    ([1], -0.693)
+    >>> sorted(draw.row)
+    ['id', 'log_prob', 'ranking', 'scores']
+    """
 
     ranking: list[Any]  # best slot first: positions among the scores, or ids where candidates were given
     log_prob: float  # of this ranking, under the policy
     slot_probabilities: list[float] | None  # P(a_k in slot k), where asked for
-    _key: int | str = field(repr=False, compare=False)
-    _scores: Floats = field(repr=False, compare=False)
-    _candidates: list[Any] | None = field(repr=False, compare=False)
+    _key: int | str = field(repr=False, compare=False)  # the display's id
+    _scores: Floats = field(repr=False, compare=False)  # of all candidates
+    _candidates: list[Any] | None = field(repr=False, compare=False)  # their ids, where they were given
 
     @property
     def row(self) -> dict[str, Any]:
@@ -84,7 +93,7 @@ class Sampler:
         return self._drawn(scores, candidates, key, numbers, slot_probabilities)
 
     def draw_by(self, scores: Any, candidates: Sequence[Any] | None, numbers: Numbers) -> Draw:
-        """A ranking by uniform numbers that are given, in place of those of a key: for test vectors."""
+        """A ranking from given uniform numbers instead of those of a key: for test vectors."""
         return self._drawn(scores, candidates, "", numbers, by_slot=False)
 
     def _drawn(

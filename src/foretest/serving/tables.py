@@ -29,6 +29,14 @@ _NOT_NAMED = ("scores", "log_prob", "prob", "candidates", "replay_seed")
 def policy_from_table(table: Mapping[str, Any]) -> ServingPolicy:
     """The policy that a table describes.
 
+    Parameters
+    ----------
+    table: `policy` and its numbers, as in the table `[control]` of a settings file, without the names of columns.
+
+    Returns
+    -------
+    A policy for `Sampler`.
+
     >>> policy_from_table({"policy": "plackett-luce", "temperature": 0.5})
     PlackettLuce(temperature=0.5)
     """

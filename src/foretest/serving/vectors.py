@@ -1,6 +1,6 @@
 """Test vectors: what a sampler in another language must give, as lines of JSON, and the check of such lines.
 
-A line has `policy` (a table), `scores`, `slots`, `seed` and `key`, or `uniforms` in place of these two, optionally
+A line has `policy` (a table), `scores`, `slots`, `seed` and `key`, or `uniforms` instead of these two, optionally
 `candidates`; and what was drawn: `ranking` and `log_prob`.
 """
 
@@ -25,7 +25,7 @@ _KEYS = (*_NEEDED, "seed", "key", "uniforms", "candidates")
 
 
 class Difference(NamedTuple):
-    """A line, from 1, and what it has beside what it should have."""
+    """The number of a line, from 1, and what it contains compared with what it should."""
 
     line: int
     what: str
@@ -39,7 +39,28 @@ class CheckedVectors(NamedTuple):
 
 
 def check_vectors(lines: Iterable[str]) -> CheckedVectors:
-    """Draw what each line says, and compare; a line that cannot be read is a BadInput with its number."""
+    """Draw what each test vector describes, and compare it with what the vector contains.
+
+    Use it to check a sampler in another language: let that sampler write its draws in this form.
+
+    Parameters
+    ----------
+    lines: JSON objects, one per line, with `policy`, `scores`, `slots`, `seed` and `key`, and the drawn `ranking` and
+        `log_prob`; empty lines are skipped.
+
+    Returns
+    -------
+    How many lines were checked, and the `differences`: the number of a line, from 1, and what differs.
+
+    Raises
+    ------
+    BadInput: if a line cannot be read, with its number, or if there is none.
+
+    >>> with open(PUBLISHED_VECTORS, encoding="utf-8") as file:
+    ...     checked = check_vectors(file)
+    >>> checked.lines > 10, checked.differences
+    (True, [])
+    """
     count, differences = 0, []
     for number, text in enumerate(lines, start=1):
         if not text.strip():

@@ -25,7 +25,16 @@ _RETRY_SECONDS = 1.0  # after a file could not be written
 
 
 class LogNotWritten(RuntimeError):
-    """Rows cannot be written: the disk is full, its folder is gone, or it is slower than the service."""
+    """Rows cannot be written: the disk is full, its folder is gone, or it is slower than the service.
+
+    `LogWriter.write` and `LogWriter.close` raise it. A service may catch it and go on without logging:
+
+    >>> try:
+    ...     raise LogNotWritten("4,096 rows wait")
+    ... except LogNotWritten as error:
+    ...     print(error)
+    4,096 rows wait
+    """
 
 
 class LogWriter:

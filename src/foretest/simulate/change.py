@@ -23,7 +23,12 @@ import numpy as np
 
 @dataclass(frozen=True, kw_only=True)
 class Change:
-    """What the treatment does to the control's scores."""
+    """What the treatment does to the control's scores.
+
+    >>> better = Change(touched=("fans",), strength=0.4, accuracy=0.7, cold_lift=0.0)
+    >>> better.accuracy
+    0.7
+    """
 
     touched: tuple[str, ...]
     """Names of the groups whose scores change; no name, no change (an A/A test)."""
@@ -50,7 +55,11 @@ NO_CHANGE = Change(touched=(), strength=0.0, accuracy=0.0, cold_lift=0.0)
 
 @dataclass(frozen=True, kw_only=True)
 class Changes:
-    """The distribution from which a history draws its treatments; the module's docstring has the formulas."""
+    """The distribution from which a history draws its treatments; the module's docstring has the formulas.
+
+    >>> Changes(neutral_share=0.0).strength_median
+    0.4
+    """
 
     quality_mean: float = -0.25
     """Mean quality of an idea: a little below 0, since most changes of a ranking that works make it worse."""
@@ -85,7 +94,17 @@ class Changes:
 
 
 def draw_change(changes: Changes, touch: Mapping[str, float], rng: np.random.Generator) -> Change:
-    """Draw one treatment; `touch` has the probability that each group is touched, not all of them 0.
+    """Draw one treatment.
+
+    Parameters
+    ----------
+    changes: the distribution to draw from.
+    touch: by the name of a group, the probability that the treatment changes its scores; not all of them 0.
+    rng: NumPy's generator, which is advanced.
+
+    Returns
+    -------
+    The treatment, as a change of the control's scores.
 
     >>> change = draw_change(Changes(), {"new": 0.5, "old": 1.0}, np.random.default_rng(0))
     >>> set(change.touched) <= {"new", "old"}, change.cold_lift >= 0

@@ -24,7 +24,24 @@ _MOST_CLICKED = 0.5  # of what a browsing person looks at
 
 
 def click_probability(world: World, displays: Displays, rankings: NDArray[np.int16]) -> NDArray[np.float64]:
-    """P(click) of each display when it shows `rankings`, an (n, K) array of positions."""
+    """The probability that a display is clicked, given what it shows.
+
+    Parameters
+    ----------
+    world: the simulated recommender, with its click model.
+    displays: what `draw_displays` drew.
+    rankings: an (n, K) array of positions, best slot first.
+
+    Returns
+    -------
+    One probability per display.
+
+    >>> from foretest.simulate import WORLDS, chunk_generator, draw_displays
+    >>> world = WORLDS["paper"]
+    >>> displays = draw_displays(world, world.change, chunk_generator(0, 0, 0), count=2)
+    >>> click_probability(world, displays, np.zeros((2, 4), np.int16)).shape
+    (2,)
+    """
     if world.clicks != SATURATING:
         by_slot = _position_based if world.clicks == POSITION_BASED else _browsing
         return np.asarray(by_slot(world, displays, rankings).sum(axis=1))

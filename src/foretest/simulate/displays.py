@@ -30,7 +30,14 @@ ACTIVITY_VISITS = 8.0
 
 @dataclass(frozen=True)
 class Displays:
-    """Arrays with one row per display; (n, M) arrays are padded beyond the row's `length`."""
+    """Arrays with one row per display; (n, M) arrays are padded beyond the row's `length`.
+
+    >>> from foretest.simulate import WORLDS
+    >>> world = WORLDS["paper"]
+    >>> displays = draw_displays(world, world.change, chunk_generator(0, 0, 0), count=3)
+    >>> len(displays), displays.control_scores.shape
+    (3, (3, 20))
+    """
 
     user: NDArray[np.int64]
     """Who sees it, counted from 0 within this set of displays."""
@@ -70,15 +77,43 @@ class Displays:
 
 
 def chunk_generator(seed: int, stream: int, chunk: int) -> np.random.Generator:
-    """The counter-based generator of one chunk: a pure function of its three arguments."""
+    """The counter-based random generator of one chunk of displays: a pure function of its arguments.
+
+    Parameters
+    ----------
+    seed: of the log or the history.
+    stream: what the numbers are for, so that logs, truths and slots share none.
+    chunk: the number of the chunk, from 0.
+
+    Returns
+    -------
+    NumPy's generator, at its beginning.
+
+    >>> float(chunk_generator(0, 0, 0).random()) == float(chunk_generator(0, 0, 0).random())
+    True
+    """
     key = np.random.SeedSequence([seed, stream, chunk]).generate_state(2, np.uint64)
     return np.random.Generator(np.random.Philox(key=key))
 
 
 def draw_displays(world: World, change: Change, rng: np.random.Generator, count: int = CHUNK) -> Displays:
-    """Draw `count` displays: users, contexts, candidates, and the scores of both policies.
+    """Draw displays: users, contexts, candidates, and the scores of both policies.
 
-    `change` is the treatment, `world.change` or another one on the same world.
+    Parameters
+    ----------
+    world: the simulated recommender.
+    change: the treatment, `world.change` or another one on the same world.
+    rng: NumPy's generator, which is advanced.
+    count: how many displays.
+
+    Returns
+    -------
+    The displays, with nothing shown yet.
+
+    >>> from foretest.simulate import WORLDS
+    >>> world = WORLDS["mild"]
+    >>> draw_displays(world, world.change, chunk_generator(0, 0, 0), count=2).treatment_scores.dtype
+    dtype('float32')
     """
     user, owner = _users(world, rng, count)
     group = rng.choice(len(world.groups), size=count, p=[g.share for g in world.groups])[owner]
@@ -115,7 +150,25 @@ def draw_displays(world: World, change: Change, rng: np.random.Generator, count:
 
 
 def changed_scores(world: World, displays: Displays, change: Change, rng: np.random.Generator) -> NDArray[np.float32]:
-    """The scores of one more treatment for given displays, with noise of its own; -inf in the padding."""
+    """The scores of one more treatment for given displays, with noise of its own.
+
+    Parameters
+    ----------
+    world: the simulated recommender.
+    displays: what `draw_displays` drew.
+    change: the further treatment.
+    rng: NumPy's generator, which is advanced.
+
+    Returns
+    -------
+    An (n, M) array of scores, -inf in the padding.
+
+    >>> from foretest.simulate import WORLDS
+    >>> world, rng = WORLDS["mild"], chunk_generator(0, 0, 0)
+    >>> displays = draw_displays(world, world.change, rng, count=2)
+    >>> changed_scores(world, displays, world.change, rng).shape
+    (2, 20)
+    """
     noise = rng.standard_normal(displays.appeal.shape)
     control = displays.control_scores.astype(np.float64)
     candidates = _Candidates(displays.appeal, control, noise, displays.cold)
@@ -170,6 +223,20 @@ def _changed_scores(
 def sample_rankings(scores: NDArray[np.float32], exponentials: NDArray[np.float64], slots: int) -> NDArray[np.int16]:
     """Draw each row's top-K ranking from the Plackett-Luce policy of its scores, best slot first.
 
+    Parameters
+    ----------
+    scores: an (n, M) array, -inf for items that cannot be shown.
+    exponentials: standard exponential numbers of the same shape.
+    slots: K.
+
+    Returns
+    -------
+    An (n, K) array of positions.
+
+    >>> scores = np.array([[0.0, 5.0, 1.0]], np.float32)
+    >>> sample_rankings(scores, np.ones((1, 3)), slots=2).tolist()
+    [[1, 2]]
+
     Candidate j arrives after E_j·exp(-s_j), E_j a standard exponential of `exponentials`; the first K to arrive are
     shown. -log turns this race into Gumbel top-K: the same rankings from the same numbers. Two policies that are given
     the same exponentials are coupled (common random numbers).
@@ -184,7 +251,23 @@ def sample_rankings(scores: NDArray[np.float32], exponentials: NDArray[np.float6
 
 
 def shown_rankings(world: World, scores: NDArray[np.float32], exponentials: NDArray[np.float64]) -> NDArray[np.int16]:
-    """What the world's policy on these scores shows: drawn at its temperature, at 0 always the best scores."""
+    """What the world's policy shows on these scores: drawn at its temperature, at 0 always the best scores.
+
+    Parameters
+    ----------
+    world: the simulated recommender, of which the temperature and the number of slots are used.
+    scores: an (n, M) array, -inf for items that cannot be shown.
+    exponentials: standard exponential numbers of the same shape; not needed at temperature 0.
+
+    Returns
+    -------
+    An (n, K) array of positions, best slot first.
+
+    >>> from foretest.simulate import WORLDS
+    >>> scores = np.array([[0.0, 5.0, 1.0, 2.0, 0.5, -1.0]], np.float32)
+    >>> shown_rankings(WORLDS["reranker"], scores, np.empty(0)).tolist()
+    [[1, 3, 2, 4, 0, 5]]
+    """
     if world.temperature == 1.0:
         return sample_rankings(scores, exponentials, world.slots)
     sorted_by = scores.astype(np.float64)

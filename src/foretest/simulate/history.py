@@ -2,7 +2,7 @@
 
 A test's seed is a pure function of the history's seed and the test's number; from it follow its treatment, both
 logs and its truth. So no digit depends on the number of tests or of processes: the 40th test is added to a history by
-writing 40 tests in place of 39.
+writing 40 tests instead of 39.
 """
 
 from __future__ import annotations
@@ -45,7 +45,12 @@ COLUMNS = pa.schema([field for field in SCHEMA if "revenue" not in field.name])
 
 
 class SimulatedTest(NamedTuple):
-    """One A/B test of a history, before its logs are drawn."""
+    """One A/B test of a history, before its logs are drawn; `draw_test` returns it.
+
+    >>> from foretest.simulate import WORLDS
+    >>> draw_test(WORLDS["mild"], 2).name
+    'test-002'
+    """
 
     name: str
     """`test-001` for the first."""
@@ -56,7 +61,18 @@ class SimulatedTest(NamedTuple):
 
 
 def draw_test(world: World, number: int, seed: int = 0, *, aa: bool = False) -> SimulatedTest:
-    """Test `number`, counted from 1, of the history of `seed`; with `aa` its treatment is the control.
+    """One test of a simulated history.
+
+    Parameters
+    ----------
+    world: the simulated recommender.
+    number: of the test, from 1.
+    seed: of the history.
+    aa: an A/A test, whose treatment is the control.
+
+    Returns
+    -------
+    The test's name, treatment and seed.
 
     >>> from foretest.simulate import WORLDS
     >>> draw_test(WORLDS["paper"], 1).name
@@ -81,14 +97,34 @@ def write_history(
     aa: bool = False,
     processes: int = 1,
 ) -> None:
-    """Write a history of `tests` A/B tests with `rows` displays per arm into `folder`, which is created if needed.
+    """Write a simulated history of A/B tests, for `foretest history`.
 
-    Each test is a folder with `control.parquet` and `treatment.parquet`; beside them are `settings.toml`,
-    `truth.json` and, last, `manifest.toml`, which names them all. Files are written beside their place and then
-    renamed, so that none is ever incomplete; manifest and truth of a history that was in `folder` are removed
-    first, so that a manifest always describes what is there. With `aa` every treatment is the control, scores
-    and all. `progress` is called with the number of tests done so far. Memory does not grow with the rows.
-    `processes` > 1 starts as many (`spawn`: a script needs its `if __name__ == "__main__"`).
+    Each test is a folder with `control.parquet` and `treatment.parquet`; next to these folders are `settings.toml`,
+    `truth.json` and, last, `manifest.toml`, which names them all. Files are written under a temporary name and then
+    renamed, so that none is ever incomplete; manifest and truth of an earlier history in `folder` are removed
+    first, so that a manifest always describes what is there. Memory does not grow with the rows.
+
+    Parameters
+    ----------
+    folder: where to write; created if needed.
+    world: the simulated recommender.
+    tests: how many A/B tests.
+    rows: displays per arm.
+    seed: of the history.
+    progress: is called with the number of tests done so far.
+    aa: every treatment is the control, with the same scores.
+    processes: more than 1 starts as many (`spawn`: a script needs its `if __name__ == "__main__"`).
+
+    Returns
+    -------
+    Nothing.
+
+    >>> import os, tempfile
+    >>> from foretest.simulate import WORLDS
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_history(folder, WORLDS["reranker"], tests=1, rows=100)
+    ...     print(*sorted(os.listdir(folder)))
+    manifest.toml settings.toml test-001 truth.json
     """
     if tests < 1 or rows < 1 or seed < 0 or processes < 1:
         raise ValueError(
@@ -107,7 +143,7 @@ def write_history(
             if progress is not None:
                 progress(len(truth))
     kind = "A/A" if aa else "A/B"
-    title = f"{tests} simulated {kind} tests: world {world.name}, {rows} displays an arm, seed {seed}"
+    title = f"{tests} simulated {kind} tests: world {world.name}, {rows} displays per arm, seed {seed}"
     write_whole(folder / "settings.toml", _settings(world))
     write_whole(folder / "truth.json", json.dumps(truth, indent=2) + "\n")
     write_whole(folder / "manifest.toml", _manifest(title, list(truth)))

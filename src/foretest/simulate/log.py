@@ -63,10 +63,22 @@ SCHEMA = pa.schema(
 def simulate_log(
     world: World, rows: int, seed: int = 0, *, batch_rows: int = ROW_GROUP, arm: Arm = "control"
 ) -> Iterator[pa.RecordBatch]:
-    """Yield one arm's log of `rows` displays, in batches of `batch_rows` (the last may be smaller).
+    """A simulated log as Arrow batches.
 
     The arm's policy showed the rankings; the scores of both policies are logged. The arms of one seed have different
     displays and different users.
+
+    Parameters
+    ----------
+    world: the simulated recommender.
+    rows: displays of the log.
+    seed: the same seed gives the same rows, however many there are.
+    batch_rows: rows per batch; the last may be smaller.
+    arm: whose policy showed the rankings, `control` or `treatment`.
+
+    Returns
+    -------
+    The batches, one after the other.
 
     >>> from foretest.simulate import WORLDS
     >>> [batch.num_rows for batch in simulate_log(WORLDS["paper"], 250, batch_rows=100)]
@@ -158,10 +170,28 @@ def write_log(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> None:
-    """Write `log.parquet`, `settings.toml` and `truth.json` into `folder`, which is created if needed.
+    """Write a simulated log with its settings and its truth: `log.parquet`, `settings.toml`, `truth.json`.
 
-    Every file is written beside its place and then renamed, so that none is ever incomplete. `progress` is
-    called with the number of rows done so far.
+    Every file is written under a temporary name and then renamed, so that none is ever incomplete.
+
+    Parameters
+    ----------
+    folder: where to write; created if needed.
+    world: the simulated recommender.
+    rows: displays of the log.
+    seed: the same seed gives the same rows.
+    progress: is called with the number of rows done so far.
+
+    Returns
+    -------
+    Nothing.
+
+    >>> import os, tempfile
+    >>> from foretest.simulate import WORLDS
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_log(folder, WORLDS["reranker"], rows=100)
+    ...     print(*sorted(os.listdir(folder)))
+    log.parquet settings.toml truth.json
     """
     folder = Path(folder)
     batches = simulate_log(world, rows, seed)

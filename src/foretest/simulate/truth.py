@@ -21,7 +21,11 @@ TRUTH_STREAM = 1
 
 
 class Truth(NamedTuple):
-    """True values per display of one metric, up to the Monte Carlo error of the relative uplift."""
+    """True values per display of one metric, up to the Monte Carlo error of the relative uplift.
+
+    >>> Truth(control=0.02, treatment=0.022, effect_size=0.002, rel_uplift=0.1, std_error=0.003).rel_uplift
+    0.1
+    """
 
     control: float
     """Mean reward of a display under the control."""
@@ -38,12 +42,29 @@ class Truth(NamedTuple):
 def true_values(
     world: World, change: Change, seed: int, *, displays: int = 32 * CHUNK, draws: int = 4
 ) -> dict[str, Truth]:
-    """The true value of both policies, for each metric, on a population of displays of its own.
+    """The true value of both policies, for each metric, on a separate population of displays.
+
+    Parameters
+    ----------
+    world: the simulated recommender.
+    change: the treatment, such as `world.change`.
+    seed: the same as that of a log; the displays are different ones.
+    displays: how many, rounded up to chunks of 8,192.
+    draws: rankings per policy and display.
+
+    Returns
+    -------
+    A `Truth` for each of `click` and `revenue`.
+
+    >>> from foretest.simulate import WORLDS
+    >>> truth = true_values(WORLDS["reranker"], WORLDS["reranker"].change, seed=0, displays=8192)["click"]
+    >>> round(truth.rel_uplift, 2)
+    0.13
 
     Averages click probabilities, never clicks, over `draws` rankings per policy and display, both policies with
     the same random numbers; where a display's mean over all rankings is known (`is_exact`), it takes that and draws
     none. With p_i and t_i the mean rewards of display i and δ the relative uplift, the standard error is that of the
-    mean of (t_i - (1 + δ)·p_i)/mean(p). `displays` is rounded up to chunks.
+    mean of (t_i - (1 + δ)·p_i)/mean(p).
     """
     # Reward per display does not depend on how displays fall to users; without repeats they are independent.
     single = replace(world, displays_per_user=1.0, sticky=False)

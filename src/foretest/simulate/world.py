@@ -31,7 +31,11 @@ CLICKS = (SATURATING, POSITION_BASED, BROWSING)
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """A group of users, logged as the column `group`."""
+    """A group of users, logged as the column `group`.
+
+    >>> Group(name="fans", share=1.0, click_rate=0.1, revenue=20.0).touch_probability
+    0.5
+    """
 
     name: str
     """What the log calls it."""
