@@ -46,6 +46,10 @@ HOSTS = {"doi.org", "arxiv.org"}
 # commands a page may name that are somebody else's to test
 NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
 
+# the folder with what `make data` fetched; by default that of the virtual environment
+DATA = "FORETEST_DATA"
+FETCHED = ("obp-0.5.7.tar.gz", "recbole-1.2.1-py3-none-any.whl")
+
 SPARK = {"README.md", "cluster.md"}
 SLOW = {
     "board.md", "calibration.md", "deterministic-production.md", "exposure.md", "figures.md", "getting-started.md",
@@ -95,6 +99,8 @@ def blocks_of(page: Path) -> list[Block]:
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=name_of(page), marks=marks_of(page)) for page in PAGES])
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if DATA in page.read_text(encoding="utf-8"):
+        monkeypatch.setenv(DATA, str(fetched_data()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     modules = set(sys.modules)
@@ -117,6 +123,18 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
         for name in set(sys.modules) - modules:  # modules that a page wrote
             if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
                 del sys.modules[name]
+
+
+def fetched_data() -> Path:
+    """The folder with the packages whose sample data pages of the gallery read."""
+    folder = Path(os.environ.get(DATA, Path(sys.prefix) / "data"))
+    lacking = [name for name in FETCHED if not (folder / name).is_file()]
+    if lacking:
+        absent = f"{folder} has no {' and no '.join(lacking)}: run make data, or name their folder in {DATA}"
+        if os.environ.get("CI") or os.geteuid() == 0:
+            pytest.fail(absent)
+        pytest.skip(absent)
+    return folder
 
 
 def check_pictures(page: Path, folder: Path) -> None:
