@@ -13,8 +13,8 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorde
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
 
-# without what is slow, and needs neither a browser nor Java
-quick: checked data
+# without what is slow, and needs neither a browser nor Java nor the data of the gallery
+quick: checked
 	$(PYTEST) -m "not slow and not spark and not browser"
 
 test: checked data browser java

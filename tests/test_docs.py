@@ -4,6 +4,7 @@ A page is one story. Its blocks run in order, in one namespace and one empty fol
 
 - ```python with `>>>` is a doctest; else it is executed, and `expression  # -> repr` is checked;
 - ```python file=NAME and ```toml file=NAME are also written to that file; a whole settings file must parse;
+- ```yaml must parse; a workflow's steps are checked, and its foretest commands must be among those that the page runs;
 - ```py is a signature, which is shown and not run;
 - ```console lines `$ foretest …` run through the real command line and must print what the page shows.
 
@@ -52,8 +53,9 @@ FETCHED = ("obp-0.5.7.tar.gz", "recbole-1.2.1-py3-none-any.whl")
 
 SPARK = {"README.md", "cluster.md"}
 SLOW = {
-    "board.md", "calibration.md", "deterministic-production.md", "exposure.md", "figures.md", "getting-started.md",
-    "history.md", "index.md", "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
+    "board.md", "calibration.md", "decision-service.md", "deterministic-production.md", "digits.md", "exposure.md",
+    "figures.md", "getting-started.md", "history.md", "in-ci.md", "index.md", "movielens.md", "open-bandit.md", "plan.md",
+    "report.md", "saved-aggregates.md", "sensitivity.md",
 }  # fmt: skip
 
 
@@ -116,6 +118,8 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
                 run_console(block.text, where)
             elif block.language == "toml":
                 parse_settings(block, tmp_path / "settings-of-a-page.toml")
+            elif block.language == "yaml":
+                check_workflow(block.text, commands_of(page), where)
             else:
                 assert block.language in ("", "json", "text", "py"), f"{where}: {block.language} is not tested"
         check_pictures(page, tmp_path)
@@ -249,6 +253,26 @@ def parse_settings(block: Block, path: Path) -> None:
         read_settings(path)
 
 
+def commands_of(page: Path) -> list[list[str]]:
+    """The foretest commands that a page runs, as words."""
+    text = "".join(block.text for block in blocks_of(page) if block.language == "console")
+    return [shlex.split(line, comments=True) for line in re.findall(r"^\$ (foretest .*)$", text, re.MULTILINE)]
+
+
+def check_workflow(text: str, commands: list[list[str]], where: str) -> None:
+    """A workflow: every step runs or uses something, and each foretest command is one that the page runs."""
+    import yaml
+
+    document = yaml.safe_load(text)
+    steps = [step for job in document["jobs"].values() for step in job["steps"]]
+    assert steps, where
+    for step in steps:
+        assert ("run" in step) != ("uses" in step), f"{where}: {step}"
+        for line in step.get("run", "").splitlines():
+            if line.startswith("foretest "):
+                assert shlex.split(line.partition(" > ")[0]) in commands, f"{where}: {line}"
+
+
 def test_a_wrong_page_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks above can fail."""
     monkeypatch.chdir(tmp_path)
@@ -271,6 +295,12 @@ def test_a_wrong_page_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "page.md").write_text("![a picture](figures/a.svg)\n")
     with pytest.raises(AssertionError):
         check_pictures(tmp_path / "page.md", tmp_path / "out")
+    steps = "jobs: {test: {steps: [{run: foretest --version > version.txt}]}}"
+    check_workflow(steps, [["foretest", "--version"]], "here")
+    with pytest.raises(AssertionError):
+        check_workflow(steps, [["foretest", "--help"]], "here")
+    with pytest.raises(AssertionError):
+        check_workflow("jobs: {test: {steps: [{name: nothing}]}}", [], "here")
     with pytest.raises(foretest.BadInput):
         parse_settings(
             Block("toml", None, '[log]\nreward = "click"\n[control]\n[treatment]\n', 1), tmp_path / "wrong.toml"
