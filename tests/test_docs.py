@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import doctest
+import hashlib
 import importlib
 import io
 import os
@@ -54,8 +55,8 @@ FETCHED = ("obp-0.5.7.tar.gz", "recbole-1.2.1-py3-none-any.whl")
 SPARK = {"README.md", "cluster.md"}
 SLOW = {
     "board.md", "calibration.md", "decision-service.md", "deterministic-production.md", "digits.md", "exposure.md",
-    "figures.md", "getting-started.md", "history.md", "in-ci.md", "index.md", "movielens.md", "open-bandit.md", "plan.md",
-    "report.md", "saved-aggregates.md", "sensitivity.md",
+    "figures.md", "getting-started.md", "history.md", "in-ci.md", "index.md", "movielens.md", "open-bandit.md",
+    "plan.md", "report.md", "saved-aggregates.md", "sensitivity.md",
 }  # fmt: skip
 
 
@@ -132,13 +133,35 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
 def fetched_data() -> Path:
     """The folder with the packages whose sample data pages of the gallery read."""
     folder = Path(os.environ.get(DATA, Path(sys.prefix) / "data"))
-    lacking = [name for name in FETCHED if not (folder / name).is_file()]
+    hashes = re.findall(r"sha256:(\w+)", (DOCS / "gallery" / "packages.txt").read_text(encoding="utf-8"))
+    lacking = [name for name, sha in zip(FETCHED, hashes, strict=True) if sha256_of(folder / name) != sha]
     if lacking:
-        absent = f"{folder} has no {' and no '.join(lacking)}: run make data, or name their folder in {DATA}"
+        absent = f"{folder} lacks {' and '.join(lacking)}, or has another file of that name: run make data"
         if os.environ.get("CI") or os.geteuid() == 0:
             pytest.fail(absent)
         pytest.skip(absent)
     return folder
+
+
+def sha256_of(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def test_pages_without_their_data_fail_in_ci_and_are_skipped_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATA, str(tmp_path))
+    (tmp_path / FETCHED[0]).write_text("another file")
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(pytest.fail.Exception, match=r"lacks obp-.* and recbole-.*: run make data"):
+        fetched_data()
+    monkeypatch.delenv("CI")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(pytest.fail.Exception):
+        fetched_data()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(pytest.skip.Exception):
+        fetched_data()
 
 
 def check_pictures(page: Path, folder: Path) -> None:
