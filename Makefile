@@ -79,7 +79,7 @@ dist: $(VENV)/.ready-docs
 	@echo "Written: dist"
 
 # the long studies, whose tables are in docs/
-bench: $(VENV)/.ready-dev
+bench: $(VENV)/.ready-dev data
 	$(BIN)/python benchmarks/speed.py
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/trust_cost.py
@@ -103,6 +103,7 @@ bench: $(VENV)/.ready-dev
 	$(BIN)/python benchmarks/history_from_results.py
 	$(BIN)/python benchmarks/dr_point.py
 	$(BIN)/python benchmarks/worlds.py
+	FORETEST_DATA=$(abspath $(VENV))/data $(BIN)/python benchmarks/gallery.py
 
 # damaged input for as many seconds: every input must end in success, or in one sentence and exit code 2
 SECONDS ?= 60
