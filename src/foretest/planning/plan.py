@@ -23,7 +23,9 @@ from foretest.offline.passes import offline_reader
 from foretest.offline.test import OfflineTest
 from foretest.online.comparison import POWER
 from foretest.planning.baseline_rows import ControlArm, baseline_rows
-from foretest.planning.days import count_days
+from foretest.planning.cheapest_plan import cheapest_plan
+from foretest.planning.days import count_days, day_column
+from foretest.planning.goal import Goal, check_days, goal_of
 from foretest.planning.levels import EXPOSURE, RANKING, SLOT
 from foretest.planning.log_to_plan import LogToPlan
 from foretest.planning.recommendation import recommend
@@ -33,6 +35,7 @@ from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.results.result import Result
 from foretest.settings.fitted_control import refuse_fitted_control
+from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings
 from foretest.sources import Source, spool
 from foretest.sources.spark_frames import SparkFrame
@@ -64,18 +67,25 @@ class PlanResult:
 
 
 def plan_log(
-    test: OfflineTest, log: Any, *, threads: int | None = None, progress: Progress | None = None
-) -> PlanResult:
+    test: OfflineTest, log: Any, *, uplift: float | None = None, days: int | None = None, threads: int | None = None,
+    progress: Progress | None = None,
+) -> PlanResult:  # fmt: skip
     """What the log could show by whole rankings and, where it says which slot earned the reward, by slot and by
-    exposure; and what exploration would change. The log is read twice, or three times where it has days; a pass more
-    fits the examination curve, and one more reads the baseline's rows where several policies logged."""
+    exposure; and what exploration would change. With `uplift`, a share such as 0.02 for 2 %, also the cheapest
+    exploration that makes such an uplift visible in so many days, or without `days` in as much log as this.
+
+    The log is read twice, or three times where it has days; a pass more fits the examination curve, and one more reads
+    the baseline's rows where several policies logged."""
+    goal = goal_of(uplift, days)
     planned = _planned(test.settings)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         opened = _open(log, test.settings, planned, folder)
-        test, folded, left_out = _fold(test, opened, planned, threads, progress)
-        days = _days(opened, test.settings.log.date)
-        arm = _control_arm(opened, folded.aggregates.plan.settings, threads)
         no_sample = _why_no_sample(opened, test.settings)
+        if goal is not None and not no_sample:
+            check_days(goal, test.settings.log)
+        test, folded, left_out = _fold(test, opened, planned, threads, progress)
+        days_of_log = _days(opened, test.settings.log, goal)
+        arm = _control_arm(opened, folded.aggregates.plan.settings, threads)
         sample = None
         if not no_sample:
             done = stage(progress, "exploration", opened.source)
@@ -86,13 +96,13 @@ def plan_log(
         aggregates=folded.aggregates,
         sample=sample,
         estimators={level: e for level, e in planned.estimators.items() if e.label in labels},
-        days=days,
+        days=days_of_log,
         split=test.settings.online.split,
         control_arm=arm,
     )
     about = [*_of_thinned(folded.aggregates), *_of_loggers(log_to_plan)]
     notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample, *about])
-    return PlanResult(_document(test.settings, result, log_to_plan, list(notes)))
+    return PlanResult(_document(test.settings, result, log_to_plan, list(notes), goal))
 
 
 class _Planned(NamedTuple):
@@ -189,9 +199,10 @@ def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _Open
     return _OpenedLog(spooled, spooled, None)
 
 
-def _days(opened: _OpenedLog, date: str | None) -> int | None:
-    """How many days the log has; None where that is not known."""
-    return None if date is None or opened.folded is not None else count_days(opened.source, date)
+def _days(opened: _OpenedLog, log: LogColumns, goal: Goal | None) -> int | None:
+    """How many days the log has, by its dates or, where days are asked for, its times; None where that is not known."""
+    named = log.date if goal is None else day_column(log)
+    return None if named is None or opened.folded is not None else count_days(opened.source, log)
 
 
 def _control_arm(opened: _OpenedLog, settings: Settings, threads: int | None) -> ControlArm | None:
@@ -240,7 +251,9 @@ def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
     return []
 
 
-def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[str]) -> dict[str, Any]:
+def _document(
+    settings: Settings, result: Result, log: LogToPlan, notes: list[str], goal: Goal | None
+) -> dict[str, Any]:  # fmt: skip
     """The content of plan.json."""
     parts = log.aggregates.plan.shown
     metrics = {
@@ -256,6 +269,14 @@ def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[st
         ]
     first, plan = next(iter(metrics.items()))
     recommended = recommend(first, plan.exploration) if plan.exploration else None
+    explore: dict[str, Any] = {}
+    if goal is not None:
+        cheapest = None
+        if log.sample is not None:
+            cheapest = cheapest_plan(first, result.metrics[first], parts[first], log, goal)
+        if isinstance(cheapest, str):
+            notes, cheapest = [*notes, cheapest], None
+        explore = {"explore": None if cheapest is None else cheapest.to_dict()}
     document: dict[str, Any] = json_ready(
         {
             "foretest": __version__,
@@ -276,6 +297,7 @@ def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[st
             },
             "metrics": {name: metric.to_dict() for name, metric in metrics.items()},
             "recommended": None if recommended is None else recommended.to_dict(),
+            **explore,
             "notes": notes,
         }
     )
