@@ -18,6 +18,7 @@ from foretest.planning.recommendation import by_level, what_to_do
 from foretest.planning.sampler_line import sampler_line
 from foretest.results.result import Metric
 
+MARGIN = 1.5  # how many times the rewards that connect slots a curve's fit is to have: logs vary, and some have fewer
 SAMPLING, IDENTIFICATION, SUPPORT = "sampling", "identification", "support"
 
 
@@ -182,7 +183,7 @@ def cheapest_plan(name: str, metric: Metric, m: int, log: LogToPlan, goal: Goal)
         return "no exploration is searched: neither policy has scores, by which a display could be ranked otherwise."
     times = 1.0 if goal.days is None else goal.days / (log.days or 1)
     scale = scale_of(log, m, control, estimate.treatment or 0.0)
-    scale = scale._replace(rows=scale.rows * times, rewards=scale.rewards * times)
+    scale = scale._replace(rows=scale.rows * times, rewards=scale.rewards * times / MARGIN)
     explorer = explorer_of(log, log.sample, m, scale)
     if explorer is None:
         return f"no exploration is searched: no display of the sample has {name}."

@@ -42,6 +42,9 @@ LEVELS = (RANKING, SLOT, EXPOSURE)
 GIVEN, FIT = "given", "fit"
 NOT_CONNECTED = "too few rewards would connect the slots to fit an examination curve"
 DRAWS = 64  # rankings per display, half from each policy
+#: c of `item_lists`. A reward that stands for many others is noisy, and its squared weight more so: what is to be shown
+#: more often than now is taken from the fitted worth
+MOST = 1.0
 
 
 class SmallestUplift(NamedTuple):
@@ -147,8 +150,8 @@ def outlook_at(level: str, lists: PolicyLists, levels: LevelsToPlan, scale: Scal
     if level == RANKING:
         return _by_ranking(lists.policy, lists.sample, lists.metric.tables.pair, levels, scale)
     if level == SLOT:
-        return _by_slot(lists.by_slot(), levels, lists.sample, scale)
-    of_curves = _by_exposure(lists.exposed_slots(), levels, lists.sample, scale)
+        return _by_slot(lists.by_slot(MOST), levels, lists.sample, scale)
+    of_curves = _by_exposure(lists.exposed_slots(MOST), levels, lists.sample, scale)
     return min(of_curves, key=lambda outlook: outlook.total)
 
 

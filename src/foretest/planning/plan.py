@@ -15,7 +15,7 @@ from foretest.aggregation.folded import Folded
 from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
-from foretest.files import json_ready, json_text
+from foretest.files import html_text, json_ready, json_text
 from foretest.formatting import some_of
 from foretest.log.opening import open_log
 from foretest.offline.examination import NoCurve
@@ -57,6 +57,18 @@ class PlanResult:
     def to_json(self, path: str | Location | None = None) -> str:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.document, path)
+
+    def to_html(self, path: str | Location | None = None) -> str:
+        """One self-contained page of the exploration that was searched; with a path it is also written there, whole or
+        not at all."""
+        from foretest.report.plan_page import plan_page
+
+        if self.document.get("explore") is None:
+            raise BadInput(
+                "this plan has no page: it shows the cheapest exploration for an uplift, which was not asked for or not"
+                " found. Give plan_log an uplift, as in uplift = 0.02."
+            )
+        return html_text(plan_page(self.document), path)
 
     def __str__(self) -> str:
         from foretest.terminal.plan import render_plan
