@@ -10,8 +10,8 @@ import pytest
 import foretest as ft
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.estimators import AdaptiveExposureNCIS, AdaptiveSlotNCIS
-from foretest.planning.cost import Cost, Uncertainty, cost_at_most, cost_of
 from foretest.planning import levels
+from foretest.planning.cost import Cost, Uncertainty, cost_at_most, cost_of
 from foretest.planning.levels import GIVEN, LevelOutlook, LevelsToPlan, Scale, SmallestUplift, outlooks
 from foretest.planning.policy_tables import MetricLists, PolicyTables
 from foretest.planning.rewarded_sample import RewardedSample, rewarded_sample

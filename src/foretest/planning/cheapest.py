@@ -6,7 +6,8 @@ exploration, but need not: a treatment may be nearer to the control than to rand
 these that reaches the uplift is found, and between it and the one before, which does not, the least round number that
 does, by bisection.
 
-Costs are not known to the last digit. Of all candidates within a tenth of the least cost, the one is taken whose cost
+Costs are not known to the last digit, and a gain is not what exploration is for: a cost below 0 counts as 0, and of all
+candidates within a tenth of the least cost, or within a tenth of a percent of the reward, the one is taken whose cost
 has the lowest upper limit. The control as it is comes before all others: where it shows the uplift nothing is needed.
 """
 
@@ -25,8 +26,8 @@ from foretest.planning.levels import EXPOSURE, LEVELS, LevelOutlook
 from foretest.planning.smallest_uplift import NEVER_VARIES
 from foretest.policies import Policy
 
-
-TOLERANCE = 0.1
+TOLERANCE = 0.1  # of the least cost
+LEAST_DIFFERENCE = 0.001  # of the reward: costs that are nearer to each other are the same
 
 
 class Candidate(NamedTuple):
@@ -48,8 +49,8 @@ class Candidate(NamedTuple):
 
     @property
     def price(self) -> float:
-        """What it costs, at the most where the log does not tell."""
-        return self.cost_at_most if math.isnan(self.cost.value) else self.cost.value
+        """What it costs, at the most where the log does not tell; 0 where it would gain."""
+        return self.cost_at_most if math.isnan(self.cost.value) else max(0.0, self.cost.value)
 
     @property
     def highest_price(self) -> float:
@@ -186,7 +187,8 @@ def cheapest_of(candidates: Iterable[Candidate]) -> Candidate | None:
     """The one that costs least, as far as costs are known; None of none."""
     some = list(candidates)
     least = min((candidate.price for candidate in some), default=0.0)
-    near = [candidate for candidate in some if candidate.price <= least + TOLERANCE * abs(least)]
+    limit = least + max(TOLERANCE * least, LEAST_DIFFERENCE)
+    near = [candidate for candidate in some if candidate.price <= limit]
     return min(near, key=lambda candidate: (candidate.highest_price, candidate.price), default=None)
 
 

@@ -113,10 +113,9 @@ class CheapestPlan:
             return f"What it costs this log does not tell: at most {at_most} of the reward."
         limits = f"{percent(cost.ci_lower)} to {percent(cost.ci_upper)}"
         total, lost = self.control * self.displays, self.control * self.displays * cost.value
-        amounts = f"{format_number(abs(lost))} of {format_number(total)} {self.metric} in that time"
-        if cost.value < 0.0:
-            return f"It costs nothing, and earns about {percent(-cost.value)} more (cost {limits}): {amounts}."
-        return f"It costs about {percent(cost.value)} of the reward ({limits}; at most {at_most}): {amounts}."
+        amounts = f"{format_number(lost)} of {format_number(total)} {self.metric} in that time"
+        about = "It costs about" if cost.value > 0.0 else "It costs nothing that the log can tell:"
+        return f"{about} {percent(cost.value)} of the reward ({limits}; at most {at_most}), {amounts}."
 
     def _none_reaches(self) -> str:
         """Where the uplift is out of reach: the level that needs the least log, or none."""

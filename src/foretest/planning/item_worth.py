@@ -4,8 +4,8 @@ Within a list that a control shows with probabilities ρ(i), a reward is of item
 ρ(i)·γ(i). With log γ(i) = b·z(i), z the scores within the display in units of their spread, b is the maximum of
 Σ r·[b·z(a) − log Σ_i ρ(i) e^{b·z(i)}]/r̄ − |b|²/2, a conditional logit with a little shrinkage. Beside the scores of
 both policies, z has how far they are apart, (z_t − z_p)²/2: weights are largest where the treatment lifts an item most,
-and such items may be worth more than a line through all items says. It says how much less an item is worth that hardly anyone was
-shown; where scores say nothing, or each list shows one item, all are worth the same.
+and such items may be worth more than a line through all items says. It says how much less an item is worth that hardly
+anyone was shown; where scores say nothing, or each list shows one item, all are worth the same.
 """
 
 from __future__ import annotations

@@ -42,9 +42,8 @@ LEVELS = (RANKING, SLOT, EXPOSURE)
 GIVEN, FIT = "given", "fit"
 NOT_CONNECTED = "too few rewards would connect the slots to fit an examination curve"
 DRAWS = 64  # rankings per display, half from each policy
-#: c of `item_lists`. A reward that stands for many others is noisy, and its squared weight more so: what is to be shown
-#: more often than now is taken from the fitted worth
-MOST = 1.0
+#: c of `item_lists`. A reward that stands for others is noisy, and its squared weight more so; the fitted worth is not
+MOST = 0.5
 
 
 class SmallestUplift(NamedTuple):

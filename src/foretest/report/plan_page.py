@@ -65,7 +65,8 @@ def _what_to_serve(explore: Mapping[str, Any]) -> list[Block]:
 def _ways_table(explore: Mapping[str, Any]) -> list[Block]:
     """The least of each way that reaches the uplift, by level."""
     choice = explore["recommended"] or {}
-    rows, strong = [], []
+    rows: list[list[str]] = []
+    strong: list[int] = []
     for level, answer in explore["levels"].items():
         for row in answer["ways"]:
             if level == choice.get("level") and row["settings"] == choice.get("settings"):

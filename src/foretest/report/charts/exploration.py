@@ -27,7 +27,7 @@ def exploration_chart(explore: Mapping[str, Any], level: str) -> Spec:
     """From `explore` of plan.json: a line for each way, a rule at the uplift asked, and the cheapest one marked."""
     rows = _rows(explore, level)
     x = quantitative("cost", scale=_domain(rows), axis=percent_axis("expected reward lost", grid=False))
-    y = quantitative("uplift", scale={"domain": [0.0, _top(explore, level, rows)], "nice": False, "clamp": False},
+    y = quantitative("uplift", scale={"domain": [0.0, _top(explore, rows)], "nice": False, "clamp": False},
                      axis=percent_axis("smallest uplift"))  # fmt: skip
     signs = _signs(rows)
     hover = tooltip({"words": "control", "lost": "expected cost", "limits": "its interval", "most": "at most",
@@ -82,14 +82,14 @@ def _limit(explore: Mapping[str, Any], level: str) -> float:
         (t for row in explore["frontier"] if (t := row["levels"][level]["smallest_uplift"]["total"]) is not None),
         default=explore["uplift"],
     )
-    return max(_HIGHEST * explore["uplift"], 1.15 * (present or 0.0), 1.5 * best)
+    return float(max(_HIGHEST * explore["uplift"], 1.15 * (present or 0.0), 1.5 * best))
 
 
-def _top(explore: Mapping[str, Any], level: str, rows: list[Spec]) -> float:
+def _top(explore: Mapping[str, Any], rows: list[Spec]) -> float:
     """The top of the axis."""
     highest = max([1.2 * explore["uplift"], *(row["uplift"] for row in rows)])
     step = 10.0 ** math.floor(math.log10(highest))
-    return math.ceil(1.05 * highest / (step / 2.0)) * (step / 2.0)
+    return float(math.ceil(1.05 * highest / (step / 2.0)) * (step / 2.0))
 
 
 def _domain(rows: list[Spec]) -> Spec:
