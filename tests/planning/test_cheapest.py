@@ -19,9 +19,9 @@ from foretest.planning.levels import LevelOutlook, SmallestUplift
 from foretest.planning.smallest_uplift import NEVER_VARIES
 from tests.support import SCORES, SmallLog
 
-LOG = SmallLog(rows=1000, units=1000, m=5, k=2, spread=3.0, seed=22)
+LOG = SmallLog(rows=600, units=600, m=5, k=2, spread=3.0, seed=22)
 DAYS = np.arange(LOG.rows) % 5
-UPLIFT = 0.072
+UPLIFT = 0.08
 
 
 def dated(**rest: Any) -> ft.OfflineTest:
@@ -51,7 +51,7 @@ def searched() -> tuple[dict[str, Any], Explorer, list[Way]]:
 def total(explorer: Explorer, way: Way, value: float, level: str) -> float:
     policy = way.at(value).policy
     assert policy is not None
-    return explorer.look(policy).levels[level].total
+    return explorer.look_at(level, policy).total
 
 
 @pytest.mark.slow
@@ -119,9 +119,12 @@ def test_of_costs_that_are_nearly_the_same_the_better_known_one() -> None:
 
 def test_the_control_as_it_is_comes_first() -> None:
     """Another one that earns more changes nothing where nothing has to be explored."""
-    present, gains = candidate(0.0, 0.0), candidate(-0.02, -0.01)
-    levels = {"ranking": LevelAnswer([gains], gains, None), "slot": LevelAnswer([present], present, None)}
+    parts = {"slot": SmallestUplift(0.02, 0.01), "exposure": SmallestUplift(0.02, 0.0), "ranking": SmallestUplift(0, 0)}
+    present, gains = candidate(0.0, 0.0, **parts), candidate(-0.02, -0.01, **parts)
+    enough = LevelAnswer([present], present, None)
+    levels = {"ranking": LevelAnswer([gains], gains, None), "slot": enough}
     assert Cheapest(levels, [present, gains]).level == "slot"
+    assert Cheapest({**levels, "exposure": enough}, [present, gains]).level == "exposure"  # it shows less
     levels = {"ranking": LevelAnswer([gains], gains, None), "slot": LevelAnswer([], None, None)}
     assert Cheapest(levels, [present, gains]).level == "ranking"
     assert Cheapest({"slot": LevelAnswer([], None, None)}, [present]).level is None

@@ -45,7 +45,7 @@ estimators = ["point-ncis-adaptive"]
 
 @pytest.fixture(scope="module")
 def outlook() -> PlanResult:
-    return plan_log(dated(), LOG.table(day=DAYS), uplift=0.07, days=20)
+    return plan_log(dated(), LOG.table(day=DAYS), uplift=0.08, days=20)
 
 
 def test_the_file_is_valid(outlook: PlanResult) -> None:
@@ -64,7 +64,7 @@ def test_words_in_80_columns(outlook: PlanResult) -> None:
     assert max(map(len, text.splitlines())) <= 80
     words = " ".join(text.split())
     explore = outlook.to_dict()["explore"]
-    assert "The cheapest exploration that shows 7 % of click in 20 days (4,000 displays):" in words
+    assert "The cheapest exploration that shows 8 % of click in 20 days (2,400 displays):" in words
     assert f"Cheapest (by click): {explore['sentence']}" in words
     assert explore["recommended"]["sampler"]["line"] in text
 

@@ -95,12 +95,14 @@ class Cheapest(NamedTuple):
 
     @property
     def level(self) -> str | None:
-        """The level at which the uplift is reached most cheaply, the control as it is before all others."""
+        """The level at which the uplift is reached most cheaply, the control as it is before all others; of several the
+        one that shows the smallest uplift."""
         chosen = {level: answer.cheapest for level, answer in self.levels.items()}
         reached = {level: candidate for level, candidate in chosen.items() if candidate is not None}
         enough = any(candidate is self.present for candidate in reached.values())
         cheapest = self.present if enough else cheapest_of(reached.values())
-        return next((level for level, candidate in reached.items() if candidate is cheapest), None)
+        levels = [level for level, candidate in reached.items() if candidate is cheapest]
+        return min(levels, key=lambda level: reached[level].levels[level].total, default=None)
 
 
 def find_cheapest(explorer: Explorer, plan: FoldPlan, uplift: float) -> Cheapest:
