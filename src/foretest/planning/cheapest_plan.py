@@ -113,7 +113,8 @@ class CheapestPlan:
             return f"What it costs this log does not tell: at most {at_most} of the reward."
         limits = f"{percent(cost.ci_lower)} to {percent(cost.ci_upper)}"
         total, lost = self.control * self.displays, self.control * self.displays * cost.value
-        amounts = f"{format_number(lost)} of {format_number(total)} {self.metric} in that time"
+        whole = f"{lost:,.0f}" if total >= 1000.0 else format_number(lost)
+        amounts = f"{whole} of {format_number(total)} {self.metric} in that time"
         about = "It costs about" if cost.value > 0.0 else "It costs nothing that the log can tell:"
         return f"{about} {percent(cost.value)} of the reward ({limits}; at most {at_most}), {amounts}."
 

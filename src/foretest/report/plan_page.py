@@ -18,6 +18,7 @@ def plan_page(document: Mapping[str, Any]) -> str:
     explore = document["explore"]
     time = "as much log as this" if explore["days"] is None else plural(explore["days"], "day")
     asked = f"{round_percent(explore['uplift'])} of {explore['metric']} in {time}"
+    answer, _, rest = explore["sentence"].partition(". ")
     charts = {level: chart_of(exploration_chart(explore, level)) for level in _drawn(explore)}
     pictures: list[Block] = [Choice("Level", charts)] if charts else []
     sections = [
@@ -28,8 +29,12 @@ def plan_page(document: Mapping[str, Any]) -> str:
         Document(
             kind="Plan",
             title=f"The cheapest exploration for {asked} – Foretest",
-            sentence=typeset(explore["sentence"]),
-            remarks=[f"Asked for: {typeset(asked)}, {explore['displays']:,.0f} displays.", *document["notes"]],
+            sentence=typeset(f"{answer.removesuffix('.')}."),
+            remarks=[
+                *([typeset(rest)] if rest else []),
+                f"Asked for: {typeset(asked)}, {explore['displays']:,.0f} displays.",
+                *document["notes"],
+            ],
             sections=sections,
             files={"plan.json": dict(document)},
         )

@@ -26,7 +26,7 @@ _SPOKEN = 12
 def exploration_chart(explore: Mapping[str, Any], level: str) -> Spec:
     """From `explore` of plan.json: a line for each way, a rule at the uplift asked, and the cheapest one marked."""
     rows = _rows(explore, level)
-    x = quantitative("cost", scale=_domain(rows), axis=percent_axis("expected reward lost", grid=False))
+    x = quantitative("cost", scale=_domain(rows), axis=percent_axis("expected reward lost", grid=False, tickCount=8))
     y = quantitative("uplift", scale={"domain": [0.0, _top(explore, rows)], "nice": False, "clamp": False},
                      axis=percent_axis("smallest uplift"))  # fmt: skip
     signs = _signs(rows)
@@ -145,8 +145,10 @@ def _marked(explore: Mapping[str, Any], level: str, x: Spec, y: Spec) -> list[Sp
         layers.append({"name": name, "data": data,
                        "mark": {"type": "point", "shape": "circle", "size": size, "opacity": 1, **look},
                        "encoding": {"x": x, "y": y}})  # fmt: skip
+        # most lines fall to the right: above them at the right, and below at the left, there is room
+        place: Spec = {"align": "left", "dx": 12, "dy": -12} if name == "present" else {"align": "center", "dy": 28}
         layers.append({"data": data,
-                       "mark": {"type": "text", "style": "guide-text", "align": "left", "dx": 12, "dy": -12},
+                       "mark": {"type": "text", "style": "guide-text", **place},
                        "encoding": {"x": x, "y": y, "text": {"field": "name"}}})  # fmt: skip
     return layers
 
