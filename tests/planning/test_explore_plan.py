@@ -20,6 +20,7 @@ from foretest.serving.base import Scores
 from tests.cli.test_commands import Command, foretest_command  # noqa: F401  a fixture
 from tests.loggers import ThreeLoggers, build
 from tests.planning.test_cheapest import DAYS, LOG, dated
+from tests.policies import test_probabilities
 from tests.schemas import validate
 
 KEY = np.zeros(1, np.uint64)
@@ -185,6 +186,9 @@ def test_logs_that_say_nothing_of_exploration(tmp_path: Path) -> None:
     document = plan_log(logged, columns, uplift=0.02).to_dict()
     assert document["explore"] is None
     assert any("needs scores" in note for note in document["notes"])
+    without_scores = plan_log(test_probabilities.build(), test_probabilities.Bandit().table(), uplift=0.02).to_dict()
+    assert without_scores["explore"] is None
+    assert any("neither policy has scores" in note for note in without_scores["notes"])
     empty = LOG.table(day=DAYS, click=np.zeros(LOG.rows), slot_click=np.zeros((LOG.rows, LOG.k)).tolist())
     nothing = plan_log(dated(), empty, uplift=0.02).to_dict()
     assert nothing["explore"] is None

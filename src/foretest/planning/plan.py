@@ -7,7 +7,6 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from foretest._version import __version__
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import choose_estimators, headline_of, obstacle
 from foretest.aggregation.fold_plan import FoldPlan
@@ -15,25 +14,21 @@ from foretest.aggregation.folded import Folded
 from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
-from foretest.files import html_text, json_ready, json_text
+from foretest.files import html_text, json_text
 from foretest.formatting import some_of
 from foretest.log.opening import open_log
 from foretest.offline.examination import NoCurve
 from foretest.offline.passes import offline_reader
 from foretest.offline.test import OfflineTest
-from foretest.online.comparison import POWER
 from foretest.planning.baseline_rows import ControlArm, baseline_rows
-from foretest.planning.cheapest_plan import cheapest_plan
 from foretest.planning.days import count_days, day_column
+from foretest.planning.document import plan_document
 from foretest.planning.goal import Goal, check_days, goal_of
 from foretest.planning.levels import EXPOSURE, RANKING, SLOT
 from foretest.planning.log_to_plan import LogToPlan
-from foretest.planning.recommendation import recommend
 from foretest.planning.rewarded_sample import rewarded_sample
-from foretest.planning.smallest_uplift import plan_metric
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
-from foretest.results.result import Result
 from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings
@@ -41,8 +36,6 @@ from foretest.sources import Source, spool
 from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.saved.files import saved_files
 from foretest.stores import Location
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,7 @@ def plan_log(
     )
     about = [*_of_thinned(folded.aggregates), *_of_loggers(log_to_plan)]
     notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample, *about])
-    return PlanResult(_document(test.settings, result, log_to_plan, list(notes), goal))
+    return PlanResult(plan_document(test.settings, result, log_to_plan, list(notes), goal))
 
 
 class _Planned(NamedTuple):
@@ -261,56 +254,3 @@ def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
     if not choose_estimators(settings)[0].can_draw:
         return ["a policy is logged, and other rankings have no probability: what exploration would buy needs scores."]
     return []
-
-
-def _document(
-    settings: Settings, result: Result, log: LogToPlan, notes: list[str], goal: Goal | None
-) -> dict[str, Any]:  # fmt: skip
-    """The content of plan.json."""
-    parts = log.aggregates.plan.shown
-    metrics = {
-        name: plan_metric(result.metrics[name], m, log)
-        for name, m in parts.items()
-        if m < len(settings.definitions.parts)
-    }
-    left_out = [name for name in settings.definitions.names if name not in metrics]
-    if left_out:
-        notes = [
-            *notes,
-            f"{some_of(left_out)} left out of the plan, which is for rewards of 0 or more, and sums of them.",
-        ]
-    first, plan = next(iter(metrics.items()))
-    recommended = recommend(first, plan.exploration) if plan.exploration else None
-    explore: dict[str, Any] = {}
-    if goal is not None:
-        cheapest = None
-        if log.sample is not None:
-            cheapest = cheapest_plan(first, result.metrics[first], parts[first], log, goal)
-        if isinstance(cheapest, str):
-            notes, cheapest = [*notes, cheapest], None
-        explore = {"explore": None if cheapest is None else cheapest.to_dict()}
-    document: dict[str, Any] = json_ready(
-        {
-            "foretest": __version__,
-            "schema": SCHEMA,
-            "headline": log.estimator.label,
-            "confidence_level": settings.analysis.confidence_level,
-            "power": POWER,
-            "gamma": list(settings.analysis.gamma_at(by_slot=False)),
-            "gamma_slots": list(settings.analysis.gamma_at(by_slot=True)),
-            "split": list(log.split),
-            "unit": settings.log.unit,
-            "log": {
-                "rows": log.aggregates.rows,
-                **({} if log.aggregates.thinned is None else {"displays": log.aggregates.displays}),
-                "units": log.aggregates.n_units,
-                **({} if log.aggregates.units_exact else {"units_approximate": True}),
-                "days": log.days,
-            },
-            "metrics": {name: metric.to_dict() for name, metric in metrics.items()},
-            "recommended": None if recommended is None else recommended.to_dict(),
-            **explore,
-            "notes": notes,
-        }
-    )
-    return document
