@@ -20,8 +20,8 @@ from foretest.serving.base import Scores
 from tests.cli.test_commands import Command, foretest_command  # noqa: F401  a fixture
 from tests.loggers import ThreeLoggers, build
 from tests.planning.test_cheapest import DAYS, LOG, dated
-from tests.policies import test_probabilities
 from tests.schemas import validate
+from tests.support import SmallLog
 
 KEY = np.zeros(1, np.uint64)
 SCHEMA = json.loads((Path(ft.__file__).parent / "schema" / "plan-1.json").read_text(encoding="utf-8"))
@@ -186,7 +186,13 @@ def test_logs_that_say_nothing_of_exploration(tmp_path: Path) -> None:
     document = plan_log(logged, columns, uplift=0.02).to_dict()
     assert document["explore"] is None
     assert any("needs scores" in note for note in document["notes"])
-    without_scores = plan_log(test_probabilities.build(), test_probabilities.Bandit().table(), uplift=0.02).to_dict()
+    log, shown = SmallLog(rows=300, units=300, m=3, k=3, seed=5), np.arange(3)
+    orders = {"ranking": np.tile(shown, (300, 1)).tolist(), "other": np.tile(shown[::-1], (300, 1)).tolist()}
+    columns = ft.LogColumns(rewards=["click"], id="id", ranking="ranking", slot_rewards={"click": "slot_click"})
+    fixed = ft.OfflineTest(
+        log=columns, control=ft.Fixed(ranking="ranking"), treatment=ft.Fixed(ranking="other"), examination=[1, 0.6, 0.4]
+    )  # fmt: skip
+    without_scores = plan_log(fixed, log.table(**orders), uplift=0.02).to_dict()
     assert without_scores["explore"] is None
     assert any("neither policy has scores" in note for note in without_scores["notes"])
     empty = LOG.table(day=DAYS, click=np.zeros(LOG.rows), slot_click=np.zeros((LOG.rows, LOG.k)).tolist())
