@@ -158,3 +158,30 @@ def test_a_control_that_never_varies_shows_nothing_as_it_is_but_by_exposure() ->
     assert present["exposure"]["reason"] is None
     for level, answer in explore["levels"].items():
         assert all(row["levels"][level]["smallest_uplift"]["total"] <= 0.3 for row in answer["ways"])
+
+
+def test_the_error_of_a_promise_is_a_jackknife_over_users() -> None:
+    """Of one tenth of the users left out after the other, by plans of these logs, the scale being that of all."""
+    log = SmallLog(rows=500, units=60, m=4, k=2, spread=2.0, seed=3)
+    columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id")
+    test = ft.OfflineTest(log=columns, **SCORES, estimators=["point-ncis-adaptive"], weight_bound=4.0)
+    totals: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        look = Explorer.look_at
+
+        def watched(explorer: Explorer, level: str, policy: Any) -> LevelOutlook:
+            outlook = look(explorer, level, policy)
+            users = np.unique(explorer.sample.unit)
+            totals.append(outlook.smallest_uplift.total)
+            left.append(len(users))
+            return outlook
+
+        left: list[int] = []
+        patch.setattr(Explorer, "look_at", watched)
+        choice = ft.plan_log(test, log.table(), uplift=0.9).to_dict()["explore"]["recommended"]
+    assert choice["value"] is None
+    users = len(np.unique(log.unit[log.click > 0]))
+    assert sum(users - count for count in left) == users  # each user is left out once
+    spread = math.sqrt(0.9 * sum((t - np.mean(totals)) ** 2 for t in totals))
+    assert choice["smallest_uplift_std_error"] == pytest.approx(spread)
+    assert len(totals) == 10

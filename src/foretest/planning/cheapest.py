@@ -104,6 +104,12 @@ class Cheapest(NamedTuple):
         levels = [level for level, candidate in reached.items() if candidate is cheapest]
         return min(levels, key=lambda level: reached[level].levels[level].total, default=None)
 
+    @property
+    def cheapest(self) -> Candidate | None:
+        """The cheapest over all levels; None where nothing reaches the uplift."""
+        level = self.level
+        return None if level is None else self.levels[level].cheapest
+
 
 def find_cheapest(explorer: Explorer, plan: FoldPlan, uplift: float) -> Cheapest:
     """Search all ways to explore; the scale of the explorer is that of the days asked."""

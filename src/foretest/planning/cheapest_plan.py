@@ -14,6 +14,7 @@ from foretest.planning.explorer_of_log import explorer_of
 from foretest.planning.exploring_policies import ways_to_explore
 from foretest.planning.goal import Goal
 from foretest.planning.log_to_plan import LogToPlan, scale_of
+from foretest.planning.promise_error import promise_error
 from foretest.planning.recommendation import by_level, what_to_do
 from foretest.planning.sampler_line import sampler_line
 from foretest.results.result import Metric
@@ -33,11 +34,12 @@ class CheapestPlan:
     control: float  # the mean reward of a display
     slots: int  # the most that a display has
     answer: Cheapest
+    error: float | None  # of the smallest uplift of the recommended control
 
     @cached_property
     def recommended(self) -> Candidate | None:
         """The cheapest over all levels; None where no exploration reaches the uplift."""
-        return None if self.answer.level is None else self.answer.levels[self.answer.level].cheapest
+        return self.answer.cheapest
 
     def to_dict(self) -> dict[str, Any]:
         """The content of plan.json."""
@@ -59,7 +61,10 @@ class CheapestPlan:
             return None
         assert choice.policy is not None
         line = sampler_line(choice.policy, choice.settings or {}, self.slots)
-        return {"level": self.answer.level, **self._row(choice), "sampler": line.to_dict()}
+        return {
+            "level": self.answer.level, "smallest_uplift_std_error": self.error, **self._row(choice),
+            "sampler": line.to_dict(),
+        }  # fmt: skip
 
     def _level(self, level: str, answer: LevelAnswer) -> dict[str, Any]:
         cheapest, need = answer.cheapest, answer.needed
@@ -102,7 +107,8 @@ class CheapestPlan:
         if choice is None or level is None:
             return self._none_reaches()
         outlook = choice.levels[level]
-        shows = f"could {{}}show {percent(outlook.total)} ({by_level(level, outlook)})"
+        known = "" if self.error is None else f"give or take {100.0 * self.error:.1f} points, "
+        shows = f"could {{}}show {percent(outlook.total)} ({known}{by_level(level, outlook)})"
         if choice is self.answer.present:
             return f"Leave the control as it is: {self.log_words} {shows.format('')}, and no exploration is needed."
         return f"{_what(choice)}: {self.log_words} {shows.format('then ')}. {self._cost_words(choice)}"
@@ -187,6 +193,9 @@ def cheapest_plan(name: str, metric: Metric, m: int, log: LogToPlan, goal: Goal)
     explorer = explorer_of(log, log.sample, m, scale)
     if explorer is None:
         return f"no exploration is searched: no display of the sample has {name}."
+    answer, error = find_cheapest(explorer, log.aggregates.plan, goal.uplift), None
+    if answer.cheapest is not None and answer.level is not None and answer.cheapest.policy is not None:
+        error = promise_error(log, log.sample, m, scale, answer.level, answer.cheapest.policy)
     return CheapestPlan(
         metric=name,
         goal=goal,
@@ -194,5 +203,6 @@ def cheapest_plan(name: str, metric: Metric, m: int, log: LogToPlan, goal: Goal)
         displays=scale.rows,
         control=control,
         slots=int(log.sample.displays.slots.max()),
-        answer=find_cheapest(explorer, log.aggregates.plan, goal.uplift),
+        answer=answer,
+        error=error,
     )
