@@ -100,6 +100,12 @@ def test_rewards_lost(searched: tuple[dict[str, Any], Explorer, list[Way]]) -> N
     assert choice["cost"] <= max((1.0 + cheapest.TOLERANCE) * min(prices), min(prices) + cheapest.LEAST_DIFFERENCE)
 
 
+def test_shares_are_written_in_few_digits(searched: tuple[dict[str, Any], Explorer, list[Way]]) -> None:
+    settings = searched[2][0].at(0.32).settings
+    assert settings is not None
+    assert [part["share"] for part in settings["components"]] == [0.68, 0.32]
+
+
 def candidate(cost: float, upper: float = math.nan, at_most: float = 0.9, **levels: SmallestUplift) -> Candidate:
     price = UNKNOWN if math.isnan(cost) else Cost(cost, 0.01, cost - 0.02, upper, "slot")
     outlooks = {name: LevelOutlook(parts, 0.01, 0.9, 0.0) for name, parts in levels.items()}

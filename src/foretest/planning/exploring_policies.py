@@ -99,10 +99,11 @@ def mixed(plan: FoldPlan, share: float) -> Exploration:
     if not lists:
         return Exploration(UNIFORM, None, None, share)
     at_random = EpsilonGreedy(lists[0], 1.0)  # of any list: it only counts the items
-    parts = [{"share": 1.0 - share, **present}, {"share": share, **at_random.settings()}]
+    rest = round(1.0 - share, 9)  # 0.68, and not 0.6799999999999999
+    parts = [{"share": rest, **present}, {"share": share, **at_random.settings()}]
     listed = {"candidates": parts[0].pop("candidates")} if "candidates" in present else {}
     table = {"policy": "mixture", "components": parts, **listed}
-    mixed = Mixture([(1.0 - share, control), (share, _of_its_items(at_random, plan.settings.control))])
+    mixed = Mixture([(rest, control), (share, _of_its_items(at_random, plan.settings.control))])
     return Exploration(UNIFORM, mixed, table, share)
 
 
