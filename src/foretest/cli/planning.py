@@ -56,8 +56,8 @@ def plan(
 ) -> int:
     """Estimate the smallest uplift that a log could show, and what would halve it.
 
-    Considers more log, exploration by the control, and an online test. With --explore it also finds the cheapest
-    exploration that makes an uplift visible in some days, with the settings to serve it.
+    Considers more log, exploration by the control, and an online test.
+    With --explore: the cheapest exploration that makes an uplift visible in time.
 
     Example: foretest plan logs/*.parquet -c test.toml
     Example: foretest plan logs/*.parquet -c test.toml --explore --uplift 0.02 --days 14 -o out
