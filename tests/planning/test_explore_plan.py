@@ -15,6 +15,7 @@ from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
 from foretest.planning.plan import PlanResult, plan_log
 from foretest.planning.sampler_line import sampler_line
+from foretest.report.charts.exploration import exploration_chart
 from foretest.serving import Sampler
 from foretest.serving.base import Scores
 from tests.cli.test_commands import Command, foretest_command  # noqa: F401  a fixture
@@ -208,6 +209,26 @@ def test_the_page(outlook: PlanResult, tmp_path: Path) -> None:
         assert (f"What exploration costs and shows, by {level}" in page) == (answer["best"] is not None)
     assert "from foretest.serving import Sampler" in page
     assert "connect-src &#39;none&#39;" in page or "connect-src 'none'" in page
+
+
+def test_the_picture(outlook: PlanResult) -> None:
+    """A line for each way with a point for each control that shows anything, a rule, and a ring around the cheapest."""
+    explore = outlook.to_dict()["explore"]
+    level = explore["recommended"]["level"]
+    layers = {layer["name"]: layer for layer in exploration_chart(explore, level)["layer"] if "name" in layer}
+    drawn = layers["ways"]["data"]["values"]
+    totals = {row["levels"][level]["smallest_uplift"]["total"] for row in explore["frontier"]}
+    assert {row["uplift"] for row in drawn} <= totals
+    assert layers["asked"]["data"]["values"][0]["uplift"] == 0.08
+    [ring] = layers["cheapest"]["data"]["values"]
+    assert ring["cost"] == explore["recommended"]["cost"]
+    assert ring["uplift"] == explore["recommended"]["levels"][level]["smallest_uplift"]["total"]
+    others = [name for name, answer in explore["levels"].items() if answer["cheapest"] is None and answer["best"]]
+    for name in others:
+        chart = exploration_chart(explore, name)
+        assert "cheapest" not in {layer.get("name") for layer in chart["layer"]}
+        assert "None reaches it." in " ".join(chart["title"]["subtitle"])
+    assert others
 
 
 def test_the_command(foretest_command: Command, tmp_path: Path) -> None:  # noqa: F811
