@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from foretest.background import busy
-from foretest.cli import board, convert, demo, history, init, offline, online, paper, planning, saved, simulate  # noqa: F401  importing them registers them
+from foretest.cli import board, convert, demo, history, init, offline, online, paper, planning, saved, simulate, warm  # noqa: F401  importing them registers them
 from foretest.cli.application import app
 from foretest.errors import BadInput
 from foretest.formatting import one_line

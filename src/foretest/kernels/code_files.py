@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from foretest.files import cache_folder, whole_file
 
-_LAYOUT = 1
+_LAYOUT = 2
 _LONGEST = 60.0  # seconds that a kernel may take to compile; a process that claims it for longer has died
 
 

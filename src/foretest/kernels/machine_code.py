@@ -80,6 +80,7 @@ def _loaded(file: str) -> Compiled | None:
 class _Entry(NamedTuple):
     """How a kernel's code is entered."""
 
+    name: str  # of the kernel
     wrapper: str  # the symbol that takes Python's arguments
     environment: str  # the symbol of the pointer to its constants
     constants: list[str]  # types of arrays that it returns
@@ -96,7 +97,7 @@ def _code_of(result: Any) -> bytes | None:
         return None
     symbol = result.target_context.get_env_name(described)
     types = [constant.str for constant in environment.consts]
-    entry = _Entry(described.llvm_cpython_wrapper_name, symbol, types, digest(code))
+    entry = _Entry(described.qualname, described.llvm_cpython_wrapper_name, symbol, types, digest(code))
     return b"\n".join([json.dumps(entry._asdict()).encode(), code])
 
 
@@ -113,8 +114,8 @@ def _linked(entry: _Entry, code: bytes) -> Compiled:
     environment = linker.functions.Environment({})
     environment.consts.extend(np.dtype(constant) for constant in entry.constants)
     (ctypes.c_void_p * 1).from_address(pointer)[0] = ctypes.c_void_p(id(environment))
-    owner, name = ModuleType("foretest.kernels"), entry.wrapper
-    compiled: Compiled = linker.functions.make_function(owner, name, "", address, environment, (linker, environment))
+    owner = ModuleType(__package__)
+    compiled: Compiled = linker.functions.make_function(owner, entry.name, "", address, environment, (linker,))
     return compiled
 
 
