@@ -199,3 +199,20 @@ def test_only_kernels_of_the_package_are_on_disk() -> None:
 
     assert one(1.0) == 2.0
     assert not code_files.is_saved("test_machine_code.one")
+
+
+def test_with_another_version_of_numba_its_own_files_are_used(tmp_path: Path) -> None:
+    expected = uniforms(1, 2, KEYS, 0, 3, 2).tolist()
+    script = f"""
+from pathlib import Path
+import numpy as np
+from foretest.kernels import code_files, machine_code
+machine_code._KNOWN = ("0.0.",)
+code_files.folders = lambda: iter([Path({str(tmp_path / "ours")!r})])
+from foretest.kernels.random import uniforms
+assert uniforms(1, 2, np.arange(3, dtype=np.uint64), 0, 3, 2).tolist() == {expected!r}
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    assert not list((tmp_path / "ours").rglob("*.code"))
+    assert list((tmp_path / "numba").rglob("random.uniforms-*.nbi"))
