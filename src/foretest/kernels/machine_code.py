@@ -58,10 +58,10 @@ def compiled_by(dispatcher: Any, args: tuple[Any, ...], file: str | None = None)
 
 
 def is_known_numba() -> bool:
-    """Is the machine code of this version of numba known to run without it?"""
+    """Is the machine code of this version of numba known to run without it, on this system?"""
     import numba
 
-    return str(numba.__version__).startswith(_KNOWN)
+    return sys.platform == "linux" and str(numba.__version__).startswith(_KNOWN)
 
 
 def _loaded(file: str) -> Compiled | None:
