@@ -81,6 +81,7 @@ dist: $(VENV)/.ready-docs
 # the long studies, whose tables are in docs/
 bench: $(VENV)/.ready-dev data
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/start_up.py --demo --spark
 	$(BIN)/python benchmarks/serving.py
 	$(BIN)/python benchmarks/trust_cost.py
 	$(BIN)/python benchmarks/cliffs.py
