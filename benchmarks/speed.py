@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from start_up import seconds_of_demo, without_caches
 
 M, K, RATE, CHUNK = 20, 4, 0.005, 100_000
 TURNS = 15
@@ -163,14 +164,8 @@ def measure(folder: Path, rows: int) -> None:
     ratio, nanoseconds = kernel_ratio()
     capped = json.loads(text)["health"]["capped_share"]
     with tempfile.TemporaryDirectory() as fresh:
-        environment = {**os.environ, "NUMBA_CACHE_DIR": fresh}
-        demos = []
-        for _ in range(2):
-            start = time.perf_counter()
-            subprocess.run(
-                [foretest, "demo", "-o", f"{fresh}/demo"], env=environment, check=True, stdout=subprocess.DEVNULL
-            )
-            demos.append(time.perf_counter() - start)
+        environment = without_caches(Path(fresh))  # of the kernels, too
+        demos = [seconds_of_demo(Path(fresh), environment) for _ in range(2)]
 
     beyond = np.subtract(total, small)
     low, middle, high = np.quantile(beyond / scan, [0.25, 0.5, 0.75])

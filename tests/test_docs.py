@@ -4,6 +4,7 @@ A page is one story. Its blocks run in order, in one namespace and one empty fol
 
 - ```python with `>>>` is a doctest; else it is executed, and `expression  # -> repr` is checked;
 - ```python file=NAME and ```toml file=NAME are also written to that file; a whole settings file must parse;
+- ```yaml must parse; a workflow's steps are checked, and its foretest commands must be among those that the page runs;
 - ```py is a signature, which is shown and not run;
 - ```console lines `$ foretest …` run through the real command line and must print what the page shows.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import doctest
+import hashlib
 import importlib
 import io
 import os
@@ -46,11 +48,15 @@ HOSTS = {"doi.org", "arxiv.org"}
 # commands a page may name that are somebody else's to test
 NOT_RUN = {"make", "git", "python", "python3", "pip", "cd", "mkdir"}
 
+# the folder with what `make data` fetched; by default that of the virtual environment
+DATA = "FORETEST_DATA"
+FETCHED = ("obp-0.5.7.tar.gz", "recbole-1.2.1-py3-none-any.whl")
+
 SPARK = {"cluster.md"}
 SLOW = {
-    "bandit-log.md", "board.md", "calibration.md", "deterministic-production.md", "exposure.md", "figures.md",
-    "getting-started.md", "history.md", "index.md", "nightly-job.md", "plan.md", "ranking-log.md", "report.md",
-    "saved-aggregates.md", "sensitivity.md",
+    "bandit-log.md", "board.md", "calibration.md", "decision-service.md", "deterministic-production.md", "digits.md",
+    "exposure.md", "figures.md", "getting-started.md", "history.md", "in-ci.md", "index.md", "movielens.md",
+    "nightly-job.md", "open-bandit.md", "plan.md", "ranking-log.md", "report.md", "saved-aggregates.md", "sensitivity.md",
 }  # fmt: skip
 
 
@@ -96,6 +102,8 @@ def blocks_of(page: Path) -> list[Block]:
 
 @pytest.mark.parametrize("page", [pytest.param(page, id=name_of(page), marks=marks_of(page)) for page in PAGES])
 def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if DATA in page.read_text(encoding="utf-8"):
+        monkeypatch.setenv(DATA, str(fetched_data()))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     modules = set(sys.modules)
@@ -111,6 +119,8 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
                 run_console(block.text, where)
             elif block.language == "toml":
                 parse_settings(block, tmp_path / "settings-of-a-page.toml")
+            elif block.language == "yaml":
+                check_workflow(block.text, commands_of(page), where)
             else:
                 assert block.language in ("", "json", "text", "py"), f"{where}: {block.language} is not tested"
         check_pictures(page, tmp_path)
@@ -118,6 +128,40 @@ def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch: p
         for name in set(sys.modules) - modules:  # modules that a page wrote
             if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
                 del sys.modules[name]
+
+
+def fetched_data() -> Path:
+    """The folder with the packages whose sample data pages of the gallery read."""
+    folder = Path(os.environ.get(DATA, Path(sys.prefix) / "data"))
+    hashes = re.findall(r"sha256:(\w+)", (DOCS / "gallery" / "packages.txt").read_text(encoding="utf-8"))
+    lacking = [name for name, sha in zip(FETCHED, hashes, strict=True) if sha256_of(folder / name) != sha]
+    if lacking:
+        absent = f"{folder} lacks {' and '.join(lacking)}, or has another file of that name: run make data"
+        if os.environ.get("CI") or os.geteuid() == 0:
+            pytest.fail(absent)
+        pytest.skip(absent)
+    return folder
+
+
+def sha256_of(path: Path) -> str | None:
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+
+
+def test_pages_without_their_data_fail_in_ci_and_are_skipped_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(DATA, str(tmp_path))
+    (tmp_path / FETCHED[0]).write_text("another file")
+    monkeypatch.setenv("CI", "1")
+    with pytest.raises(pytest.fail.Exception, match=r"lacks obp-.* and recbole-.*: run make data"):
+        fetched_data()
+    monkeypatch.delenv("CI")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with pytest.raises(pytest.fail.Exception):
+        fetched_data()
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(pytest.skip.Exception):
+        fetched_data()
 
 
 def check_pictures(page: Path, folder: Path) -> None:
@@ -232,6 +276,26 @@ def parse_settings(block: Block, path: Path) -> None:
         read_settings(path)
 
 
+def commands_of(page: Path) -> list[list[str]]:
+    """The foretest commands that a page runs, as words."""
+    text = "".join(block.text for block in blocks_of(page) if block.language == "console")
+    return [shlex.split(line, comments=True) for line in re.findall(r"^\$ (foretest .*)$", text, re.MULTILINE)]
+
+
+def check_workflow(text: str, commands: list[list[str]], where: str) -> None:
+    """A workflow: every step runs or uses something, and each foretest command is one that the page runs."""
+    import yaml
+
+    document = yaml.safe_load(text)
+    steps = [step for job in document["jobs"].values() for step in job["steps"]]
+    assert steps, where
+    for step in steps:
+        assert ("run" in step) != ("uses" in step), f"{where}: {step}"
+        for line in step.get("run", "").splitlines():
+            if line.startswith("foretest "):
+                assert shlex.split(line.partition(" > ")[0]) in commands, f"{where}: {line}"
+
+
 def test_a_wrong_page_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The checks above can fail."""
     monkeypatch.chdir(tmp_path)
@@ -254,6 +318,12 @@ def test_a_wrong_page_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "page.md").write_text("![a picture](figures/a.svg)\n")
     with pytest.raises(AssertionError):
         check_pictures(tmp_path / "page.md", tmp_path / "out")
+    steps = "jobs: {test: {steps: [{run: foretest --version > version.txt}]}}"
+    check_workflow(steps, [["foretest", "--version"]], "here")
+    with pytest.raises(AssertionError):
+        check_workflow(steps, [["foretest", "--help"]], "here")
+    with pytest.raises(AssertionError):
+        check_workflow("jobs: {test: {steps: [{name: nothing}]}}", [], "here")
     with pytest.raises(foretest.BadInput):
         parse_settings(
             Block("toml", None, '[log]\nreward = "click"\n[control]\n[treatment]\n', 1), tmp_path / "wrong.toml"

@@ -23,6 +23,7 @@ EXITS = {
     ("results/result.py", "terminal"): "str(result) is a table",
     ("results/result.py", "report"): "result.to_html, result.figures and notebooks show a page's parts",
     ("planning/plan.py", "terminal"): "str(plan) is a table",
+    ("planning/plan.py", "report"): "plan.to_html shows a page",
     ("history/agreement_result.py", "terminal"): "str(agreement) is a table",
     ("history/agreement_result.py", "report"): "agreement.to_html, agreement.figures and notebooks show a page's parts",
 }

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from foretest.cli import compile_kernels as background
-from foretest.kernels import machine_code
+from foretest.kernels import code_files
 from foretest.kernels.jit import Kernel
 
 
@@ -59,14 +59,14 @@ for kernel, types in signatures().items():
 def test_kernels_are_looked_for_where_their_code_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     background.compile_kernels()
     assert background.is_compiled()
-    monkeypatch.setattr(machine_code, "folders", lambda: iter([tmp_path]))
+    monkeypatch.setattr(code_files, "folders", lambda: iter([tmp_path]))
     assert not background.is_compiled()
     (tmp_path / "ranking_draws.draws-0.code").touch()
     assert background.is_compiled()
 
 
 def test_the_other_process_ends_with_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine_code, "folders", lambda: iter([tmp_path]))
+    monkeypatch.setattr(code_files, "folders", lambda: iter([tmp_path]))
     started: list[subprocess.Popen[bytes]] = []
 
     class Recorded(subprocess.Popen[bytes]):

@@ -22,15 +22,20 @@ def test_rows_without_support_are_a_share_of_what_is_counted(bound: float | str,
     rewarded = int((log.click > 0).sum())
     ranking, slot = (log_evidence(aggregates, e, 0) for e in aggregates.plan.estimators)
     assert ranking.least_mass == (0.75 if dense else 0.5)
-    assert (slot.rewarded, slot.counted) == (rewarded, "rewarded rows")
-    assert (ranking.rewarded, ranking.counted) == ((log.rows, "rows") if dense else (rewarded, "rewarded rows"))
+    assert (slot.rewarded, slot.counted) == (rewarded, "rewarded row")
+    assert (ranking.rewarded, ranking.counted) == ((log.rows, "row") if dense else (rewarded, "rewarded row"))
 
 
-@pytest.mark.parametrize("counted", ["rows", "rewarded rows"])
+@pytest.mark.parametrize("counted", ["row", "rewarded row"])
 def test_the_reason_says_of_what(counted: str) -> None:
     evidence = Evidence(
         rows=300, units=300, positives=100, effective_positives=90.0, unsupported=30, rewarded=100, counted=counted
     )
     judgement = judge(evidence)
     assert not judgement.enough
-    assert judgement.reasons == [f"30 {counted} (30.0%) have no support for the treatment"]
+    assert judgement.reasons == [f"30 {counted}s (30.0%) have no support for the treatment"]
+
+
+def test_one_row_without_support_is_in_the_singular() -> None:
+    evidence = Evidence(rows=300, units=300, positives=100, effective_positives=90.0, unsupported=1, rewarded=100)
+    assert judge(evidence).reasons == ["1 rewarded row (1.0%) has no support for the treatment"]

@@ -113,3 +113,17 @@ def test_the_line_of_health() -> None:
     text = str(check())
     assert "rank correlation" in text
     assert "of both scores; entropy" in text
+
+
+def test_equal_probabilities_have_no_scale_to_compare() -> None:
+    """Sixths differ from their mean by rounding alone, which is no spread."""
+    g = np.random.default_rng(0)
+    rows, items = 2000, 6
+    log = pa.table({
+        "click": g.random(rows) < 0.1, "action": g.integers(0, items, rows),
+        "p": np.full((rows, items), 1.0 / items).tolist(), "t": g.dirichlet(np.ones(items), rows).tolist(),
+    })  # fmt: skip
+    columns = ft.LogColumns(rewards=("click",), ranking="action")
+    test = ft.OfflineTest(log=columns, control=ft.Probabilities("p"), treatment=ft.Probabilities("t"))
+    result = test.run(log)
+    assert not [note for note in result.notes if "another scale" in note]

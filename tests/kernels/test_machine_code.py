@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from foretest.kernels import hashing, machine_code
+from foretest.kernels import code_files, hashing, machine_code
 from foretest.kernels.jit import Kernel, jit
 from foretest.kernels.random import uniforms
 
@@ -21,7 +22,7 @@ KEYS = np.arange(3, dtype=np.uint64)
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of its own for code, and a kernel that is ready for nothing."""
-    monkeypatch.setattr(machine_code, "folders", lambda: iter([tmp_path / "missing", tmp_path]))
+    monkeypatch.setattr(code_files, "folders", lambda: iter([tmp_path / "missing", tmp_path]))
     monkeypatch.setattr(uniforms, "by_types", {})
     return tmp_path
 
@@ -33,9 +34,9 @@ def never(*args: Any) -> Any:
 def test_loaded_code_gives_what_compiled_code_gives(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = uniforms(1, 2, KEYS, 0, 3, 2)
     (saved,) = place.rglob("random.uniforms-*.code")
-    assert machine_code.is_saved("random.uniforms")
+    assert code_files.is_saved("random.uniforms")
     monkeypatch.setattr(uniforms, "by_types", {})
-    monkeypatch.setattr(machine_code, "compile_and_save", never)
+    monkeypatch.setattr(machine_code, "compiled_by", never)
     loaded = uniforms(1, 2, KEYS, 0, 3, 2)
     assert loaded.dtype == np.float64
     np.testing.assert_array_equal(loaded, expected)
@@ -61,9 +62,42 @@ def test_damaged_code_is_not_run(damage: str, place: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
-    monkeypatch.setattr(machine_code, "folders", lambda: iter([tmp_path / "file" / "kernels"]))
+    monkeypatch.setattr(code_files, "folders", lambda: iter([tmp_path / "file" / "kernels"]))
     monkeypatch.setattr(uniforms, "by_types", {})
     assert uniforms(1, 2, KEYS, 0, 3, 2).shape == (3, 3, 2)
+
+
+def test_a_kernel_is_compiled_by_one_process_at_a_time(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = "hashing.any-0.code"
+    with code_files.claimed(file) as mine:
+        assert mine
+        claims = [path.name for path in place.rglob(".*.claim")]
+        assert claims == [f".{file}.claim"]
+        answers: list[bool] = []
+        waits = threading.Thread(target=lambda: answers.append(code_files.claimed(file).__enter__()))
+        waits.start()
+        waits.join(0.1)
+        assert waits.is_alive()  # while the first has it
+    waits.join(5.0)
+    assert answers == [False]
+    assert not list(place.rglob(".*.claim"))
+    # the claim of a process that has died is no obstacle
+    for claim in [place / "missing" / f".{file}.claim"]:
+        claim.touch()
+        os.utime(claim, (0, 0))
+    with code_files.claimed(file) as mine:
+        assert mine
+    with pytest.raises(KeyError), code_files.claimed(file):
+        raise KeyError
+    assert not list(place.rglob(".*.claim"))
+
+
+def test_code_is_copied_for_other_machines(place: Path, tmp_path: Path) -> None:
+    uniforms(1, 2, KEYS, 0, 3, 2)
+    target = tmp_path / "image"
+    assert code_files.copy_all(target) == 1
+    (copied,) = target.rglob("*.code")
+    assert copied.parent == target / "kernels" / code_files._key()
 
 
 def test_each_combination_of_types_has_code_of_its_own() -> None:
@@ -100,32 +134,32 @@ def test_integers_of_python_beyond_64_bits_with_a_sign_are_unsigned() -> None:
 
 
 def test_code_of_other_sources_lies_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    here = machine_code._key()
+    here = code_files._key()
     other = tmp_path / "kernels"
     other.mkdir()
-    for source in Path(machine_code.__file__).parent.glob("*.py"):
+    for source in Path(code_files.__file__).parent.glob("*.py"):
         (other / source.name).write_bytes(source.read_bytes())
-    monkeypatch.setattr(machine_code, "__file__", str(other / "machine_code.py"))
-    machine_code._key.cache_clear()
-    assert machine_code._key() == here  # wherever the package lies
+    monkeypatch.setattr(code_files, "__file__", str(other / "code_files.py"))
+    code_files._key.cache_clear()
+    assert code_files._key() == here  # wherever the package lies
     (other / "hashing.py").write_text("# changed", encoding="utf-8")
-    machine_code._key.cache_clear()
-    assert machine_code._key() != here
+    code_files._key.cache_clear()
+    assert code_files._key() != here
     monkeypatch.undo()
-    machine_code._key.cache_clear()
+    code_files._key.cache_clear()
     monkeypatch.setenv("NUMBA_CPU_NAME", "generic")
-    assert machine_code._key() != here
-    machine_code._key.cache_clear()
+    assert code_files._key() != here
+    code_files._key.cache_clear()
 
 
 def test_folders_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    key = machine_code._key()
-    beside = Path(machine_code.__file__).parent / "__pycache__" / key
+    key = code_files._key()
+    beside = Path(code_files.__file__).parent / "__pycache__" / key
     monkeypatch.delenv("FORETEST_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert list(machine_code.folders()) == [beside, Path("/somewhere/foretest/kernels") / key]
+    assert list(code_files.folders()) == [beside, Path("/somewhere/foretest/kernels") / key]
     monkeypatch.setenv("FORETEST_CACHE", "/chosen")
-    assert list(machine_code.folders()) == [Path("/chosen/kernels") / key, beside]
+    assert list(code_files.folders()) == [Path("/chosen/kernels") / key, beside]
 
 
 def test_kernels_run_without_numba_and_beside_it(tmp_path: Path) -> None:
@@ -164,4 +198,21 @@ def test_only_kernels_of_the_package_are_on_disk() -> None:
         return x + 1.0
 
     assert one(1.0) == 2.0
-    assert not machine_code.is_saved("test_machine_code.one")
+    assert not code_files.is_saved("test_machine_code.one")
+
+
+def test_with_another_version_of_numba_its_own_files_are_used(tmp_path: Path) -> None:
+    expected = uniforms(1, 2, KEYS, 0, 3, 2).tolist()
+    script = f"""
+from pathlib import Path
+import numpy as np
+from foretest.kernels import code_files, machine_code
+machine_code._KNOWN = ("0.0.",)
+code_files.folders = lambda: iter([Path({str(tmp_path / "ours")!r})])
+from foretest.kernels.random import uniforms
+assert uniforms(1, 2, np.arange(3, dtype=np.uint64), 0, 3, 2).tolist() == {expected!r}
+"""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment)
+    assert not list((tmp_path / "ours").rglob("*.code"))
+    assert list((tmp_path / "numba").rglob("random.uniforms-*.nbi"))

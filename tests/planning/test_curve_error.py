@@ -8,14 +8,14 @@ import pytest
 import foretest as ft
 from foretest.planning.curve_error import ExposedSlots
 from foretest.weights.examination import Curves
-from tests.planning.test_levels import BOUND, THETA, Enumerated, hotter
+from tests.planning.test_levels import BOUND, MOST, THETA, Enumerated, hotter
 
 
 def exposed(theta: tuple[float, ...] = THETA) -> ExposedSlots:
     world = Enumerated()
     lists = world.lists
     object.__setattr__(lists, "curves", Curves((theta,)))
-    return lists.of(hotter(0.6)[0]).exposed_slots()
+    return lists.of(hotter(0.6)[0]).exposed_slots(MOST)
 
 
 def test_slopes_against_small_steps() -> None:
@@ -73,13 +73,13 @@ def test_no_fit_where_few_rewards_connect_the_slots() -> None:
     effective = min(sums[0, 1] ** 2 / squares[0, 1], sums[1, 0] ** 2 / squares[1, 0])
     assert at.fitted(capped, 30.1 / effective) is not None
     assert at.fitted(capped, 29.9 / effective) is None
-    fixed = Enumerated().lists.of(ft.TopK(scores="control_scores")).exposed_slots()
+    fixed = Enumerated().lists.of(ft.TopK(scores="control_scores")).exposed_slots(MOST)
     assert fixed.fitted(fixed.lists.capped(BOUND), 1e9) is None
 
 
 def test_weights_of_one_need_no_curve() -> None:
     world = Enumerated()
-    same = world.lists.of(ft.PlackettLuce(scores="treatment_scores")).exposed_slots()
+    same = world.lists.of(ft.PlackettLuce(scores="treatment_scores")).exposed_slots(MOST)
     capped = same.lists.capped(BOUND)
     assert same.half_range(capped) == pytest.approx(0.0, abs=1e-9)
     assert same.fitted(capped, 100.0) == pytest.approx(0.0, abs=1e-9)

@@ -10,6 +10,7 @@ import pytest
 import foretest as ft
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.estimators import AdaptiveExposureNCIS, AdaptiveSlotNCIS
+from foretest.planning import levels
 from foretest.planning.cost import Cost, Uncertainty, cost_at_most, cost_of
 from foretest.planning.levels import GIVEN, LevelOutlook, LevelsToPlan, Scale, SmallestUplift, outlooks
 from foretest.planning.policy_tables import MetricLists, PolicyTables
@@ -110,12 +111,12 @@ def test_rankings_against_all_of_them() -> None:
 
 
 def expected_of(
-    world: Enumerated, beta: np.ndarray, rho: np.ndarray, g: np.ndarray, item: np.ndarray, r: np.ndarray
+    most: float, beta: np.ndarray, rho: np.ndarray, g: np.ndarray, item: np.ndarray, r: np.ndarray
 ) -> float:
     """Σ r·[min(β/ρ, c)·g of the item + Σ_i (β − c ρ)⁺ m g] of lists, m being 1."""
     at = np.arange(len(item))
-    known = np.minimum(beta[at, item] / rho[at, item], MOST) * g[at, item]
-    rest = (np.maximum(beta - MOST * rho, 0.0) * g).sum(axis=1)
+    known = np.minimum(beta[at, item] / rho[at, item], most) * g[at, item]
+    rest = (np.maximum(beta - most * rho, 0.0) * g).sum(axis=1)
     return float((r * (known + rest)).sum())
 
 
@@ -132,20 +133,20 @@ def test_slots_and_exposure_against_all_rankings(metric: str) -> None:
     squares = unsupported = 0.0
     for k in range(LOG.k):
         lists = (beta[:, k], rho[:, k])
-        squares += expected_of(world, *lists, (w[:, k] - 1.0) ** 2, world.shown[:, k], r[:, k] ** 2)
-        unsupported += expected_of(world, *lists, (1.0 - q[:, k, None]) * w[:, k], world.shown[:, k], r[:, k])
+        squares += expected_of(levels.MOST, *lists, (w[:, k] - 1.0) ** 2, world.shown[:, k], r[:, k] ** 2)
+        unsupported += expected_of(levels.MOST, *lists, (1.0 - q[:, k, None]) * w[:, k], world.shown[:, k], r[:, k])
     check(found["slot"], squares / np.square(world.r).sum(), unsupported / world.r.sum())
     assert found["slot"].treatment_mass_kept == pytest.approx((q * r).sum() / r.sum(), rel=1e-6)
     share = np.asarray(THETA) / sum(THETA)
     e_t, e_b, e_p = (np.einsum("rki,k->ri", x, share) for x in (t, beta, rho))
     _, q, w = caps(e_t, e_b)
     squares = sum(
-        expected_of(world, e_b, e_p, (w - 1.0) ** 2, world.shown[:, k], r[:, k] ** 2) for k in range(LOG.k)
+        expected_of(levels.MOST, e_b, e_p, (w - 1.0) ** 2, world.shown[:, k], r[:, k] ** 2) for k in range(LOG.k)
     )  # fmt: skip
     unsupported = sum(
-        expected_of(world, e_b, e_p, (1.0 - q[:, None]) * w, world.shown[:, k], r[:, k]) for k in range(LOG.k)
+        expected_of(levels.MOST, e_b, e_p, (1.0 - q[:, None]) * w, world.shown[:, k], r[:, k]) for k in range(LOG.k)
     )
-    exposed = world.lists.of(policy).exposed_slots()
+    exposed = world.lists.of(policy).exposed_slots(levels.MOST)
     moved = exposed.half_range(exposed.lists.capped(BOUND))  # by other curves
     check(found["exposure"], squares / np.square(world.r).sum(), (unsupported + moved / 0.6) / world.r.sum())
     assert found["exposure"].treatment_mass_kept == pytest.approx((q[:, None] * r).sum() / r.sum(), rel=1e-6)
@@ -206,7 +207,7 @@ def test_a_cost_by_slot_against_plain_sums() -> None:
     beta, rho = (world.marginals(x) for x in (probabilities[world.rows], world.p))
     r = world.r[:, None] * world.shares
     worth = sum(
-        expected_of(world, beta[:, k], rho[:, k], np.ones((len(r), LOG.m)), world.shown[:, k], r[:, k])
+        expected_of(MOST, beta[:, k], rho[:, k], np.ones((len(r), LOG.m)), world.shown[:, k], r[:, k])
         for k in range(LOG.k)
     )
     at, k = np.nonzero(r)

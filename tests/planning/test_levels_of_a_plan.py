@@ -14,7 +14,7 @@ from scipy.stats import norm
 import foretest as ft
 from foretest.planning.plan import PlanResult, plan_log
 from foretest.simulate import WORLDS
-from foretest.terminal.plan import toml_lines
+from foretest.terminal.policy_tables import toml_lines
 from tests.planning.explored_worlds import ExploredWorld
 from tests.planning.test_plan import LOG, SCHEMA, by_slot
 from tests.schemas import validate

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 import foretest as ft
@@ -84,3 +85,20 @@ def test_the_recommended_table_makes_the_control_of_a_log() -> None:
     result = world.test(control, world.theta, "exposure-ncis-adaptive").run(world.table(control))
     assert isinstance(result, ft.Result)
     assert not result.health["control_deterministic"]
+
+
+@pytest.mark.slow
+def test_what_the_cheapest_exploration_promises() -> None:
+    """Logs of as many displays with the recommended control: both parts on average, and the true cost.
+    `benchmarks/explore.py` has the spread over many logs."""
+    world = ExploredWorld(SHARPER, 8_000)
+    now = plan_log(world.test(world.control, "fit"), world.table(world.control), uplift=0.05).to_dict()
+    choice = now["explore"]["recommended"]
+    assert choice["value"] is not None  # it has to explore
+    promised = choice["levels"][choice["level"]]
+    logs = [measured(world, choice["settings"], choice["level"], "fit") for _ in range(4)]
+    error, half = np.mean(logs, axis=0)  # one log's error has itself an error of a tenth
+    assert promised["std_error"] == pytest.approx(error, rel=0.2)
+    assert promised["smallest_uplift"]["identification"] == pytest.approx(half, abs=0.02)
+    true_cost = 1.0 - world.value(policy_of(choice["settings"])) / world.value(world.control)
+    assert choice["cost_ci_lower"] - 0.005 < true_cost < choice["cost_ci_upper"] + 0.005

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
 from foretest.background import busy
-from foretest.cli import board, convert, demo, history, init, offline, online, paper, planning, saved, simulate  # noqa: F401  importing them registers them
+from foretest.cli import board, convert, demo, history, init, offline, online, paper, planning, saved, simulate, warm  # noqa: F401  importing them registers them
 from foretest.cli.application import app
 from foretest.errors import BadInput
 from foretest.formatting import one_line
@@ -65,6 +65,8 @@ def main() -> NoReturn:
     gc.set_threshold(100_000)
     # our matrix products are small: BLAS threads would wait between them for longer than they work
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Arrow's own allocator keeps what batches leave behind: a sixth more memory, and no less time
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         with _raise_on_termination(), _one_temporary_folder():
             _main()

@@ -31,7 +31,7 @@ def compiling_in_background() -> Iterator[None]:
 
 def is_compiled() -> bool:
     """Is the slowest kernel on disk?"""
-    from foretest.kernels.machine_code import is_saved
+    from foretest.kernels.code_files import is_saved
 
     return is_saved(_SLOWEST)
 

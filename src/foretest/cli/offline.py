@@ -24,6 +24,7 @@ from foretest.cli.options import (
     Figures,
     Logs,
     MaybeSettingsFile,
+    NoReport,
     Overrides,
     Quiet,
     SqlText,
@@ -38,6 +39,7 @@ from foretest.cli.options import (
 from foretest.cli.output import (
     check_figures_folder,
     check_output_folder,
+    check_report,
     deliver,
     output_form,
     output_place,
@@ -61,6 +63,7 @@ def run(
     json: AsJson = False,
     markdown: AsMarkdown = False,
     figures: Figures = False,
+    no_report: NoReport = False,
     fail_on: FailOnAll = "",
     calibration: CalibrationFile = None,
     threads: Threads = None,
@@ -79,10 +82,11 @@ def run(
     place = output_place(out)
     check_output_folder(place)
     check_figures_folder(figures, place)
+    check_report(no_report, place)
     test = configured_test("run", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         result = test.run(source, threads=threads, progress=progress, calibration=calibration)
-    return deliver(result, place, form, conditions, figures)
+    return deliver(result, place, form, conditions, figures=figures, page=not no_report)
 
 
 @app.command

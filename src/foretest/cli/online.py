@@ -13,6 +13,7 @@ from foretest.cli.options import (
     AsJson,
     AsMarkdown,
     FailOn,
+    NoReport,
     OnlineOptions,
     OnlineOverrides,
     Quiet,
@@ -22,7 +23,7 @@ from foretest.cli.options import (
     fail_conditions,
     plain,
 )
-from foretest.cli.output import check_output_folder, deliver, output_form, output_place
+from foretest.cli.output import check_output_folder, check_report, deliver, output_form, output_place
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
 from foretest.settings.online import SEQUENTIAL_UNITS
@@ -38,6 +39,7 @@ def online(
     out: Annotated[str | None, Parameter(name=("--out", "-o"), help="Folder for result.json and report.html.")] = None,
     json: AsJson = False,
     markdown: AsMarkdown = False,
+    no_report: NoReport = False,
     fail_on: FailOn = "",
     sequential: Annotated[
         bool,
@@ -71,6 +73,7 @@ def online(
     check_threads(threads)
     place = output_place(out)
     check_output_folder(place)
+    check_report(no_report, place)
     test = OnlineTest.from_toml(config)
     given = {name: value for name, value in vars(analysis or OnlineOptions()).items() if value is not None}
     given |= {"sequential": True} if sequential or sequential_units is not None else {}
@@ -81,4 +84,4 @@ def online(
         raise BadInput(f"on the command line: {error}") from None
     with progress_bar(quiet=quiet) as progress:
         result = test.run(plain(control), plain(treatment), threads=threads, progress=progress)
-    return deliver(result, place, form, conditions)
+    return deliver(result, place, form, conditions, page=not no_report)

@@ -106,6 +106,9 @@ Figures = Annotated[
     bool,
     Parameter(name="--figures", negative=(), help="Also write each figure to OUT/figures, as .vl.json, .svg and .png."),
 ]
+NoReport = Annotated[
+    bool, Parameter(name="--no-report", negative=(), help="Write OUT/result.json alone, without the page report.html.")
+]
 Quiet = Annotated[
     bool,
     Parameter(name="--quiet", negative=(), help="Show no progress: no bar, and no line a minute outside a terminal."),

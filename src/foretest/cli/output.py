@@ -62,6 +62,12 @@ def check_figures_folder(figures: bool, out: Location | None) -> None:
         raise BadInput("--figures needs a folder for the pictures: add -o OUT.")
 
 
+def check_report(no_report: bool, out: Location | None) -> None:
+    """Refuse to leave out a page that would not be written anyway."""
+    if no_report and out is None:
+        raise BadInput("--no-report leaves report.html out of the folder OUT: add -o OUT, or leave --no-report out.")
+
+
 def output_form(as_json: bool, as_markdown: bool) -> str:
     """How a result is printed: as a table, as json or as markdown; both at once are refused."""
     if as_json and as_markdown:
@@ -69,16 +75,23 @@ def output_form(as_json: bool, as_markdown: bool) -> str:
     return JSON if as_json else MARKDOWN if as_markdown else TABLE
 
 
-def deliver(result: Result, out: Location | None, form: str, fail_on: list[str], figures: bool = False) -> int:
+def deliver(
+    result: Result, out: Location | None, form: str, fail_on: list[str], *, figures: bool = False, page: bool = True
+) -> int:
     """Write and show a result; the exit code follows from the conditions of --fail-on."""
     result = with_command(result)
     if out is not None:
-        write_result(result, out)
+        if page:
+            write_result(result, out)
+        else:
+            result.to_json(out / "result.json")
+            (out / PAGE).unlink(missing_ok=True)  # of an earlier result
         if figures:
             write_figures(result, out)
     show_result(result, form)
     if out is not None and form == TABLE:
-        print(f"\nWritten: {out / 'result.json'}, {out / PAGE}{figures_place(out) if figures else ''}")
+        shown = f", {out / PAGE}" if page else ""
+        print(f"\nWritten: {out / 'result.json'}{shown}{figures_place(out) if figures else ''}")
     return exit_code(result, fail_on)
 
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 from scipy.optimize import minimize_scalar
-from scipy.special import expit
 
 from foretest.convert.column_guesses import Column
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.policies import EpsilonGreedy, Mallows, PlackettLuce, Policy, SwapNeighbours, TopK
+from foretest.special import expit
 
 ROWS = 200  # that are looked at
 _SAME = 1e-6  # of a log-probability, relative to 1 + its size

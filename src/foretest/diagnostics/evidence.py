@@ -30,7 +30,7 @@ def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> E
         effective_positives=effective_positives(aggregates, weighting, metric),
         unsupported=aggregates.unsupported.get(weighting, 0),
         rewarded=rewarded,
-        counted="rows" if all_weighed and not weighting.by_slot else "rewarded rows",
+        counted="row" if all_weighed and not weighting.by_slot else "rewarded row",
         predicted=predicted_effective_positives(aggregates, weighting, metric),
         mass_kept=mass_kept(aggregates, weighting),
         fewest=DENSE_POSITIVES if dense else FEWEST_POSITIVES,

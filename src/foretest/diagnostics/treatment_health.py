@@ -27,6 +27,7 @@ from foretest.weights.weightings import Uncapped
 PROBABILITY, RATE, RANK, CONSTANT = "probabilities", "rates", "ranks", "constant"
 NEARLY_ALL = 0.95  # of the displays have a shape: then the scores have it
 _SAME_WEIGHT = 1e-9
+_ROUNDING = 1e-12  # of a spread: scores that are all equal have one as small
 # a ranking that the control shows so rarely is in no log: its probability is a floor in place of 0, or as good as 0
 LOG_NEVER = 50.0
 
@@ -84,11 +85,12 @@ def mean_by_unit(values: Floats, unit: Hashes) -> tuple[float | None, float | No
 
 
 def scale_ratio(sample: Columns, control: str, treatment: str) -> float | None:
-    """The median spread of the treatment's scores within displays against the control's, of two columns."""
+    """The median spread of the treatment's scores within displays against the control's, of two columns; None where
+    the control's scores are all equal, but for rounding."""
     if control not in sample:
         return None
     spreads = [float(np.median(sample[name])) for name in (control, treatment)]
-    return finite_or_none(spreads[1] / spreads[0]) if spreads[0] > 0.0 else None
+    return finite_or_none(spreads[1] / spreads[0]) if spreads[0] > _ROUNDING * spreads[1] else None
 
 
 def _share(shapes: Any, bit: int) -> float:

@@ -41,7 +41,7 @@ class Evidence:
     betting: str | None = None  # the verdict of the betting interval, where it was asked for
     remedy: str = ""  # what else would help where there are few
     deterministic: bool = False  # did the control ever show but one ranking?
-    counted: str = "rewarded rows"  # what `rewarded` counts
+    counted: str = "rewarded row"  # what `rewarded` counts
     fewest: float = FEWEST_POSITIVES  # effective positives that the usual intervals need
     curve: str | None = None  # the examination curve that was given, in words, where the estimate rests on one
     least_mass: float = LEAST_MASS_KEPT  # of the treatment, that the log must support
@@ -116,7 +116,8 @@ def _support(evidence: Evidence) -> Judgement:
     if not evidence.unsupported:
         return _FINE
     share = evidence.unsupported / evidence.rewarded
-    reason = f"{evidence.unsupported:,} {evidence.counted} ({share:.1%}) have no support for the treatment"
+    count, verb = plural(evidence.unsupported, evidence.counted), "has" if evidence.unsupported == 1 else "have"
+    reason = f"{count} ({share:.1%}) {verb} no support for the treatment"
     return Judgement(share <= MOST_UNSUPPORTED, [reason])
 
 

@@ -44,10 +44,11 @@ class Kernel:
     def _prepare(self, types: tuple[Any, ...], args: tuple[Any, ...]) -> Compiled:
         """The machine code for these types: from disk, or else compiled."""
         package, _, module = self.py_func.__module__.rpartition(".")
-        name = f"{module}.{self.py_func.__name__}" if package == __package__ else None  # else it is nowhere on disk
-        compiled = machine_code.load(name, types) if name else None
-        if compiled is None:
-            compiled = machine_code.compile_and_save(name, types, self.numba, args)
+        if package == __package__:
+            name = f"{module}.{self.py_func.__name__}"
+            compiled = machine_code.prepared(name, types, lambda: self.numba, args)
+        else:  # the files' folder is named by the sources of this package alone
+            compiled = machine_code.compiled_by(self.numba, args)
         self.by_types[types] = compiled
         return compiled
 

@@ -1,154 +1,94 @@
-"""Machine code of kernels on disk: written after numba has compiled a kernel, run in later processes without numba.
+"""Kernels as machine code: kept after numba has compiled them, run in later processes without numba.
 
 A file has the code for one combination of types, as the compiler wrote it (an object file), after a line of JSON that
 names its entry. It is loaded by llvmlite, numba's own linker, and called through numba's own C modules, which are
 found beside numba's Python modules and need none of them.
-
-Files lie in a folder named by all that the code depends on: the sources of all kernels, the versions of numba,
-llvmlite and Python, the processor. That folder lies in `FORETEST_CACHE`, else beside the package, else in the user's
-cache folder. Where none can be written, kernels are compiled in each process.
 """
 
 from __future__ import annotations
 
 import builtins
 import ctypes
-import hashlib
 import json
-import os
 import pickle
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from foretest.files import cache_folder, whole_file
+from foretest.kernels import code_files
+from foretest.kernels.code_files import digest, package_folder
 
 Compiled = Callable[..., Any]
 
 _KNOWN = ("0.68.",)  # versions of numba whose code is known to run so; with others, numba keeps files of its own
 _PICKLED = pickle.dumps(np.ndarray, protocol=4)  # as numba writes it
-_LAYOUT = 1
 _lock = threading.Lock()
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
+def prepared(name: str, types: tuple[Any, ...], numba_of: Callable[[], Any], args: tuple[Any, ...]) -> Compiled:
+    """The kernel for these types: from disk, or compiled and written to disk where that can be."""
+    file = code_files.file_name(name, types)
+    compiled = _loaded(file)
+    if compiled is not None:
+        return compiled
+    with code_files.claimed(file) as mine:
+        compiled = None if mine else _loaded(file)  # another process has compiled it meanwhile
+        return compiled or compiled_by(numba_of(), args, file)
 
 
-def load(name: str, types: tuple[Any, ...]) -> Compiled | None:
-    """The kernel for these types, if its code is on disk."""
-    file = _file_name(name, types)
-    for folder in folders():
-        try:
-            header, _, code = (folder / file).read_bytes().partition(b"\n")
-            entry = _Entry(**json.loads(header))
-        except (OSError, ValueError, TypeError):
-            continue
-        if entry.digest == _digest(code):
-            return _linked(entry, code)
-    return None
-
-
-def compile_and_save(name: str | None, types: tuple[Any, ...], dispatcher: Any, args: tuple[Any, ...]) -> Compiled:
-    """Compile a kernel for the types of its arguments, and write its code to disk where that can be, if it has a
-    name there."""
+def compiled_by(dispatcher: Any, args: tuple[Any, ...], file: str | None = None) -> Compiled:
+    """A kernel that numba compiles for the types of its arguments, and its code written to a file."""
     signature = tuple(dispatcher.typeof_pyval(value) for value in args)
     dispatcher.compile(signature)
     result = dispatcher.overloads[signature]
     compiled: Compiled = result.entry_point
-    entry = _entry_of(result) if name and is_known_numba() else None
-    if name and entry is not None:
-        _save(_file_name(name, types), *entry)
+    if file is not None and is_known_numba():
+        code = _code_of(result)
+        if code is not None:
+            code_files.write(file, code)
     return compiled
 
 
 def is_known_numba() -> bool:
-    """Is the machine code of this version of numba known to run without it?"""
+    """Is the machine code of this version of numba known to run without it, on this system?"""
     import numba
 
-    return str(numba.__version__).startswith(_KNOWN)
+    return sys.platform == "linux" and str(numba.__version__).startswith(_KNOWN)
 
 
-def is_saved(name: str) -> bool:
-    """Is there code of this kernel on disk, for any types?"""
-    return any(True for folder in folders() for _ in folder.glob(f"{name}-*.code"))
-
-
-def folders() -> Iterator[Path]:
-    """Where code is looked for, and written to where it can be."""
-    key = _key()
-    chosen = "FORETEST_CACHE" in os.environ
-    if not chosen:
-        yield Path(__file__).parent / "__pycache__" / key
-    with suppress(RuntimeError):  # a user without a home
-        yield cache_folder() / "kernels" / key
-    if chosen:
-        yield Path(__file__).parent / "__pycache__" / key
-
-
-def _save(file: str, entry: _Entry, code: bytes) -> None:
-    content = json.dumps(entry._asdict()).encode() + b"\n" + code
-    for folder in folders():
-        with suppress(OSError), whole_file(folder / file) as place:
-            place.write_bytes(content)
-            return
-
-
-def _file_name(name: str, types: tuple[Any, ...]) -> str:
-    return f"{name}-{_digest(repr(types).encode())}.code"
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.blake2b(content, digest_size=12).hexdigest()
-
-
-@lru_cache(maxsize=1)
-def _key() -> str:
-    """A name for all that machine code depends on."""
-    import llvmlite.binding as llvm
-
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    versions = [_package(name) / "_version.py" for name in ("numba", "llvmlite")]
-    content = hashlib.blake2b(digest_size=12)
-    for path in [*sources, *versions]:
-        content.update(path.read_bytes())
-    features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
-    processor = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
-    content.update(
-        f"{_LAYOUT} {sys.implementation.cache_tag} {llvm.get_process_triple()} {processor} {features}".encode()
-    )
-    return content.hexdigest()
-
-
-def _package(name: str) -> Path:
-    spec = find_spec(name)
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
-
-
-# -- code -------------------------------------------------------------------------------------------------------------
+def _loaded(file: str) -> Compiled | None:
+    """The kernel in a file, if the file is there and whole."""
+    for content in code_files.read(file):
+        header, _, code = content.partition(b"\n")
+        try:
+            entry = _Entry(**json.loads(header))
+        except (ValueError, TypeError):
+            continue
+        if entry.digest == digest(code):
+            return _linked(entry, code)
+    return None
 
 
 class _Entry(NamedTuple):
     """How a kernel's code is entered."""
 
+    name: str  # of the kernel
     wrapper: str  # the symbol that takes Python's arguments
     environment: str  # the symbol of the pointer to its constants
     constants: list[str]  # types of arrays that it returns
     digest: str  # of the code
 
 
-def _entry_of(result: Any) -> tuple[_Entry, bytes] | None:
-    """The entry and the code of what numba compiled; None where numba has more to do when it is loaded."""
+def _code_of(result: Any) -> bytes | None:
+    """What numba compiled, as in a file; None where numba has more to do when it is loaded."""
     described, environment = result.fndesc, result.environment
     _, kind, (code, _) = result.library.serialize_using_object_code()
     constants = environment.consts
@@ -157,7 +97,8 @@ def _entry_of(result: Any) -> tuple[_Entry, bytes] | None:
         return None
     symbol = result.target_context.get_env_name(described)
     types = [constant.str for constant in environment.consts]
-    return _Entry(described.llvm_cpython_wrapper_name, symbol, types, _digest(code)), code
+    entry = _Entry(described.qualname, described.llvm_cpython_wrapper_name, symbol, types, digest(code))
+    return b"\n".join([json.dumps(entry._asdict()).encode(), code])
 
 
 def _linked(entry: _Entry, code: bytes) -> Compiled:
@@ -173,8 +114,8 @@ def _linked(entry: _Entry, code: bytes) -> Compiled:
     environment = linker.functions.Environment({})
     environment.consts.extend(np.dtype(constant) for constant in entry.constants)
     (ctypes.c_void_p * 1).from_address(pointer)[0] = ctypes.c_void_p(id(environment))
-    owner, name = ModuleType("foretest.kernels"), entry.wrapper
-    compiled: Compiled = linker.functions.make_function(owner, name, "", address, environment, (linker, environment))
+    owner = ModuleType(__package__)
+    compiled: Compiled = linker.functions.make_function(owner, entry.name, "", address, environment, (linker,))
     return compiled
 
 
@@ -246,7 +187,7 @@ def _c_module(name: str) -> ModuleType:
     full = f"numba.{name}"
     if full in sys.modules:
         return sys.modules[full]
-    base = _package("numba").joinpath(*name.split("."))
+    base = package_folder("numba").joinpath(*name.split("."))
     path = next(path for suffix in EXTENSION_SUFFIXES if (path := Path(f"{base}{suffix}")).exists())
     spec = spec_from_file_location(full, path, loader=ExtensionFileLoader(full, str(path)))
     assert spec is not None

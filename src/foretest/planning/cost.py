@@ -67,14 +67,14 @@ def cost_of(lists: PolicyLists, levels: LevelsToPlan, reach: Uncertainty, *, det
     policy, tables = lists.policy, lists.metric.tables
     if EXPOSURE in levels.weightings:
         variants = range(len(VARIANTS)) if levels.curve_given else (0,)
-        by_curve = [_of_lists(lists.by_exposure(variant), lists.sample) for variant in variants]
+        by_curve = [_of_lists(lists.by_exposure(tables.most, variant), lists.sample) for variant in variants]
         found = [_cost(ratios, EXPOSURE, reach) for ratios in by_curve]
         lower, upper = min(one.ci_lower for one in found), max(one.ci_upper for one in found)
         return found[0]._replace(ci_lower=lower, ci_upper=upper)
     if deterministic:
         return UNKNOWN if policy is not tables.pair.control else Cost(0.0, 0.0, 0.0, 0.0, None)
     if SLOT in levels.weightings:
-        return _cost(_of_lists(lists.by_slot(), lists.sample), SLOT, reach)
+        return _cost(_of_lists(lists.by_slot(tables.most), lists.sample), SLOT, reach)
     return _cost(_of_rankings(policy, tables, levels.metric), RANKING, reach)
 
 

@@ -20,6 +20,7 @@ from foretest.planning.levels import (
     LevelsToPlan,
     Scale,
     SmallestUplift,
+    outlook_at,
     outlooks,
 )
 from foretest.planning.policy_tables import MetricLists
@@ -53,6 +54,10 @@ class Explorer:
         cost = cost_of(lists, self.levels, self.reach, deterministic=self.deterministic)
         at_most = cost_at_most(policy, self.lists.tables, self.levels.metric)
         return PolicyOutlook(cost, at_most, outlooks(lists, self.levels, self.scale))
+
+    def look_at(self, level: str, policy: Policy) -> LevelOutlook:
+        """The outlook at one level alone."""
+        return outlook_at(level, self.lists.of(policy), self.levels, self.scale)
 
 
 class Explored(NamedTuple):

@@ -2,9 +2,10 @@
 
 Within a list that a control shows with probabilities ρ(i), a reward is of item i with probability proportional to
 ρ(i)·γ(i). With log γ(i) = b·z(i), z the scores within the display in units of their spread, b is the maximum of
-Σ r·[b·z(a) − log Σ_i ρ(i) e^{b·z(i)}] − |b|²/2, a conditional logit with a little shrinkage. It says how much less an
-item is worth that hardly anyone was shown; where scores say nothing, or each list shows one item, all are worth the
-same.
+Σ r·[b·z(a) − log Σ_i ρ(i) e^{b·z(i)}]/r̄ − |b|²/2, a conditional logit with a little shrinkage. Beside the scores of
+both policies, z has how far they are apart, (z_t − z_p)²/2: weights are largest where the treatment lifts an item most,
+and such items may be worth more than a line through all items says. It says how much less an item is worth that hardly
+anyone was shown; where scores say nothing, or each list shows one item, all are worth the same.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ def standard_scores(policies: tuple[Policy, ...], displays: Displays) -> Floats:
         ]
         rows.append(z)
     return np.array(rows).reshape(len(rows), int(displays.eligible.sum()))
+
+
+def worth_features(control: Policy, treatment: Policy, displays: Displays) -> Floats:
+    """What worth is fitted by, a row each: the scores of both policies, and half the square of their difference."""
+    z = standard_scores((control, treatment), displays)
+    return z if len(z) < 2 else np.vstack([z, 0.5 * (z[1] - z[0]) ** 2])
 
 
 def _places(policy: Policy, displays: Displays, scores: Ragged) -> npt.NDArray[np.int64]:
@@ -82,7 +89,7 @@ def _derivatives(lists: ItemLists, z: Floats, b: Floats) -> tuple[Floats, Floats
     """The gradient of the likelihood at b, and its curvature with the sign turned."""
     chance = lists.control * np.exp(b @ z)
     chance = chance / _by_list(lists, chance)[lists.of_cell]
-    r = lists.reward
+    r = lists.reward / lists.reward.mean()  # the shrinkage is the same in any unit
     weight = np.bincount(lists.owner, weights=r, minlength=len(lists.lengths))
     means = np.array([np.bincount(lists.of_cell, weights=chance * row, minlength=len(lists.lengths)) for row in z])
     gradient = z[:, lists.cell] @ r - means @ weight - b

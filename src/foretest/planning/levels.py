@@ -42,6 +42,8 @@ LEVELS = (RANKING, SLOT, EXPOSURE)
 GIVEN, FIT = "given", "fit"
 NOT_CONNECTED = "too few rewards would connect the slots to fit an examination curve"
 DRAWS = 64  # rankings per display, half from each policy
+#: c of `item_lists`. A reward that stands for others is noisy, and its squared weight more so; the fitted worth is not
+MOST = 0.5
 
 
 class SmallestUplift(NamedTuple):
@@ -139,14 +141,17 @@ class LevelsToPlan:
 
 def outlooks(lists: PolicyLists, levels: LevelsToPlan, scale: Scale) -> dict[str, LevelOutlook]:
     """What the log could show at every level, if the policy of these lists had been the control."""
-    pair = lists.metric.tables.pair
-    found = {RANKING: _by_ranking(lists.policy, lists.sample, pair, levels, scale)}
-    if SLOT in levels.weightings:
-        found[SLOT] = _by_slot(lists.by_slot(), levels, lists.sample, scale)
-    if EXPOSURE in levels.weightings:
-        of_curves = _by_exposure(lists.exposed_slots(), levels, lists.sample, scale)
-        found[EXPOSURE] = min(of_curves, key=lambda outlook: outlook.total)
-    return found
+    return {level: outlook_at(level, lists, levels, scale) for level in LEVELS if level in levels.weightings}
+
+
+def outlook_at(level: str, lists: PolicyLists, levels: LevelsToPlan, scale: Scale) -> LevelOutlook:
+    """What the log could show at one level, if the policy of these lists had been the control."""
+    if level == RANKING:
+        return _by_ranking(lists.policy, lists.sample, lists.metric.tables.pair, levels, scale)
+    if level == SLOT:
+        return _by_slot(lists.by_slot(MOST), levels, lists.sample, scale)
+    of_curves = _by_exposure(lists.exposed_slots(MOST), levels, lists.sample, scale)
+    return min(of_curves, key=lambda outlook: outlook.total)
 
 
 def _by_ranking(

@@ -7,7 +7,6 @@ import tempfile
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from foretest._version import __version__
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import choose_estimators, headline_of, obstacle
 from foretest.aggregation.fold_plan import FoldPlan
@@ -15,31 +14,28 @@ from foretest.aggregation.folded import Folded
 from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
-from foretest.files import json_ready, json_text
+from foretest.files import html_text, json_text
 from foretest.formatting import some_of
 from foretest.log.opening import open_log
 from foretest.offline.examination import NoCurve
 from foretest.offline.passes import offline_reader
 from foretest.offline.test import OfflineTest
-from foretest.online.comparison import POWER
 from foretest.planning.baseline_rows import ControlArm, baseline_rows
-from foretest.planning.days import count_days
+from foretest.planning.days import count_days, day_column
+from foretest.planning.document import plan_document
+from foretest.planning.goal import Goal, check_days, goal_of
 from foretest.planning.levels import EXPOSURE, RANKING, SLOT
 from foretest.planning.log_to_plan import LogToPlan
-from foretest.planning.recommendation import recommend
 from foretest.planning.rewarded_sample import rewarded_sample
-from foretest.planning.smallest_uplift import plan_metric
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
-from foretest.results.result import Result
 from foretest.settings.fitted_control import refuse_fitted_control
+from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings
 from foretest.sources import Source, spool
 from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.saved.files import saved_files
 from foretest.stores import Location
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -55,6 +51,18 @@ class PlanResult:
         """JSON text; with a path it is also written there, whole or not at all."""
         return json_text(self.document, path)
 
+    def to_html(self, path: str | Location | None = None) -> str:
+        """One self-contained page of the exploration that was searched; with a path it is also written there, whole or
+        not at all."""
+        from foretest.report.plan_page import plan_page
+
+        if self.document.get("explore") is None:
+            raise BadInput(
+                "this plan has no page: it shows the cheapest exploration for an uplift, which was not asked for or not"
+                " found. Give plan_log an uplift, as in uplift = 0.02."
+            )
+        return html_text(plan_page(self.document), path)
+
     def __str__(self) -> str:
         from foretest.terminal.plan import render_plan
 
@@ -64,18 +72,25 @@ class PlanResult:
 
 
 def plan_log(
-    test: OfflineTest, log: Any, *, threads: int | None = None, progress: Progress | None = None
-) -> PlanResult:
+    test: OfflineTest, log: Any, *, uplift: float | None = None, days: int | None = None, threads: int | None = None,
+    progress: Progress | None = None,
+) -> PlanResult:  # fmt: skip
     """What the log could show by whole rankings and, where it says which slot earned the reward, by slot and by
-    exposure; and what exploration would change. The log is read twice, or three times where it has days; a pass more
-    fits the examination curve, and one more reads the baseline's rows where several policies logged."""
+    exposure; and what exploration would change. With `uplift`, a share such as 0.02 for 2 %, also the cheapest
+    exploration that makes such an uplift visible in so many days, or without `days` in as much log as this.
+
+    The log is read twice, or three times where it has days; a pass more fits the examination curve, and one more reads
+    the baseline's rows where several policies logged."""
+    goal = goal_of(uplift, days)
     planned = _planned(test.settings)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
         opened = _open(log, test.settings, planned, folder)
-        test, folded, left_out = _fold(test, opened, planned, threads, progress)
-        days = _days(opened, test.settings.log.date)
-        arm = _control_arm(opened, folded.aggregates.plan.settings, threads)
         no_sample = _why_no_sample(opened, test.settings)
+        if goal is not None and not no_sample:
+            check_days(goal, test.settings.log)
+        test, folded, left_out = _fold(test, opened, planned, threads, progress)
+        days_of_log = _days(opened, test.settings.log, goal)
+        arm = _control_arm(opened, folded.aggregates.plan.settings, threads)
         sample = None
         if not no_sample:
             done = stage(progress, "exploration", opened.source)
@@ -86,13 +101,13 @@ def plan_log(
         aggregates=folded.aggregates,
         sample=sample,
         estimators={level: e for level, e in planned.estimators.items() if e.label in labels},
-        days=days,
+        days=days_of_log,
         split=test.settings.online.split,
         control_arm=arm,
     )
     about = [*_of_thinned(folded.aggregates), *_of_loggers(log_to_plan)]
     notes = dict.fromkeys([*result.notes, *planned.notes, *left_out, *no_sample, *about])
-    return PlanResult(_document(test.settings, result, log_to_plan, list(notes)))
+    return PlanResult(plan_document(test.settings, result, log_to_plan, list(notes), goal))
 
 
 class _Planned(NamedTuple):
@@ -189,9 +204,10 @@ def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _Open
     return _OpenedLog(spooled, spooled, None)
 
 
-def _days(opened: _OpenedLog, date: str | None) -> int | None:
-    """How many days the log has; None where that is not known."""
-    return None if date is None or opened.folded is not None else count_days(opened.source, date)
+def _days(opened: _OpenedLog, log: LogColumns, goal: Goal | None) -> int | None:
+    """How many days the log has, by its dates or, where days are asked for, its times; None where that is not known."""
+    named = log.date if goal is None else day_column(log)
+    return None if named is None or opened.folded is not None else count_days(opened.source, log)
 
 
 def _control_arm(opened: _OpenedLog, settings: Settings, threads: int | None) -> ControlArm | None:
@@ -238,45 +254,3 @@ def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
     if not choose_estimators(settings)[0].can_draw:
         return ["a policy is logged, and other rankings have no probability: what exploration would buy needs scores."]
     return []
-
-
-def _document(settings: Settings, result: Result, log: LogToPlan, notes: list[str]) -> dict[str, Any]:
-    """The content of plan.json."""
-    parts = log.aggregates.plan.shown
-    metrics = {
-        name: plan_metric(result.metrics[name], m, log)
-        for name, m in parts.items()
-        if m < len(settings.definitions.parts)
-    }
-    left_out = [name for name in settings.definitions.names if name not in metrics]
-    if left_out:
-        notes = [
-            *notes,
-            f"{some_of(left_out)} left out of the plan, which is for rewards of 0 or more, and sums of them.",
-        ]
-    first, plan = next(iter(metrics.items()))
-    recommended = recommend(first, plan.exploration) if plan.exploration else None
-    document: dict[str, Any] = json_ready(
-        {
-            "foretest": __version__,
-            "schema": SCHEMA,
-            "headline": log.estimator.label,
-            "confidence_level": settings.analysis.confidence_level,
-            "power": POWER,
-            "gamma": list(settings.analysis.gamma_at(by_slot=False)),
-            "gamma_slots": list(settings.analysis.gamma_at(by_slot=True)),
-            "split": list(log.split),
-            "unit": settings.log.unit,
-            "log": {
-                "rows": log.aggregates.rows,
-                **({} if log.aggregates.thinned is None else {"displays": log.aggregates.displays}),
-                "units": log.aggregates.n_units,
-                **({} if log.aggregates.units_exact else {"units_approximate": True}),
-                "days": log.days,
-            },
-            "metrics": {name: metric.to_dict() for name, metric in metrics.items()},
-            "recommended": None if recommended is None else recommended.to_dict(),
-            "notes": notes,
-        }
-    )
-    return document

@@ -20,7 +20,7 @@ from foretest.planning.item_lists import (
     items_of_slots,
     slot_lists,
 )
-from foretest.planning.item_worth import relative_worth, standard_scores
+from foretest.planning.item_worth import relative_worth, worth_features
 from foretest.planning.rewarded_sample import RewardedSample
 from foretest.policies import Mixture, Policy
 from foretest.weights.examination import Curves
@@ -31,7 +31,7 @@ from foretest.weights.slot_marginals import knows_marginals, slot_marginals
 @dataclass(frozen=True)
 class PolicyTables:
     """The tables of displays under both policies of a test and under any other; `most` is how far rewards of the log
-    stand for those under another control."""
+    stand for those under another control, in costs."""
 
     sample: RewardedSample
     pair: PolicyPair  # the treatment and the control as it is
@@ -119,7 +119,7 @@ class MetricLists:
     @cached_property
     def _scores(self) -> Floats:
         pair = self.tables.pair
-        return standard_scores((pair.control, pair.treatment), self.tables.sample.displays)
+        return worth_features(pair.control, pair.treatment, self.tables.sample.displays)
 
 
 @dataclass(frozen=True)
@@ -139,17 +139,17 @@ class PolicyLists:
         """P(item in slot) of the three policies."""
         return self.metric.tables.of(self.policy)
 
-    def by_slot(self) -> ItemLists:
-        """The lists of slots."""
-        lists = slot_lists(self.sample.displays, self.tables, self.metric.earned, self.metric.tables.most)
+    def by_slot(self, most: float) -> ItemLists:
+        """The lists of slots; `most` is how far rewards of the log stand for those under the policy."""
+        lists = slot_lists(self.sample.displays, self.tables, self.metric.earned, most)
         return replace(lists, worth=self.metric.slot_worth)
 
-    def by_exposure(self, variant: int = 0) -> ItemLists:
+    def by_exposure(self, most: float, variant: int = 0) -> ItemLists:
         """The lists of displays by exposure; `variant` is that of the curve."""
-        theta, most = self.metric.theta(variant), self.metric.tables.most
+        theta = self.metric.theta(variant)
         lists = exposure_lists(self.sample.displays, self.tables, self.metric.earned, theta, most)
         return replace(lists, worth=self.metric.exposure_worth)
 
-    def exposed_slots(self) -> ExposedSlots:
+    def exposed_slots(self, most: float) -> ExposedSlots:
         """The slots behind the lists by exposure."""
-        return ExposedSlots.of(self.sample.displays, self.by_exposure(), self.tables, self.metric.theta())
+        return ExposedSlots.of(self.sample.displays, self.by_exposure(most), self.tables, self.metric.theta())

@@ -64,12 +64,12 @@ def _sentence(row: Explored, present: Explored) -> str:
     """Why, in a sentence."""
     assert row.best_level is not None
     best = row.levels[row.best_level]
-    shows = f"the log could then show {percent(best.total)} ({_by(row.best_level, best)})"
+    shows = f"the log could then show {percent(best.total)} ({by_level(row.best_level, best)})"
     if row is present:
         return f"Leave the control as it is: {shows.replace(' then', '')}, and no exploration buys enough to pay for."
     level = present.best_level
     instead = "instead of nothing" if level is None else f"instead of {percent(present.levels[level].total)}"
-    return f"{_what(row)}: {shows}, {instead}, {_price_text(row)}."
+    return f"{what_to_do(row.kind, row.settings, row.epsilon)}: {shows}, {instead}, {_price_text(row)}."
 
 
 def _price_text(row: Explored) -> str:
@@ -81,16 +81,17 @@ def _price_text(row: Explored) -> str:
     return f"at a cost of about {percent(row.cost.value)} of the reward"
 
 
-def _by(level: str, outlook: LevelOutlook) -> str:
+def by_level(level: str, outlook: LevelOutlook) -> str:
+    """At which level, in words."""
     fitted = ", with the examination curve fitted" if outlook.examination == FIT else ""
     return f"by {level}{fitted}"
 
 
-def _what(row: Explored) -> str:
-    """What to do, as the start of a sentence."""
-    table = row.settings or {}
-    if row.kind == UNIFORM:
-        return f"Show random rankings in {percent(row.epsilon or 0.0)} of displays"
+def what_to_do(kind: str, settings: dict[str, Any] | None, share: float | None) -> str:
+    """What to do, as the start of a sentence; `share` is that of random rankings."""
+    table = settings or {}
+    if kind == UNIFORM:
+        return f"Show random rankings in {percent(share or 0.0)} of displays"
     if "swap" in table:
         return f"Swap neighbours with probability {table['swap']:g}"
     if "temperature" in table:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.aggregation.display_sample import with_keys
@@ -49,6 +50,10 @@ class RewardedSample:
         [rows] = np.nonzero(self.rewards[:, metric])
         cells = np.cumsum((self.displays.eligible * self.displays.slots)[rows])
         rows = rows[: max(1, int(np.searchsorted(cells, _MOST_CELLS, side="right")))]
+        return self.take(rows)
+
+    def take(self, rows: npt.NDArray[np.int64]) -> RewardedSample:
+        """Some of the displays."""
         slots = {m: lists.take(rows) for m, lists in self.slots.items()}
         return RewardedSample(self.displays.take(rows), self.unit[rows], self.rewards[rows], slots)
 

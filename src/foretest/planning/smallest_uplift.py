@@ -35,24 +35,20 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.diagnostics.evidence import log_evidence
 from foretest.diagnostics.health import control_is_deterministic
 from foretest.files import finite_or_none
-from foretest.planning.cost import Uncertainty
-from foretest.planning.explored import Explored, Explorer, explored_rows
+from foretest.planning.explored import Explored, explored_rows
+from foretest.planning.explorer_of_log import explorer_of
 from foretest.planning.levels import (
     EXPOSURE,
     FIT,
     GIVEN,
     NOTHING,
     RANKING,
-    SLOT,
     LevelOutlook,
-    LevelsToPlan,
     Scale,
     SmallestUplift,
 )
 from foretest.planning.log_to_plan import LogToPlan, scale_of
-from foretest.planning.policy_tables import MetricLists, PolicyTables
 from foretest.results.result import Estimate, Metric
-from foretest.special import ndtri
 from foretest.weights.weightings import Weighting
 
 NEVER_VARIES = "the control never varies: it says nothing of another ranking, nor of another item in a slot"
@@ -218,26 +214,5 @@ def _explorations(log: LogToPlan, m: int, scale: Scale) -> list[Explored] | None
     """One entry per way to explore; None where it cannot be predicted."""
     if log.sample is None:
         return None
-    if not log.sample.rewards[:, m].any():
-        return []
-    plan, small = log.aggregates.plan, log.sample.of_metric(m)
-    a, curves = plan.settings.analysis, plan.examination.curves.get(m)
-    able = {RANKING: True, SLOT: m in small.slots, EXPOSURE: m in small.slots and curves is not None}
-    levels = LevelsToPlan(
-        metric=m,
-        weightings={level: log.weighting(level) for level in log.estimators if able[level]},
-        curves=curves,
-        curve_given=m in plan.examination.given,
-    )
-    explorer = Explorer(
-        sample=log.sample,
-        lists=MetricLists(PolicyTables(small, plan.normaliser.pair, a.bound_number), m, curves),
-        levels=levels,
-        scale=scale,
-        reach=Uncertainty(
-            float(ndtri(0.5 + a.confidence_level / 2.0)),
-            {level: a.gamma_at(by_slot=log.weighting(level).by_slot) for level in log.estimators},
-        ),
-        deterministic=bool(control_is_deterministic(log.aggregates)),
-    )
-    return explored_rows(explorer, plan, log.weighting(RANKING))
+    explorer = explorer_of(log, log.sample, m, scale)
+    return [] if explorer is None else explored_rows(explorer, log.aggregates.plan, log.weighting(RANKING))

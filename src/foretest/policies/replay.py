@@ -51,22 +51,27 @@ def refuse_replay(policy: Policy, role: str) -> None:
         raise BadInput(f"{role} has replay_seed in a component: give it once, beside components.")
     if replay_seed_of(policy) is None:
         return
-    for part in _parts(policy):
-        if not isinstance(part, _SERVED):
-            raise BadInput(
-                f"{role} has replay_seed, and {class_name(part)} is none of the policies that foretest.serving draws"
-                " from: leave it out."
-            )
+    part = not_served(policy)
+    if part is not None:
+        raise BadInput(
+            f"{role} has replay_seed, and {class_name(part)} is none of the policies that foretest.serving draws"
+            " from: leave it out."
+        )
     for number in ("temperature", "epsilon"):
         if is_fit(getattr(policy, number, 0.0)):
             raise BadInput(f'{role} has replay_seed and {number} = "fit": a replay needs the number that served.')
+
+
+def not_served(policy: Policy) -> Policy | None:
+    """The policy, or the first component of a mixture, that `foretest.serving` does not have; None if it has all."""
+    return next((part for part in _parts(without_list(policy)) if not isinstance(part, _SERVED)), None)
 
 
 def _parts(policy: Policy) -> Iterator[Policy]:
     """The policy, or the components of a mixture."""
     if isinstance(policy, Mixture):
         for _, part in policy.components:
-            yield from _parts(part)
+            yield from _parts(without_list(part))
     else:
         yield policy
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -10,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import displays_text, format_number, percent, plural, round_percent, units_text
+from foretest.terminal.explore import explore_lines
 from foretest.terminal.parts import (
     WIDTH,
     add_number_columns,
@@ -19,6 +19,7 @@ from foretest.terminal.parts import (
     plain_text,
     wrapped_lines,
 )
+from foretest.terminal.policy_tables import toml_lines, way_to_explore
 
 _NONE = "-"
 
@@ -35,7 +36,8 @@ def plan_table(document: dict[str, Any]) -> Group:
     ]
     for name, metric in document["metrics"].items():
         parts += [Text(), *_metric_table(name, metric, document)]
-    return Group(*parts, *_recommended(document.get("recommended")), *note_lines(document["notes"]))
+    answers = [*_recommended(document.get("recommended")), *explore_lines(document.get("explore"))]
+    return Group(*parts, *answers, *note_lines(document["notes"]))
 
 
 def render_plan(document: dict[str, Any], width: int = WIDTH) -> str:
@@ -154,18 +156,6 @@ def _percent(value: float | None) -> str:
     return _NONE if value is None else percent(value)
 
 
-def way_to_explore(row: dict[str, Any]) -> str:
-    """A row of exploration in a few words."""
-    table = row["settings"] or {}
-    if row["epsilon"] is not None:
-        return "as it is" if row["epsilon"] == 0.0 else f"random rankings in {round_percent(row['epsilon'])}"
-    if "swap" in table:
-        return f"neighbours swapped, {table['swap']:g}"
-    if "temperature" in table:
-        return f"plackett-luce, temperature {table['temperature']:.3g}"
-    return f"epsilon-greedy, epsilon {table['epsilon']:g}"
-
-
 def _recommended(choice: dict[str, Any] | None) -> list[RenderableType]:
     """The recommended way to explore, with the table of settings that makes it."""
     if choice is None:
@@ -173,18 +163,3 @@ def _recommended(choice: dict[str, Any] | None) -> list[RenderableType]:
     heading = Text.assemble(("Recommended", "bold"), f" (by {choice['metric']}): {choice['sentence']}")
     settings = toml_lines("control", choice["settings"]) if choice["settings"] else []
     return [Text(), heading, *(Text(f"  {line}", style="dim") for line in settings)]
-
-
-def toml_lines(name: str, table: dict[str, Any]) -> list[str]:
-    """A policy as a table of a settings file.
-
-    >>> toml_lines("control", {"policy": "top-k", "scores": "s"})
-    ['[control]', 'policy = "top-k"', 'scores = "s"']
-    """
-    lines, nested = [f"[{name}]"], []
-    for key, value in table.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            nested += [line for part in value for line in ["", f"[[{name}.{key}]]", *toml_lines("", part)[1:]]]
-        else:
-            lines.append(f"{key} = {json.dumps(value, ensure_ascii=False)}")
-    return lines + nested

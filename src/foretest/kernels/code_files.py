@@ -1,0 +1,144 @@
+"""Files of machine code, in a folder named by all that the code depends on: the sources of all kernels, the versions of
+numba, llvmlite and Python, the processor.
+
+That folder lies in `FORETEST_CACHE`, else beside the package, else in the user's cache folder. Where none can be
+written, kernels are compiled in each process. A kernel is compiled by one process at a time: others wait for its file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from foretest.files import cache_folder, whole_file
+
+_LAYOUT = 2
+_LONGEST = 60.0  # seconds that a kernel may take to compile; a process that claims it for longer has died
+
+
+def file_name(name: str, types: tuple[Any, ...]) -> str:
+    """The file of a kernel's code for some types."""
+    return f"{name}-{digest(repr(types).encode())}.code"
+
+
+def read(file: str) -> Iterator[bytes]:
+    """The content of a file, wherever there is one."""
+    for folder in folders():
+        with suppress(OSError):
+            yield (folder / file).read_bytes()
+
+
+def write(file: str, content: bytes) -> None:
+    """Write a file to the first folder that can be written."""
+    for folder in folders():
+        with suppress(OSError), whole_file(folder / file) as place:
+            place.write_bytes(content)
+            return
+
+
+@contextmanager
+def claimed(file: str) -> Iterator[bool]:
+    """Claim a file that is to be written; where another process has, wait until it is there, or the claim is gone:
+    false then."""
+    mine, path = _claim(file)
+    try:
+        yield mine
+    finally:
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+class _Claim(NamedTuple):
+    """Whether a file is for this process to write, and the file that tells others so."""
+
+    mine: bool
+    path: Path | None
+
+
+def _claim(file: str) -> _Claim:
+    for folder in folders():
+        path = folder / f".{file}.claim"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return _Claim(False, None) if _waited_for(path) else _Claim(True, path)
+        except OSError:
+            continue
+        return _Claim(True, path)
+    return _Claim(True, None)  # nothing can be written, so that nobody waits for it
+
+
+def _waited_for(claim: Path) -> bool:
+    """Wait for another process; false where it has died."""
+    while True:
+        try:
+            age = time.time() - claim.stat().st_mtime
+        except FileNotFoundError:
+            return True
+        if age > _LONGEST:
+            return False
+        time.sleep(0.02)
+
+
+def is_saved(name: str) -> bool:
+    """Is there code of this kernel on disk, for any types?"""
+    return any(True for folder in folders() for _ in folder.glob(f"{name}-*.code"))
+
+
+def copy_all(target: Path) -> int:
+    """Copy all code that is on disk to a folder of caches; how many files it has then."""
+    folder = target / "kernels" / _key()
+    folder.mkdir(parents=True, exist_ok=True)
+    for place in folders():
+        for path in place.glob("*.code"):
+            if not (folder / path.name).exists():
+                shutil.copyfile(path, folder / path.name)
+    return len(list(folder.glob("*.code")))
+
+
+def folders() -> Iterator[Path]:
+    """Where code is looked for, and written to where it can be."""
+    key = _key()
+    chosen = "FORETEST_CACHE" in os.environ
+    if not chosen:
+        yield Path(__file__).parent / "__pycache__" / key
+    with suppress(RuntimeError):  # a user without a home
+        yield cache_folder() / "kernels" / key
+    if chosen:
+        yield Path(__file__).parent / "__pycache__" / key
+
+
+def digest(content: bytes) -> str:
+    """A short name for content."""
+    return hashlib.blake2b(content, digest_size=12).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _key() -> str:
+    """A name for all that machine code depends on."""
+    import llvmlite.binding as llvm
+
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    versions = [package_folder(name) / "_version.py" for name in ("numba", "llvmlite")]
+    features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
+    processor = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    parts = (_LAYOUT, sys.implementation.cache_tag, llvm.get_process_triple(), processor, features)
+    return digest(b"".join([*(path.read_bytes() for path in [*sources, *versions]), repr(parts).encode()]))
+
+
+def package_folder(name: str) -> Path:
+    """The folder of an installed package, which is not imported."""
+    spec = find_spec(name)
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent

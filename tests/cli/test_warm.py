@@ -1,0 +1,59 @@
+"""foretest warm: what it puts into a folder is all that a test needs there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from foretest.cli import small_tests
+from foretest.policies import POLICIES, Fixed, Mixture
+from foretest.report.page import environment
+from tests.commands import exit_code_of
+
+
+def test_with_its_folder_nothing_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORETEST_CACHE", "")  # so that it is as before after the test
+    case = next(small_tests._cases())  # the others would take a minute to compile
+    monkeypatch.setattr(small_tests, "_cases", lambda: iter([case]))
+    environment.cache_clear()
+    assert exit_code_of(monkeypatch, "warm", str(tmp_path / "cache"), "--quiet") == 0
+    environment.cache_clear()
+    assert "kernels. Set FORETEST_CACHE=" in capsys.readouterr().out
+    assert list((tmp_path / "cache" / "templates").iterdir())
+    pq.write_table(case.rows, tmp_path / "log.parquet")
+    script = f"""
+import sys
+from pathlib import Path
+from foretest.kernels import code_files
+[place] = Path({str(tmp_path / "cache")!r}).joinpath("kernels").iterdir()
+code_files.folders = lambda: iter([place])
+import foretest as ft
+columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={{"click": "slot_click"}})
+test = ft.OfflineTest(log=columns, control=ft.PlackettLuce("p"), treatment=ft.PlackettLuce("t"))
+test.run({str(tmp_path / "log.parquet")!r})
+assert "numba" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_place_that_is_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    assert exit_code_of(monkeypatch, "warm", str(tmp_path / "file")) == 2
+    assert "cannot be made a folder" in capsys.readouterr().err
+
+
+def test_every_built_in_policy_is_among_the_small_tests() -> None:
+    cases = list(small_tests._cases())
+    seen = {type(policy) for case in cases for policy in (case.control, case.treatment)}
+    seen |= {type(part) for case in cases if isinstance(case.control, Mixture) for _, part in case.control.components}
+    assert seen >= set(POLICIES.values()) - {Fixed}  # a fixed ranking has no numbers to compute
+    for case in cases[:2]:
+        assert case.rows.num_rows == 400
