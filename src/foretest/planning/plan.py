@@ -40,11 +40,18 @@ from foretest.stores import Location
 
 @dataclass(frozen=True)
 class PlanResult:
-    """The content of plan.json."""
+    """What a log could show: the content of plan.json. `plan_log` returns it; printing it shows the table.
 
-    document: dict[str, Any]
+    >>> import foretest as ft
+    >>> plan = ft.PlanResult({"schema": 1, "headline": "point-ncis-adaptive"})
+    >>> plan.to_dict()["headline"]
+    'point-ncis-adaptive'
+    """
+
+    document: dict[str, Any]  # the fields of plan.json
 
     def to_dict(self) -> dict[str, Any]:
+        """The fields of plan.json."""
         return self.document
 
     def to_json(self, path: str | Location | None = None) -> str:
@@ -75,12 +82,38 @@ def plan_log(
     test: OfflineTest, log: Any, *, uplift: float | None = None, days: int | None = None, threads: int | None = None,
     progress: Progress | None = None,
 ) -> PlanResult:  # fmt: skip
-    """What the log could show by whole rankings and, where it says which slot earned the reward, by slot and by
-    exposure; and what exploration would change. With `uplift`, a share such as 0.02 for 2 %, also the cheapest
-    exploration that makes such an uplift visible in so many days, or without `days` in as much log as this.
+    """What a log could show, before its result is looked at, and what more exploration would bring.
 
-    The log is read twice, or three times where it has days; a pass more fits the examination curve, and one more reads
-    the baseline's rows where several policies logged."""
+    The answer is by whole rankings and, where the log says which slot earned the reward, by slot and by exposure. The
+    log is read twice, or three times where it has days; a pass more fits the examination curve, and one more reads the
+    baseline's rows where several policies logged.
+
+    Parameters
+    ----------
+    test: the test that is planned, with its log's columns and both policies.
+    log: what `test.run` takes: a path, a glob, a dataframe, saved aggregates.
+    uplift: a share such as 0.02 for 2 %: also find the cheapest exploration that makes such an uplift visible.
+    days: in how many days it is to be visible; default: in as much log as this.
+    threads: how many read the log; default: all cores.
+    progress: is called with what is being done, and how far it is.
+
+    Returns
+    -------
+    A `PlanResult`: the smallest uplift that the log could show, its two parts, and a table of explorations.
+
+    >>> import pyarrow as pa
+    >>> import foretest as ft
+    >>> from foretest.simulate import WORLDS, simulate_log
+    >>> log = pa.Table.from_batches(simulate_log(WORLDS["mild"], rows=500))
+    >>> test = ft.OfflineTest(
+    ...     log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="display_id"),
+    ...     control=ft.PlackettLuce("control_scores"),
+    ...     treatment=ft.PlackettLuce("treatment_scores"),
+    ... )
+    >>> plan = ft.plan_log(test, log).to_dict()
+    >>> sorted(plan["metrics"]["click"]["smallest_uplift"])
+    ['identification', 'sampling', 'total']
+    """
     goal = goal_of(uplift, days)
     planned = _planned(test.settings)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
