@@ -56,7 +56,8 @@ SPARK = {"cluster.md"}
 SLOW = {
     "bandit-log.md", "board.md", "calibration.md", "decision-service.md", "deterministic-production.md", "digits.md",
     "exposure.md", "figures.md", "getting-started.md", "history.md", "in-ci.md", "index.md", "movielens.md",
-    "nightly-job.md", "open-bandit.md", "plan.md", "ranking-log.md", "report.md", "saved-aggregates.md", "sensitivity.md",
+    "nightly-job.md", "open-bandit.md", "plan.md", "ranking-log.md", "report.md", "saved-aggregates.md",
+    "sensitivity.md",
 }  # fmt: skip
 
 

@@ -120,7 +120,7 @@ DIALECT = {
     r"\b(units|positives) an arm\b": "per arm",
     r"\b(one display|one look|χ²) a (unit|day|slot)\b": "per",
     r"\ba display\]": "per display",
-    r"\b(says?|said|tells?|knows?|learns?) (nothing|anything|something|little|too little|next to nothing) of\b": "about",
+    r"\b(says?|said|tells?|knows?) (nothing|anything|something|little|too little|next to nothing) of\b": "about",
     r"\b[Ff]oretold\b": "predicted",
     r"\bgood to (about |within )?\d": "accurate to",
     r"\bthere where\b": "present if",
@@ -173,9 +173,9 @@ def test_pages_and_messages_speak_plain_english(pattern: str, spoken: dict[Path,
 
 def test_dialect_would_be_found() -> None:
     said = """tests that could be made, a test that could not be made, one score an eligible item, it holds 0, earns a
-    display, 0.02 a display, [a display], one a metric, a line a test, holds the truth, 48 ns a row, five displays a user,
-    2^21 units an arm, one display a unit, says nothing of it, was foretold, good to 0.3 %, there where it ran, is there
-    twice, written whole, folds anew, weighs every row, prices another one, stands beside it, shows itself, asked back, as
-    ever, for certain, to be of use, dearer, all gone through, have no place of their own, most moved is"""
+    display, 0.02 a display, [a display], one a metric, a line a test, holds the truth, 48 ns a row, five displays a
+    user, 2^21 units an arm, one display a unit, says nothing of it, was foretold, good to 0.3 %, there where it ran, is
+    there twice, written whole, folds anew, weighs every row, prices another one, stands beside it, shows itself, asked
+    back, as ever, for certain, to be of use, dearer, all gone through, have no place of their own, most moved is"""
     said = " ".join(said.split())
     assert [pattern for pattern in DIALECT if not re.search(pattern, said)] == []

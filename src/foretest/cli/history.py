@@ -49,7 +49,7 @@ def history(
 ) -> int:
     """Compare offline with online results over many past A/B tests: how often and how closely they agreed.
 
-    A test has the logs of both arms; results may replace the treatment's log, or both. 
+    A test has the logs of both arms; results may replace the treatment's log, or both.
     Also fits a calibration for foretest run. Results of tests whose logs and settings have not changed are reused.
     Example: foretest history tests.toml -o out
     """

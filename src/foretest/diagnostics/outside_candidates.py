@@ -23,8 +23,8 @@ def outside_notes(aggregates: Aggregates) -> list[str]:
     shares = [outside_candidates(sums) for sums in (aggregates, *aggregates.treatments.values())]
     return [
         f"{name and f'{name}: '}{percent(share)} of what the treatment shows comes from items that the control could"
-        " not show. No log of the control says anything about them: they are unsupported, and what they may earn is in the"
-        " range."
+        " not show. No log of the control says anything about them: they are unsupported, and what they may earn is in"
+        " the range."
         for name, share in zip(names, shares, strict=True)
         if share
     ]

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from foretest.displays.arrow_numbers import to_arrow, to_numpy
 from foretest.displays.batch import Floats
+from foretest.formatting import plural
 from foretest.kernels.cell_counts import cell_counts
 from foretest.results.audit import Finding, not_made, tested
 from foretest.special import gammaincc
@@ -127,7 +128,7 @@ def items_by_slot(cells: npt.NDArray[Any], absent: int, label: str | None) -> Fi
     named = "the rarer items together were" if worst.cell is None else _name(worst.cell, label)
     return tested(
         NAME, p, worst.chi2,
-        f"items are shown in every slot as often as the control says ({len(slots)} slots; {chi2})",
+        f"items are shown in every slot as often as the control says ({plural(len(slots), 'slot')}; {chi2})",
         f"in slot {at + 1} {named} shown {worst.observed:,.0f} times, expected about {worst.expected:,.0f} ({chi2})",
         "Something else than [control] chose or moved items. Look for rules after the ranking (blocked or pinned"
         " items), for items that were not eligible, and for scores of another version.",
