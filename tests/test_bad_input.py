@@ -372,15 +372,15 @@ BAD_SETTINGS = {
     ),
     "pointwise with a logged treatment": (
         analysis('estimators = ["point-ncis"]', LOGGED_TREATMENT),
-        "point-ncis cannot run: the treatment is a logged policy, and the pointwise normaliser prices rankings that"
-        " were not shown: it needs the treatment's scores (a plackett-luce, thurstone, mallows or epsilon-greedy"
-        " policy). With these settings these can: is, nis, cis, ncis.",
+        "point-ncis cannot run: the treatment is a logged policy, and this estimator needs the probability of rankings"
+        " that were not shown: log the treatment's scores (plackett-luce, thurstone, mallows, epsilon-greedy) or, of"
+        " single actions, all probabilities. With these settings these can: is, nis, cis, ncis.",
     ),
     "pointwise with a logged control": (
         analysis('estimators = ["point-ncis-adaptive"]\nstrata = "country"', LOGGED),
-        "point-ncis-adaptive cannot run: the control is a logged policy, and the pointwise normaliser prices rankings"
-        " that were not shown: it needs the control's scores (a plackett-luce, thurstone, mallows or epsilon-greedy"
-        " policy). With these settings these can: is, nis, cis, ncis, piece-ncis.",
+        "point-ncis-adaptive cannot run: the control is a logged policy, and this estimator needs the probability of"
+        " rankings that were not shown: log the control's scores (plackett-luce, thurstone, mallows, epsilon-greedy)"
+        " or, of single actions, all probabilities. With these settings these can: is, nis, cis, ncis, piece-ncis.",
     ),
     "slots that are no table": (
         SETTINGS.replace("unit =", 'slot_rewards = "slots"\nunit ='),
@@ -403,9 +403,9 @@ BAD_SETTINGS = {
     ),
     "by slot with a logged control": (
         analysis('estimators = ["rips"]', LOGGED.replace("unit =", 'slot_rewards = {click = "slots"}\nunit =')),
-        "rips cannot run: the control is a logged policy, and weights by slot price items that were not shown: it needs"
-        " the control's scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy). With these settings"
-        " these can: is, nis, cis, ncis.",
+        "rips cannot run: the control is a logged policy, and this estimator needs the probability of items that were"
+        " not shown: log the control's scores (plackett-luce, thurstone, mallows, epsilon-greedy) or, of single"
+        " actions, all probabilities. With these settings these can: is, nis, cis, ncis.",
     ),
     "r_max of no reward": (
         analysis("r_max = {clik = 1}"),

@@ -191,12 +191,13 @@ def _obstacle_in_policies(estimator: Estimator, settings: Settings) -> str | Non
             ' log the whole matrix, as in matrix = "column".'
         )
     if isinstance(weighting, Pointwise | Adaptive | SlotWeighting):
-        what = "weights by slot price items" if weighting.by_slot else "the pointwise normaliser prices rankings"
+        what = "items" if weighting.by_slot else "rankings"
         for role in ("treatment", "control"):
             if not getattr(settings, role).can_draw and getattr(settings, role).prices_rankings:
                 return (
-                    f"the {role} is a logged policy, and {what} that were not shown:"
-                    f" it needs the {role}'s scores (a plackett-luce, thurstone, mallows or epsilon-greedy policy)."
+                    f"the {role} is a logged policy, and this estimator needs the probability of {what} that were not"
+                    f" shown: log the {role}'s scores (plackett-luce, thurstone, mallows, epsilon-greedy) or, of single"
+                    " actions, all probabilities."
                 )
     if getattr(estimator, "model", None) is not None and not settings.treatment.can_draw:
         return "its model's expectation is over draws from the treatment, and a logged policy cannot be drawn from."
