@@ -44,7 +44,9 @@ def test_rows_of_the_sampler_and_the_writer(table: dict[str, Any], tmp_path: Pat
 
 def test_the_row_of_the_page() -> None:
     """It is a row of the sampler, with a user and a time."""
-    row, reward = (json.loads(block.text) for block in blocks_of(DOCS / "what-to-log.md") if block.language == "json")
+    row, reward = (
+        json.loads(block.text) for block in blocks_of(DOCS / "how-to" / "what-to-log.md") if block.language == "json"
+    )
     validate(row, SCHEMA)
     sampler = Sampler({"policy": "plackett-luce", "temperature": 0.5}, slots=2, seed=7)
     drawn = sampler.draw(row["scores"], row["candidates"], key=row["id"]).row
@@ -54,7 +56,7 @@ def test_the_row_of_the_page() -> None:
 
 
 def test_every_column_is_on_the_page() -> None:
-    text = (DOCS / "what-to-log.md").read_text(encoding="utf-8")
+    text = (DOCS / "how-to" / "what-to-log.md").read_text(encoding="utf-8")
     assert all(f"| `{name}` |" in text for name in SCHEMA["properties"])
 
 
