@@ -153,8 +153,10 @@ SPOKEN = [
 
 
 def spoken_text(path: Path) -> str:
-    """A file without what a script wrote between comments: tables of studies, and the paper's summary."""
+    """A file without what a study wrote between comments: its tables, and the paper's summary."""
     text = path.read_text(encoding="utf-8")
+    if path.is_relative_to(DOCS / "reference"):  # written from docstrings and help texts
+        return text
     text = re.sub(r"<!-- ([\w ,-]+): begin -->.*?<!-- \1: end -->", "", text, flags=re.DOTALL)
     return re.sub(r"<!-- run: .*?<!-- end -->", "", text, flags=re.DOTALL)
 

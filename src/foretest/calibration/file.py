@@ -101,7 +101,7 @@ class Calibration:
         return document
 
     def to_json(self, path: str | Location | None = None) -> str:
-        """JSON text; with a path it is also written there, whole or not at all."""
+        """JSON text; with a path it is also written there, completely or not at all."""
         return json_text(self.to_dict(), path)
 
     @classmethod

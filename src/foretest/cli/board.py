@@ -27,7 +27,7 @@ def board(
     ] = False,
     quiet: Quiet = False,
 ) -> int:
-    """Make one page of all results in a folder: what each says, and offline beside online.
+    """Make one page of all results in a folder: what each says, and how offline and online compare.
 
     Reads every result.json and agreement.json that foretest run, online and history wrote with -o.
     Results in NAME/offline and NAME/online are compared.

@@ -96,7 +96,7 @@ FailOnAll = Annotated[
 ]
 CalibrationFile = Annotated[
     str | None,
-    Parameter(help="A calibration.json written by foretest history: adds calibrated estimates beside the plain ones."),
+    Parameter(help="A calibration.json written by foretest history: adds calibrated estimates to the plain ones."),
 ]
 AsJson = Annotated[bool, Parameter(name="--json", negative=(), help="Print the result as JSON, and nothing else.")]
 AsMarkdown = Annotated[

@@ -29,7 +29,7 @@ def paper(
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> int:
-    """Repeat the tables and figures of the WSDM 2018 paper on a simulated recommender, beside the paper's numbers.
+    """Repeat the tables and figures of the WSDM 2018 paper on a simulated recommender, next to the paper's numbers.
 
     Takes some minutes. The simulated logs (45 MB per test) are removed at the end. Example: foretest paper -o paper
     """

@@ -18,7 +18,7 @@ class AdaptivePointDR(AdaptivePointNCIS):
     Σ [w̃_i (r_i − r̂(x_i,a_i)) + E_t r̂(x_i,A) + r̂(x_i,a_i) − E_p r̂(x_i,A)] / n, w̃ of `point-ncis-adaptive`.
 
     r̂ predicts the reward of an item in its slot, of a ranking the sum over its slots; both expectations are exact. What
-    the cap cuts off is worth what r̂ says of it, moved by how far r̂ errs on what is left. The last two terms have mean
+    the cap cuts off is worth what r̂ predicts, shifted by how far r̂ errs on what is left. The last two terms have mean
     0: with them the uplift is the mean of (w̃ − 1)(r − r̂) + E_t r̂ − E_p r̂, which varies less, and is 0 for equal
     policies. Dudík et al. 2011, with the paper's adaptive cap.
 

@@ -44,7 +44,7 @@ class NIIPS(Estimator):
     Σ_k [Σ_i w_ik r_ik / Σ_i w_ik], the weights of IIPS, normalised slot by slot.
 
     What NIS is to IS. A display that shows fewer than k items has none to weigh in slot k, under either policy: there
-    w_ik = 1 and r_ik = 0. It weighs every row, not only rewarded ones.
+    w_ik = 1 and r_ik = 0. It weights every row, not only rewarded ones.
 
     >>> import foretest as ft
     >>> ft.NIIPS().label

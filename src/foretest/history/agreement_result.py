@@ -76,11 +76,11 @@ class Agreement:
         return [test["name"] for test in self.tests if (test.get("audit") or {}).get("outcome") == FAIL]
 
     def to_json(self, path: str | Location | None = None) -> str:
-        """JSON text; with a path it is also written there, whole or not at all."""
+        """JSON text; with a path it is also written there, completely or not at all."""
         return json_text(self.to_dict(), path)
 
     def to_html(self, path: str | Location | None = None) -> str:
-        """One self-contained page; with a path it is also written there, whole or not at all."""
+        """One self-contained page; with a path it is also written there, completely or not at all."""
         from foretest.report.history_page import history_page
 
         return html_text(history_page(self), path)

@@ -39,7 +39,7 @@ def run_history(
 ) -> Agreement:
     """Run every test of a manifest, offline from the control's log alone and online from both; then the agreement.
 
-    Results that the manifest gives in place of logs are taken as they are. A test that fails is reported by name and
+    Results that the manifest gives instead of logs are taken as they are. A test that fails is reported by name and
     the rest go on; if none works, the first failure is raised.
 
     Parameters

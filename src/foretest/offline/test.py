@@ -155,7 +155,7 @@ class OfflineTest:
     ) -> Result:
         """The whole road, for any log: a path, glob, folder or list of files, SQL, a dataframe, an Arrow stream; or
         from saved aggregates of this test, which are recognised by their content. With a `calibration` (or the file
-        that `foretest history` wrote) the calibrated estimates stand beside the plain ones."""
+        that `foretest history` wrote) the calibrated estimates are added to the plain ones."""
         files = {} if calibration is None or isinstance(calibration, Calibration) else {"calibration": calibration}
         if calibration is not None:
             calibration = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
@@ -203,8 +203,8 @@ class OfflineTest:
         batch_rows: int = BATCH_ROWS,
         progress: Progress | None = None,
     ) -> Aggregates:
-        """Fold a log into a file, which `run` takes in place of the log. Of several files those that are folded are
-        remembered beside it, in `<path>.parts`: after a kill the same call goes on from there."""
+        """Fold a log into a file of sums, which `run` accepts instead of the log. If there are several files, progress
+        is saved in `<path>.parts`: after a kill the same call continues from there."""
         path, source = location(path), open_log(log, self.settings)
         refuse_to_replace(path)
         parts = path.with_name(f"{path.name}.parts")

@@ -61,7 +61,7 @@ class OnlineTest:
     log: which column plays which role; rewards, unit (else id), date and times are read, no other.
     split: the designed shares of units, the control's first.
     covariate: a column with one number per unit from before the test, which the uplift is adjusted for.
-    sequential: give intervals that hold however often the test is looked at, beside the fixed ones.
+    sequential: also give intervals that stay valid however often the test is looked at.
     sequential_units: the number of units, of both arms, at which these are tightest; to be chosen before the test.
     metrics: what metrics are for, and made of, by name, as the tables [metrics.NAME].
     analysis: confidence_level, interval ("bootstrap" or "delta"), n_resamples, buckets, seed and window, as offline.

@@ -55,7 +55,7 @@ class PlanResult:
         return self.document
 
     def to_json(self, path: str | Location | None = None) -> str:
-        """JSON text; with a path it is also written there, whole or not at all."""
+        """JSON text; with a path it is also written there, completely or not at all."""
         return json_text(self.document, path)
 
     def to_html(self, path: str | Location | None = None) -> str:

@@ -260,11 +260,11 @@ class Result:
         return {"examination": curves[0]} if curves else {}
 
     def to_json(self, path: str | Location | None = None) -> str:
-        """JSON text; with a path it is also written there, whole or not at all."""
+        """JSON text; with a path it is also written there, completely or not at all."""
         return json_text(self.to_dict(), path)
 
     def to_html(self, path: str | Location | None = None) -> str:
-        """One self-contained page; with a path it is also written there, whole or not at all."""
+        """One self-contained page; with a path it is also written there, completely or not at all."""
         from foretest.report.result_page import result_page
 
         return html_text(result_page(self), path)

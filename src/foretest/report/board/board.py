@@ -57,7 +57,7 @@ class Board:
 
     def to_html(self, path: str | Location | None = None) -> str:
         """One self-contained page, with links to reports that are relative to `path`, or else to the folder; with a
-        path it is also written there, whole or not at all."""
+        path it is also written there, completely or not at all."""
         from foretest.report.board.page import board_page
 
         place = self.folder / "board.html" if path is None else location(path)
