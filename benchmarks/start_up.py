@@ -129,6 +129,7 @@ def first_jobs(log: Path, settings: Path, folder: Path) -> list[str]:
     }
     lines = ["| kernels are | first job, s |", "| --- | ---: |"]
     for name, environ in places.items():
+        environ["PYSPARK_PYTHON"] = sys.executable
         took = []
         for _ in range(3 if name != "nowhere" else 1):
             shutil.rmtree(bare / "src/foretest/kernels/__pycache__", ignore_errors=True)
@@ -150,17 +151,20 @@ def main() -> None:
         subprocess.run([sys.executable, "-c", FORETEST, "simulate", "log", "--rows", "1000", "-o", "."], cwd=folder,
                        capture_output=True, check=True)  # fmt: skip
         (folder / "settings.toml").write_text(SETTINGS, encoding="utf-8")
-        tables = {"start": small_runs(folder, options.turns)}
+        write("start", small_runs(folder, options.turns))
         if options.demo:
             cold = folder / "cold"
             cold.mkdir()
             seconds = seconds_of_demo(cold, without_caches(cold))
-            tables["first demo"] = [f"First `foretest demo` where nothing has been compiled: {seconds:.0f} s."]
+            write("first demo", [f"First `foretest demo` where nothing has been compiled: {seconds:.0f} s."])
         if options.spark:
-            tables["first job"] = first_jobs(folder / "log.parquet", folder / "settings.toml", folder)
-    for name, lines in tables.items():
-        print("\n".join(lines), end="\n\n")
-        into_page(DOCS / "measured/benchmarks.md", name, "\n".join(lines))
+            write("first job", first_jobs(folder / "log.parquet", folder / "settings.toml", folder))
+
+
+def write(name: str, lines: list[str]) -> None:
+    """Print a table, and put it into its page."""
+    print("\n".join(lines), end="\n\n", flush=True)
+    into_page(DOCS / "measured/benchmarks.md", name, "\n".join(lines))
 
 
 if __name__ == "__main__":
