@@ -1351,3 +1351,12 @@ def test_pandas_column_of_mixed_types() -> None:
 
 def test_bad_input_is_a_value_error() -> None:
     assert issubclass(ft.BadInput, ValueError)
+
+
+def test_another_policy_is_another_test() -> None:
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=("click",), ranking="ranking"), control=ft.PlackettLuce("p"),
+        treatment=ft.PlackettLuce("t"),
+    )  # fmt: skip
+    with pytest.raises(ft.BadInput, match=r"replace\(treatment=…\): it changes settings of the analysis alone"):
+        test.replace(treatment=ft.PlackettLuce("p"))

@@ -1,3 +1,3 @@
 """The version, read by the package, the build and every file that Foretest writes."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

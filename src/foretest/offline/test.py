@@ -140,7 +140,13 @@ class OfflineTest:
         return call_text(self, _arguments(self.settings), in_lines=True)
 
     def replace(self, **analysis: Any) -> OfflineTest:
-        """A copy of the test with other [analysis] settings."""
+        """A copy of the test with other [analysis] settings; for other policies or columns make another test."""
+        others = {"log", "control", "treatment", "metrics", "baseline", "online"} & set(analysis)
+        if others:
+            raise BadInput(
+                f"replace({', '.join(sorted(others))}=…): it changes settings of the analysis alone, such as cap. Make"
+                " another OfflineTest for another log, policy or metric."
+            )
         changed = dataclasses.replace(self.settings, analysis=self.settings.analysis.replace(**analysis))
         return OfflineTest.from_settings(changed)
 
