@@ -140,15 +140,11 @@ DIALECT = {
     r"\bno place of their own\b": "as one more draw would",
     r"\bmost moved is\b": "the largest shift is",
 }
-#: pages that are still to be rewritten
-REWRITTEN_LATER = {"serving.md", "what-to-log.md"}
 SPOKEN = [
     ROOT / "README.md",
-    *(page for page in sorted(DOCS.rglob("*.md")) if page.name not in REWRITTEN_LATER),
-    *sorted((ROOT / "src" / "foretest" / "cli").glob("*.py")),
-    *sorted((ROOT / "src" / "foretest" / "terminal").glob("*.py")),
+    *sorted(DOCS.rglob("*.md")),
+    *(path for path in sorted((ROOT / "src" / "foretest").rglob("*.py")) if path.parent.name != "kernels"),
     *sorted((ROOT / "src" / "foretest" / "report").rglob("*.html")),
-    *sorted((ROOT / "src" / "foretest" / "diagnostics").rglob("*.py")),
 ]
 
 

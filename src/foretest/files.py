@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and JSON without NaN."""
+"""Files that are complete or not there at all, and JSON without NaN."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def read_text(path: Location, kind: str, remedy: str) -> str:
 
 
 def write_whole(path: Location, text: str) -> None:
-    """Write beside, then rename: the file is there whole, or as it was."""
+    """Write beside, then rename: the file is complete, or as it was."""
     write_all({path: text.encode("utf-8")})
 
 
@@ -139,7 +139,7 @@ def cache_folder() -> Path:
 
 @contextmanager
 def whole_file(path: Location) -> Iterator[Path]:
-    """A place beside `path` to write to, renamed to it in the end: the file is there whole, or as it was. What goes to
+    """A place beside `path` to write to, renamed to it in the end: the file is complete, or as it was. What goes to
     a store is first a temporary file."""
     if isinstance(path, RemotePath):
         with tempfile.TemporaryDirectory() as folder:

@@ -90,7 +90,7 @@ def displays_text(log: Mapping[str, Any]) -> str:
 
 
 def known_units(log: Mapping[str, Any]) -> int:
-    """The number of units of a log, in the digits that are known: an estimate, good to 0.3 %, has three.
+    """The number of units of a log, in the digits that are known: an estimate, accurate to 0.3 %, has three.
 
     It is never above the number of rows.
 

@@ -100,7 +100,7 @@ def _all_that_can_run(settings: Settings) -> tuple[list[Estimator], list[str]]:
     notes: list[str] = []
     for key, cls in ESTIMATORS.items():
         if cls is NIIPS and settings.control.prices_rankings:
-            continue  # it weighs every slot of every row: by itself only where the log allows little else
+            continue  # it weights every slot of every row: by itself only where the log allows little else
         estimator = cls()
         reason = _obstacle_of_any(estimator, settings)
         if reason is None:

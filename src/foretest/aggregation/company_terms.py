@@ -1,6 +1,6 @@
 """What the tests of slots and their company need of each rewarded row: terms for each metric that is by slot.
 
-A term of a row is Σ_k r_k (S_k − E_p[S_k | a_k]) over its slots, S_k the worth of what stands beside slot k, by the
+A term of a row is Σ_k r_k (S_k − E_p[S_k | a_k]) over its slots, S_k the worth of what is shown next to slot k, by the
 control's scores or by pairs with the items above. Its mean is 0 if what a slot earns depends on its own item and place
 alone. Of the items below, by scores and by pairs, terms are Σ_k r_k (S_k − E_p[S_k | a_1..a_k]): their mean is 0 also
 where it depends on the items above. Terms are NaN where no slot that earns can be compared. Kept with the rewarded

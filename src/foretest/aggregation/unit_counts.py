@@ -21,7 +21,7 @@ class UnitCounts:
     """Rows per unit, exact while there are at most 2^17 units, beyond that in as many hash cells.
 
     In cells the number of units is the censored-exponential estimate (occupied cells)/(mean of the cells' lowest
-    hash, 1 where empty), good to 0.3 %, and the largest cell's rows are an upper bound on the largest unit's.
+    hash, 1 where empty), accurate to 0.3 %, and the largest cell's rows are an upper bound on the largest unit's.
     """
 
     keys: Hashes

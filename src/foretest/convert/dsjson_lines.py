@@ -59,7 +59,7 @@ def _object(line: bytes) -> dict[str, Any]:
 
 
 def _is_by_slot(event: dict[str, Any]) -> bool:
-    """Has the line one outcome per slot? Lines that say nothing of a policy's choice are faults."""
+    """Has the line one outcome per slot? Lines that say nothing about a policy's choice are faults."""
     if event.get("_skipLearn") is True or event.get("_deferred") is True:
         raise LineFault("not activated", "is an event that was not activated")
     if "_outcomes" in event:

@@ -1,4 +1,4 @@
-"""Do rewards depend on which items stand beside which? A test of the model behind slots, without any treatment.
+"""Do rewards depend on which items are shown next to which? A test of the model behind slots, without any treatment.
 
 If what a slot earns depends on its own item and place alone, the sums T_u of a unit's terms by pairs of items
 (`weights/company.py`) have mean 0, in each of D columns. With all of them at once,
@@ -36,7 +36,7 @@ _SINGULAR = 1e-9  # of the largest eigenvalue
 
 
 def slot_model(aggregates: Aggregates, estimators: Sequence[Estimator], metric: int) -> SlotModel | None:
-    """The tests of what stands beside a reward; None where no estimator weighs the metric by slot."""
+    """The tests of what is shown next to a reward; None where no estimator weighs the metric by slot."""
     company = company_test(aggregates, estimators, metric)
     if company is None:
         return None

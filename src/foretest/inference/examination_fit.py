@@ -94,7 +94,7 @@ def _covariance(influence: Floats, loggers: int) -> Floats:
 
 
 def _trust(pairs: Pairs, loggers: int) -> CurveTest | None:
-    """Have items of low and of high score one curve? None where either half says nothing of some slot."""
+    """Have items of low and of high score one curve? None where either half says nothing about some slot."""
     slots = pairs.slots
     both = [LogRatios.of(half) for half in pairs.halves]
     if any(_not_connected(slots, _strong(ratios)) for ratios in both):

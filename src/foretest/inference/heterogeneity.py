@@ -21,7 +21,7 @@ from foretest.files import finite_or_none
 from foretest.results.days import Heterogeneity
 from foretest.special import fdtrc
 
-BUCKETS_PER_DAY = 4  # fewer buckets say little of the covariance of so many days
+BUCKETS_PER_DAY = 4  # fewer buckets say little about the covariance of so many days
 
 
 ROUNDING = 1e-12  # of a relative uplift: what varies by less does not vary

@@ -10,7 +10,7 @@ from foretest.displays.batch import Floats
 from foretest.inference.delta import FEW_UNITS
 from foretest.special import ndtr, stdtr
 
-_DRAWS = 100_000  # of the largest of several normal numbers: its 90 % quantile is good to 0.3 %
+_DRAWS = 100_000  # of the largest of several normal numbers: its 90 % quantile is accurate to 0.3 %
 _ROUNDING = 1e-12  # of the control's value: an uplift within it is 0
 
 

@@ -8,7 +8,7 @@ did to R, as far as both go together, and this is taken out again.
 The variance is least at θ = Cov(R, X)/Var(X). With a_u = (Σ_{i∈u} (r_i − R))/n and b_u = (x_u − X)/m, what a unit adds
 to R (over n displays) and to X (over m units), it is θ = Σ_u a_u b_u / Σ_u b_u², here over the units of both arms
 together, about their common R and X: one θ, which no arm can bend its own way. With one display per unit this is the
-slope of r on x. The mean of x is over units and never over displays: how many displays a unit has is part of the
+slope of r on x. The mean of x is over units and never over displays: the number of displays of a unit is part of the
 outcome. θ is estimated, which matters only to second order, as it multiplies X_t − X_c, itself near 0.
 
 The adjusted values are R − θ·(X − X̄) of each arm, X̄ = w_c X_c + w_t X_t the mean over all units, w the

@@ -1,4 +1,4 @@
-"""Which units an arm had on which days, within bounded memory: the units of smallest hash where there are too many."""
+"""The units of an arm by day, within bounded memory: the units of smallest hash where there are too many."""
 
 from __future__ import annotations
 

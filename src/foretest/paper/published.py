@@ -1,4 +1,4 @@
-"""What the paper itself says: the numbers that ours stand beside (Gilotte et al., WSDM 2018)."""
+"""What the paper itself says: the numbers that ours are compared with (Gilotte et al., WSDM 2018)."""
 
 from __future__ import annotations
 

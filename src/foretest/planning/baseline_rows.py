@@ -1,7 +1,7 @@
 """What an online test of the baseline would vary by, where several policies logged: by the baseline's own rows.
 
-The value R_p of a pooled log is an estimate from all rows, weighted by π_p/π_mix; its error says nothing of how users
-vary who are shown the baseline alone, as those of an online control arm are.
+The value R_p of a pooled log is an estimate from all rows, weighted by π_p/π_mix; its error says nothing about how
+users vary who are shown the baseline alone, as those of an online control arm are.
 """
 
 from __future__ import annotations

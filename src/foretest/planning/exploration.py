@@ -3,7 +3,7 @@
 The mixed control is π_ε = (1 − ε) π_p + ε/|A(x)|, |A| = M!/(M − K)! the number of rankings: with probability ε a
 display shows K items at random, of those that the control may show. Its weights w_ε = π_t/π_ε are at most w/(1 − ε),
 and at most π_t·|A|/ε ≤ |A|/ε where the treatment has no items of its own.
-Nothing has to be drawn anew: over rankings a drawn from π_t and from π_p, half each, with m = (π_t + π_p)/2,
+Nothing has to be drawn again: over rankings a drawn from π_t and from π_p, half each, with m = (π_t + π_p)/2,
 
     Σ_a f(a) = E_m[f(a)/m(a)],    so that α = π_t/m and β = π_ε/m are to π_ε what 2W/(1+W) and 2/(1+W) are to π_p,
 

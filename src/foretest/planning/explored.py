@@ -126,7 +126,7 @@ def _row(exploration: Exploration, outlook: PolicyOutlook) -> Explored:
 def _uniform_row(
     exploration: Exploration, outlook: PolicyOutlook, explorer: Explorer, drawn: dict[str, Any], weighting: Weighting
 ) -> Explored:
-    """A share of random rankings; by ranking from rankings drawn of both policies, so that none is drawn anew."""
+    """A share of random rankings; by ranking from rankings drawn of both policies, so that none is drawn again."""
     epsilon, scale = exploration.epsilon or 0.0, explorer.scale
     r = explorer.sample.rewards[:, explorer.levels.metric]
     explored = moments(drawn, weighting, epsilon)

@@ -27,13 +27,13 @@ def vega_bundle() -> str:
     if cached is not None:
         return cached
     script = make_bundle()
-    with contextlib.suppress(OSError):  # a read-only or full disk: the script is made anew each time
+    with contextlib.suppress(OSError):  # a read-only or full disk: the script is made again each time
         _write(path, script)
     return script
 
 
 def make_bundle() -> str:
-    """The script, made anew, which takes about two seconds."""
+    """The script, made again, which takes about two seconds."""
     import vl_convert
 
     script: str = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")

@@ -133,7 +133,7 @@ def evidence(result: Result) -> str:
 
 def assumption(result: Result) -> str | None:
     """What the log cannot support, and how much of the treatment that concerns: by exposure where that leads, else by
-    rankings; None where neither is known, or the control never varies and so says nothing of other rankings."""
+    rankings; None where neither is known, or the control never varies and so says nothing about other rankings."""
     support, mean, cap = result.health.get("support"), result.health["treatment_mass_kept"], result.cap
     headline = next((metric.headline for metric in result.metrics.values()), None) or ""
     kept = result.health.get("mass_kept", {}).get(headline)

@@ -58,7 +58,7 @@ class SlotModel:
     company: SlotTest  # do rewards depend on what else the display shows?
     trust: SlotTest | None = None  # have items of high and low score one examination curve? Where one was fitted
     chain: SlotTest | None = None  # do slots compared directly and through others agree?
-    pairs: SlotTest | None = None  # do rewards depend on which items stand beside which? None in earlier sums
+    pairs: SlotTest | None = None  # do rewards depend on which items are shown next to which? None in earlier sums
     below: SlotTest | None = None  # do rewards depend on what stands below their slot? None in earlier sums
 
     def to_dict(self) -> dict[str, Any]:
@@ -67,14 +67,14 @@ class SlotModel:
 
     @property
     def beside(self) -> SlotTest:
-        """Of the two tests of what stands beside a reward, the one that speaks more against the model."""
+        """Of the two tests of what is shown next to a reward, the one that speaks more against the model."""
         tests = [test for test in (self.company, self.pairs) if test is not None and test.p_value is not None]
         return min(tests, key=lambda test: test.p_value or 0.0, default=self.company)
 
     @property
     def of_prefixes(self) -> SlotTest:
         """The test of weights of the items down to a slot, which may depend on those above: on what stands below, or on
-        what stands beside where that could not be looked at."""
+        what is shown next to where that could not be looked at."""
         return self.beside if self.below is None or self.below.p_value is None else self.below
 
     @property

@@ -1,4 +1,4 @@
-"""Rows as a file, Parquet or JSON lines, that is there whole or not at all."""
+"""Rows as a file, Parquet or JSON lines, complete or not there at all."""
 
 from __future__ import annotations
 

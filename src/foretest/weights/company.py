@@ -1,4 +1,4 @@
-"""Slots and their company: the worth of what stands beside a slot's item, less what the control puts there on average.
+"""Slots and their company: the worth of what is shown next to a slot's item, less the control's average there.
 
 If what a slot earns depends on its own item and place alone, then given a reward of item i in slot k the other shown
 items are a draw of the control's p(· | a_k = i). With S the sum of what they are worth by the control's own scores,

@@ -3,7 +3,7 @@
 The unit is the time of one enumerated ranking. The kernel of two Plackett-Luce policies enumerates a ranking ten times
 as fast as it draws one; any other pair prices both through `log_prob`, and a draw takes half as long again, for it must
 be sampled too. A display may cost `TIMES` what it would cost with draws, all else that is done for it included, so that
-none is much dearer than one with an item or a slot more.
+none costs much more than one with an item or a slot more.
 """
 
 from __future__ import annotations

@@ -179,11 +179,11 @@ class Normaliser:
         return enumeration_cost.MOST if exact else most_enumerated(draws, purpose, fused=self.pair.is_fused)
 
     def _is_cheap(self, displays: Displays, purpose: Purpose, draws: int) -> Mask:
-        """Displays whose rankings are all gone through, for that costs little more than `draws` draws."""
+        """Displays whose rankings are all enumerated, for that costs little more than `draws` draws."""
         return is_cheap(self.pair, displays, self._most_enumerated(purpose, draws))
 
     def _is_little(self, displays: Displays) -> Mask:
-        """Displays whose rankings are all gone through even where a few draws would do."""
+        """Displays whose rankings are all enumerated even where a few draws would do."""
         most = self._most_enumerated(Purpose.REWARDED, self.draws)
         return is_cheap(self.pair, displays, min(most, enumeration_cost.FEW_RANKINGS))
 
@@ -208,7 +208,7 @@ class Normaliser:
         self, masses: Masses, displays: Displays, rows: Indices, *, cap: float = np.nan, zero: bool = False,
         bound: float = np.nan, purpose: Purpose = Purpose.REWARDED,
     ) -> Indices:  # fmt: skip
-        """Fill in the rows whose rankings are all gone through; the rows that are left."""
+        """Fill in the rows whose rankings are all enumerated; the rows that are left."""
         exact = rows
         if self.method != "exact":
             exact = rows[self._is_cheap(displays.take(rows), purpose, self.draws)]
