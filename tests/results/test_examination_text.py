@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import foretest as ft
 from foretest.results.examination_text import curve_text, examination_line
-from foretest.results.range_text import legend, range_meaning
+from foretest.results.range_text import range_meaning
 from foretest.results.uplift_range import Range
 from tests.results.support import UP
 
@@ -29,7 +29,7 @@ def test_the_range_says_that_it_is_over_curves() -> None:
     assert words not in range_meaning(UP)
     assert range_meaning(replace(UP, curves=curves)) == range_meaning(UP) + words
     calibrated = replace(UP, range=Range("calibrated", 0.0, 1.0, 0.0, 1.0), curves=curves)
-    assert legend(calibrated)[0].endswith(f"earned in past tests{words}")
+    assert range_meaning(calibrated).endswith(f"earned in past tests{words}")
 
 
 def test_an_uncapped_estimate_claims_no_curves() -> None:

@@ -38,6 +38,20 @@ def test_a_weight_beyond_a_float_is_a_power_of_ten(result: ft.Result) -> None:
     assert line.split()[2] == "10^412"
 
 
+def test_the_legend_names_factors_that_are_not_the_headlines(result: ft.Result) -> None:
+    def with_factors(least: float, most: float) -> ft.Estimate:
+        return replace(UP, range=Range("band", 0.0, 1.0, 0.0, 1.0, least, most))
+
+    def legend_of(other: ft.Estimate) -> str:
+        text = " ".join(render(with_estimate(result, with_factors(1 / 1.15, 1.3), other=other)).split())
+        return text[text.index("range: allows for") : text.index("word: positive or negative")]
+
+    assert legend_of(with_factors(1 / 1.15, 1.3)).endswith("from 1/1.15 to 1.3 times what supported ones earn ")
+    assert legend_of(with_factors(1 / 1.3, 2.0)).endswith("supported ones earn (other: 1/1.3 to 2) ")
+    noise = replace(UP, range=Range("noise", 0.0, 1.0, 0.0, 1.0))
+    assert legend_of(noise).endswith("supported ones earn ")
+
+
 def test_the_terminal_marks_a_fragile_verdict_in_100_columns(result: ft.Result) -> None:
     def table(*estimates: Any, **others: Any) -> str:
         text = render(with_estimate(result, *estimates, **others))
@@ -47,8 +61,8 @@ def test_the_terminal_marks_a_fragile_verdict_in_100_columns(result: ft.Result) 
     fragile = table(UP)
     assert "positive ~" in fragile
     assert "fragile at factors from 1/1.15 to 1.3: the verdict holds unless unsupported recommendations earn" in fragile
-    assert "~ fragile:" not in fragile  # the sentence has said it
-    assert "~ fragile: the sensitivity band contains 0, or the log refutes what it assumes" in table(
+    assert "~ fragile (" not in fragile  # the sentence has said it
+    assert "~ fragile (other): the sensitivity band contains 0, or the log refutes what it assumes" in table(
         replace(UP, robustness="robust"), other=UP
     )
     assert "~" not in table(replace(UP, robustness="robust"))

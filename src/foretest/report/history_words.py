@@ -27,8 +27,9 @@ GUIDE = [
     (
         "range",
         "The interval to look at first: it allows for noise, and for what the log cannot support, if unsupported"
-        " recommendations earn between 1/Γ and Γ times what supported ones earn; of a calibrated estimate, what they"
-        " earned in the other tests. It held an online result that lies in it, with the online noise allowed for.",
+        " recommendations earn between 1/Γ_lower and Γ_upper times what supported ones earn; of a calibrated"
+        " estimate, what they earned in the other tests. It contains an online result that lies in it, with the online"
+        " noise allowed for.",
     ),
     ("word", f"{WORD_MEANING[0].upper()}{WORD_MEANING[1:]}."),
     ("right", "Offline decided as online did."),

@@ -35,7 +35,6 @@ def result_html(result: Result) -> str:
     confidence = result.settings["analysis"]["confidence_level"]
     name, metric = next(iter(result.metrics.items()))
     shown = list(result.metrics.items())[:ROWS]
-    headline = metric.estimates.get(metric.headline or "")
     details = {} if online else {name: estimator_rows(result, metric) for name, metric in shown}
     choice = choice_of(result)
     sentence = verdict_sentence(name, metric, confidence, online=online)
@@ -46,7 +45,7 @@ def result_html(result: Result) -> str:
         rows=metric_rows(result)[:ROWS], details=details, left_out=len(result.metrics) - len(shown), colours=COLOURS,
         curves={name: examination_line(metric.examination) for name, metric in shown if metric.examination is not None},
         notes=result.notes, tables=None, page="result", online=online,
-        legend=None if online else typeset(". ".join(_sentence(text) for text in legend(headline)) + "."),
+        legend=None if online else typeset(". ".join(_sentence(text) for text in legend(metric)) + "."),
     )  # fmt: skip
 
 

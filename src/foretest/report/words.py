@@ -194,8 +194,8 @@ def trust(result: Result) -> str | None:
 
 RANGE_GUIDE = (
     "The interval to look at first: it allows for noise, and for what the log cannot support, if unsupported"
-    " recommendations earn between 1/Γ and Γ times what supported ones earn. With a calibration it allows for what they"
-    " earned in past tests instead. The pale bar is the range; the bar inside it is noise alone."
+    " recommendations earn between 1/Γ_lower and Γ_upper times what supported ones earn. With a calibration it allows"
+    " for what they earned in past tests instead. The pale bar is the range; the bar inside it is noise alone."
 )
 _GUIDE = {
     "display": "One list of recommendations shown to somebody: a row of the log.",

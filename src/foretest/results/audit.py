@@ -59,6 +59,11 @@ class Audit:
         if self.outcome != UNVERIFIED:
             return None
         unmade = ", ".join(self.named(NOT_MADE))
+        if all("units are too few" in finding.meaning for finding in self.findings if finding.outcome == NOT_MADE):
+            return (
+                f"the control's probabilities are not verified: the log has too few units for the audit ({unmade} could"
+                " not be run)."
+            )
         return (
             f"the control's probabilities are not verified ({unmade} could not be run): they are taken as they are"
             " logged. A log that was thinned or chosen by reward, a join that is slightly off, or probabilities that"

@@ -8,7 +8,7 @@ from foretest.results.robustness_text import band_factors, factor, inverse_facto
 from foretest.results.uplift_range import BAND, CALIBRATED, NOISE, Range
 
 if TYPE_CHECKING:
-    from foretest.results.result import Estimate
+    from foretest.results.result import Estimate, Metric
 
 WORD_MEANING = (
     "positive or negative if noise and range both say so; it leans if only one of them does, or if the range is noise"
@@ -61,7 +61,21 @@ def range_factors(limits: Range) -> tuple[str, str] | None:
     return inverse_factor(1.0 / least) if least > 0.0 else "0", factor(most)
 
 
-def legend(headline: Estimate | None) -> list[str]:
+def legend(metric: Metric) -> list[str]:
     """Two sentences below a table: what the range of the headline is, and what the words mean."""
+    headline = metric.estimates.get(metric.headline or "")
     meaning = "noise" if headline is None else range_meaning(headline)
-    return [f"range: allows for {meaning}", f"word: {WORD_MEANING}"]
+    return [f"range: allows for {meaning}{_other_factors(metric, headline)}", f"word: {WORD_MEANING}"]
+
+
+def _other_factors(metric: Metric, headline: Estimate | None) -> str:
+    """The factors of other estimators in the table, where they are not those of the headline."""
+    if headline is None or range_of(headline).kind != BAND:
+        return ""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for label, estimate in metric.estimates.items():
+        if range_of(estimate).kind == BAND and (factors := range_factors(range_of(estimate))) is not None:
+            labels.setdefault(factors, []).append(label)
+    labels.pop(range_factors(range_of(headline)) or ("", ""), None)
+    parts = [f"{', '.join(names)}: {least} to {most}" for (least, most), names in labels.items()]
+    return f" ({'; '.join(parts)})" if parts else ""

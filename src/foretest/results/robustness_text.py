@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,6 +79,11 @@ def refuted_text(estimate: Estimate) -> str | None:
         f"yet the least supported recommendations of this log earn {factor(lower)} to {factor(upper)} times what the"
         " others earn, beyond these factors"
     )
+
+
+def fragile_sentence(labels: Sequence[str]) -> str:
+    """What the mark `~` means, and which estimators have it: narrow tables leave its column out."""
+    return f"~ fragile ({', '.join(labels)}): the sensitivity band contains 0, or the log refutes what it assumes"
 
 
 def is_fragile(estimate: Estimate) -> bool:

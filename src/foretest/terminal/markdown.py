@@ -8,7 +8,7 @@ from foretest.formatting import format_number
 from foretest.results.examination_text import examination_line
 from foretest.results.online_text import covariate_sentence, peeking_sentences
 from foretest.results.range_text import legend
-from foretest.results.robustness_text import is_fragile, robustness_sentence
+from foretest.results.robustness_text import fragile_sentence, is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row
 from foretest.terminal.comparisons import by_rank, segments_columns, segments_note, treatments_columns
 from foretest.terminal.estimates import estimate_columns
@@ -70,8 +70,9 @@ def _metric(name: str, metric: Metric, result: Result) -> list[str]:
     headline = metric.estimates.get(metric.headline or "")
     robustness = None if headline is None else robustness_sentence(headline)
     lines = [] if robustness is None else [robustness]
-    if any(is_fragile(estimate) for estimate in metric.estimates.values()):
-        lines.append("~ fragile: the sensitivity band contains 0, or the log refutes what it assumes")
+    fragile = [label for label, estimate in metric.estimates.items() if is_fragile(estimate)]
+    if fragile:
+        lines.append(fragile_sentence(fragile))
     reasons = {
         reason: [label for label, estimate in metric.estimates.items() if reason in estimate.reasons]
         for estimate in metric.estimates.values()
@@ -92,7 +93,7 @@ def _legend(result: Result) -> list[str]:
         return []
     metric = next(iter(result.metrics.values()))
     online = "sample_ratio" in result.health
-    lines = peeking_sentences(result) if online else legend(metric.estimates.get(metric.headline or ""))
+    lines = peeking_sentences(result) if online else legend(metric)
     return [] if not lines else ["\n".join(f"- {markdown_text(line)}" for line in lines)]
 
 

@@ -12,7 +12,7 @@ from foretest.formatting import format_number, percent
 from foretest.results.examination_text import examination_line
 from foretest.results.online_text import adjusted_control, covariate_sentence, peeking_sentences
 from foretest.results.range_text import legend
-from foretest.results.robustness_text import is_fragile, robustness_sentence
+from foretest.results.robustness_text import fragile_sentence, is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row, findings_table, slot_model_rows
 from foretest.terminal.comparisons import choice_lines, segments_tables, treatments_tables
 from foretest.terminal.estimates import estimate_columns
@@ -175,7 +175,7 @@ def _legend(result: Result) -> list[RenderableType]:
     if not result.metrics:
         return []
     metric = next(iter(result.metrics.values()))
-    return [*wrapped_lines(legend(metric.estimates.get(metric.headline or "")))]
+    return [*wrapped_lines(legend(metric))]
 
 
 def _looks(result: Result) -> list[RenderableType]:
@@ -204,7 +204,7 @@ def _robustness(metric: Metric) -> list[Text]:
     sentence = None if headline is None else robustness_sentence(headline)
     lines = [] if sentence is None else [sentence]
     if fragile and fragile != [metric.headline]:
-        lines.append("~ fragile: the sensitivity band contains 0, or the log refutes what it assumes")
+        lines.append(fragile_sentence(fragile))
     return wrapped_lines(lines)
 
 
