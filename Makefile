@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo quick test checked lint kernels data browser java docs dist bench fuzz clean
+.PHONY: demo quick test checked lint kernels compiled data browser java docs dist bench fuzz clean
 
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
@@ -31,6 +31,12 @@ lint: $(VENV)/.ready-dev
 
 kernels: $(VENV)/.ready-dev
 	@$(BIN)/python -c "from foretest.cli.compile_kernels import compile_kernels; compile_kernels()"
+
+# the machine code that comes with the package: to be made again when a kernel has changed (a test says so)
+compiled: $(VENV)/.ready
+	rm -rf build/warm src/foretest/kernels/compiled
+	$(BIN)/foretest warm build/warm
+	mv build/warm/kernels src/foretest/kernels/compiled
 
 # sample data of other packages, 3.4 MB, which the gallery's pages read; without them the tests of these pages fail in CI
 # and for root, and are shown as skipped elsewhere

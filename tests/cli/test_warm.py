@@ -11,20 +11,22 @@ import pytest
 
 from foretest.cli import small_tests
 from foretest.policies import POLICIES, Fixed, Mixture
-from foretest.report.page import environment
 from tests.commands import exit_code_of
 
 
-def test_with_its_folder_nothing_is_compiled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FORETEST_CACHE", "")  # so that it is as before after the test
+def test_with_its_folder_nothing_is_compiled(tmp_path: Path) -> None:
     case = next(small_tests._cases())  # the others would take a minute to compile
-    monkeypatch.setattr(small_tests, "_cases", lambda: iter([case]))
-    environment.cache_clear()
-    assert exit_code_of(monkeypatch, "warm", str(tmp_path / "cache"), "--quiet") == 0
-    environment.cache_clear()
-    assert "kernels. Set FORETEST_CACHE=" in capsys.readouterr().out
+    command = f"""
+import sys
+from foretest.cli import main, small_tests
+case = next(small_tests._cases())
+small_tests._cases = lambda: iter([case])
+small_tests._run_as_the_demo_does = lambda folder: None
+sys.argv[1:] = ["warm", {str(tmp_path / "cache")!r}, "--quiet"]
+sys.exit(main())
+"""
+    warmed = subprocess.run([sys.executable, "-c", command], check=True, capture_output=True, encoding="utf-8")
+    assert "kernels. Set FORETEST_CACHE=" in warmed.stdout
     assert list((tmp_path / "cache" / "templates").iterdir())
     pq.write_table(case.rows, tmp_path / "log.parquet")
     script = f"""
@@ -33,6 +35,7 @@ from pathlib import Path
 from foretest.kernels import code_files
 [place] = Path({str(tmp_path / "cache")!r}).joinpath("kernels").iterdir()
 code_files.folders = lambda: iter([place])
+code_files.folders_of_level = lambda: iter([])
 import foretest as ft
 columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={{"click": "slot_click"}})
 test = ft.OfflineTest(log=columns, control=ft.PlackettLuce("p"), treatment=ft.PlackettLuce("t"))

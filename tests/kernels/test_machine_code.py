@@ -23,6 +23,7 @@ KEYS = np.arange(3, dtype=np.uint64)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of its own for code, and a kernel that is ready for nothing."""
     monkeypatch.setattr(code_files, "folders", lambda: iter([tmp_path / "missing", tmp_path]))
+    monkeypatch.setattr(code_files, "folders_of_level", lambda: iter([]))
     monkeypatch.setattr(uniforms, "by_types", {})
     return tmp_path
 
@@ -63,6 +64,7 @@ def test_damaged_code_is_not_run(damage: str, place: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
     monkeypatch.setattr(code_files, "folders", lambda: iter([tmp_path / "file" / "kernels"]))
+    monkeypatch.setattr(code_files, "folders_of_level", lambda: iter([]))
     monkeypatch.setattr(uniforms, "by_types", {})
     assert uniforms(1, 2, KEYS, 0, 3, 2).shape == (3, 3, 2)
 
@@ -162,6 +164,47 @@ def test_folders_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(code_files.folders()) == [Path("/chosen/kernels") / key, beside]
 
 
+needs_level = pytest.mark.skipif(code_files._level_key() is None, reason="a processor without AVX2")
+
+
+@needs_level
+def test_code_of_the_processors_level_is_looked_for_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    key, package = code_files._level_key(), Path(code_files.__file__).parent
+    assert key is not None
+    monkeypatch.setenv("FORETEST_CACHE", "/chosen")
+    places = [Path("/chosen/kernels") / key, package / "__pycache__" / key, package / "compiled" / key]
+    assert list(code_files.folders_of_level()) == places
+    # code of this processor is never written there
+    assert not {place.name for place in code_files.folders()} & {key}
+
+
+@needs_level
+def test_a_process_compiles_for_the_level_where_it_is_asked_to(tmp_path: Path) -> None:
+    expected = uniforms(1, 2, KEYS, 0, 3, 2).tolist()
+    script = f"""
+from pathlib import Path
+import numpy as np
+from foretest.kernels import code_files
+level = code_files._level_key()
+assert code_files._key() != level
+code_files.compile_for_level()
+assert code_files._key() == level
+code_files.folders_of_level = lambda: iter([])
+from foretest.kernels.random import uniforms
+assert uniforms(1, 2, np.arange(3, dtype=np.uint64), 0, 3, 2).tolist() == {expected!r}
+assert len(list(Path({str(tmp_path)!r}, "kernels", level).glob("*.code"))) == 1
+"""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("NUMBA_CPU")}
+    subprocess.run([sys.executable, "-c", script], check=True, env={**environment, "FORETEST_CACHE": str(tmp_path)})
+
+
+def test_the_code_that_comes_with_the_package_is_of_these_sources() -> None:
+    shipped = Path(code_files.__file__).parent / "compiled"
+    assert [folder.name.partition("-")[0] for folder in shipped.iterdir()] == [code_files.sources()], (
+        "a kernel has changed: run make compiled"
+    )
+
+
 def test_kernels_run_without_numba_and_beside_it(tmp_path: Path) -> None:
     """In another process: no numba where the code is on disk; then numba and its own kernels, then ours again."""
     np.testing.assert_array_equal(hashing.hash_integers(np.arange(4)), hashing.hash_integers(np.arange(4)))
@@ -209,6 +252,7 @@ import numpy as np
 from foretest.kernels import code_files, machine_code
 machine_code._KNOWN = ("0.0.",)
 code_files.folders = lambda: iter([Path({str(tmp_path / "ours")!r})])
+code_files.folders_of_level = lambda: iter([])
 from foretest.kernels.random import uniforms
 assert uniforms(1, 2, np.arange(3, dtype=np.uint64), 0, 3, 2).tolist() == {expected!r}
 """

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from foretest.cli.simulate import write_simulated_log
 from foretest.offline.test import OfflineTest
 from foretest.planning.plan import plan_log
 from foretest.policies import (
@@ -66,6 +67,13 @@ def run_small_tests(progress: Progress | None) -> None:
                 plan_log(test, str(path))
             if progress is not None:
                 progress("small tests", len(cases), 1)
+        _run_as_the_demo_does(Path(folder))
+
+
+def _run_as_the_demo_does(folder: Path) -> None:
+    """A simulated log, whose strata come from a value model."""
+    write_simulated_log("paper", 5 * _ROWS, 0, folder, quiet=True)
+    OfflineTest.from_toml(folder / "settings.toml").run(str(folder / "log.parquet"))
 
 
 def _cases() -> Iterator[_Case]:

@@ -24,7 +24,8 @@ def warm(
     """Compile all kernels into a folder, so that containers and Spark executors start without compiling.
 
     Runs small tests of every built-in policy, which takes a few minutes where nothing is compiled yet. Set the
-    variable FORETEST_CACHE to the folder where Foretest runs: on the same kind of processor, with the same versions.
+    variable FORETEST_CACHE to the folder where Foretest runs, with the same versions. The code is for all processors
+    that have AVX2 (x86-64-v3), and on others for this kind.
     Example: foretest warm /opt/foretest-cache
     """
     place = Path(folder)
@@ -35,8 +36,10 @@ def warm(
     if not os.access(place, os.W_OK):
         raise BadInput(f"{folder}: cannot be written to.")
     os.environ["FORETEST_CACHE"] = str(place.resolve())
+    from foretest.kernels.code_files import compile_for_level, copy_all
+
+    compile_for_level()
     from foretest.cli.small_tests import run_small_tests
-    from foretest.kernels.code_files import copy_all
 
     with progress_bar(quiet=quiet) as progress:
         run_small_tests(progress)

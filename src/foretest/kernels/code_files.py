@@ -3,6 +3,9 @@ numba, llvmlite and Python, the processor.
 
 That folder lies in `FORETEST_CACHE`, else beside the package, else in the user's cache folder. Where none can be
 written, kernels are compiled in each process. A kernel is compiled by one process at a time: others wait for its file.
+
+Code that a run compiles is for its own processor. Code that is made to be shipped (`foretest warm`, and the folder
+`compiled` that comes with the package) is for a level of processors, which nearly all of them have.
 """
 
 from __future__ import annotations
@@ -21,7 +24,12 @@ from typing import Any, NamedTuple
 
 from foretest.files import cache_folder, whole_file
 
-_LAYOUT = 2
+_LAYOUT = 3
+_SHIPPED = "compiled"  # the folder of this package with code that comes with it
+LEVEL = "x86-64-v3"  # of processors: made since 2013 by Intel, since 2015 by AMD
+LEVEL_FEATURES = (
+    "avx avx2 bmi bmi2 cmov cx16 cx8 f16c fma fxsr lzcnt mmx movbe popcnt sahf sse sse2 sse3 sse4.1 sse4.2 ssse3 xsave"
+)
 _LONGEST = 60.0  # seconds that a kernel may take to compile; a process that claims it for longer has died
 
 
@@ -32,7 +40,7 @@ def file_name(name: str, types: tuple[Any, ...]) -> str:
 
 def read(file: str) -> Iterator[bytes]:
     """The content of a file, wherever there is one."""
-    for folder in folders():
+    for folder in (*folders(), *folders_of_level()):
         with suppress(OSError):
             yield (folder / file).read_bytes()
 
@@ -92,14 +100,15 @@ def _waited_for(claim: Path) -> bool:
 
 def is_saved(name: str) -> bool:
     """Is there code of this kernel on disk, for any types?"""
-    return any(True for folder in folders() for _ in folder.glob(f"{name}-*.code"))
+    places = (*folders(), *folders_of_level())
+    return any(True for folder in places for _ in folder.glob(f"{name}-*.code"))
 
 
 def copy_all(target: Path) -> int:
     """Copy all code that is on disk to a folder of caches; how many files it has then."""
     folder = target / "kernels" / _key()
     folder.mkdir(parents=True, exist_ok=True)
-    for place in folders():
+    for place in (*folders(), *(place for place in folders_of_level() if place.name == _key())):
         for path in place.glob("*.code"):
             if not (folder / path.name).exists():
                 shutil.copyfile(path, folder / path.name)
@@ -107,8 +116,19 @@ def copy_all(target: Path) -> int:
 
 
 def folders() -> Iterator[Path]:
-    """Where code is looked for, and written to where it can be."""
-    key = _key()
+    """Where code of this process is looked for, and written to where it can be."""
+    return _places(_key())
+
+
+def folders_of_level() -> Iterator[Path]:
+    """Where else code is looked for: that of the processor's level, last what comes with the package."""
+    key = _level_key()
+    if key is not None:
+        yield from _places(key) if key != _key() else ()
+        yield Path(__file__).parent / _SHIPPED / key
+
+
+def _places(key: str) -> Iterator[Path]:
     chosen = "FORETEST_CACHE" in os.environ
     if not chosen:
         yield Path(__file__).parent / "__pycache__" / key
@@ -118,22 +138,57 @@ def folders() -> Iterator[Path]:
         yield Path(__file__).parent / "__pycache__" / key
 
 
+def compile_for_level() -> None:
+    """Have this process compile for the level of processors instead of its own, if it has not imported numba yet."""
+    if _level_key() is not None and "numba" not in sys.modules:
+        os.environ["NUMBA_CPU_NAME"] = LEVEL
+        os.environ["NUMBA_CPU_FEATURES"] = _flags_of_level()
+        _key.cache_clear()
+
+
 def digest(content: bytes) -> str:
     """A short name for content."""
     return hashlib.blake2b(content, digest_size=12).hexdigest()
 
 
+def sources() -> str:
+    """A name for the sources of all kernels."""
+    return digest(b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))))
+
+
 @lru_cache(maxsize=1)
 def _key() -> str:
-    """A name for all that machine code depends on."""
+    """A name for all that the machine code of this process depends on."""
     import llvmlite.binding as llvm
 
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    versions = [package_folder(name) / "_version.py" for name in ("numba", "llvmlite")]
     features = os.environ.get("NUMBA_CPU_FEATURES") or llvm.get_host_cpu_features().flatten()
-    processor = os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name()
+    return _key_of(os.environ.get("NUMBA_CPU_NAME") or llvm.get_host_cpu_name(), features)
+
+
+@lru_cache(maxsize=1)
+def _level_key() -> str | None:
+    """That of code for the level of processors; None where this one is not of it, or another was asked for."""
+    return _key_of(LEVEL, _flags_of_level()) if "NUMBA_CPU_NAME" not in os.environ and _has_level() else None
+
+
+def _key_of(processor: str, features: str) -> str:
+    import llvmlite.binding as llvm
+
+    versions = [package_folder(name) / "_version.py" for name in ("numba", "llvmlite")]
     parts = (_LAYOUT, sys.implementation.cache_tag, llvm.get_process_triple(), processor, features)
-    return digest(b"".join([*(path.read_bytes() for path in [*sources, *versions]), repr(parts).encode()]))
+    return f"{sources()}-{digest(b''.join([*(path.read_bytes() for path in versions), repr(parts).encode()]))}"
+
+
+def _has_level() -> bool:
+    """Can this processor run the level's code?"""
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    return all(features.get(name) for name in LEVEL_FEATURES.split())
+
+
+def _flags_of_level() -> str:
+    return ",".join(f"+{name}" for name in LEVEL_FEATURES.split())
 
 
 def package_folder(name: str) -> Path:

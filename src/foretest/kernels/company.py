@@ -19,7 +19,7 @@ import math
 import numpy as np
 
 from foretest.kernels.jit import jit, step
-from foretest.kernels.lists import longest
+from foretest.kernels.lists import fill, longest
 from foretest.kernels.plackett_luce import load_row
 from foretest.kernels.random import draw_state, state_of, uniform_at
 
@@ -56,7 +56,7 @@ def _add_below(worth, signs, item, sums):
 def _add_shown(worth, signs, shown, slot, slots, sums):
     """sums <- each S of a ranking: the worth of all but the slot's item, signs of those above, worth and signs of those
     below."""
-    sums[:] = 0.0
+    fill(sums, 0.0)
     for place in range(slots):
         if place == slot:
             continue
@@ -87,7 +87,7 @@ def _add_weighted_differences(
 ):  # fmt: skip
     """out += (S − S(b))·ω(b)/P(item in slot) of one ranking b of the others, for each S but those of the items below;
     `own` has these."""
-    beside[:] = 0.0
+    fill(beside, 0.0)
     for j in range(n):
         left[j] = e[j]
     left[item] = 0.0
@@ -118,7 +118,7 @@ def _add_weighted_differences(
 @step
 def _add_differences_below(e, worth, signs, n, shown, slot, slots, own, generator, left, beside, out):
     """out += S − S(b) of the items below, b a ranking of what the shown items down to the slot leave."""
-    beside[:] = 0.0
+    fill(beside, 0.0)
     for j in range(n):
         left[j] = e[j]
     for place in range(slot + 1):
@@ -157,17 +157,18 @@ def plackett_luce_company(
         state = state_of(seed, stream, keys[row])
         for slot in range(k):
             item = shown[slot]
-            out[at] = np.nan
+            fill(out[at], np.nan)
             if earns[at] and k > 1 and x[item] > _FARTHEST and marginals[at] > _LEAST:
                 _add_shown(own, signs, shown, slot, k, total)
-                out[at] = 0.0
+                fill(out[at], 0.0)
                 for d in range(draws):
                     generator = draw_state(state, np.uint64(slot * draws + d))
                     _add_weighted_differences(
                         e, own, signs, n, item, slot, k, total, 1.0 / marginals[at], generator, left, beside, out[at]
                     )
                     _add_differences_below(e, own, signs, n, shown, slot, k, total, generator, left, beside, out[at])
-                out[at] /= draws
+                for c in range(out.shape[1]):
+                    out[at, c] /= draws
             at += 1
 
 
@@ -197,10 +198,10 @@ def among_draws(worth, starts, lengths, signs, ranking, r_starts, slots, earns, 
         here = worth[starts[row] : starts[row] + lengths[row]]
         shown = ranking[r_starts[row] : r_starts[row] + k]
         for slot in range(k):
-            out[at] = np.nan
+            fill(out[at], np.nan)
             if earns[at] and k > 1:
                 _add_shown(here, signs, shown, slot, k, own)
-                total[:] = 0.0
+                fill(total, 0.0)
                 hits, prefixes = 0, 0
                 for d in range(draws):
                     one = drawn[first + d * k : first + (d + 1) * k]

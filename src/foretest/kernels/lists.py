@@ -1,4 +1,8 @@
-"""Lists of different lengths: the longest of them, and copies out of a shared array."""
+"""Lists of different lengths: the longest of them, copies out of a shared array, and small loops on one list.
+
+In kernels such loops stand in place of `a[:] = b`, sums of whole arrays and `np.argsort`: numba compiles their checks
+and messages too, which takes a second for each.
+"""
 
 from __future__ import annotations
 
@@ -25,3 +29,27 @@ def longest(lengths):
     for i in range(len(lengths)):
         most = max(most, lengths[i])
     return most
+
+
+@step
+def fill(place, value):
+    """place <- the value, everywhere."""
+    for j in range(len(place)):
+        place[j] = value
+
+
+@step
+def descending(values, n, order):
+    """order <- positions of the first n values, the largest first (Shell's sort; equal values in any order)."""
+    for j in range(n):
+        order[j] = j
+    gap = n // 2
+    while gap > 0:
+        for j in range(gap, n):
+            moved = order[j]
+            place = j
+            while place >= gap and values[order[place - gap]] < values[moved]:
+                order[place] = order[place - gap]
+                place -= gap
+            order[place] = moved
+        gap = 1 if gap == 2 else gap * 5 // 11

@@ -10,7 +10,7 @@ import numpy as np
 
 from foretest.kernels.enumeration import best_left, left_over, not_denormal, shares_by_best
 from foretest.kernels.jit import jit, step
-from foretest.kernels.lists import longest
+from foretest.kernels.lists import descending, longest
 from foretest.kernels.plackett_luce import load_row
 
 _NEGLIGIBLE = 1e-11  # of what was added up so far: such a beginning is left out
@@ -27,9 +27,12 @@ def _row(t, p, n, k, cap, budget, taken, at, chosen, pt, pp):
     shares_by_best(t, n, k, by_t, order_t)
     shares_by_best(p, n, k, by_p, order_p)
     # by both scores, best first: the more is added up early, the more is negligible later
-    items = np.argsort(-(t[:n] + p[:n]))
+    both = np.empty(n)
+    items = np.empty(n, np.int64)
     for j in range(n):
+        both[j] = t[j] + p[j]
         taken[j] = False
+    descending(both, n, items)
     tail_t = np.empty(k)
     tail_p = np.empty(k)
     share_t = np.zeros(k, np.int64)

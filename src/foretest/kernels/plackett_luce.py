@@ -196,8 +196,8 @@ def sample(values, starts, lengths, slots, inverse_temperature, u, out):
             load_row(values, starts[i], n, inverse_temperature, first_x)
             highest = _exponentials(first_x, n, first_e)
         most = highest
-        x[:n] = first_x[:n]
-        e[:n] = first_e[:n]
+        for j in range(n):
+            x[j], e[j] = first_x[j], first_e[j]
         for slot in range(slots[i]):
             total = 0.0
             for j in range(n):

@@ -49,22 +49,38 @@ def spreads_and_shapes(values, starts, lengths):
     spread, shape = np.zeros(len(lengths)), np.zeros(len(lengths), np.uint8)
     for i in range(len(lengths)):
         row = values[starts[i] : starts[i] + lengths[i]]
-        spread[i] = row.std()
-        shape[i] = shape_of(row, spread[i])
+        spread[i] = _deviation(row)
+        shape[i] = shape_of(row)
     return spread, shape
 
 
 @step
-def shape_of(row, spread):
+def _deviation(row):
+    """The standard deviation of one list."""
+    total = 0.0
+    for j in range(len(row)):
+        total += row[j]
+    mean = total / len(row)
+    squares = 0.0
+    for j in range(len(row)):
+        squares += (row[j] - mean) ** 2
+    return np.sqrt(squares / len(row))
+
+
+@step
+def shape_of(row):
     """The bits of one list."""
     n = len(row)
-    low, high = row.min(), row.max()
+    low = high = row[0]
+    whole = 0.0
+    for j in range(n):
+        low, high, whole = min(low, row[j]), max(high, row[j]), whole + row[j]
     if high - low <= 1e-12 * max(abs(low), abs(high)):
         return EQUAL | SHORT * (n < FEWEST)
     bits = 0
     if low >= 0.0 and high <= 1.0:
         bits |= RATES
-        if abs(row.sum() - 1.0) <= 1e-3:
+        if abs(whole - 1.0) <= 1e-3:
             bits |= PROBABILITIES
     if n < FEWEST:
         return bits | SHORT
@@ -79,10 +95,11 @@ def shape_of(row, spread):
     total = squares = 0.0
     for j in range(n):
         place = (row[j] - low) / gap
-        if abs(place - np.round(place)) > 1e-3:
+        nearest = np.floor(place + 0.5)
+        if abs(place - nearest) > 1e-3:
             return bits
-        total += np.round(place)
-        squares += np.round(place) ** 2
+        total += nearest
+        squares += nearest * nearest
     if total == n * (n - 1) / 2 and squares == (n - 1) * n * (2 * n - 1) / 6:
         bits |= EVENLY_SPACED
     return bits

@@ -10,7 +10,7 @@ import numpy as np
 
 from foretest.kernels.enumeration import enumerate_row
 from foretest.kernels.jit import jit, reordered, step
-from foretest.kernels.lists import longest
+from foretest.kernels.lists import fill, longest
 from foretest.kernels.normaliser import is_feasible, largest_root, masses_of_draws, max_capped_mass, total_and_reach
 from foretest.kernels.plackett_luce import load_row
 from foretest.kernels.ranking_draws import SLICE
@@ -104,15 +104,17 @@ def _row(alpha, beta, n, log_most, bounds, ratio, root, block, caps, q, below, p
 def _moments(ratio, root, n, like, cuts, q, block, products, gains):
     """E_p[w̃_b w̃_b'] and E_p[(w̃_b − w̃_b0)⁺], block after block of rankings, of bounds that differ; then of all."""
     count = len(like)
-    products[:] = 0.0
-    gains[:] = 0.0
+    fill(gains, 0.0)
+    for k in range(count):
+        fill(products[k], 0.0)
     for begin in range(0, n, _BLOCK):
         size = min(_BLOCK, n - begin)
         some_root = root[begin : begin + size]
         for k in range(count):
             if like[k] == k:
                 if cuts[k] < 0.0:
-                    block[k, :size] = some_root
+                    for j in range(size):
+                        block[k, j] = some_root[j]
                 else:
                     _weights(ratio[begin : begin + size], some_root, size, cuts[k], q[k], block[k])
         for k in range(count):
