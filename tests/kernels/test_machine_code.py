@@ -92,6 +92,42 @@ def test_a_kernel_is_compiled_by_one_process_at_a_time(place: Path, monkeypatch:
     assert not list(place.rglob(".*.claim"))
 
 
+CLAIMED = """
+import os, signal, sys
+from pathlib import Path
+from foretest.kernels import code_files
+code_files.folders = lambda: iter([Path(sys.argv[1])])
+with code_files.claimed("hashing.any-0.code"):
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_nobody_waits_for_a_process_that_was_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the demo ends the one that compiles beside it: what comes next would wait for a minute."""
+    subprocess.run([sys.executable, "-c", CLAIMED, str(place / "missing")], check=False)
+    [claim] = place.rglob(".*.claim")
+    monkeypatch.setattr(code_files.time, "sleep", never)
+    with code_files.claimed("hashing.any-0.code") as mine:
+        assert mine
+    assert not claim.exists()
+
+
+def test_claims_of_others(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file system whose clock is ahead, and of another user, which cannot be removed."""
+    claim = place / "missing" / ".hashing.any-0.code.claim"
+    claim.parent.mkdir()
+    claim.touch()
+    os.utime(claim, (4e9, 4e9))
+    monkeypatch.setattr(code_files, "_LONGEST", 0.1)
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with code_files.claimed("hashing.any-0.code") as mine:
+        assert mine
+
+
 def test_code_is_copied_for_other_machines(place: Path, tmp_path: Path) -> None:
     uniforms(1, 2, KEYS, 0, 3, 2)
     target = tmp_path / "image"
