@@ -22,16 +22,17 @@ def test_with_its_folder_nothing_is_compiled(
     case = next(small_tests._cases())  # the others would take a minute to compile
     monkeypatch.setattr(small_tests, "_cases", lambda: iter([case]))
     environment.cache_clear()
-    assert exit_code_of(monkeypatch, "warm", str(tmp_path / "cache"), "--quiet") == 0
+    cache = tmp_path / "a cache"
+    assert exit_code_of(monkeypatch, "warm", str(cache), "--quiet") == 0
     environment.cache_clear()
-    assert "kernels. Set FORETEST_CACHE=" in capsys.readouterr().out
-    assert list((tmp_path / "cache" / "templates").iterdir())
+    assert f"kernels. Set FORETEST_CACHE='{cache}' where" in capsys.readouterr().out
+    assert list((cache / "templates").iterdir())
     pq.write_table(case.rows, tmp_path / "log.parquet")
     script = f"""
 import sys
 from pathlib import Path
 from foretest.kernels import code_files
-[place] = Path({str(tmp_path / "cache")!r}).joinpath("kernels").iterdir()
+[place] = Path({str(cache)!r}).joinpath("kernels").iterdir()
 code_files.folders = lambda: iter([place])
 import foretest as ft
 columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={{"click": "slot_click"}})
@@ -48,6 +49,10 @@ def test_a_place_that_is_no_folder(
     (tmp_path / "file").write_text("", encoding="utf-8")
     assert exit_code_of(monkeypatch, "warm", str(tmp_path / "file")) == 2
     assert "cannot be made a folder" in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    assert exit_code_of(monkeypatch, "warm", "s3://images/cache") == 2
+    assert "s3://images/cache: expected a folder of this machine" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_every_built_in_policy_is_among_the_small_tests() -> None:
