@@ -27,6 +27,8 @@ def test_with_its_folder_nothing_is_compiled(
     environment.cache_clear()
     assert f"kernels. Set FORETEST_CACHE='{cache}' where" in capsys.readouterr().out
     assert list((cache / "templates").iterdir())
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o044 for path in files} == {0o044}  # others may read what root put into an image
     pq.write_table(case.rows, tmp_path / "log.parquet")
     script = f"""
 import sys
