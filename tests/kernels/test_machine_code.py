@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +45,20 @@ def test_loaded_code_gives_what_compiled_code_gives(place: Path, monkeypatch: py
     del expected
     assert loaded.sum() > 0.0  # the memory is its own
     assert saved.stat().st_size > 1000
+
+
+def test_threads_that_load_the_same_code_share_it(place: Path) -> None:
+    """Each for itself would leave the others with the constants of one, which are gone when its function is."""
+    expected = uniforms(1, 2, KEYS, 0, 3, 2)
+    (saved,) = place.rglob("random.uniforms-*.code")
+    with ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(machine_code._loaded, [saved.name] * 8)
+    assert first is not None
+    del others
+    gc.collect()
+    filler = [np.empty(3).dtype.newbyteorder() for _ in range(10_000)]  # where those constants may have been
+    np.testing.assert_array_equal(first(1, 2, KEYS, 0, 3, 2), expected)
+    assert len(filler) == 10_000
 
 
 @pytest.mark.parametrize("damage", ["cut", "a byte", "no header", "another header", "empty"])
