@@ -7,7 +7,8 @@ plan defines both. The true cost is the mean click probability that the recommen
 
     python benchmarks/explore.py [--worlds default …] [--logs 60] [--seed 0]
 
-prints a table and, for the documented seed and number of logs, writes it into docs/plan.md, between two comments.
+prints a table and, for the documented seed and number of logs, writes it into docs/how-to/plan.md, between two
+comments.
 """
 
 from __future__ import annotations
@@ -285,7 +286,7 @@ def main() -> None:
     if (options.worlds, options.logs, options.seed) == (list(cases()), LOGS, SEED):
         into_page(DOCS / "plan.md", "explore", text)
     else:
-        print("\nOther logs than the documented: docs/plan.md stays as it is.", file=sys.stderr)
+        print("\nOther logs than the documented: docs/how-to/plan.md stays as it is.", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -65,6 +65,18 @@ def test_the_answer_agrees_with_the_truth(drive: ModuleType, tmp_path: Path) -> 
     assert metric.control.value == pytest.approx(drive.shop.true_clicks(drive.shop._old), abs=within)
 
 
+def test_a_folder_with_a_log_is_refused(
+    drive: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A second run has the same ids: its displays would be in the log twice."""
+    (tmp_path / "displays").mkdir()
+    monkeypatch.setattr(sys, "argv", ["drive.py", "--log", str(tmp_path)])
+    with pytest.raises(SystemExit) as stopped:
+        drive.main()
+    assert stopped.value.code == 2
+    assert "has a log already" in capsys.readouterr().err
+
+
 def test_the_truth_is_that_of_many_draws(drive: ModuleType) -> None:
     """The enumeration beside a simulation of both policies, to four standard errors."""
     shop, g = drive.shop, np.random.default_rng(0)

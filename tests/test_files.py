@@ -20,3 +20,6 @@ def test_the_folder_of_caches(monkeypatch: pytest.MonkeyPatch) -> None:
         assert files.cache_folder() == Path(place)
     monkeypatch.setenv("FORETEST_CACHE", "/chosen")
     assert files.cache_folder() == Path("/chosen")
+    monkeypatch.setenv("HOME", "/home/ada")
+    monkeypatch.setenv("FORETEST_CACHE", "~/caches")
+    assert files.cache_folder() == Path("/home/ada/caches")

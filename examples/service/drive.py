@@ -94,6 +94,8 @@ def main() -> None:
     parser.add_argument("--log", type=Path, default=Path("log"))
     parser.add_argument("--displays", type=int, default=20_000)
     options = parser.parse_args()
+    if options.log.exists() and any(options.log.iterdir()):  # the same ids again would be displays twice
+        parser.error(f"{options.log} has a log already: remove it, or name another folder with --log.")
     with service(options.log) as (_, port):
         send_users(port, options.displays)
     result = ft.OfflineTest.from_toml(HERE / "settings.toml").run(joined(options.log))

@@ -128,7 +128,7 @@ def cache_folder() -> Path:
     """The folder for what is made once: that of `FORETEST_CACHE`, else the user's cache folder on this system."""
     chosen = os.environ.get("FORETEST_CACHE")
     if chosen:
-        return Path(chosen)
+        return Path(os.path.expanduser(chosen))  # no shell does it in a file of variables
     given = os.environ.get("XDG_CACHE_HOME")
     if given:
         return Path(given) / "foretest"

@@ -39,6 +39,18 @@ def test_lines_that_differ(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert "… and 5 more" in capsys.readouterr().out
 
 
+def test_text_may_have_ends_of_lines_that_json_has_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """JSON allows them within text, and samplers in JavaScript write them so."""
+    vector = {**json.loads(LINES[0]), "candidates": ["a\u2028b"], "ranking": ["a\u2028b"]}
+    assert len(vector["scores"]) == 1
+    path = tmp_path / "lines.jsonl"
+    path.write_bytes(f"{json.dumps(vector, ensure_ascii=False)}\r\n{LINES[0]}\r\n".encode())
+    assert exit_code_of(monkeypatch, "check", "--vectors", str(path)) == 0
+    assert "2 vectors" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -242,3 +242,16 @@ def test_probabilities_that_scores_do_not_explain() -> None:
     look = starting_settings(log).look
     assert look.control == {"policy": "logged", "log_prob": "log_prob"}
     assert look.treatment["scores"] == "new_scores"
+
+
+@pytest.mark.parametrize("fault", ["a null in a ranking", "a position below 0", "equal scores"])
+def test_probabilities_that_tell_nothing_of_the_scores(fault: str) -> None:
+    """With equal scores every temperature gives what was logged, and none is proposed."""
+    g = np.random.default_rng(4)
+    sampler = serving.Sampler(serving.PlackettLuce(0.5), slots=2, seed=5)
+    scores = np.zeros((ROWS, 4)) if fault == "equal scores" else g.normal(size=(ROWS, 4))
+    rows = [sampler.draw(of_row, key=number).row for number, of_row in enumerate(scores)]
+    if fault != "equal scores":
+        rows[7]["ranking"][1] = None if fault == "a null in a ranking" else -1
+    log = pa.Table.from_pylist([{**row, "click": int(g.random() < 0.3)} for row in rows])
+    assert starting_settings(log).look.control == {"policy": "logged", "log_prob": "log_prob"}

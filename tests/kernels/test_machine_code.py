@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,20 @@ def test_loaded_code_gives_what_compiled_code_gives(place: Path, monkeypatch: py
     del expected
     assert loaded.sum() > 0.0  # the memory is its own
     assert saved.stat().st_size > 1000
+
+
+def test_threads_that_load_the_same_code_share_it(place: Path) -> None:
+    """Each for itself would leave the others with the constants of one, which are gone when its function is."""
+    expected = uniforms(1, 2, KEYS, 0, 3, 2)
+    (saved,) = place.rglob("random.uniforms-*.code")
+    with ThreadPoolExecutor(4) as pool:
+        first, *others = pool.map(machine_code._loaded, [saved.name] * 8)
+    assert first is not None
+    del others
+    gc.collect()
+    filler = [np.empty(3).dtype.newbyteorder() for _ in range(10_000)]  # where those constants may have been
+    np.testing.assert_array_equal(first(1, 2, KEYS, 0, 3, 2), expected)
+    assert len(filler) == 10_000
 
 
 @pytest.mark.parametrize("damage", ["cut", "a byte", "no header", "another header", "empty"])
@@ -92,6 +108,43 @@ def test_a_kernel_is_compiled_by_one_process_at_a_time(place: Path, monkeypatch:
     with pytest.raises(KeyError), code_files.claimed(file):
         raise KeyError
     assert not list(place.rglob(".*.claim"))
+
+
+CLAIMED = """
+import os, signal, sys
+from pathlib import Path
+from foretest.kernels import code_files
+code_files.folders = lambda: iter([Path(sys.argv[1])])
+code_files.folders_of_level = lambda: iter([])
+with code_files.claimed("hashing.any-0.code"):
+    os.kill(os.getpid(), signal.SIGTERM)
+"""
+
+
+def test_nobody_waits_for_a_process_that_was_killed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the demo ends the one that compiles beside it: what comes next would wait for a minute."""
+    subprocess.run([sys.executable, "-c", CLAIMED, str(place / "missing")], check=False)
+    [claim] = place.rglob(".*.claim")
+    monkeypatch.setattr(code_files.time, "sleep", never)
+    with code_files.claimed("hashing.any-0.code") as mine:
+        assert mine
+    assert not claim.exists()
+
+
+def test_claims_of_others(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file system whose clock is ahead, and of another user, which cannot be removed."""
+    claim = place / "missing" / ".hashing.any-0.code.claim"
+    claim.parent.mkdir()
+    claim.touch()
+    os.utime(claim, (4e9, 4e9))
+    monkeypatch.setattr(code_files, "_LONGEST", 0.1)
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    with code_files.claimed("hashing.any-0.code") as mine:
+        assert mine
 
 
 def test_code_is_copied_for_other_machines(place: Path, tmp_path: Path) -> None:

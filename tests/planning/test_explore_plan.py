@@ -239,6 +239,9 @@ def test_the_command(foretest_command: Command, tmp_path: Path) -> None:  # noqa
     ran = foretest_command("plan", "log.parquet", "-c", "own.toml", "--uplift", "0.02")
     assert (ran.code, ran.out) == (2, "")
     assert "--uplift goes with --explore, which finds the cheapest exploration for it: add --explore." in ran.err
+    ran = foretest_command("plan", "log.parquet", "-c", "own.toml", "--explore", "--uplift", "0.02", "--days", "1.5")
+    assert ran.code == 2
+    assert "--days: expected a whole number, not 1.5." in ran.err
     ran = foretest_command("plan", "log.parquet", "-c", "own.toml", "--explore", "--days", "14")
     assert "--explore needs the uplift that it is to make visible: add --uplift 0.02 for 2 %." in ran.err
     ran = foretest_command("plan", "log.parquet", "-c", "own.toml", "--explore", "--uplift", "2", "-o", "out")

@@ -51,6 +51,19 @@ def test_without_a_place_to_keep_it_the_page_is_still_made(
     assert len(kept) == 2
 
 
+def test_a_user_without_a_home(kept: list[int], made: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number that has no name."""
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for variable in ("FORETEST_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    assert bundle.vega_bundle() == made
+    assert len(kept) == 1
+
+
 def test_it_holds_notices_and_no_address_but_names_of_formats(made: str) -> None:
     assert made.startswith("/*\nThe script below is Vega")
     for said in ("University of Washington", "BSD 3-Clause License", "Mike Bostock", "ISC License", "MIT License"):

@@ -116,6 +116,20 @@ def test_what_else_is_refused() -> None:
         SAMPLER.draw(SCORES, candidates=[1, 2, 3], key=1)
     with pytest.raises(BadInput, match="listed twice"):
         SAMPLER.draw(SCORES, candidates=[1, 2, 3, 1], key=1)
+    for candidates, message in (
+        ({"a", "b", "c", "d"}, "candidates are a set: expected a list of ids, one per score. A set has no order"),
+        ("abcd", "candidates are a str: expected a list of ids"),
+        (4, "candidates are a int: expected a list of ids"),
+        (["a", "b", "c", None], "candidate None is a NoneType: expected ids, all integers or all text"),
+        (np.array([1.0, 2.0, 3.0, np.nan]), "candidate 1.0 is a float: expected ids"),
+        ([{"id": 1}, 2, 3, 4], "candidate {'id': 1} is a dict: expected ids"),
+        ([1, 2, 3, "4"], "some candidates are integers and others text"),
+    ):
+        with pytest.raises(BadInput, match=message):
+            SAMPLER.draw(SCORES, candidates=candidates, key=1)
+    assert SAMPLER.draw(SCORES, candidates=[np.int64(1), 2, np.int32(3), 4], key=1).ranking
+    with pytest.raises(BadInput, match="lone surrogate"):
+        SAMPLER.draw(SCORES, key="\ud800")
     with pytest.raises(BadInput, match="too far apart for temperature"):
         Sampler(PlackettLuce(1e-300), 1, 0).draw([1e10, 0.0], key=1)
     for slots, seed, message in ((0, 0, "slots = 0"), (True, 0, "slots"), (1, -1, "seed = -1"), (1, 2**63, "seed = ")):
@@ -123,6 +137,8 @@ def test_what_else_is_refused() -> None:
             Sampler(TopK(), slots, seed)
     with pytest.raises(BadInput, match="expected a policy of foretest"):
         Sampler("plackett-luce", 1, 0)  # type: ignore[arg-type]
+    with pytest.raises(BadInput, match="expected a policy of foretest"):
+        Sampler(PlackettLuce, 1, 0)  # type: ignore[arg-type]
 
 
 _PROGRAM = """

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from foretest.serving import BadInput, LogNotWritten, LogWriter, log_files, writer
+from foretest.serving import BadInput, LogNotWritten, LogWriter, Sampler, log_files, writer
 from foretest.sources import open_source
 
 FORMATS = ("parquet", "jsonl")
@@ -152,6 +152,50 @@ def test_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert ids_in(tmp_path) == [[1]]
 
 
+def test_an_interrupt_writes_no_row_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C while the folder is brought to the disk, when the file has its name, and before that."""
+    sync = os.fsync
+
+    def interrupted(descriptor: int) -> None:
+        sync(descriptor)
+        if os.path.isdir(f"/proc/self/fd/{descriptor}") == in_folder:
+            raise KeyboardInterrupt
+
+    for in_folder in (True, False):
+        folder = tmp_path / str(in_folder)
+        with LogWriter(folder, "jsonl") as log:
+            log.write({"id": 1})
+            monkeypatch.setattr(log_files.os, "fsync", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                log.flush()
+            monkeypatch.undo()
+            assert log.waiting == (0 if in_folder else 1)
+            log.write({"id": 2})
+        assert all_ids(folder) == [1, 2]
+
+
+def test_rows_are_not_lost_where_no_thread_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def none_left(self: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with LogWriter(tmp_path, "jsonl", file_rows=2) as log:
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", none_left)
+            for number in range(8):
+                log.write({"id": number})
+            with pytest.raises(LogNotWritten, match=r"could not be written \(RuntimeError: can't start new thread\)"):
+                log.write({"id": -1})
+            assert len(caplog.records) == 1
+            log.flush()
+            log.write({"id": 8})
+        log.write({"id": 9})
+        wait_until(lambda: log.waiting == 0)
+        log.write({"id": 10})
+    assert all_ids(tmp_path) == list(range(11))
+
+
 def test_threads_and_coroutines_share_a_writer(tmp_path: Path) -> None:
     with LogWriter(tmp_path / "threads", file_rows=300) as log, ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: log.write({"id": number, "scores": [0.5]}), range(1000)))
@@ -258,10 +302,29 @@ def test_arguments_that_are_refused(tmp_path: Path) -> None:
         ({"file_seconds": 0}, "file_seconds = 0"),
         ({"folder": tmp_path / "file"}, "file: not a folder that can be written to"),
         ({"folder": "s3://shop/log"}, "s3://shop/log: expected a folder of this machine"),
+        ({"folder": None}, "folder = None: expected the path of a folder"),
+        ({"folder": ""}, "folder = '': expected the path of a folder"),
     ):
         with pytest.raises(BadInput, match=message):
             LogWriter(**{"folder": tmp_path / "log", **arguments})  # type: ignore[arg-type]
     assert not (tmp_path / "log").exists()
+
+
+def test_a_folder_below_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert LogWriter("~/log").folder == tmp_path / "log"
+
+
+def test_a_row_that_is_no_mapping(tmp_path: Path) -> None:
+    draw = Sampler({"policy": "plackett-luce"}, slots=1, seed=7).draw([0.0, 0.0], key=1)
+    with LogWriter(tmp_path, "jsonl") as log:
+        for row, message in (
+            (draw, r"is a Draw: expected .*, as in log.write\({\*\*draw.row"),
+            ([1], "is a list: expected"),
+        ):
+            with pytest.raises(BadInput, match=f"the row {message}"):
+                log.write(row)  # type: ignore[arg-type]
+    assert ids_in(tmp_path) == []
 
 
 def test_a_folder_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

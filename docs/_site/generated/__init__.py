@@ -28,9 +28,9 @@ def with_parts(page: str, texts: dict[str, str]) -> str:
     """A page with its generated parts replaced by `texts`."""
     for name, text in texts.items():
         begin, end = f"<!-- generated {name}: begin -->", f"<!-- generated {name}: end -->"
-        before, found, rest = page.partition(begin)
+        before, opened, rest = page.partition(begin)
         _, closed, after = rest.partition(end)
-        if not (found and closed):
+        if not (opened and closed):
             raise SystemExit(f"the comments {begin} and {end} are not on the page.")
         page = f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}"
     return page

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 from foretest.errors import BadInput, choose, nearest
 from foretest.files import read_text, user_path
@@ -219,6 +220,14 @@ def fail_conditions(fail_on: str, known: tuple[str, ...] = VERDICTS) -> list[str
             hint = nearest(word, known) if word != "positive" else ""
             raise BadInput(f"--fail-on {word}: unknown condition.{hint} Known: {', '.join(known)}.")
     return words
+
+
+def whole_number(_: Any, tokens: Sequence[Token]) -> int:
+    """A converter that refuses 1.5, which would else be rounded."""
+    try:
+        return int(tokens[0].value)
+    except ValueError:
+        raise ValueError(f"expected a whole number, not {tokens[0].value}.") from None
 
 
 def check_at_least(option: str, value: int, least: int) -> None:

@@ -19,6 +19,7 @@ from foretest.cli.options import (
     Threads,
     check_threads,
     log_source,
+    whole_number,
 )
 from foretest.cli.output import PAGE, check_output_folder, console, output_place, print_json
 from foretest.errors import BadInput
@@ -44,7 +45,10 @@ def plan(
         float | None, Parameter(help="With --explore: the uplift to show, as a share of the control: 0.02 for 2 %.")
     ] = None,
     days: Annotated[
-        int | None, Parameter(help="With --explore: how many days of log; without, as many as the log has.")
+        int | None,
+        Parameter(
+            converter=whole_number, help="With --explore: how many days of log; without, as many as the log has."
+        ),
     ] = None,
     out: Annotated[
         str | None, Parameter(name=("--out", "-o"), help="Folder for plan.json, and with --explore report.html.")

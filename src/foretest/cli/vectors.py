@@ -23,17 +23,17 @@ def check_vectors_file(path: str, others: dict[str, Any], *, as_json: bool) -> i
 
     text = read_text(location(path), "file of vectors", "expected lines of JSON.")
     try:
-        checked = check_vectors(text.splitlines())
+        checked = check_vectors(text.split("\n"))  # other ends of lines may stand within text
     except BadInput as error:
         raise BadInput(f"{path}: {error}") from None
     differences = checked.differences
     if as_json:
-        print_json({"lines": checked.lines, "differences": [found._asdict() for found in differences]})
+        print_json({"lines": checked.lines, "differences": [difference._asdict() for difference in differences]})
     elif not differences:
         print(f"{path}: {plural(checked.lines, 'vector')}, each as foretest.serving draws it.")
     else:
-        for found in differences[:_MOST]:
-            print(f"line {found.line}: {found.what}")
+        for difference in differences[:_MOST]:
+            print(f"line {difference.line}: {difference.what}")
         if len(differences) > _MOST:
             print(f"… and {len(differences) - _MOST:,} more")
         print(f"{path}: {len(differences):,} of {plural(checked.lines, 'vector')} differ.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from cyclopts import Parameter
 from foretest.cli.application import app
 from foretest.cli.options import Quiet
 from foretest.errors import BadInput
+from foretest.files import user_path
 from foretest.progress import progress_bar
 
 
@@ -28,14 +30,17 @@ def warm(
     that have AVX2 (x86-64-v3), and on others for this kind.
     Example: foretest warm /opt/foretest-cache
     """
-    place = Path(folder)
+    place = user_path(folder)
+    if not isinstance(place, Path):
+        raise BadInput(f"{folder}: expected a folder of this machine; copy it to the store when all is in it.")
     try:
         place.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise BadInput(f"{folder}: cannot be made a folder ({error.strerror or error}).") from None
     if not os.access(place, os.W_OK):
         raise BadInput(f"{folder}: cannot be written to.")
-    os.environ["FORETEST_CACHE"] = str(place.resolve())
+    place = place.resolve()
+    os.environ["FORETEST_CACHE"] = str(place)
     from foretest.kernels.code_files import compile_for_level, copy_all
 
     compile_for_level()
@@ -43,5 +48,5 @@ def warm(
 
     with progress_bar(quiet=quiet) as progress:
         run_small_tests(progress)
-    print(f"{folder}: {copy_all(place):,} kernels. Set FORETEST_CACHE={place.resolve()} where Foretest runs.")
+    print(f"{folder}: {copy_all(place):,} kernels. Set FORETEST_CACHE={shlex.quote(str(place))} where Foretest runs.")
     return 0

@@ -51,12 +51,14 @@ def drawn_policy(scores: Column, shown: Column, items: Column | None, logged: Co
     log_prob = logged.flat[rows] if logged.is_logarithm else np.log(np.maximum(logged.flat[rows], 1e-300))
     places = _places(shown.values[rows], None if items is None else items.values[rows])
     own = Ragged.of([np.asarray(one, np.float64) for one in scores.values[rows].to_pylist()])
-    if places is None or any(max(of_row, default=0) >= m for of_row, m in zip(places, own.lengths, strict=True)):
+    if places is None or not _are_places(places, own):
         return None
     ranking = Ragged.of([np.array(of_row, np.int32) for of_row in places])
     displays = Displays({_SCORES: own}, ranking, own.lengths, np.arange(len(own), dtype=np.uint64))
     if not log_prob.any():
         return {"policy": "top-k"} if not TopK(_SCORES).log_prob(displays, ranking).any() else None
+    if all(len(set(own[row].tolist())) < 2 for row in range(len(own))):  # any number gives what was logged
+        return None
     for family in _FAMILIES:
         value = _number(family, displays, log_prob)
         if value is not None:
@@ -64,7 +66,7 @@ def drawn_policy(scores: Column, shown: Column, items: Column | None, logged: Co
     return None
 
 
-def _places(shown: pa.Array, items: pa.Array | None) -> list[list[int]] | None:
+def _places(shown: pa.Array, items: pa.Array | None) -> list[list[Any]] | None:
     """The positions of what was shown, in each row; None where something is not among the candidates."""
     rankings = [one if isinstance(one, list) else [one] for one in shown.to_pylist()]
     if items is None:
@@ -73,6 +75,15 @@ def _places(shown: pa.Array, items: pa.Array | None) -> list[list[int]] | None:
         return [[ids.index(one) for one in of_row] for of_row, ids in zip(rankings, items.to_pylist(), strict=True)]
     except ValueError:
         return None
+
+
+def _are_places(places: list[list[Any]], scores: Ragged) -> bool:
+    """Are these positions among the scores of their rows?"""
+    return all(
+        isinstance(place, int) and 0 <= place < m
+        for of_row, m in zip(places, scores.lengths, strict=True)
+        for place in of_row
+    )
 
 
 def _number(family: _Family, displays: Displays, logged: Floats) -> float | None:

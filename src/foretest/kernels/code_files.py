@@ -62,7 +62,8 @@ def claimed(file: str) -> Iterator[bool]:
         yield mine
     finally:
         if path is not None:
-            path.unlink(missing_ok=True)
+            with suppress(OSError):  # it may be another user's
+                path.unlink()
 
 
 class _Claim(NamedTuple):
@@ -77,25 +78,43 @@ def _claim(file: str) -> _Claim:
         path = folder / f".{file}.claim"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+            descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         except FileExistsError:
             return _Claim(False, None) if _waited_for(path) else _Claim(True, path)
         except OSError:
             continue
+        with suppress(OSError), open(descriptor, "w", encoding="utf-8") as claim:
+            claim.write(f"{os.getpid()} {_machine()}")
         return _Claim(True, path)
     return _Claim(True, None)  # nothing can be written, so that nobody waits for it
 
 
 def _waited_for(claim: Path) -> bool:
     """Wait for another process; false where it has died."""
-    while True:
+    latest = time.monotonic() + _LONGEST  # a file's time is by a clock that may be another, or be set back
+    while time.monotonic() < latest:
         try:
             age = time.time() - claim.stat().st_mtime
-        except FileNotFoundError:
+        except OSError:
             return True
-        if age > _LONGEST:
+        if age > _LONGEST or _has_died(claim):
             return False
         time.sleep(0.02)
+    return False
+
+
+def _has_died(claim: Path) -> bool:
+    """Was the process that wrote this killed, as far as this machine can tell?"""
+    try:
+        process, _, machine = claim.read_text(encoding="utf-8").partition(" ")
+    except (OSError, ValueError):
+        return False
+    return bool(machine) and machine == _machine() and process.isdecimal() and not Path("/proc", process).exists()
+
+
+def _machine() -> str:
+    """The name of this machine, where processes can be looked up: code is kept on no other system."""
+    return os.uname().nodename if sys.platform == "linux" else ""
 
 
 def is_saved(name: str) -> bool:

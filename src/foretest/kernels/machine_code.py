@@ -30,7 +30,8 @@ Compiled = Callable[..., Any]
 
 _KNOWN = ("0.68.",)  # versions of numba whose code is known to run so; with others, numba keeps files of its own
 _PICKLED = pickle.dumps(np.ndarray, protocol=4)  # as numba writes it
-_lock = threading.Lock()
+_lock = threading.Lock()  # of the linker, and of the functions that it made
+_linked_functions: dict[str, Compiled] = {}  # by the digest of their code
 
 
 def prepared(name: str, types: tuple[Any, ...], numba_of: Callable[[], Any], args: tuple[Any, ...]) -> Compiled:
@@ -102,15 +103,22 @@ def _code_of(result: Any) -> bytes | None:
 
 
 def _linked(entry: _Entry, code: bytes) -> Compiled:
-    """Code in memory, as a function of Python."""
+    """Code in memory, as a function of Python: one for all who ask for it. Two would share the pointer to the constants
+    of one, which end with it."""
+    with _lock:
+        if entry.digest not in _linked_functions:
+            _linked_functions[entry.digest] = _link(entry, code)
+        return _linked_functions[entry.digest]
+
+
+def _link(entry: _Entry, code: bytes) -> Compiled:
     linker = _linker()
     import llvmlite.binding as llvm
 
-    with _lock:
-        linker.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-        linker.engine.finalize_object()
-        address = linker.engine.get_function_address(entry.wrapper)
-        pointer = linker.engine.get_global_value_address(entry.environment)
+    linker.engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    linker.engine.finalize_object()
+    address = linker.engine.get_function_address(entry.wrapper)
+    pointer = linker.engine.get_global_value_address(entry.environment)
     environment = linker.functions.Environment({})
     environment.consts.extend(np.dtype(constant) for constant in entry.constants)
     (ctypes.c_void_p * 1).from_address(pointer)[0] = ctypes.c_void_p(id(environment))

@@ -1,6 +1,6 @@
 """How well a promise is known: the error of a predicted smallest uplift, which is made from one sample of rewards.
 
-By a jackknife over groups of units: with θ_g the prediction without the g-th of G groups, worth of items fitted anew,
+By a jackknife over groups of units: with θ_g the prediction without the g-th of G groups, worth of items fitted again,
 the standard error is √((G − 1)/G·Σ_g (θ_g − θ̄)²).
 """
 

@@ -51,7 +51,7 @@ from foretest.planning.log_to_plan import LogToPlan, scale_of
 from foretest.results.result import Estimate, Metric
 from foretest.weights.weightings import Weighting
 
-NEVER_VARIES = "the control never varies: it says nothing about another ranking, nor of another item in a slot"
+NEVER_VARIES = "the control never varies: it says nothing about another ranking, or about another item in a slot"
 
 
 class ToHalve(NamedTuple):

@@ -22,7 +22,10 @@ _LAYOUT = 1  # version of the cached file's layout, part of its name
 
 def vega_bundle() -> str:
     """The script that defines `vegaEmbed`, after its licence notices; from the cache if it is there."""
-    path = cache_folder() / f"vega-{version('vl-convert-python')}-{_LAYOUT}.js"
+    try:
+        path = cache_folder() / f"vega-{version('vl-convert-python')}-{_LAYOUT}.js"
+    except RuntimeError:  # a user without a home
+        return make_bundle()
     cached = _read(path)
     if cached is not None:
         return cached

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlparse
 
@@ -186,6 +187,8 @@ def _compiled_templates() -> BytecodeCache | None:
         def dump_bytecode(self, bucket: Bucket) -> None:
             with suppress(OSError):  # a full disk
                 super().dump_bytecode(bucket)
+                # the folder of an image is filled by root, and read by others
+                Path(self.directory, self.pattern % (bucket.key,)).chmod(0o644)
 
     try:
         folder = cache_folder() / "templates"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 PASS, WARN, FAIL, NOT_MADE = "pass", "warn", "fail", "not made"
@@ -32,10 +32,12 @@ class Audit:
     outcome: str  # fail, warn, unverified, pass
     findings: tuple[Finding, ...]
     ignored: bool = False
+    few_units: bool = False  # too few to check the control's probabilities against its scores, which the log has
 
     @classmethod
-    def of(cls, findings: list[Finding], *, ignore: bool, verified: bool = True) -> Audit:
+    def of(cls, findings: list[Finding], *, ignore: bool, verified: bool = True, few_units: bool = False) -> Audit:
         """The audit of all findings; `verified`: could the control's probabilities be checked against its scores?
+        `few_units`: is it the number of units alone that stands in the way of that?
 
         >>> Audit.of([not_made("balance", "the settings name no features")], ignore=False).outcome
         'unverified'
@@ -44,7 +46,11 @@ class Audit:
         outcome = next((word for word in (FAIL, WARN) if word in outcomes), PASS)
         if outcome == PASS and not (verified and PASS in outcomes):
             outcome = UNVERIFIED
-        return cls(outcome, tuple(findings), ignore and outcome == FAIL)
+        return cls(outcome, tuple(findings), ignore and outcome == FAIL, few_units)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of result.json."""
+        return {key: value for key, value in asdict(self).items() if key != "few_units"}
 
     def outcomes(self) -> dict[str, Any]:
         """The outcomes alone, of the whole and by test."""
@@ -59,7 +65,7 @@ class Audit:
         if self.outcome != UNVERIFIED:
             return None
         unmade = ", ".join(self.named(NOT_MADE))
-        if all("units are too few" in finding.meaning for finding in self.findings if finding.outcome == NOT_MADE):
+        if self.few_units:
             return (
                 f"the control's probabilities are not verified: the log has too few units for the audit ({unmade} could"
                 " not be run)."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from foretest.files import html_text, json_ready, json_text
@@ -242,7 +242,7 @@ class Result:
                 **self._examination(),
                 **given(control_fit=self.control_fit, winsorised=self.winsorised),
                 "health": self.health,
-                **given(audit=None if self.audit is None else asdict(self.audit)),
+                **given(audit=None if self.audit is None else self.audit.to_dict()),
                 "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,

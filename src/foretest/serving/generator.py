@@ -57,7 +57,12 @@ def key_hash(key: Any) -> int:
     ('0x44bc2cf5ad770999', True)
     """
     if isinstance(key, str):
-        return xxh64(key.encode())
+        try:
+            return xxh64(key.encode())
+        except UnicodeEncodeError:
+            raise BadInput(
+                f"key = {key!r} has a lone surrogate, which no file can hold: expected other text."
+            ) from None
     if isinstance(key, bool | np.bool_) or not hasattr(key, "__index__"):
         raise BadInput(f"key = {key!r}: expected the display's id, an integer or text.")
     number = operator.index(key)

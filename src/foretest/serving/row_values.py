@@ -113,6 +113,9 @@ def as_kind(value: Any, kind: Kind) -> Any:
 
 def plain_row(row: Mapping[str, Any]) -> dict[str, Value]:
     """A copy of a row, each value checked: what is done to its lists later changes nothing here."""
+    if not isinstance(row, Mapping):
+        of_draw = ', as in log.write({**draw.row, "user": 7})' if hasattr(row, "row") else ""
+        raise BadInput(f"the row is a {type(row).__name__}: expected values by the names of columns{of_draw}.")
     values = {}
     for name, value in row.items():
         if type(name) is not str or not name:

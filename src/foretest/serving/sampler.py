@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from foretest.errors import BadInput, check_integer
 from foretest.serving.base import Floats, Numbers, Scores, ServingPolicy
@@ -66,7 +68,7 @@ class Sampler:
         check_integer("slots", slots, 1)
         check_integer("seed", seed, 0, LARGEST_SEED)
         self.policy = policy_from_table(policy) if isinstance(policy, Mapping) else policy
-        if not callable(getattr(self.policy, "draw", None)):
+        if isinstance(self.policy, type) or not callable(getattr(self.policy, "draw", None)):
             raise BadInput(
                 f"policy = {policy!r}: expected a policy of foretest.serving, as in PlackettLuce(temperature=0.5), or a"
                 ' table, as in {"policy": "plackett-luce", "temperature": 0.5}.'
@@ -110,10 +112,28 @@ class Sampler:
 
 
 def _ids(candidates: Sequence[Any], count: int) -> list[Any]:
-    """The ids as a list, one per score, none of them twice."""
+    """The ids as a list, one per score, none of them twice: all integers, or all text, as a log can have them."""
+    if isinstance(candidates, str | bytes | Set) or not isinstance(candidates, Iterable):
+        order = " A set has no order, and scores are in the order of the candidates." * isinstance(candidates, Set)
+        raise BadInput(f"candidates are a {type(candidates).__name__}: expected a list of ids, one per score.{order}")
     ids: list[Any] = candidates.tolist() if hasattr(candidates, "tolist") else list(candidates)
     if len(ids) != count:
         raise BadInput(f"there are {len(ids)} candidates and {count} scores: expected one score per candidate.")
+    kinds = set(map(type, ids))
+    if kinds != {str} and kinds != {int}:  # which is quick
+        _check_kinds(ids, kinds)
     if len(set(ids)) < count:
         raise BadInput("a candidate is listed twice: list each eligible item once.")
     return ids
+
+
+def _check_kinds(ids: list[Any], kinds: set[type]) -> None:
+    """Refuse ids of which some are neither integers nor text, and both among each other."""
+    wrong = next((kind for kind in kinds if not issubclass(kind, str | int | np.integer) or kind is bool), None)
+    if wrong is not None:
+        one = next(one for one in ids if type(one) is wrong)
+        raise BadInput(f"candidate {one!r} is a {wrong.__name__}: expected ids, all integers or all text.")
+    if any(issubclass(kind, str) for kind in kinds) and not all(issubclass(kind, str) for kind in kinds):
+        raise BadInput(
+            "some candidates are integers and others text: expected ids of one kind, all integers or all text."
+        )

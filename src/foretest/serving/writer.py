@@ -46,7 +46,7 @@ class LogWriter:
 
     Parameters
     ----------
-    folder: where files go; it is made if it is not there.
+    folder: where files go, ~ being the user's home; it is made if it is not there.
     format: "parquet" or "jsonl".
     file_rows: the most rows of a file. As many are lost if the process is killed, and four times as many are in memory.
     file_seconds: how long a row waits at most before its file is written.
@@ -67,12 +67,14 @@ class LogWriter:
         self.format = choose("format", format, FORMATS)
         check_integer("file_rows", file_rows, 1)
         check_number("file_seconds", file_seconds, above=0)
+        if not isinstance(folder, str | os.PathLike) or not str(folder):
+            raise BadInput(f"folder = {folder!r}: expected the path of a folder.")
         if "://" in str(folder):
             raise BadInput(
                 f"{folder}: expected a folder of this machine; copy its files to the store when they are whole."
             )
         import_for(self.format)
-        self.folder = Path(folder).absolute()
+        self.folder = Path(os.path.expanduser(folder)).absolute()
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if not os.access(self.folder, os.W_OK):
@@ -116,14 +118,12 @@ class LogWriter:
             if len(self._rows) >= FILES_WAITING * self.file_rows:
                 raise LogNotWritten(self._sentence("this row was not taken"))
             self._columns.take(values)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="foretest-log", daemon=True)
-                self._thread.start()
-                _close_in_child_processes()
             if not self._rows:
                 self._since = time.monotonic()
             self._rows.append({name: value.plain for name, value in values.items()})
-            if len(self._rows) in (1, self.file_rows):
+            if self._thread is None:
+                self._start_thread()
+            elif len(self._rows) in (1, self.file_rows):
                 self._change.notify_all()
 
     def flush(self) -> None:
@@ -148,6 +148,17 @@ class LogWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _start_thread(self) -> None:
+        """Start the thread; where none can be started, the next row tries again, and `close` writes what waits."""
+        thread = threading.Thread(target=self._run, name="foretest-log", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:  # the process may have no more of them, or is ending
+            self._note_fault(error, "tried again with the next row")
+        else:
+            self._thread, self._fault = thread, None
+        _close_in_child_processes()
 
     def _run(self) -> None:
         """The thread: a file whenever one is due, until the writer is closed."""
@@ -181,26 +192,34 @@ class LogWriter:
                 return 0
             begun = time.monotonic()
             moment = datetime.now(UTC)
-            name = f"{moment:%Y%m%dT%H%M%SZ}-{self._process}-{self._files:06d}.{self.format}"
+            place = self.folder / f"{moment:%Y%m%dT%H%M%SZ}-{self._process}-{self._files:06d}.{self.format}"
             try:
-                write_file(self.folder / name, rows, columns)
+                write_file(place, rows, columns)
             except Exception as error:
-                self._note_fault(error)
+                self._note_fault(error, f"tried again every {_RETRY_SECONDS:g} s")
                 raise LogNotWritten(self._sentence("they are still in memory")) from error
-            with self._change:
-                del self._rows[: len(rows)]
-                self._since, self._fault = begun, None
-                self._files += 1
+            except BaseException:  # an interrupt, which may come when the file is already there
+                if place.exists():
+                    self._take_out(len(rows), begun)
+                raise
+            self._take_out(len(rows), begun)
             return len(rows)
 
-    def _note_fault(self, error: Exception) -> None:
+    def _take_out(self, count: int, begun: float) -> None:
+        """Take the oldest rows out of the buffer: they are in a file, which was begun then."""
+        with self._change:
+            del self._rows[:count]
+            self._since, self._fault = begun, None
+            self._files += 1
+
+    def _note_fault(self, error: Exception, ending: str) -> None:
         """Remember why, and say so in the service's log, once until a file is written again."""
         first = self._fault is None
         self._fault = f"{type(error).__name__}: {error}"
         if first:
             import logging
 
-            logging.getLogger("foretest.serving").error(self._sentence(f"tried again every {_RETRY_SECONDS:g} s"))
+            logging.getLogger("foretest.serving").error(self._sentence(ending))
 
     def _sentence(self, ending: str) -> str:
         why = (

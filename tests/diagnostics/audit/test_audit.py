@@ -231,6 +231,19 @@ def test_short_and_empty_logs_say_so(right: dict[str, Any]) -> None:
     assert "name no context features" in findings_of(build(log={"features": []}), table)["balance"].meaning
 
 
+def test_what_is_not_verified_for_want_of_units_asks_for_no_scores(right: dict[str, Any]) -> None:
+    """Other tests may be left out for reasons of their own; a log without scores is asked for them, short or not."""
+    table = with_ids(right).slice(0, 60)
+    [note] = [note for note in build(ft.PlackettLuce("control_scores")).run(table).notes if "not verified" in note]
+    assert "too few units" in note
+    assert "Log the scores" not in note
+    logged = build(control=ft.Logged(prob="p"), treatment=ft.Logged(prob="p"), estimators=["ncis"])
+    result = logged.run(table)
+    [note] = [note for note in result.notes if "not verified" in note]
+    assert "Log the scores" in note
+    assert set(result.to_dict()["audit"]) == {"outcome", "findings", "ignored"}
+
+
 # -- parts, verdicts, pages -------------------------------------------------------------------------------------------
 
 

@@ -63,7 +63,8 @@ def audit(aggregates: Aggregates) -> Audit:
     verified = any(finding.name in _VERIFYING and finding.outcome != NOT_MADE for finding in findings)
     # the one ranking that its scores allow was shown in every row, or a row would have been refused
     verified |= bool(sample) and plan.settings.control.can_draw and _needs_no_exploration(sample, plan)
-    return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, verified=verified)
+    few = not verified and bool(sample) and _obstacle_to_draws(likelihood.CALIBRATION, sample, plan) is None
+    return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, verified=verified, few_units=few)
 
 
 _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
@@ -85,12 +86,12 @@ def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
         has = "logged probability" if control.can_draw else "scores"
         return f"the control has no {has} to compare"
     if name in (*_OF_DRAWS, *_OF_BOTH):
-        return _obstacle_to_draws(name, sample, plan)
+        return _obstacle_to_draws(name, sample, plan) or _too_few(len(first_of_units(sample["unit"])))
     return None
 
 
 def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None:
-    """Why a test that needs drawn rankings cannot be run; None if it can."""
+    """Why a test that needs drawn rankings cannot be run, however many units there are; None if it can."""
     log, control, treatment = plan.settings.log, plan.settings.control, plan.settings.treatment
     for role, policy in (("control", control), ("treatment", treatment)):
         if not policy.prices_rankings:
@@ -106,7 +107,11 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
         return f"the saved sample of displays lacks {', '.join(lacking)}; pack or fold the log again"
     if name == item_slots.NAME and not {ITEMS, HASHED_ITEMS, RANKS} & set(sample):
         return "the control declares no score columns, and the log has no candidates"
-    units = len(first_of_units(sample["unit"]))
+    return None
+
+
+def _too_few(units: int) -> str | None:
+    """That a test cannot be run on so few units; None if it can."""
     return f"{units:,} units are too few, {FEWEST_UNITS} are needed" if units < FEWEST_UNITS else None
 
 
@@ -174,8 +179,9 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
     if not sample:
         return not_made(name, "the log is empty")
     weights = _WeightSums.of(aggregates)
-    if weights.units < FEWEST_UNITS:
-        return not_made(name, f"{weights.units:,} units are too few, {FEWEST_UNITS} are needed")
+    too_few = _too_few(weights.units)
+    if too_few is not None:
+        return not_made(name, too_few)
     if "certain" in sample and _is_deterministic(sample):
         return not_made(name, "the control is deterministic")
     if not aggregates.plan.prices_rankings:
