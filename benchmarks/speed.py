@@ -164,7 +164,7 @@ def measure(folder: Path, rows: int) -> None:
     ratio, nanoseconds = kernel_ratio()
     capped = json.loads(text)["health"]["capped_share"]
     with tempfile.TemporaryDirectory() as fresh:
-        environment = without_caches(Path(fresh))  # of the kernels, too
+        environment = without_caches(Path(fresh), shipped=False)
         demos = [seconds_of_demo(Path(fresh), environment) for _ in range(2)]
 
     beyond = np.subtract(total, small)

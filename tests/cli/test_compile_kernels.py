@@ -60,6 +60,7 @@ def test_kernels_are_looked_for_where_their_code_is_kept(tmp_path: Path, monkeyp
     background.compile_kernels()
     assert background.is_compiled()
     monkeypatch.setattr(code_files, "folders", lambda: iter([tmp_path]))
+    monkeypatch.setattr(code_files, "folders_of_level", lambda: iter([]))
     assert not background.is_compiled()
     (tmp_path / "ranking_draws.draws-0.code").touch()
     assert background.is_compiled()
@@ -67,6 +68,7 @@ def test_kernels_are_looked_for_where_their_code_is_kept(tmp_path: Path, monkeyp
 
 def test_the_other_process_ends_with_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_files, "folders", lambda: iter([tmp_path]))
+    monkeypatch.setattr(code_files, "folders_of_level", lambda: iter([]))
     started: list[subprocess.Popen[bytes]] = []
 
     class Recorded(subprocess.Popen[bytes]):
