@@ -180,6 +180,6 @@ def test_dialect_would_be_found() -> None:
     user, 2^21 units an arm, one display a unit, says nothing of it, was foretold, good to 0.3 %, there where it ran, is
     there twice, written whole, folds anew, weighs every row, prices another one, stands beside it, shows itself, asked
     back, as ever, for certain, to be of use, dearer, all gone through, have no place of their own, most moved is,
-    before any result is seen, no log is long enough for, is therefore believed, Quick starts, the log could not carry"""
+    before any result is seen, no log is long enough for, is therefore believed, Quick starts, logs could not carry"""
     said = " ".join(said.split())
     assert [pattern for pattern in DIALECT if not re.search(pattern, said)] == []
