@@ -139,6 +139,11 @@ DIALECT = {
     r"\ball gone through\b": "enumerated",
     r"\bno place of their own\b": "as one more draw would",
     r"\bmost moved is\b": "the largest shift is",
+    r"\bbefore any result is seen\b": "by fixed rules that do not look at the uplift",
+    r"\bno log is long enough for\b": "no realistic log is long enough",
+    r"\bis therefore believed\b": "nothing in the log shows it",
+    r"\b(Where logs lie|Quick starts|Metrics of metrics|At least so much)\b": "what the page is about",
+    r"\b(log|logs) could not carry\b": "could not answer, is not enough for",
 }
 SPOKEN = [
     ROOT / "README.md",
@@ -174,6 +179,7 @@ def test_dialect_would_be_found() -> None:
     display, 0.02 a display, [a display], one a metric, a line a test, holds the truth, 48 ns a row, five displays a
     user, 2^21 units an arm, one display a unit, says nothing of it, was foretold, good to 0.3 %, there where it ran, is
     there twice, written whole, folds anew, weighs every row, prices another one, stands beside it, shows itself, asked
-    back, as ever, for certain, to be of use, dearer, all gone through, have no place of their own, most moved is"""
+    back, as ever, for certain, to be of use, dearer, all gone through, have no place of their own, most moved is,
+    before any result is seen, no log is long enough for, is therefore believed, Quick starts, logs could not carry"""
     said = " ".join(said.split())
     assert [pattern for pattern in DIALECT if not re.search(pattern, said)] == []

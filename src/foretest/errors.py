@@ -61,15 +61,29 @@ class RowFault(BadInput):
         return f"{where}: {self.what}; {share} this fault. {self.remedy}"
 
 
+#: what estimators and settings are called elsewhere, and here: their spelling would suggest another one
+OTHER_NAMES = {
+    "ipw": "is", "ips": "is", "snipw": "nis", "snips": "nis", "sndr": "point-dr-adaptive",
+    "lambda_": "cap", "alpha": "confidence_level", "random_state": "seed", "n_bootstrap_samples": "n_resamples",
+}  # fmt: skip
+
+
 def nearest(name: str, options: Iterable[str]) -> str:
-    """' Did you mean …?' with the closest option, or an empty text.
+    """' Did you mean …?' with the option that has this name elsewhere, or the closest one, or an empty text.
 
     >>> nearest("click", ["clicks", "user"])
     " Did you mean 'clicks'?"
+    >>> nearest("ips", ["is", "iips"])
+    " Did you mean 'is'?"
     """
     import difflib  # only where something is wrong: a service imports this module too
 
     lower = {option.lower(): option for option in options}
+    here = OTHER_NAMES.get(name.lower())
+    if here in lower:
+        return f" Did you mean '{here}'?" + (" It is 1 − alpha." if name.lower() == "alpha" else "")
+    if name.lower() == "dm" and "dr" in lower:
+        return " There is no direct method: 'dr' corrects a model by the rewards in the log."
     close = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.5)
     return f" Did you mean '{lower[close[0]]}'?" if close else ""
 

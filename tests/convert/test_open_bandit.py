@@ -1,4 +1,4 @@
-"""Files of the Open Bandit Dataset, and feedback dicts of Open Bandit Pipeline: values by hand."""
+"""Files of the Open Bandit Dataset: values by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest.convert.bandit_feedback import from_bandit_feedback
 from foretest.convert.open_bandit import convert_open_bandit
 
 ROWS, ITEMS = 400, 6
@@ -87,42 +86,3 @@ def test_folders(tmp_path: Path) -> None:
         convert_open_bandit(tmp_path / "none", tmp_path / "out")
     with pytest.raises(ft.BadInput, match="no CSV file in the folder: name the file of one campaign"):
         convert_open_bandit(tmp_path, tmp_path / "out")
-
-
-def feedback(positions: int = 1) -> tuple[dict[str, Any], np.ndarray]:
-    g = np.random.default_rng(1)
-    pi_b = g.dirichlet(np.ones(ITEMS), (ROWS, positions)).transpose(0, 2, 1)
-    position = g.integers(0, positions, ROWS) if positions > 1 else None
-    own = pi_b[np.arange(ROWS), :, 0 if position is None else position]
-    action = np.array([g.choice(ITEMS, p=p) for p in own])
-    return {
-        "n_rounds": ROWS, "n_actions": ITEMS, "action": action, "reward": g.binomial(1, 0.3, ROWS),
-        "position": position, "pscore": own[np.arange(ROWS), action], "pi_b": pi_b, "context": g.normal(size=(ROWS, 2)),
-    }, g.dirichlet(np.ones(ITEMS), (ROWS, positions)).transpose(0, 2, 1)  # fmt: skip
-
-
-@pytest.mark.parametrize("positions", [1, 3])
-@pytest.mark.parametrize("known", [True, False])
-def test_feedback(positions: int, known: bool) -> None:
-    data, action_dist = feedback(positions)
-    at = data["position"] if data["position"] is not None else np.zeros(ROWS, int)
-    w = action_dist[np.arange(ROWS), data["action"], at] / data["pscore"]
-    data = data if known else {**data, "pi_b": None}
-    log = from_bandit_feedback(data, action_dist, n_resamples=50)
-    estimates = log.test.run(log.table).metrics["reward"].estimates
-    assert estimates["is"].treatment == pytest.approx((w * data["reward"]).mean(), rel=1e-9)
-    assert estimates["nis"].treatment == pytest.approx((w * data["reward"]).sum() / w.sum(), rel=1e-9)
-    assert ("point-ncis-adaptive" in estimates) == known
-
-
-def test_bad_feedback() -> None:
-    data, action_dist = feedback()
-    for changed, dist, what in (
-        ({"pscore": None}, action_dist, "the feedback has no 'pscore'"),
-        ({"action": [0, 1]}, action_dist, "the feedback's 'action' has the shape (2,): expected one number for each"),
-        ({}, action_dist[:5], "action_dist has the shape (5, 6, 1): expected rounds × actions"),
-        ({}, action_dist * 0.5, "action_dist, round 0: the probabilities sum to 0.5, not 1."),
-    ):
-        with pytest.raises(ft.BadInput) as error:
-            from_bandit_feedback({**data, **changed}, dist)
-        assert what in str(error.value)

@@ -293,8 +293,8 @@ FAULTS: dict[str, tuple[dict[str, Any], dict[str, pa.Array], str]] = {
         {"name": pa.DictionaryArray.from_arrays(pa.array([0] * 200), pa.array([None, "a"]))},
         "row 0 .*: the value is null; 200 rows have this fault",
     ),
-    "out of range": ({}, {"ranking": pa.array([5] * 200)}, "the position 5 in the ranking is outside .* of 5 eligible"),
-    "negative": ({}, {"ranking": pa.array([-1] * 200)}, "the position -1 in the ranking is outside"),
+    "out of range": ({}, {"ranking": pa.array([5] * 200)}, "the action 5 is outside .* of 5 eligible"),
+    "negative": ({}, {"ranking": pa.array([-1] * 200)}, "the action -1 is outside"),
     "no candidate": (
         {"ranking": "name", "candidates": "items"}, {"name": pa.array(["0-0"] * 200)},
         "row 1 .*: the shown item '0-0' is not among the row's candidates .column 'items'.; 199 rows",

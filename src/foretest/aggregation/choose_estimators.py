@@ -234,7 +234,10 @@ def _obstacle_in_values(estimator: Estimator, settings: Settings) -> str | None:
     if estimator.stratified and a.strata == VALUE_MODEL and not has_value:
         return "it needs strata: name a strata column, a value column, or features to fit a value model on."
     if estimator.uses_value and getattr(estimator, "model", None) is None and not (has_value or has_items):
-        return "it needs V(x): name a value column, or features to fit a value model on."
+        return (
+            "it needs a model of the rewards: name a value column, features to fit a value model on, or predicted"
+            ' rewards of items, as in [analysis] predictions = "predicted_clicks".'
+        )
     needs_features = estimator.stratified or (estimator.uses_value and not has_items)
     if a.value_log is not None and not settings.log.features and needs_features:
         return "value_log needs features to fit V(x) on."

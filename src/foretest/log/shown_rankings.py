@@ -72,8 +72,10 @@ def _checked(
     for code in np.unique(fault[fault > 0]).tolist():
         rows = np.flatnonzero(fault == code)
         at = int(rows[0])
-        what = _ranking_fault(code, _items_of(batch[name][at]), int(eligible[at]) if known else None)
-        raise RowFault(f"ranking-{code}", name, rows, what, _RANKING_REMEDY[log.candidates is not None])
+        single = bool((ranking.lengths == 1).all())
+        what = _ranking_fault(code, _items_of(batch[name][at]), int(eligible[at]) if known else None, single)
+        remedy = _ACTION_REMEDY if single and log.candidates is None else _RANKING_REMEDY[log.candidates is not None]
+        raise RowFault(f"ranking-{code}", name, rows, what, remedy)
     return ranking
 
 
@@ -156,20 +158,23 @@ _RANKING_REMEDY = {
     " name the column of eligible ids in [log] candidates.",
     True: "A ranking holds distinct ids of the row's candidates, best slot first.",
 }
+_ACTION_REMEDY = (
+    "An action is a position in the row's lists, from 0; if these are ids, name the column of eligible ids in [log]"
+    " candidates."
+)
 
 
-def _ranking_fault(code: int, ranking: list[Any], eligible: int | None) -> str:
-    """What is wrong with a row's ranking, by the codes of `ranking_faults`."""
-    items = f"{eligible} eligible item{'' if eligible == 1 else 's'}"
+def _ranking_fault(code: int, ranking: list[Any], eligible: int | None, single: bool) -> str:
+    """What is wrong with a row's ranking, by the codes of `ranking_faults`; `single`: do all rows show one action?"""
+    items = f"{eligible} eligible {'action' if single else 'item'}{'' if eligible == 1 else 's'}"
     if code == 1:
         return "the ranking is empty"
     if code == 2:
         return f"the ranking shows {len(ranking)} items, more than the row's {items}"
-    if code == 3 and eligible is None:
-        return f"the position {min(ranking)} in the ranking is negative"
-    if code == 3 and eligible is not None:
-        place = next(place for place in ranking if place < 0 or place >= eligible)
-        return f"the position {place} in the ranking is outside the row's lists of {items}"
+    if code == 3:
+        place = next(place for place in ranking if place < 0 or (eligible is not None and place >= eligible))
+        where = f"the action {place}" if single else f"the position {place} in the ranking"
+        return f"{where} is negative" if eligible is None else f"{where} is outside the row's lists of {items}"
     return f"the ranking shows the item {next(i for i in ranking if ranking.count(i) > 1)!r} twice"
 
 
