@@ -243,7 +243,8 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
     if known:
         remarks.append(Remark(f"This log is simulated, so the truth is known: {', '.join(known)}.", "truth"))
     remarks.append(Remark(evidence(result), ""))
-    if not online:
+    failed = result.audit is not None and result.audit.outcome == FAIL
+    if not online and not failed:  # what the log supports follows from the control's probabilities
         first = next(iter(result.metrics.values()))
         texts = (assumption(result), range_sentence(result, first), trust(result))
         remarks += [Remark(text) for text in texts if text]

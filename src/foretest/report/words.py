@@ -8,7 +8,7 @@ from typing import Any
 from foretest.formatting import displays_text, units_text
 from foretest.inference.verdict import EFFECTIVE, FEWEST_POSITIVES
 from foretest.report.digits import count, interval_text, level, num, pct
-from foretest.results.audit import AUDIT_FAILED
+from foretest.results.audit import AUDIT_FAILED, FAIL
 from foretest.results.range_text import WORD_MEANING, is_wider_than_noise, range_meaning, range_of
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import breakdown_text, factor, refuted_text
@@ -130,7 +130,7 @@ def _named(name: str, text: str) -> str:
 
 
 def evidence(result: Result) -> str:
-    """The displays and units that the answer rests on."""
+    """The displays and units that the answer rests on; not who served them, where the audit says that nobody knows."""
     unit = result.settings["log"].get("unit")
 
     def arm(log: dict[str, Any]) -> str:
@@ -145,7 +145,8 @@ def evidence(result: Result) -> str:
             f"Estimated from {arm(result.log)} that {len(loggers)} policies served ({names}); the control is"
             f" {result.settings['analysis']['baseline']}. The treatment itself was never shown."
         )
-    return f"Estimated from {arm(result.log)} that the control served. The treatment itself was never shown."
+    served = "" if result.audit is not None and result.audit.outcome == FAIL else " that the control served"
+    return f"Estimated from {arm(result.log)}{served}. The treatment itself was never shown."
 
 
 def assumption(result: Result) -> str | None:
@@ -187,6 +188,8 @@ def range_sentence(result: Result, metric: Metric) -> str | None:
     if not is_wider_than_noise(estimate) or estimate.rel_effect_size_ci_lower is None:
         return sentence
     noise = interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    if noise == interval_text(limits.rel_ci_lower, limits.rel_ci_upper):
+        return f"{sentence} Noise alone goes as far."
     confidence = level(result.settings["analysis"]["confidence_level"])
     return f"{sentence} Noise alone goes from {noise} ({confidence} interval)."
 
