@@ -388,7 +388,15 @@ BAD_SETTINGS = {
     ),
     "slots of no reward": (
         SETTINGS.replace("unit =", 'slot_rewards = {clik = "slots"}\nunit ='),
-        "[log] slot_rewards names 'clik', which is no reward. Did you mean 'click'? The rewards are: click.",
+        "[log] slot_rewards names 'clik', which is not among [log] rewards: click. One of the two is misspelt.",
+    ),
+    "a reward misspelt and its slots not": (
+        SETTINGS.replace('"click"', '"clicks"').replace("unit =", 'slot_rewards = {click = "slots"}\nunit ='),
+        "[log] slot_rewards names 'click', which is not among [log] rewards: clicks. One of the two is misspelt.",
+    ),
+    "slots of another reward": (
+        SETTINGS.replace("unit =", 'slot_rewards = {gmv = "slots"}\nunit ='),
+        "[log] slot_rewards names 'gmv', which is not among [log] rewards: click. Add it there, or take it out.",
     ),
     "by slot without slots": (
         analysis('estimators = ["cis", "slot-ncis-adaptive"]'),
@@ -721,8 +729,15 @@ BAD_COLUMNS = {
     ),
     "text as ranking": (
         SETTINGS.replace('"ranking"', '"country"'),
-        "column 'country' is string, expected a list of integers, or one integer (the positions shown). Convert it, or"
-        " name another column",
+        "column 'country' is string, expected a list of integers, or one integer (the positions shown). If these are"
+        " ids, name the column with the ids of all eligible items: [log] candidates. Else convert it, or name another"
+        " column",
+    ),
+    "ids as ranking, without candidates": (
+        SETTINGS.replace('"ranking"', '"names"'),
+        "column 'names' is list<element: string>, expected a list of integers, or one integer (the positions shown). If"
+        " these are ids, name the column with the ids of all eligible items: [log] candidates. Else convert it, or name"
+        " another column",
     ),
     "a text id among integer candidates": (
         IDS.replace('"shown"', '"country"'),

@@ -209,7 +209,7 @@ def test_a_notebook_shows_every_object_once(
     for (name, value), output in zip(shown.values(), outputs, strict=True):
         data = only_display(output, name)
         assert data["text/plain"] == repr(value)
-        assert len(data["text/plain"]) < 6000, name
+        assert len(data["text/plain"]) < 6500, name
         assert set(data) == ({"text/plain", "text/html"} if name in TABLES else {"text/plain"}), name
         if name in TABLES:
             assert re.search("<table|<pre>Foretest", data["text/html"])

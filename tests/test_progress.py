@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
+from foretest.compiling import compiling, is_compiling
+from foretest.kernels.machine_code import compiled_by
 from foretest.progress import progress_bar, progress_lines
 
 
@@ -35,6 +39,53 @@ def test_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
         "read: 2,880,000 of 20,000,000 rows",
     ]
     assert captured.out == ""
+
+
+def test_a_kernel_that_is_being_compiled_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    advance = progress_lines("rows", clock)
+    clock.seconds += 61.0
+    with compiling():
+        advance("read", 100, 0)
+    clock.seconds += 61.0
+    advance("read", 100, 50)
+    assert capsys.readouterr().err == "read: 0 of 100 rows, compiling (first time only)\nread: 50 of 100 rows\n"
+
+
+def test_compiling_a_kernel_is_noticed() -> None:
+    class Dispatcher:
+        """As numba's, but that it only notes whether compilation is announced."""
+
+        def __init__(self) -> None:
+            self.seen: list[bool] = []
+            self.overloads = {("number",): SimpleNamespace(entry_point=abs)}
+
+        def typeof_pyval(self, value: object) -> str:
+            return "number"
+
+        def compile(self, signature: tuple[str, ...]) -> None:
+            self.seen.append(is_compiling())
+
+    dispatcher = Dispatcher()
+    assert compiled_by(dispatcher, (1.0,)) is abs
+    assert dispatcher.seen == [True]
+    assert not is_compiling()
+
+
+def test_the_bar_says_that_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    with progress_bar() as advance, compiling():
+        assert advance is not None
+        advance("read", 100, 0)
+        time.sleep(0.3)
+    assert "compiling (first time only)" in terminal.getvalue()
 
 
 def test_less_than_a_minute_is_silent(capsys: pytest.CaptureFixture[str]) -> None:

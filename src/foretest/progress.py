@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
+from foretest.compiling import FIRST_TIME, is_compiling
+
 Progress = Callable[[str, int | None, int], None]  # stage, number of rows if known, rows done since the last call
 
 
@@ -47,7 +49,9 @@ def progress_bar(unit: str = "rows", *, quiet: bool = False) -> Iterator[Progres
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
             digits = ",.0f" if unit == "rows" else ",.2f"
-            return Text(f"{task.speed:{digits}} {unit}/s" if task.speed else "")
+            if task.speed:
+                return Text(f"{task.speed:{digits}} {unit}/s")
+            return Text(FIRST_TIME if is_compiling() and not task.finished else "")
 
     with Bars(
         TextColumn("{task.description:12}"), BarColumn(24), TextColumn(f"{{task.completed:,.0f}} {unit}"), Rate(),
@@ -81,6 +85,7 @@ def progress_lines(unit: str = "rows", clock: Callable[[], float] = time.monoton
             last = now
             amount = f"{done[stage]:,}" if total is None else f"{done[stage]:,} of {total:,}"
         with suppress(OSError, ValueError):  # nobody reads stderr any more: the work goes on
-            print(f"{stage}: {amount} {unit}", file=sys.stderr, flush=True)
+            now_compiling = f", {FIRST_TIME}" if is_compiling() else ""
+            print(f"{stage}: {amount} {unit}{now_compiling}", file=sys.stderr, flush=True)
 
     return advance

@@ -440,7 +440,10 @@ MISTAKES: dict[tuple[str, ...], str] = {
     " row per display. Put them before the options. See foretest run --help.",
     ("check", "up.parquet", "-c", "test.toml", "--sql", "FROM 'up.parquet'"): "LOG and --sql are both given: a query"
     " names its files itself, as in FROM 'log.parquet'.",
-    ("run", "up.parquet"): "run needs --config or -c: The settings file (TOML). See foretest run --help.",
+    (
+        "run",
+        "up.parquet",
+    ): "run needs --config or -c: The settings file (TOML). foretest init LOG proposes one. See foretest run --help.",
     ("run", "up.parquet", "-c"): "-c needs a value. See foretest run --help.",
     (*RUN, "--cap", "much"): 'Invalid value for --cap: unable to convert "much" into a number or "auto".'
     " See foretest run --help.",
@@ -662,8 +665,8 @@ def test_aggregates_refuse_in_one_line(foretest_command: Command) -> None:
         " one out.",
         ("check", "a.parquet", "-c", "test.toml"): "a.parquet: holds saved aggregates, expected a log. Aggregates are"
         " for foretest run.",
-        ("aggregate", "up.parquet", "-o", "b.parquet"): "aggregate needs --config or -c: The settings file (TOML). See"
-        " foretest aggregate --help.",
+        ("aggregate", "up.parquet", "-o", "b.parquet"): "aggregate needs --config or -c: The settings file (TOML)."
+        " foretest init LOG proposes one. See foretest aggregate --help.",
         ("aggregate", "up.parquet", "-c", "test.toml", "-o", "."): ".: is a folder, expected the name of a file for the"
         " output, as in -o ./name.parquet.",
         ("pack", "up.parquet", "-c", "test.toml", "-o", "up.parquet/x"): f"{Path('up.parquet').absolute()}: is a file,"

@@ -160,6 +160,65 @@ def test_a_row_without_a_display() -> None:
     assert "first_slot" not in starting_settings(log).text
 
 
+# -- a reward that no name gives away ----------------------------------------------------------------------------------
+
+
+def unnamed_reward(**changed: Any) -> pa.Table:
+    """A log whose reward is named like none."""
+    g = np.random.default_rng(4)
+    return display_log(clicks=None, slot_clicks=None, sold=(g.random(ROWS) < 0.2) * 12.5, **changed)
+
+
+def test_the_only_number_left_is_proposed_as_the_reward(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, out = str(tmp_path / "log.parquet"), str(tmp_path / "new.toml")
+    pq.write_table(unnamed_reward(version=np.full(ROWS, 3), row_number=np.arange(ROWS)), log)
+    assert exit_code_of(monkeypatch, "init", log, "-o", out) == 0
+    guess = "The reward is a guess: no column is named like one, and 'sold' is the only one left with a number"
+    assert guess in capsys.readouterr().out
+    assert f"# {guess}" in Path(out).read_text(encoding="utf-8")
+    assert starting_settings(log).look.log["rewards"] == ["sold"]
+    assert exit_code_of(monkeypatch, "check", log, "-c", out, "--quiet") == 0
+
+
+def test_two_displays_and_a_reward_by_another_name() -> None:
+    rows = [
+        {"visitor": "a1", "sold": 0.0, "shown": ["tea", "mug"], "pool": ["mug", "jam", "tea"],
+         "old_model": [0.2, -1.0, 1.3], "new_model": [0.9, 0.0, 1.1]},
+        {"visitor": "b7", "sold": 12.5, "shown": ["jam", "tea"], "pool": ["tea", "jam"],
+         "old_model": [0.4, 0.6], "new_model": [0.1, 1.4]},
+    ]  # fmt: skip
+    look = starting_settings(pa.Table.from_pylist(rows)).look
+    assert look.missing == []
+    assert look.log == {"rewards": ["sold"], "ranking": "shown", "candidates": "pool", "unit": "visitor"}
+    assert (look.control["scores"], look.treatment["scores"]) == ("old_model", "new_model")
+
+
+def test_of_several_possible_rewards_the_user_says_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log, out = str(tmp_path / "log.parquet"), str(tmp_path / "new.toml")
+    pq.write_table(unnamed_reward(age=np.random.default_rng(5).integers(18, 80, ROWS)), log)
+    assert exit_code_of(monkeypatch, "init", log, "-o", out) == 2
+    question = "- which column is the reward? Possible: sold, age. Say so with --reward, as in --reward sold."
+    assert question in capsys.readouterr().out
+    assert exit_code_of(monkeypatch, "init", log, "-o", out, "--reward", "sold") == 0
+    assert 'rewards = ["sold"]' in Path(out).read_text(encoding="utf-8")
+    with pytest.raises(ft.BadInput, match=r"--reward sol: no such column\. Did you mean 'sold'\?"):
+        starting_settings(log, ["sol"])
+    with pytest.raises(ft.BadInput, match=r"--reward country: the column is string, expected a number or bool"):
+        starting_settings(log, ["country"])
+
+
+def test_what_slots_earned_says_which_column_is_the_reward() -> None:
+    g = np.random.default_rng(6)
+    slots = (g.random((ROWS, K)) < 0.2) * 1.0
+    look = starting_settings(display_log(clicks=None, slot_clicks=lists(slots), sold=slots.sum(axis=1))).look
+    assert look.log["rewards"] == ["sold"]
+    assert look.log["slot_rewards"] == {"sold": "slot_clicks"}
+
+
 # -- what a service's writer wrote -------------------------------------------------------------------------------------
 
 SERVED: dict[str, tuple[Any, dict[str, Any]]] = {

@@ -250,6 +250,20 @@ def test_where_it_fails_slots_do_not_lead() -> None:
     assert asked.headline == "slot-ncis-adaptive"  # who asks for it has it, and the reason
 
 
+def test_no_estimate_is_to_be_trusted_where_the_audit_fails() -> None:
+    log = simulated(8000, 1, compete=True)
+    names = {"control_scores": "treatment_scores", "treatment_scores": "control_scores"}
+    swapped = log.rename_columns([names.get(name, name) for name in log.column_names])
+    result = built().run(swapped)
+    assert result.audit is not None
+    assert result.audit.outcome == "fail"
+    for estimate in result.metrics["click"].estimates.values():
+        assert [reason.partition(" (")[0] for reason in estimate.reasons] == ["the propensity audit failed"]
+    assert "Trust that one" not in " ".join(str(result).split())
+    kept = built(ignore_audit=True).run(swapped).metrics["click"].estimates["slot-ncis-adaptive"]
+    assert any("range spans the interval of point-ncis-adaptive" in reason for reason in kept.reasons)
+
+
 def test_where_it_passes_nothing_changes() -> None:
     result = built().run(simulated(1500, 3))
     metric = result.metrics["click"]

@@ -59,8 +59,10 @@ def test_the_lead_says_the_outcome(result: ft.Result, findings: tuple[Finding, .
 
 def test_the_alarm_says_whether_verdicts_stand(result: ft.Result) -> None:
     failed, ignored = (alarm(audited(result, FAILS, ignore=ignore)) or "" for ignore in (False, True))
-    assert failed.startswith("The propensity audit failed (log-likelihood): this log was not drawn from the control")
-    assert failed.endswith("no verdict can rest on them.")
+    assert failed == (
+        "The propensity audit failed (log-likelihood). The numbers are shown as they are; no verdict can rest on them."
+    )
+    assert ignored.startswith("The propensity audit failed (log-likelihood): this log was not drawn from the control")
     assert "ignore_audit = true, so verdicts are given all the same" in ignored
 
 
@@ -78,3 +80,18 @@ def test_the_page_shows_it_as_text(result: ft.Result) -> None:
     assert 'href="#audit"' in page
     assert "What was shown is less likely &lt;img" in page
     assert "p below 0.0001" in page
+
+
+def test_the_headline_is_one_sentence_and_the_box_names_the_tests(result: ft.Result) -> None:
+    failed = audited(result, PASSES, FAILS)
+    name, metric = next(iter(failed.metrics.items()))
+    reason = "the propensity audit failed (log-likelihood): these numbers cannot be relied on"
+    estimates = {
+        label: replace(estimate, verdict="insufficient", word="insufficient", reasons=[reason])
+        for label, estimate in metric.estimates.items()
+    }
+    page = result_page(replace(failed, metrics={name: replace(metric, estimates=estimates, verdict="insufficient")}))
+    answer = page[page.index('<section class="answer') : page.index("</section>")]
+    assert "This log cannot answer: it was not produced by the control as the settings describe it.</h1>" in answer
+    assert answer.count("propensity audit failed") == 1
+    assert "Do not decide by this page." in answer

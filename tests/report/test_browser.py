@@ -462,7 +462,7 @@ def test_a_failed_audit_stands_in_red_words_beside_the_verdict(opened: Callable[
     alarm = page.one(".answer .alarm")
     assert alarm.get_attribute("role") == "alert"
     assert alarm.text.startswith("The propensity audit failed (log-likelihood")
-    assert "This log cannot answer: the propensity audit failed" in page.one("h1").text
+    assert "This log cannot answer: it was not produced by the control" in page.one("h1").text
     red, green, blue = map(int, re.findall(r"\d+", page.run("return getComputedStyle(arguments[0]).color", alarm))[:3])
     assert red > 1.4 * max(green, blue)
     assert "What to do: The log looks as if drawn at temperature" in page.one(".checklist .failed").text

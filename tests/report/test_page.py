@@ -17,10 +17,11 @@ from jinja2 import UndefinedError
 
 import foretest as ft
 from foretest.history.agreement_result import Agreement
+from foretest.report.bars import Bar
 from foretest.report.blocks import Chart, Choice, Document, Fact, Link, Paragraph, Section, Table, Words
 from foretest.report.history_page import history_page
 from foretest.report.page import LARGEST, environment, fill, render
-from foretest.report.result_page import result_page
+from foretest.report.result_page import Hero, result_page
 from tests.support import SmallLog, build_test
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -212,3 +213,11 @@ def test_templates_escape_what_they_are_given() -> None:
     for name in env.list_templates(["html", "css"]):
         assert env.get_template(name).environment.autoescape is True
     assert env.from_string("{{ name }}").render(name=EVIL) == ("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;")
+
+
+def test_two_bars_that_are_alike_are_called_so() -> None:
+    bar = Bar(5.0, 20.0, 60.0, 50.0, False, False, (20.0, 60.0))
+    limits = ("+3.7 %", "+5.8 %", "+8.1 %")
+    assert Hero(bar, *limits, ("+3.7 %", "+8.1 %")).key == "Range and noise are the same here."
+    assert Hero(bar, *limits, ("+4.0 %", "+8.1 %")).key == "Pale: the range. Inside it: noise only."
+    assert Hero(bar, *limits).key is None

@@ -14,6 +14,7 @@ from foretest.report.words import (
     evidence,
     further_sentences,
     guide,
+    next_step,
     range_sentence,
     things,
     verdict_sentence,
@@ -54,8 +55,16 @@ def limits(verdict: str, *values: float | None, **rest: Any) -> Estimate:
         (limits("negative", -0.02, -0.03, -0.01), {}, "Clicks would fall by 2.0 %, between −3.0 % and −1.0 %."),
         (limits("negative", -0.02, -0.03, -0.01), {"online": True},
          "Clicks fell by 2.0 % (90 % interval −3.0 % to −1.0 %)."),
-        (limits("neutral", 0.01, -0.01, 0.03), {},
-         "No clear change in clicks: +1.0 %, between −1.0 % and +3.0 %."),
+        (limits("neutral", 0.032, -0.096, 0.271), {},
+         "This log cannot tell whether clicks would rise or fall: +3.2 %, between −9.6 % and +27.1 %."),
+        (limits("neutral", 0.001, -0.004, 0.0101), {},
+         "This log cannot tell whether clicks would rise or fall: +0.10 %, between −0.40 % and +1.0 %."),
+        (limits("neutral", 0.001, -0.01, 0.009), {},  # nowhere beyond 1 %
+         "No clear change in clicks: +0.10 %, between −1.0 % and +0.90 %."),
+        (limits("neutral", 0.01, -0.01, 0.03), {"online": True, "name": "gmv"},
+         "This test cannot tell whether gmv rose or fell: +1.0 % (90 % interval −1.0 % to +3.0 %)."),
+        (limits("neutral", None, None, None, range=Range("band", -0.0002, 0.001, None, None)), {},
+         "This log cannot tell whether clicks would rise or fall: +0.0006000, between −0.0002000 and +0.001000."),
         (limits("neutral", 0.0, 0.0, 0.0), {}, "Clicks would not change, between +0.0 % and +0.0 %."),
         (limits("positive", None, None, None), {},
          "Clicks would rise by 0.0006000, between 0.0002000 and 0.001000."),
@@ -65,12 +74,39 @@ def limits(verdict: str, *values: float | None, **rest: Any) -> Estimate:
         (limits("insufficient", 1.0, 0.0, 2.0, effective_positives=2.25, reasons=["only 2.2 effective positives: …"]),
          {"name": "gmv", "online": True},
          "This test cannot answer: only 2.2 effective rows with gmv, at least 30 are needed."),
+        (limits("insufficient", 1.0, 0.0, 2.0, reasons=["the propensity audit failed (balance): …"]), {},
+         "This log cannot answer: it was not produced by the control as the settings describe it."),
         (limits("insufficient", None, None, None, effective_positives=None, reasons=["no row has a reward"]), {},
          "This log cannot answer: no row has a reward."),
     ],
 )  # fmt: skip
 def test_the_verdict_in_a_sentence(estimate: Estimate, options: dict[str, Any], words: str) -> None:
     assert words_of(estimate, **options) == words
+
+
+@pytest.mark.parametrize(
+    ("estimate", "options", "begin"),
+    [
+        (UP, {}, "This is a reason to run the A/B test, not a replacement for it. The range is about the true uplift"),
+        (limits("neutral", 0.03, -0.1, 0.3), {}, "This is a reason neither for the A/B test nor against it. A longer"),
+        (limits("neutral", 0.0, -0.009, 0.009), {}, "An A/B test would hardly find a difference in this metric. The"),
+        (limits("negative", -0.02, -0.03, -0.01), {}, "This is a reason not to run the A/B test as it is"),
+        (limits("insufficient", 1.0, 0.0, 2.0), {}, "The numbers below are shown as they are; no decision should rest"),
+        (UP, {"audit_failed": True}, "Do not decide by this page."),
+        (UP, {"none_passes": True}, "This is a reason neither for the A/B test nor against it."),
+    ],
+)  # fmt: skip
+def test_what_to_do_next_depends_on_the_word(estimate: Estimate, options: dict[str, Any], begin: str) -> None:
+    metric = Metric(CONTROL, {"ncis": estimate}, "ncis", estimate.verdict)
+    text = next_step(metric, **options)
+    assert text.startswith(begin)
+    assert ("effects over weeks" in text) == ("audit_failed" not in options and estimate.word != "insufficient")
+
+
+def test_where_lower_is_better_a_fall_is_a_reason_to_test() -> None:
+    role = {"role": "goal", "direction": "decrease", "outcome": ""}
+    falls = Metric(CONTROL, {"ncis": limits("negative", -0.02, -0.03, -0.01)}, "ncis", "negative", role=role)
+    assert next_step(falls).startswith("This is a reason to run the A/B test")
 
 
 def result(metrics: dict[str, Metric], **changes: Any) -> ft.Result:

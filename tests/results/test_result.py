@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,29 @@ def test_table_reads_in_100_columns(result: ft.Result) -> None:
     assert text == repr(result)
     # health stands above the results
     assert text.index("unsupported rows") < text.index("estimator")
+
+
+def test_both_numbers_of_effective_rewards_say_what_they_are_of(result: ft.Result) -> None:
+    lines = " ".join(str(result).split())
+    assert re.search(r"effective click [\d,.]+ rewards of equal weight, at cap [\d.]+ [\d,.]+ by the weights of", lines)
+    assert f"by {result.metrics['click'].headline}" in result.to_html()
+
+
+def test_a_check_does_not_count_unsupported_rows() -> None:
+    check = str(build_test(["ncis"], metrics=("click",)).check(LOG.table()))
+    assert re.search(r"unsupported rows +- +counted by run", check)
+
+
+def test_too_few_units_have_no_interval() -> None:
+    """Three displays: what a bootstrap of them gives is no interval, and is not shown as one."""
+    rewarded = np.flatnonzero(LOG.table()["click"].to_numpy())[:3]
+    result = build_test(["cis", "ncis"], metrics=("click",)).run(LOG.table().take(rewarded))
+    estimate = result.metrics["click"].estimates["cis"]
+    assert (estimate.verdict, estimate.effect_size_ci_lower is None) == ("insufficient", False)
+    [line] = [line for line in str(result).splitlines() if line.startswith("  cis  ")]
+    assert re.search(r"%  +-  insufficient +-  insufficient", line)
+    assert "no interval" in repr(estimate)
+    assert "no interval" in result.to_html()
 
 
 def test_html_shows_names_as_text() -> None:

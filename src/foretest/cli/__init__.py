@@ -129,6 +129,8 @@ def _usage_message(error: CycloptsError) -> str:
         else:
             place = "" if argument.name.startswith("-") else " Put it before the options."
             what = f"{command} needs {' or '.join(argument.names)}: {argument.parameter.help}{place}"
+            if "--config" in argument.names:
+                what += " foretest init LOG proposes one."
     else:
         what = " ".join(str(error).split()).replace("float|Literal[auto]|None", 'a number or "auto"')
     return f"{what} See foretest {command + ' ' if command else ''}--help."

@@ -45,7 +45,10 @@ def convert(
         from foretest.convert.long_log import convert_long
 
         if config is None:
-            raise BadInput("convert long needs --config or -c: The settings file (TOML). See foretest convert --help.")
+            raise BadInput(
+                "convert long needs --config or -c: The settings file (TOML). foretest init LOG proposes one. See"
+                " foretest convert --help."
+            )
         rows = convert_long(log_source("convert", source, sql, config), location(config), place)
     elif format == "dsjson":
         if config is not None or sql is not None or not source:

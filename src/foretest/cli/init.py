@@ -19,6 +19,10 @@ def init(
     /,
     *,
     sql: SqlText = None,
+    reward: Annotated[
+        list[str] | None,
+        Parameter(help="The reward columns, where their names do not say so.", negative=(), consume_multiple=True),
+    ] = None,
     out: Annotated[str, Parameter(name=("--out", "-o"), help="The settings file to write.")] = "settings.toml",
 ) -> int:
     """Look at a log for the first time: propose what its columns are, and write settings to start from.
@@ -33,7 +37,7 @@ def init(
         raise BadInput(f"{place}: exists already, and is not replaced. Give -o another name.")
     check_output_file(place)
     source = log_source("init", log, sql, None)
-    look, text = starting_settings(source)
+    look, text = starting_settings(source, reward or ())
     print(first_look_text(look))
     if look.missing:
         print("\nNo settings were written: the log lacks what is listed above. See docs/reference/log-format.md.")

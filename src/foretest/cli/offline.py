@@ -12,6 +12,7 @@ from foretest.cli.options import (
     AUDIT,
     GUARDRAIL,
     LEANS_NEGATIVE,
+    NO_SETTINGS,
     NO_WINNER,
     UNVERIFIED,
     VERDICTS,
@@ -120,7 +121,7 @@ def check(
         options |= {"--threads": threads} | {f"--{key.replace('_', '-')}": True for key in analysis_overrides(analysis)}
         return check_vectors_file(vectors, options, as_json=json)
     if config is None:
-        raise BadInput("check needs --config or -c: The settings file (TOML). See foretest check --help.")
+        raise BadInput(NO_SETTINGS.format("check"))
     conditions = fail_conditions(fail_on, (AUDIT, UNVERIFIED))
     source = log_source("check", log, sql, config, engine)
     check_threads(threads)
@@ -148,7 +149,7 @@ def configured_test(command: str, log: Any, config: str | None, overrides: Any) 
     elif saved_files(open_source(log)):
         test = OfflineTest.from_aggregates(log)
     else:
-        raise BadInput(f"{command} needs --config or -c: The settings file (TOML). See foretest {command} --help.")
+        raise BadInput(NO_SETTINGS.format(command))
     try:
         test = test.replace(**analysis_overrides(overrides))
     except BadInput as error:

@@ -62,6 +62,11 @@ SqlText = Annotated[
         " or @FILE for a file with the query."
     ),
 ]
+#: what a command says that has no settings file
+NO_SETTINGS = (
+    "{0} needs --config or -c: The settings file (TOML). foretest init LOG proposes one. See foretest {0} --help."
+)
+
 SettingsFile = Annotated[str, Parameter(name=("--config", "-c"), help="The settings file (TOML).")]
 MaybeSettingsFile = Annotated[
     str | None,

@@ -44,6 +44,7 @@ TIMES = frozenset(["ts", "timestamp", "time", "datetime"])
 REWARD_TIMES = REWARDS | frozenset(["converted", "bought", "ordered", "played", "liked", "installed", "booked"])
 DAYS = frozenset(["date", "day", "ds", "dt"])
 SHOWN = frozenset(["ranking", "shown", "slate", "ranked", "recommended", "displayed", "served"])
+_FEW_ROWS = 10
 
 Floats = npt.NDArray[np.float64]
 
@@ -149,6 +150,16 @@ class Column:
         """Is it one number per row, never negative?"""
         plain = self.holds_numbers and not self.is_list
         return plain and self.values.null_count == 0 and bool((self.flat >= 0.0).all())
+
+    @property
+    def tells_rows_apart(self) -> bool:
+        """Is it an integer that no two rows share, as a key is? Of few rows nobody can tell."""
+        return self.holds_integers and len(self.values) > _FEW_ROWS and self.distinct == len(self.values)
+
+    @property
+    def is_constant(self) -> bool:
+        """Is it one number other than 0 in all rows? All 0 may be a rare reward."""
+        return len(self.values) > _FEW_ROWS and self.distinct == 1 and bool(self.flat.any())
 
 
 def first_with(columns: Iterable[Column], options: Iterable[str]) -> Column | None:

@@ -29,6 +29,10 @@ from foretest.convert.column_guesses import (
 from foretest.convert.drawn_policy import drawn_policy
 
 FIRST_ROWS = 5_000
+# words of columns that are something else, even where no role could be given to them
+_NO_REWARD = (
+    CONTROL | TREATMENT | DAYS | DISPLAYS | ITEMS | KEEP | PROBABILITIES | SLOTS | TIMES | UNITS | {"id", "seed"}
+)
 DISPLAY, LONG = "one row per display", "one row per display and item"
 
 
@@ -44,6 +48,7 @@ class FirstLook:
     roles: dict[str, str] = field(default_factory=dict)  # by column
     missing: list[str] = field(default_factory=list)
     drawn: tuple[str, ...] = ()  # keys of the control that its logged probabilities show
+    guessed: str | None = None  # the reward, where no name says which column it is
 
     @property
     def tables(self) -> dict[str, Any]:
@@ -61,8 +66,8 @@ class FirstLook:
         return [column for column in self.columns if column.name not in self.roles]
 
 
-def look_at(rows: pa.Table) -> FirstLook:
-    """What the first rows of a log say."""
+def look_at(rows: pa.Table, rewards: Sequence[str] = ()) -> FirstLook:
+    """What the first rows of a log say; `rewards` are the columns that the user says are rewards."""
     columns = [Column(name, rows[name].combine_chunks()) for name in rows.column_names]
     lists = [column for column in columns if column.is_list]
     item = first_with([c for c in columns if not c.is_list and c.holds_keys], ITEMS)
@@ -74,7 +79,7 @@ def look_at(rows: pa.Table) -> FirstLook:
     else:
         look = _with_keep(FirstLook(DISPLAY, columns))
         _displays(look)
-    _rewards_and_units(look)
+    _rewards_and_units(look, rewards)
     if not look.control:
         look.missing.append(
             "what the control would show: a list of its scores for all eligible items, or the probability of what was"
@@ -83,7 +88,7 @@ def look_at(rows: pa.Table) -> FirstLook:
     if not look.treatment:
         look.missing.append("what the treatment would show: a list of its scores, one for each eligible item")
     if not look.log.get("rewards"):
-        look.missing.append("a reward: a column with a number of at least 0 in every row, such as clicks")
+        look.missing.append(_which_reward(_possible_rewards(look)))
     return look
 
 
@@ -228,10 +233,9 @@ def _policy(look: FirstLook, column: Column, whose: str, single: bool) -> dict[s
     return {"policy": "plackett-luce", "scores": look.name(column, f"{whose} scores")}
 
 
-def _rewards_and_units(look: FirstLook) -> None:
-    free = [c for c in look.free if not c.is_list]
+def _rewards_and_units(look: FirstLook, chosen: Sequence[str]) -> None:
     of_items = look.layout == LONG
-    rewards = [c for c in free if c.has_word(REWARDS) and (c.is_reward or (of_items and c.holds_numbers))]
+    rewards = [c for c in look.columns if c.name in chosen] or [c for c in look.free if _is_named_reward(look, c)]
     look.log = {"rewards": [look.name(c, "a reward") for c in rewards], **look.log}
     unit = first_with([c for c in look.free if not c.is_list and c.holds_keys], UNITS)
     if unit is not None:
@@ -245,6 +249,32 @@ def _rewards_and_units(look: FirstLook) -> None:
     day = first_with([c for c in look.free if not c.is_list and not (c.holds_numbers and not c.holds_integers)], DAYS)
     if day is not None:
         look.log["date"] = look.name(day, "the day")
+    possible = [] if rewards else _possible_rewards(look)
+    if len(possible) == 1:
+        look.guessed = look.name(possible[0], "a reward (a guess)")
+        look.log["rewards"] = [look.guessed]
+
+
+def _is_named_reward(look: FirstLook, column: Column) -> bool:
+    """Does its name say that this is a reward, or a list of what its slots earned?"""
+    by_slot = column.name in look.log.get("slot_rewards", {})
+    fits = column.is_reward or (look.layout == LONG and column.holds_numbers and not column.is_list)
+    return by_slot or (column.has_word(REWARDS) and fits)
+
+
+def _possible_rewards(look: FirstLook) -> list[Column]:
+    """The columns without a role whose numbers could be rewards: none negative, and nothing that tells rows apart."""
+    return [
+        c for c in look.free if c.is_reward and not c.has_word(_NO_REWARD) and not (c.tells_rows_apart or c.is_constant)
+    ]
+
+
+def _which_reward(possible: Sequence[Column]) -> str:
+    """What is missing where no column is the reward, or where several could be."""
+    if not possible:
+        return "a reward: a column with a number of at least 0 in every row, such as clicks"
+    names = ", ".join(column.name for column in possible)
+    return f"which column is the reward? Possible: {names}. Say so with --reward, as in --reward {possible[0].name}"
 
 
 def _times(look: FirstLook) -> None:

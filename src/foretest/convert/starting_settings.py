@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -11,7 +12,8 @@ from foretest.convert.dsjson_lines import looks_like_dsjson
 from foretest.convert.dsjson_survey import lines_of
 from foretest.convert.first_look import FIRST_ROWS, LONG, FirstLook, look_at
 from foretest.convert.settings_text import settings_text
-from foretest.errors import BadInput
+from foretest.displays.column_types import is_number
+from foretest.errors import BadInput, nearest
 from foretest.sources import AGGREGATES, Source, open_source
 from foretest.sources.base import refuse_repeated
 from foretest.sources.json_files import JsonFiles
@@ -26,14 +28,27 @@ class StartingSettings(NamedTuple):
     text: str
 
 
-def starting_settings(log: Any) -> StartingSettings:
-    """Look at the first rows of a log, and write what they say as a settings file."""
+def starting_settings(log: Any, rewards: Sequence[str] = ()) -> StartingSettings:
+    """Look at the first rows of a log, and write what they say as a settings file; `rewards` names the rewards."""
     source = open_source(log)
     _refuse_dsjson(source)
     if any(AGGREGATES in (schema.metadata or {}) for _, schema in source.schemas()):
         raise BadInput("these are saved aggregates, which contain their settings: foretest run reads them as they are.")
-    look = look_at(_first_rows(source))
+    rows = _first_rows(source)
+    _check_rewards(rewards, rows)
+    look = look_at(rows, rewards)
     return StartingSettings(look, settings_text(look.tables, _comment(look)))
+
+
+def _check_rewards(rewards: Sequence[str], rows: pa.Table) -> None:
+    """Refuse a reward that is no column of numbers."""
+    for name in rewards:
+        if name not in rows.column_names:
+            known = ", ".join(rows.column_names)
+            raise BadInput(f"--reward {name}: no such column.{nearest(name, rows.column_names)} The log has: {known}.")
+        kind = rows.schema.field(name).type
+        if not is_number(kind):
+            raise BadInput(f"--reward {name}: the column is {kind}, expected a number or bool in every row.")
 
 
 def _refuse_dsjson(source: Source) -> None:
@@ -84,11 +99,21 @@ def _comment(look: FirstLook) -> str:
             "", "The control is taken to draw from the softmax of its scores. If production sorts and adds no noise,",
             'its policy is "top-k"; for other ways to draw see docs/reference/log-format.md, "Policies".',
         ]  # fmt: skip
+    if look.guessed is not None:
+        lines += ["", *_guess(look.guessed)]
     if "unit" not in look.log:
         lines += ["", "No column looks like a user: every display counts as independent of all others."]
     if look.layout == LONG:
         lines += ["", "Rows without a slot are candidates that were not shown."]
     return "\n".join(lines)
+
+
+def _guess(reward: str) -> list[str]:
+    """What a reader must know of a reward that no name gives away."""
+    return [
+        f"The reward is a guess: no column is named like one, and '{reward}' is the only one left with a number of at",
+        "least 0 in every row. Is it what the treatment should raise?",
+    ]  # fmt: skip
 
 
 def first_look_text(look: FirstLook) -> str:
@@ -99,6 +124,8 @@ def first_look_text(look: FirstLook) -> str:
     unused = [column.name for column in look.free]
     if unused:
         lines += ["", f"Not used: {', '.join(unused)}."]
+    if look.guessed is not None:
+        lines += ["", *_guess(look.guessed)]
     if look.missing:
         lines += ["", "Missing:", *(f"  - {what}." for what in look.missing)]
     return "\n".join(lines)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from foretest.formatting import percent, plural
 from foretest.inference.buckets import Interval, Stratum
+from foretest.results.range_text import NEEDS_UNITS
 
 FEWEST_POSITIVES = 30.0
 DENSE_POSITIVES = 15.0  # of a ratio of sums with dense rewards, whose noise is in r − V and not in r
@@ -94,7 +95,7 @@ def _curve(evidence: Evidence) -> Judgement:
 def _units(evidence: Evidence) -> Judgement:
     if evidence.units >= FEWEST_UNITS:
         return _FINE
-    return Judgement(False, [f"only {plural(evidence.units, 'unit')}: an interval needs at least {FEWEST_UNITS}"])
+    return Judgement(False, [f"only {plural(evidence.units, 'unit')}: {NEEDS_UNITS} {FEWEST_UNITS}"])
 
 
 def _effective(evidence: Evidence) -> Judgement:

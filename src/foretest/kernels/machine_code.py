@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from foretest.compiling import compiling
 from foretest.kernels import code_files
 from foretest.kernels.code_files import digest, package_folder
 
@@ -48,7 +49,8 @@ def prepared(name: str, types: tuple[Any, ...], numba_of: Callable[[], Any], arg
 def compiled_by(dispatcher: Any, args: tuple[Any, ...], file: str | None = None) -> Compiled:
     """A kernel that numba compiles for the types of its arguments, and its code written to a file."""
     signature = tuple(dispatcher.typeof_pyval(value) for value in args)
-    dispatcher.compile(signature)
+    with compiling():
+        dispatcher.compile(signature)
     result = dispatcher.overloads[signature]
     compiled: Compiled = result.entry_point
     if file is not None and is_known_numba():

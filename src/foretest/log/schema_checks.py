@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from foretest.displays.column_types import is_anything, is_text_key, type_family
+from foretest.displays.column_types import is_anything, is_one_or_list_of, is_text_key, type_family
 from foretest.displays.ragged import is_list
 from foretest.errors import BadInput, nearest
 from foretest.log.column_roles import ColumnRole, NeededColumns
@@ -27,12 +27,12 @@ def check_schemas(needed: NeededColumns, source: Source) -> None:
         if needed.policies_too:
             _check_loggers(needed, name, schema)
         for role in roles:
-            _check_column(role, source, name, schema)
+            _check_column(role, source, name, schema, needed)
         _check_ids(needed, name, schema)
     _check_files_agree(needed, source)
 
 
-def _check_column(role: ColumnRole, source: Source, name: str, schema: pa.Schema) -> None:
+def _check_column(role: ColumnRole, source: Source, name: str, schema: pa.Schema, needed: NeededColumns) -> None:
     """The column is there, once, and of a type that its role may have."""
     column = role.column
     if column not in schema.names:
@@ -46,8 +46,19 @@ def _check_column(role: ColumnRole, source: Source, name: str, schema: pa.Schema
     if not role.fits(kind):
         why = source.remark(name, column) if isinstance(source, Remarks) else ""
         raise BadInput(
-            f"{name}: column '{column}' is {kind}{why}, expected {role.expected}. Convert it, or name another column."
+            f"{name}: column '{column}' is {kind}{why}, expected {role.expected}. {_remedy(needed, column, kind)}"
         )
+
+
+def _remedy(needed: NeededColumns, column: str, kind: pa.DataType) -> str:
+    """What to do with a column of the wrong type: ids that were shown need the ids that could have been."""
+    shown = column in (needed.settings.log.ranking, *needed.rankings) and needed.settings.candidates is None
+    if shown and is_one_or_list_of(is_text_key)(kind):
+        return (
+            "If these are ids, name the column with the ids of all eligible items: [log] candidates. Else convert it,"
+            " or name another column."
+        )
+    return "Convert it, or name another column."
 
 
 def _check_loggers(needed: NeededColumns, name: str, schema: pa.Schema) -> None:

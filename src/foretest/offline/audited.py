@@ -13,20 +13,41 @@ from foretest.settings.metric_roles import MetricRole
 
 def audited_estimate(estimate: Estimate, audit: Audit) -> Estimate:
     """The estimate, its verdict insufficient where the audit failed and is not overruled."""
-    if audit.outcome != FAIL or audit.ignored:
+    if not _bars_verdicts(audit):
         return estimate
-    reason = f"{AUDIT_FAILED} ({', '.join(audit.named(FAIL))}): these numbers cannot be relied on"
     adjusted = estimate.adjusted
     if adjusted is not None:
         adjusted = dataclasses.replace(adjusted, verdict_adjusted="insufficient")
     return dataclasses.replace(
         estimate,
         verdict="insufficient",
-        reasons=[reason, *estimate.reasons],
+        reasons=[_reason(audit), *estimate.reasons],
         robustness=None,
         word="insufficient",
         adjusted=adjusted,
     )
+
+
+def audited_reasons(
+    estimates: Mapping[str, Estimate], evidence: Mapping[str, Estimate], audit: Audit
+) -> dict[str, Estimate]:
+    """The estimates; where the audit failed, with no reason but that and those of their own evidence. What compares one
+    estimate with another would say which of them to trust, and none can be."""
+    if not _bars_verdicts(audit):
+        return dict(estimates)
+    return {
+        label: dataclasses.replace(estimate, reasons=[_reason(audit), *evidence[label].reasons])
+        for label, estimate in estimates.items()
+    }
+
+
+def _bars_verdicts(audit: Audit) -> bool:
+    """Did the audit fail, and does nobody overrule it?"""
+    return audit.outcome == FAIL and not audit.ignored
+
+
+def _reason(audit: Audit) -> str:
+    return f"{AUDIT_FAILED} ({', '.join(audit.named(FAIL))}): these numbers cannot be relied on"
 
 
 def audited_segment(segment: Segment, audit: Audit, roles: Mapping[str, MetricRole]) -> Segment:

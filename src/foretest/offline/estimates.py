@@ -42,7 +42,7 @@ from foretest.inference.uplift_estimate import (
 from foretest.inference.uplift_range import band_range, factors_by_log, with_range, without_band
 from foretest.inference.usual_intervals import UpliftIntervals, usual_intervals
 from foretest.inference.verdict import Evidence, Judgement, decide, judge
-from foretest.offline.audited import audited_estimate
+from foretest.offline.audited import audited_estimate, audited_reasons
 from foretest.offline.curve_range import calibrated_over_curves, hull, uplift_by_curve
 from foretest.offline.leading_level import leading_level, with_curve_tests
 from foretest.results.audit import Audit
@@ -94,12 +94,14 @@ def estimate_metrics(
             slot_model(aggregates, chosen, plan.main_part(m)),
         )
         company = None if model is None else model.beside
+        evidence = estimates
         estimates = with_company(estimates, chosen, plan, model, control.value)
         estimates = {label: audited_estimate(estimate, audit) for label, estimate in estimates.items()}
         estimates = with_agreement(estimates, agreement, control.value)
         apart = company is not None and company.fails
         lead = model_lead(aggregates, chosen, m, estimates)
         estimates = with_model_reason(estimates, lead)
+        estimates = audited_reasons(estimates, evidence, audit)
         if plan.main_part(m) in plan.fits:
             model = with_curve_tests(model, plan.fits[plan.main_part(m)].tests)
         level = leading_level(aggregates, chosen, model, apart=apart)

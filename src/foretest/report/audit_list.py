@@ -58,13 +58,11 @@ def alarm(result: Result) -> str | None:
     """The warning in red beside the verdict; None unless the audit failed."""
     if result.audit is None or result.audit.outcome != FAIL:
         return None
-    failed = ", ".join(result.audit.named(FAIL))
-    begin = (
-        f"The propensity audit failed ({failed}): this log was not drawn from the control as the settings describe it."
-    )
+    begin = f"The propensity audit failed ({', '.join(result.audit.named(FAIL))})"
     if result.audit.ignored:
+        begin += ": this log was not drawn from the control as the settings describe it."
         return f"{begin} The settings say ignore_audit = true, so verdicts are given all the same. Do not trust them."
-    return f"{begin} The numbers are shown as they are; no verdict can rest on them."
+    return f"{begin}. The numbers are shown as they are; no verdict can rest on them."
 
 
 def company_line(metric: Metric) -> str | None:

@@ -40,7 +40,8 @@ def offline_facts(result: Result) -> list[Fact]:
              f"How many equally weighted rewards would give {metric.headline} as much information. A few large weights"
              f" make it small. Below {FEWEST_POSITIVES:.0f} the log cannot answer. Below {_SOME_EFFECTIVE:.0f} the"
              " upper limit may be too low, because a rare reward with a large weight may be missing from the log.",
-             _state(effective[name], FEWEST_POSITIVES, _SOME_EFFECTIVE), _other_metrics(effective, name, None)),
+             _state(effective[name], FEWEST_POSITIVES, _SOME_EFFECTIVE),
+             ", ".join(filter(None, [f"by {metric.headline}", _other_metrics(effective, name, None)]))),
         *_mass_kept(health, metric.headline),
         *(_support_by_headline(metric, positives[name]) if control_never_varies(result) else
           _support(health, result.cap, max(positives.values()))),

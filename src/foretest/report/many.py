@@ -10,7 +10,7 @@ from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.digits import interval_text, level, p_text, pct
 from foretest.report.words import things
-from foretest.results.range_text import range_of
+from foretest.results.range_text import shown_noise, shown_range
 from foretest.results.result import Estimate, Metric, Result, Segment, Treatment
 from foretest.settings.metric_roles import DECREASE
 
@@ -215,12 +215,12 @@ def role_words(metric: Metric) -> str:
 
 
 def _range(estimate: Estimate) -> str:
-    limits = range_of(estimate)
+    limits = shown_range(estimate)
     return interval_text(limits.rel_ci_lower, limits.rel_ci_upper)
 
 
 def _interval(estimate: Estimate) -> str:
-    return interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    return interval_text(*shown_noise(estimate))
 
 
 def _adjusted_p(estimate: Estimate) -> str:

@@ -31,12 +31,14 @@ from foretest.report.words import (
     evidence,
     further_sentences,
     guide,
+    next_step,
     range_sentence,
     things,
     trust,
     verdict_sentence,
     word_of,
 )
+from foretest.results.audit import AUDIT_FAILED, FAIL
 from foretest.results.result import Metric, Result
 from foretest.settings.metric_roles import toward_good
 
@@ -44,6 +46,7 @@ METRICS_SHOWN = 200  # rows of the table of metrics
 METRICS_DRAWN = 12  # metrics with charts of their own
 STRATA_SHOWN = 50  # rows of a table of strata
 METRICS_COMPARED = 40  # rows of an online test's chart
+_A_LONGER_TEST = "The numbers below are shown as they are; no decision should rest on them. What helps: a longer test."
 ROOM_ON_A_SCREEN, ROOM_ON_A_PHONE = 9.0, 26.0  # percent of the bar's width that a label at either end needs
 
 
@@ -55,6 +58,15 @@ class Hero:
     lower: str
     middle: str
     upper: str
+    noise: tuple[str, str] | None = None  # the limits of noise alone, where they are drawn too
+
+    @property
+    def key(self) -> str | None:
+        """What the two bars are; None where there is one."""
+        if self.noise is None:
+            return None
+        same = self.noise == (self.lower, self.upper)
+        return "Range and noise are the same here." if same else "Pale: the range. Inside it: noise only."
 
     @property
     def room(self) -> str:
@@ -153,6 +165,13 @@ def _answer(result: Result, truth: Mapping[str, float], *, online: bool) -> dict
         "hero": None if none_of_several else _hero(metric),
         "warning": _warning(result),
         "alarm": alarm(result),
+        "next_step": None
+        if online
+        else next_step(
+            metric,
+            none_passes=choice is not None and choice.winner is None,
+            audit_failed=result.audit is not None and result.audit.outcome == FAIL,
+        ),
         "more": [] if none_of_several else _further_metrics(answer, online=online),
         "remarks": [
             *_choice_remarks(choice),
@@ -212,7 +231,9 @@ def _hero(metric: Metric) -> Hero | None:
     [bar] = bars([span._replace(sound=True)])
     if bar is None or span.middle is None:
         return None
-    return Hero(bar, form(span.lower, sign=True), form(span.middle, sign=True), form(span.upper, sign=True))
+    lower, middle, upper = (form(value, sign=True) for value in span[:3])
+    noise = None if span.noise is None else (form(span.noise[0], sign=True), form(span.noise[1], sign=True))
+    return Hero(bar, lower, middle, upper, noise)
 
 
 def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> list[Remark]:
@@ -222,30 +243,21 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
     if known:
         remarks.append(Remark(f"This log is simulated, so the truth is known: {', '.join(known)}.", "truth"))
     remarks.append(Remark(evidence(result), ""))
-    if not online:
+    failed = result.audit is not None and result.audit.outcome == FAIL
+    if not online and not failed:  # what the log supports follows from the control's probabilities
         first = next(iter(result.metrics.values()))
         texts = (assumption(result), range_sentence(result, first), trust(result))
         remarks += [Remark(text) for text in texts if text]
     name, metric = next(iter(result.metrics.items()))
     estimate = metric.estimates[metric.headline or ""]
-    if estimate.verdict == "insufficient":
-        remarks.append(Remark(_what_helps(result, online=online), ""))
+    if online and estimate.verdict == "insufficient":
+        remarks.append(Remark(_A_LONGER_TEST, ""))
     sentence = verdict_sentence(name, metric, 0.0, online=online)
     for reason in estimate.reasons:
-        if "effective positives" not in reason and reason not in sentence:  # the sentence has it already
+        is_told = "effective positives" in reason or reason in sentence or reason.startswith(AUDIT_FAILED)
+        if not is_told:  # in the sentence, or in the warning below it
             remarks.append(Remark(f"{reason[:1].upper()}{reason[1:]}."))
     return remarks
-
-
-def _what_helps(result: Result, *, online: bool) -> str:
-    """What to do where the evidence is insufficient."""
-    if online:
-        remedy = "a longer test"
-    elif alarm(result) is not None:
-        remedy = "settings that describe the control as it served, and a log of what it showed; see the audit"
-    else:
-        remedy = "more log, a treatment closer to the control, or an estimator with bounded weights"
-    return f"The numbers below are shown as they are; no decision should rest on them. What helps: {remedy}."
 
 
 def _warning(result: Result) -> str | None:

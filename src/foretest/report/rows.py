@@ -11,7 +11,7 @@ from foretest.report.digits import count, interval_text, num, p_text, pct
 from foretest.report.estimator_words import ESTIMATORS
 from foretest.report.many import role_words
 from foretest.results.online_text import control_value
-from foretest.results.range_text import is_wider_than_noise, range_of
+from foretest.results.range_text import is_wider_than_noise, shown_range
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import is_fragile
 from foretest.settings.metric_roles import toward_good
@@ -94,7 +94,7 @@ class EstimatorRow(EstimateRow):
 
 def relative(estimate: Estimate) -> Span:
     """The relative uplift and the limits of its range."""
-    limits = range_of(estimate)
+    limits = shown_range(estimate)
     noise = _noise(estimate, estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
     sound = estimate.verdict != "insufficient"
     return Span(limits.rel_ci_lower, estimate.rel_effect_size, limits.rel_ci_upper, sound, noise)
@@ -102,7 +102,7 @@ def relative(estimate: Estimate) -> Span:
 
 def absolute(estimate: Estimate) -> Span:
     """The absolute uplift and the limits of its range."""
-    limits = range_of(estimate)
+    limits = shown_range(estimate)
     noise = _noise(estimate, estimate.effect_size_ci_lower, estimate.effect_size_ci_upper)
     return Span(limits.ci_lower, estimate.effect_size, limits.ci_upper, estimate.verdict != "insufficient", noise)
 

@@ -8,12 +8,16 @@ from typing import Any
 from foretest.formatting import displays_text, units_text
 from foretest.inference.verdict import EFFECTIVE, FEWEST_POSITIVES
 from foretest.report.digits import count, interval_text, level, num, pct
-from foretest.results.audit import AUDIT_FAILED
+from foretest.results.audit import AUDIT_FAILED, FAIL
 from foretest.results.range_text import WORD_MEANING, is_wider_than_noise, range_meaning, range_of
 from foretest.results.result import Estimate, Metric, Result
 from foretest.results.robustness_text import breakdown_text, factor, refuted_text
 from foretest.results.uplift_range import NOISE, WORDS
+from foretest.settings.metric_roles import toward_good
 
+LITTLE = 0.01  # a neutral range within 1 % either way: no clear change
+CANNOT_TELL = "cannot tell whether"
+NOT_FROM_CONTROL = "it was not produced by the control as the settings describe it"
 VERDICTS = ("positive", "negative", "neutral", "insufficient")
 SIGNS = {
     "positive": "▲", "leans positive": "△", "negative": "▼", "leans negative": "▽", "neutral": "◆", "insufficient": "?",
@@ -62,11 +66,23 @@ def verdict_sentence(name: str, metric: Metric, confidence: float, *, online: bo
     if word == "neutral":
         if max(abs(lower or 0.0), abs(upper or 0.0)) < 1e-9:
             return f"{start} {'did' if online else 'would'} not change{span}."
+        if _cannot_tell(estimate, lower, upper):
+            rose_or_fell = "rose or fell" if online else "would rise or fall"
+            which = f"This {'test' if online else 'log'} {CANNOT_TELL} {what} {rose_or_fell}"
+            return f"{which}: {form(middle, sign=True)}{span}."
         return f"No clear change in {what}: {form(middle, sign=True)}{span}."
     if word.startswith("leans"):
         return f"{word.capitalize()}: {what} would change by {form(middle, sign=True)}{span}."
     would, did = {"positive": ("rise", "rose"), "negative": ("fall", "fell")}[word]
     return f"{start} {did if online else f'would {would}'} by {form(abs(middle))}{span}."
+
+
+def _cannot_tell(estimate: Estimate, lower: float | None, upper: float | None) -> bool:
+    """Does the range of a neutral answer contain 0 and reach beyond 1 % on a side? Then a change that matters may be in
+    it, either way. Where there is no relative range nobody knows what is little."""
+    contains_0 = lower is not None and upper is not None and lower <= 0.0 <= upper
+    is_narrow = estimate.rel_effect_size is not None and max(abs(lower or 0.0), abs(upper or 0.0)) <= LITTLE
+    return contains_0 and not is_narrow
 
 
 def _limits(estimate: Estimate) -> tuple[Callable[..., str], float, float | None, float | None]:
@@ -81,7 +97,7 @@ def _limits(estimate: Estimate) -> tuple[Callable[..., str], float, float | None
 def _lack(name: str, estimate: Estimate) -> str:
     """Why there is no answer."""
     if estimate.reasons and estimate.reasons[0].startswith(AUDIT_FAILED):
-        return estimate.reasons[0]
+        return NOT_FROM_CONTROL
     effective = estimate.effective_positives
     if effective is not None and effective < FEWEST_POSITIVES and any(EFFECTIVE in r for r in estimate.reasons):
         has_plural = name in _PLURALS and name != "revenue"
@@ -109,11 +125,12 @@ def word_of(metric: Metric) -> str:
 
 def _named(name: str, text: str) -> str:
     """A sentence with the name of its metric in front, unless it has it already."""
-    return f"{name}: {text[0].lower()}{text[1:]}" if text.startswith("This ") else text
+    is_named = not text.startswith("This ") or CANNOT_TELL in text
+    return text if is_named else f"{name}: {text[0].lower()}{text[1:]}"
 
 
 def evidence(result: Result) -> str:
-    """The displays and units that the answer rests on."""
+    """The displays and units that the answer rests on; not who served them, where the audit says that nobody knows."""
     unit = result.settings["log"].get("unit")
 
     def arm(log: dict[str, Any]) -> str:
@@ -128,7 +145,8 @@ def evidence(result: Result) -> str:
             f"Estimated from {arm(result.log)} that {len(loggers)} policies served ({names}); the control is"
             f" {result.settings['analysis']['baseline']}. The treatment itself was never shown."
         )
-    return f"Estimated from {arm(result.log)} that the control served. The treatment itself was never shown."
+    served = "" if result.audit is not None and result.audit.outcome == FAIL else " that the control served"
+    return f"Estimated from {arm(result.log)}{served}. The treatment itself was never shown."
 
 
 def assumption(result: Result) -> str | None:
@@ -170,6 +188,8 @@ def range_sentence(result: Result, metric: Metric) -> str | None:
     if not is_wider_than_noise(estimate) or estimate.rel_effect_size_ci_lower is None:
         return sentence
     noise = interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    if noise == interval_text(limits.rel_ci_lower, limits.rel_ci_upper):
+        return f"{sentence} Noise alone goes as far."
     confidence = level(result.settings["analysis"]["confidence_level"])
     return f"{sentence} Noise alone goes from {noise} ({confidence} interval)."
 
@@ -190,6 +210,39 @@ def trust(result: Result) -> str | None:
             + ("" if refuted_text(estimate) is None else " That is beyond those factors, so the verdict is not robust.")
         )
     return " ".join(sentences) or None
+
+
+_NEXT = {
+    "positive": "This is a reason to run the A/B test, not a replacement for it.",
+    "leans positive": "This speaks for running the A/B test, though not strongly. It does not replace the test.",
+    "neutral": "This is a reason neither for the A/B test nor against it. A longer log, or a treatment closer to the"
+    " control, would say more.",
+    "leans negative": "This speaks against running the A/B test as it is, though not strongly.",
+    "negative": "This is a reason not to run the A/B test as it is, or to run it small. It does not replace the test.",
+    "insufficient": "The numbers below are shown as they are; no decision should rest on them, for the A/B test or"
+    " against it. What helps: more log, a treatment closer to the control, or an estimator with bounded weights.",
+}
+_LITTLE_CHANGE = "An A/B test would hardly find a difference in this metric."
+_AUDIT_FIRST = (
+    "Do not decide by this page. What helps: settings that describe the control as it served, and a log of what it"
+    " showed; see the audit."
+)
+_LIMITS_OF_A_LOG = (
+    "The range is about the true uplift: an A/B test has noise of its own, so its result may fall outside, above all if"
+    " the test is small. The log cannot tell about items it does not contain, changed habits, or effects over weeks."
+)
+
+
+def next_step(metric: Metric, *, none_passes: bool = False, audit_failed: bool = False) -> str:
+    """What an offline answer is good for, by its word, and what no log can tell."""
+    if audit_failed:
+        return _AUDIT_FIRST
+    word = toward_good(word_of(metric), metric.direction)
+    step = _NEXT["neutral" if none_passes and "positive" in word else word]
+    estimate = metric.estimates[metric.headline or ""]
+    if word == "neutral" and not none_passes and not _cannot_tell(estimate, *_limits(estimate)[2:]):
+        step = _LITTLE_CHANGE
+    return step if word == "insufficient" else f"{step} {_LIMITS_OF_A_LOG}"
 
 
 RANGE_GUIDE = (

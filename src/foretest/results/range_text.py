@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from foretest.results.robustness_text import band_factors, factor, inverse_factor
 from foretest.results.uplift_range import BAND, CALIBRATED, NOISE, Range
@@ -15,6 +15,8 @@ WORD_MEANING = (
     " alone"
 )
 
+NEEDS_UNITS = "an interval needs at least"  # what a reason says where there are too few units
+
 
 def range_of(estimate: Estimate) -> Range:
     """The range of an estimate; its interval where a file of an earlier version has none."""
@@ -26,9 +28,33 @@ def range_of(estimate: Estimate) -> Range:
     )  # fmt: skip
 
 
+class Limits(NamedTuple):
+    """The ends of an interval; None where there is none."""
+
+    lower: float | None
+    upper: float | None
+
+
+def has_interval(estimate: Estimate) -> bool:
+    """Could an interval be computed? Of too few units what was computed is none, and is not shown as one."""
+    return estimate.verdict != "insufficient" or not any(NEEDS_UNITS in reason for reason in estimate.reasons)
+
+
+def shown_range(estimate: Estimate) -> Range:
+    """The range of an estimate as tables and charts show it: without limits where there is no interval."""
+    return range_of(estimate) if has_interval(estimate) else Range(NOISE, None, None, None, None)
+
+
+def shown_noise(estimate: Estimate) -> Limits:
+    """The relative interval for noise alone, as tables and charts show it."""
+    if not has_interval(estimate):
+        return Limits(None, None)
+    return Limits(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+
+
 def is_wider_than_noise(estimate: Estimate) -> bool:
     """Does the range say more than the interval does? Only then are both worth showing."""
-    return range_of(estimate).kind == BAND
+    return shown_range(estimate).kind == BAND
 
 
 def range_meaning(estimate: Estimate) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from foretest.formatting import format_number, percent, plural, span
-from foretest.results.range_text import range_of
+from foretest.results.range_text import has_interval, range_of
 from foretest.results.robustness_text import is_fragile
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ MOST_METRICS = 3  # in the line of a treatment or a segment
 def uplift_text(estimate: Estimate) -> str:
     """The relative uplift with its range; the absolute one where the control's value is 0."""
     limits = range_of(estimate)
+    if estimate.rel_effect_size is not None and not has_interval(estimate):
+        return f"{percent(estimate.rel_effect_size, sign=True)} (no interval)"
     if estimate.rel_effect_size is not None:
         return f"{percent(estimate.rel_effect_size, sign=True)} ({span(limits.rel_ci_lower, limits.rel_ci_upper)})"
     if estimate.effect_size is not None:

@@ -123,9 +123,12 @@ class LogColumns:
             )
         for name in slot_rewards:
             if name not in self.rewards:
+                remedy = (
+                    "One of the two is misspelt" if nearest(str(name), self.rewards) else "Add it there, or take it out"
+                )
                 raise BadInput(
-                    f"[log] slot_rewards names '{name}', which is no reward.{nearest(str(name), self.rewards)}"
-                    f" The rewards are: {', '.join(self.rewards)}."
+                    f"[log] slot_rewards names '{name}', which is not among [log] rewards: {', '.join(self.rewards)}."
+                    f" {remedy}."
                 )
         if self.ranking is None:
             raise BadInput("[log] slot_rewards is given without ranking: name the column of the shown items too.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from foretest.formatting import format_number, p_value_column, percent, round_percent, short_span
-from foretest.results.range_text import range_of
+from foretest.results.range_text import shown_noise, shown_range
 from foretest.results.robustness_text import is_fragile
 from foretest.terminal.fitting import Column
 from foretest.terminal.parts import verdict_text
@@ -84,10 +84,10 @@ def uplift_column(estimates: Sequence[Estimate], more: Sequence[float | None] = 
 
 def range_text(estimate: Estimate) -> str:
     """The relative range of an estimate in few characters."""
-    limits = range_of(estimate)
+    limits = shown_range(estimate)
     return short_span(limits.rel_ci_lower, limits.rel_ci_upper)
 
 
 def interval_text(estimate: Estimate) -> str:
     """The relative interval of an estimate, which is about noise alone, in few characters."""
-    return short_span(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    return short_span(*shown_noise(estimate))

@@ -72,7 +72,7 @@ def _health_table(result: Result) -> Table:
     for row in slot_model_rows(result.metrics):
         table.add_row(*row)
     if health["treatment_mass_kept"] is None and result.log["rows"]:  # of slots alone
-        table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "rankings have no known weight")
+        table.add_row("unsupported rows", _unsupported(result), "rankings have no known weight")
         return table
     if health.get("control_deterministic"):
         for cells in _without_exploration(result):
@@ -82,7 +82,9 @@ def _health_table(result: Result) -> Table:
     share = percent((size or 0.0) / rows)
     table.add_row("effective sample size", format_number(size), f"{share} of rows, at cap {result.cap:g}")
     for name, count in health["effective_positives"].items():
-        table.add_row(f"effective {name}", format_number(count), "by capped weight x reward")
+        table.add_row(f"effective {name}", format_number(count), f"rewards of equal weight, at cap {result.cap:g}")
+        for cells in _effective_by_headline(result.metrics.get(name)):
+            table.add_row(*cells)
     mass = percent(health["treatment_mass_kept"])
     table.add_row("treatment mass kept", mass, "mean capped weight; 100 % if nothing is cut off")
     headline = next((metric.headline for metric in result.metrics.values()), None)
@@ -94,7 +96,7 @@ def _health_table(result: Result) -> Table:
         table.add_row("rank correlation", *agreement)
     table.add_row("rows above the cap", percent(health["capped_share"]), "")
     table.add_row("largest weight", _largest_weight(health), f"{percent(health['max_weight_share'])} of all weight")
-    table.add_row("unsupported rows", f"{health['unsupported_rows']:,}", "")
+    table.add_row("unsupported rows", _unsupported(result), "" if result.metrics else "counted by run")
     if health["support"] is not None:
         below_half, never = (health["support"][key] for key in ("share_q_below_half", "treatment_mass_unshowable"))
         who = "no logger ever shows it" if result.log.get("loggers") else "the control never shows it"
@@ -103,6 +105,19 @@ def _health_table(result: Result) -> Table:
     for cells in _outside_candidates(health):
         table.add_row(*cells)
     return table
+
+
+def _unsupported(result: Result) -> str:
+    """The number of rewarded rows without support, which a check does not count."""
+    return f"{result.health['unsupported_rows']:,}" if result.metrics else "-"
+
+
+def _effective_by_headline(metric: Metric | None) -> list[tuple[str, str, str]]:
+    """The number of equal rewards by the weights of the headline, which are not those at the cap."""
+    estimate = None if metric is None else metric.estimates.get(metric.headline or "")
+    if metric is None or estimate is None or estimate.effective_positives is None:
+        return []
+    return [("", format_number(estimate.effective_positives), f"by the weights of {metric.headline}")]
 
 
 def _without_exploration(result: Result) -> list[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ import foretest as ft
 from foretest.aggregation.audit_context import features_that_vary
 from foretest.aggregation.control_fit import FittedNumber, information_ratio, is_fitted_on, units_to_audit
 from foretest.aggregation.likelier_number import LIKELIER
-from foretest.diagnostics.audit.likelihood import calibration, kolmogorov_smirnov
+from foretest.diagnostics.audit.likelihood import calibration, kolmogorov_smirnov, with_likelier_number
 from foretest.diagnostics.audit.moments import balance, moment_at
 from foretest.results.audit import Finding
 from tests.support import SmallLog
@@ -51,6 +51,16 @@ def test_a_failing_audit_says_which_number_the_log_looks_drawn_at(log: SmallLog,
     assert 'set temperature = "fit"' in " ".join(str(result).split())
     mended = build("fit").run(log.table())
     assert finding(mended).outcome == "pass"
+
+
+@pytest.mark.parametrize(("given", "fitted", "said"), [
+    (1.0, 0.997, False), (1.0, 1.04, False), (0.123, 0.1234, False), (1.0, 0.99, True), (1.0, 1.1, True),
+])  # fmt: skip
+def test_no_number_is_named_that_reads_like_the_one_given(given: float, fitted: float, said: bool) -> None:
+    failed = Finding("log-likelihood", "fail", 0.0, 9.0, "unlikely", "Look.")
+    remedy = with_likelier_number(failed, "temperature", given, fitted).remedy or ""
+    assert remedy.startswith("The log looks as if drawn at temperature") == said
+    assert remedy.endswith("Look.")
 
 
 def test_no_number_is_looked_for_where_nothing_fails(log: SmallLog) -> None:

@@ -67,7 +67,10 @@ def calibration(
 
 def with_likelier_number(finding: Finding, name: str, given: float, fitted: float) -> Finding:
     """A finding of wrong probabilities that says which temperature, sigma or epsilon would make them right, to the two
-    digits that a fit to a sample, or to those of several days, has."""
+    digits that a fit to a sample, or to those of several days, has. Where these are the digits of the number given,
+    something else is wrong, and nothing is said of it."""
+    if f"{fitted:.2g}" in (f"{given:.2g}", f"{given:.3g}"):
+        return finding
     looks = (
         f'The log looks as if drawn at {name} {fitted:.2g}, not {given:.3g}: set {name} = "fit", or ask who changed it.'
     )

@@ -12,7 +12,7 @@ from foretest.formatting import round_percent
 from foretest.report.charts.parts import Spec, frame, percent_axis, tooltip
 from foretest.report.digits import interval_text, num, pct
 from foretest.report.theme import WIDTH, WORDS
-from foretest.results.range_text import is_wider_than_noise, range_of
+from foretest.results.range_text import is_wider_than_noise, shown_noise, shown_range
 from foretest.results.result import Estimate
 from foretest.settings.metric_roles import INCREASE, toward_good
 
@@ -123,20 +123,20 @@ def ticks(lowest: float, highest: float, most: int = 7) -> list[float]:
 
 def _limits(estimate: Estimate) -> tuple[float, float]:
     middle = estimate.rel_effect_size or 0.0
-    lower, upper = estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper
+    lower, upper = shown_noise(estimate)
     return middle if lower is None else lower, middle if upper is None else upper
 
 
 def _outer(estimate: Estimate) -> tuple[float, float] | None:
     """The relative limits of the range, where it is wider than noise alone."""
-    limits = range_of(estimate)
+    limits = shown_range(estimate)
     if not is_wider_than_noise(estimate) or limits.rel_ci_lower is None or limits.rel_ci_upper is None:
         return None
     return limits.rel_ci_lower, limits.rel_ci_upper
 
 
 def _range(estimate: Estimate) -> str:
-    limits = range_of(estimate)
+    limits = shown_range(estimate)
     return interval_text(limits.rel_ci_lower, limits.rel_ci_upper)
 
 
@@ -150,7 +150,7 @@ def _values(row: Row, confidence_level: float, axes: _Axes) -> dict[str, Any]:
     e, (lower, upper) = row.estimate, _limits(row.estimate)
     good_or_bad, up_or_down = WORDS[toward_good(e.word, row.direction)], WORDS[e.word]
     leans = e.word.startswith("leans")
-    has = e.rel_effect_size_ci_lower is not None
+    has = shown_noise(e).lower is not None
     middle = e.rel_effect_size or 0.0
     outer = _outer(e)
     return {
@@ -169,7 +169,7 @@ def _values(row: Row, confidence_level: float, axes: _Axes) -> dict[str, Any]:
 
 
 def _interval(estimate: Estimate) -> str:
-    return interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
+    return interval_text(*shown_noise(estimate))
 
 
 def _lead(rows: Sequence[Row], axes: _Axes) -> list[Spec]:
