@@ -69,7 +69,7 @@ def _checked(
     """Rankings of which none is empty, too long, out of range or repeats an item."""
     items = eligible if known else np.full(len(ranking), -1)
     fault = ranking_faults(ranking.values, ranking.starts, ranking.lengths, items)
-    for code in np.unique(fault[fault > 0]).tolist():
+    for code in sorted({*fault[fault > 0].tolist()}):  # np.unique would import masked arrays
         rows = np.flatnonzero(fault == code)
         at = int(rows[0])
         what = _ranking_fault(code, _items_of(batch[name][at]), int(eligible[at]) if known else None)
@@ -126,7 +126,7 @@ def slot_rewards(
             fault = _signed_slot_faults(lists, shown, rewards[:, m])
         else:
             fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])
-        for code in np.unique(fault[fault > 0]).tolist():
+        for code in sorted({*fault[fault > 0].tolist()}):
             rows = np.flatnonzero(fault == code)
             at = int(rows[0])
             what, remedy = _slot_fault(code, lists[at], int(shown[at]), metric, float(rewards[at, m]))
