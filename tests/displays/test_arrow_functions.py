@@ -1,4 +1,4 @@
-"""Arrow's functions without `pyarrow.compute`: what the documented ones answer, and that a small run imports no such."""
+"""Arrow's functions without `pyarrow.compute`: what the documented ones answer, and that days need no import of it."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _checked(
     """Rankings of which none is empty, too long, out of range or repeats an item."""
     items = eligible if known else np.full(len(ranking), -1)
     fault = ranking_faults(ranking.values, ranking.starts, ranking.lengths, items)
-    for code in sorted({*fault[fault > 0].tolist()}):  # np.unique would import masked arrays
+    for code in sorted({*fault[fault > 0].tolist()}):
         rows = np.flatnonzero(fault == code)
         at = int(rows[0])
         what = _ranking_fault(code, _items_of(batch[name][at]), int(eligible[at]) if known else None)
