@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.provenance import command_line, files_read, fingerprint, public, rows_fingerprint, versions
+from foretest.provenance import (
+    command_line,
+    files_read,
+    fingerprint,
+    installed_version,
+    public,
+    rows_fingerprint,
+    versions,
+)
 from foretest.sources.inputs import files_of
 from tests.support import SmallLog, build_test
 
@@ -120,6 +129,7 @@ def test_estimators_are_told_with_their_own_options() -> None:
 def test_versions_are_of_what_digits_depend_on() -> None:
     assert set(versions()) == {"foretest", "python", "numpy", "scipy", "pyarrow", "numba", "scikit-learn"}
     assert versions()["numpy"] == np.__version__
+    assert installed_version("scikit-learn") == version("scikit-learn")
 
 
 def test_only_logs_given_by_name_have_files(tmp_path: Path) -> None:

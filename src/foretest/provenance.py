@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import re
 import shlex
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from functools import cache, partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,12 +32,29 @@ _END = 1 << 16  # bytes at each end of a file that its fingerprint covers
 _FOLDERS = re.compile(r"(?<![\w.:/\\~])(?:/|[A-Za-z]:[\\/])(?:[^\s'\"()\[\]{}/\\:;,|<>]+[/\\])*(?=[^\s'\"()/\\])")
 
 
-_installed = cache(version)  # it parses a file for each package, which takes as long as a small test
+@cache
+def installed_version(package: str) -> str:
+    """The version of a package, as its folder of metadata is called: to parse what is in it takes far longer."""
+    begin, end = f"{package.replace('-', '_')}-", ".dist-info"
+    for name in (name for folder in sys.path for name in _names_in(folder)):
+        if name.startswith(begin) and name.endswith(end):
+            return name[len(begin) : -len(end)]
+    from importlib.metadata import version
+
+    return version(package)
+
+
+@cache
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder or ".")
+    except OSError:  # of a path that is gone, or an archive
+        return []
 
 
 def versions() -> dict[str, str]:
     """The versions of Foretest, Python and the packages that the numbers depend on."""
-    return {"foretest": __version__, "python": platform.python_version()} | {p: _installed(p) for p in PACKAGES}
+    return {"foretest": __version__, "python": platform.python_version()} | {p: installed_version(p) for p in PACKAGES}
 
 
 def public(text: str) -> str:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.aggregation.kept_rows import Columns
+from foretest.displays.arrow_functions import cast, dictionary_encode, take
 from foretest.displays.arrow_numbers import filled, to_arrow, to_numpy
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.column_types import is_text_key
@@ -42,11 +43,11 @@ def sampled_context(
 ) -> tuple[Columns, Displays]:
     """The features of sampled rows of a batch as plain arrays, and their displays with the ids of candidates."""
     features = [name for name in log.contexts if name in context.schema.names]
-    sampled = {name: takeable(context[name]).take(to_arrow(rows)) for name in features}
+    sampled = {name: take(takeable(context[name]), to_arrow(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
     if log.date in context.schema.names and is_day(context.schema.field(log.date).type):
-        days = plain(takeable(context[log.date]).take(to_arrow(rows)))
-        columns[DAY] = _packed(coded_days(days).cast(pa.string()))
+        days = plain(take(takeable(context[log.date]), to_arrow(rows)))
+        columns[DAY] = _packed(cast(coded_days(days), pa.string()))
     if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
     name, ids = _item_ids(log.candidates, context[log.candidates], rows)
@@ -85,7 +86,7 @@ def _plain_columns(features: pa.RecordBatch) -> Columns:
 
 def _packed(array: pa.Array) -> npt.NDArray[np.uint64]:
     """The first 24 bytes of each text as three integers; texts that share them are one value."""
-    coded = array.dictionary_encode()
+    coded = dictionary_encode(array)
     words = [_MISSING if t is None else t.encode()[:_BYTES].ljust(_BYTES, b"\0") for t in coded.dictionary.to_pylist()]
     table = np.frombuffer(b"".join([*words, _MISSING]), np.uint64).reshape(-1, _BYTES // 8)
     codes = to_numpy(filled(coded.indices, len(words)))
@@ -126,7 +127,7 @@ def _numbers(name: str, column: Floats) -> list[Feature]:
 def _texts(name: str, column: npt.NDArray[np.uint64], most: int) -> list[Feature]:
     """Indicators of the `most` frequent values of a text."""
     buffer = pa.py_buffer(np.ascontiguousarray(column))
-    coded = pa.Array.from_buffers(pa.binary(_BYTES), len(column), [None, buffer]).dictionary_encode()
+    coded = dictionary_encode(pa.Array.from_buffers(pa.binary(_BYTES), len(column), [None, buffer]))
     codes = to_numpy(coded.indices)
     counts, values = np.bincount(codes), coded.dictionary.to_pylist()
     frequent = [v for v in np.argsort(-counts, kind="stable")[:most].tolist() if counts[v] >= FEWEST_ROWS]

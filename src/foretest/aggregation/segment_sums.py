@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from foretest.aggregation.examination import slope_name
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
+from foretest.displays.arrow_functions import cast, dictionary_encode, take
 from foretest.displays.arrow_numbers import filled, to_arrow, to_numpy
 from foretest.displays.batch import Floats, Hashes
 from foretest.displays.ragged import plain
@@ -158,7 +158,7 @@ class SegmentSums:
             self.crowded |= bool((used & ~likely).any())
             used = likely
         at = np.flatnonzero(used)
-        values = dict(zip(coded.values.take(to_arrow(at)).to_pylist(), map(int, hashes[at]), strict=True))
+        values = dict(zip(take(coded.values, to_arrow(at)).to_pylist(), map(int, hashes[at]), strict=True))
         self._place(values)
         codes = {label: code for code, label in enumerate(self.labels, start=1)}
         table = np.full(len(coded.values), REST, np.int64)
@@ -284,9 +284,9 @@ class _Coded(NamedTuple):
 
 
 def _coded(column: pa.Array) -> _Coded:
-    coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
-    values = filled(plain(coded.dictionary).cast(pa.large_string()), NO_VALUE)
-    indices = coded.indices.cast(pa.int64())
+    coded = column if pa.types.is_dictionary(column.type) else dictionary_encode(column)
+    values = filled(cast(plain(coded.dictionary), pa.large_string()), NO_VALUE)
+    indices = cast(coded.indices, pa.int64())
     if indices.null_count:
         indices = indices.fill_null(len(values))
         values = pa.concat_arrays([values, pa.array([NO_VALUE], pa.large_string())])

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
@@ -40,7 +39,7 @@ class Strata:
             values = to_numpy(column).astype(np.int64)
             if int(values.max()) - int(values.min()) < MOST_STRATA:
                 return self._of_integers(values)
-        coded = column if pa.types.is_dictionary(column.type) else pc.dictionary_encode(column)
+        coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
         table = np.array([self.code(label) for label in coded.dictionary.to_pylist()], dtype=np.int64)
         indices = coded.indices.cast(pa.int64())
         if indices.null_count:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from foretest.background import in_background, side_by_side
 from foretest.displays.arrow_numbers import filled, to_numpy
@@ -77,6 +76,8 @@ class Encoder:
     def matrix(self, features: pa.RecordBatch | pa.Table) -> Floats:
         """One row per row of `features`, one column per feature."""
         matrix = np.empty((features.num_rows, len(self.names)))
+        import pyarrow.compute as pc
+
         for j, (name, categories) in enumerate(zip(self.names, self.categories, strict=True)):
             column = features[name]
             if isinstance(column, pa.ChunkedArray):
@@ -98,6 +99,8 @@ class Encoder:
 
 def _commonest(texts: pa.Array) -> tuple[str, ...]:
     """The commonest values, the most frequent first; one code is left for all others."""
+    import pyarrow.compute as pc
+
     counts = pc.value_counts(texts.drop_null()).to_pylist()
     ranked = sorted(counts, key=lambda count: (-count["counts"], count["values"]))
     return tuple(count["values"] for count in ranked[: MOST_CATEGORIES - 1])
@@ -169,6 +172,8 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int, weights: Floa
 
 def _tie_breakers(features: pa.Table) -> list[npt.NDArray[Any]]:
     """The ranks of the features, column by column: rows of one unit are sorted by them, whatever the other rows are."""
+    import pyarrow.compute as pc
+
     ranks = [pc.rank(_as_text_or_number(column.combine_chunks()), tiebreaker="dense") for column in features.columns]
     return [to_numpy(rank) for rank in ranks]
 

@@ -8,7 +8,6 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.compile_kernels import compiling_in_background
 from foretest.cli.options import Quiet
 from foretest.cli.output import PAGE, console, with_command, write_result
 from foretest.cli.simulate import write_simulated_log
@@ -29,6 +28,8 @@ def demo(
 
     Example: foretest demo -o shop
     """
+    from foretest.cli.compile_kernels import compiling_in_background  # which imports subprocess
+
     with compiling_in_background():
         from foretest.formatting import percent
         from foretest.offline.test import OfflineTest

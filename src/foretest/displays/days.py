@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import date
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from foretest.displays.arrow_functions import cast, dictionary_encode, replace_in_text
 from foretest.displays.keys import refuse_nulls
 from foretest.displays.ragged import is_text, plain
 
@@ -30,14 +30,13 @@ def days_of_rows(name: str, array: pa.Array) -> pa.DictionaryArray:
 def coded_days(array: pa.Array) -> pa.DictionaryArray:
     """The day of each row of a plain array as text; null where the row has none."""
     if pa.types.is_timestamp(array.type):  # the stored number is in UTC, also with a time zone
-        array = array.cast(pa.timestamp(array.type.unit))
+        array = cast(array, pa.timestamp(array.type.unit))
     if pa.types.is_temporal(array.type):
-        array = array.cast(pa.date32(), safe=False)
-    coded = array.dictionary_encode()
-    text = coded.dictionary.cast(pa.string())
-    return pa.DictionaryArray.from_arrays(
-        coded.indices, pc.replace_substring_regex(text, r"^(\d{4}-\d{2}-\d{2})[T ].*$", r"\1")
-    )
+        array = cast(array, pa.date32(), safe=False)
+    coded = dictionary_encode(array)
+    text = cast(coded.dictionary, pa.string())
+    days = replace_in_text(text, r"^(\d{4}-\d{2}-\d{2})[T ].*$", r"\1")
+    return pa.DictionaryArray.from_arrays(coded.indices, days)
 
 
 def first_and_last(labels: Iterable[str]) -> list[str]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from foretest.displays.arrow_functions import cast
 from foretest.displays.arrow_numbers import to_numpy
 from foretest.kernels.lists import gather
 
@@ -162,7 +162,7 @@ def numbers(array: pa.Array) -> npt.NDArray[Any]:
     if pa.types.is_float32(array.type) or pa.types.is_float64(array.type):
         return to_numpy(array)
     if pa.types.is_decimal(array.type) or pa.types.is_boolean(array.type) or pa.types.is_float16(array.type):
-        array = array.cast(pa.float64())
+        array = cast(array, pa.float64())
     values = to_numpy(array)
     return values.astype(np.float64, copy=False)
 
@@ -183,7 +183,7 @@ def common_codes(left: pa.Array, right: pa.Array) -> tuple[npt.NDArray[np.int32]
     if left.type != right.type:
         wide = pa.large_string() if is_text(left.type) else pa.decimal128(20, 0)  # holds int64 and uint64
         left, right = left.cast(wide), right.cast(wide)
-    coded = pc.dictionary_encode(pa.chunked_array([left, right]))
+    coded = pa.chunked_array([left, right]).dictionary_encode()
     both = np.concatenate([to_numpy(chunk.indices) for chunk in coded.chunks] or [np.empty(0)])
     both = both.astype(np.int32)
     return both[: len(left)], both[len(left) :]

@@ -92,44 +92,64 @@ def _fill_slot(e, n, keep, either, slot, tails, states, u, chosen, waiting, coun
 
     All draws pick from the alias table at once, and those that hit an item they have shown pick again: no draw waits
     for another. Where little mass is left and a peaked policy would pick for long, the items left are scanned. Random
-    numbers and picks have separate loops: in one loop they take a third longer.
+    numbers, picks and the search for items that are shown have loops of their own, some of which vectorise.
     """
     picked = chosen[slot]
-    left = np.uint64(0)
+    scanned = np.uint64(0)
     for d in range(count):
-        waiting[left] = d
-        left += np.uint64(tails[d] >= _SAFE_SHARE)
-    if left < count:
+        u[d] = unit_of(mix64(states[d]))
+        states[d] += GAMMA
+        scanned += np.uint64(tails[d] < _SAFE_SHARE)
+    for d in range(count):
+        picked[d] = _alias_of(u[d] * n, keep, either)
+        waiting[d] = 0
+    for before in range(slot):
+        earlier = chosen[before]
+        for d in range(count):
+            waiting[d] |= np.uint32(earlier[d] == picked[d])
+    if scanned > 0:
         for d in range(count):
             if tails[d] < _SAFE_SHARE:
-                picked[d] = _scan(e, n, chosen, slot, d, unit_of(mix64(states[d])) * tails[d])
-                states[d] += GAMMA
+                picked[d] = _scan(e, n, chosen, slot, d, u[d] * tails[d])
+                waiting[d] = 0
+    left = np.uint64(0)
+    if slot > 0:
+        for d in range(count):
+            again = np.uint64(waiting[d])
+            waiting[left] = d  # overwritten by the next unless the item is taken
+            left += again
     while left > 0:
+        still = np.uint64(0)
         for at in range(left):
             d = np.uint64(waiting[at])
-            u[at] = unit_of(mix64(states[d])) * n
+            item = _alias_of(unit_of(mix64(states[d])) * n, keep, either)
             states[d] += GAMMA
-        again = np.uint64(0)
-        for at in range(left):
-            d = np.uint64(waiting[at])
-            whole = np.int64(u[at])  # signed converts in one instruction, unsigned indexes in one
-            column = np.uint64(whole)
-            item = either[np.uint64(2) * column + np.uint64(u[at] - whole >= keep[column])]
             picked[d] = item
-            waiting[again] = d  # overwritten by the next unless the item is taken
-            again += np.uint64(_is_taken(chosen, slot, d, item))
-        left = again
+            waiting[still] = d
+            still += np.uint64(_is_taken(chosen, slot, d, item))
+        left = still
 
 
 @inner
-def _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, count):
-    """Update the weight of each draw with the item of one more slot."""
+def _alias_of(at, keep, either):
+    """The item that a random number in (0, n) picks from the alias table."""
+    whole = np.int64(at)  # signed converts in one instruction, unsigned indexes in one
+    column = np.uint64(whole)
+    return either[np.uint64(2) * column + np.uint64(at - whole >= keep[column])]
+
+
+@inner
+def _take_slot(et, ep, odds, n, slot, slots, chosen, tails_t, tails_p, above, below, count):
+    """Update the weight of each draw with the item of one more slot, and what is left of both totals for the next."""
+    picked = chosen[slot]
     for d in range(count):
-        item = chosen[slot, d]
-        above[d] *= odds[item] * tails_p[d]
+        above[d] *= odds[picked[d]] * tails_p[d]
         below[d] *= tails_t[d]
-        tails_t[d] -= et[item]
-        tails_p[d] -= ep[item]
+    if slot + np.uint64(1) == slots:
+        return
+    for d in range(count):
+        tails_t[d] -= et[picked[d]]
+        tails_p[d] -= ep[picked[d]]
         if min(tails_t[d], tails_p[d]) < _SAFE_SHARE:
             tails_t[d] = _rest(et, n, chosen, slot + np.uint64(1), d)
             tails_p[d] = _rest(ep, n, chosen, slot + np.uint64(1), d)
@@ -264,7 +284,7 @@ def _draw(
             if want == Z:
                 break
         _fill_slot(source, n, keep, either, slot, tails, states, u, chosen, waiting, count)
-        _take_slot(et, ep, odds, n, slot, chosen, tails_t, tails_p, above, below, count)
+        _take_slot(et, ep, odds, n, slot, slots, chosen, tails_t, tails_p, above, below, count)
 
 
 @jit

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from foretest.displays.arrow_numbers import filled, to_numpy
 from foretest.displays.batch import Floats
@@ -87,7 +86,7 @@ def lists_of(name: str, array: pa.Array) -> SplitLists:
             raise RowFault("null-inside", name, np.array(rows), "the list holds a null",
                            "Every entry needs a value: fill it, or leave the row out.")  # fmt: skip
         values = plain(values)
-        values = pc.fill_null(values, "" if is_text(values.type) else 0)
+        values = values.fill_null("" if is_text(values.type) else 0)
     return SplitLists(values, starts, lengths)
 
 

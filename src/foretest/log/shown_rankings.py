@@ -69,7 +69,7 @@ def _checked(
     """Rankings of which none is empty, too long, out of range or repeats an item."""
     items = eligible if known else np.full(len(ranking), -1)
     fault = ranking_faults(ranking.values, ranking.starts, ranking.lengths, items)
-    for code in np.unique(fault[fault > 0]).tolist():
+    for code in sorted({*fault[fault > 0].tolist()}):
         rows = np.flatnonzero(fault == code)
         at = int(rows[0])
         single = bool((ranking.lengths == 1).all())
@@ -128,7 +128,7 @@ def slot_rewards(
             fault = _signed_slot_faults(lists, shown, rewards[:, m])
         else:
             fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])
-        for code in np.unique(fault[fault > 0]).tolist():
+        for code in sorted({*fault[fault > 0].tolist()}):
             rows = np.flatnonzero(fault == code)
             at = int(rows[0])
             what, remedy = _slot_fault(code, lists[at], int(shown[at]), metric, float(rewards[at, m]))

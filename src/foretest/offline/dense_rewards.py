@@ -112,6 +112,9 @@ def _is_rewarded(batch: pa.RecordBatch, keep: str | None) -> npt.NDArray[np.bool
     rewarded = np.zeros(batch.num_rows, np.bool_)
     for column in (batch[name] for name in batch.schema.names if name != keep):
         with suppress(pa.ArrowException, TypeError, ValueError):
+            if column.null_count == 0:
+                rewarded |= numbers(column).astype(np.float64) != 0.0
+                continue
             valid = np.flatnonzero(to_numpy(column.is_valid()))
             rewarded[valid] |= numbers(column.drop_null()).astype(np.float64) != 0.0
     return rewarded

@@ -22,8 +22,6 @@ from foretest.policies.own_candidates import OwnCandidates, without_list
 from foretest.policies.plackett_luce import PlackettLuce
 from foretest.policies.swap_neighbours import SwapNeighbours
 from foretest.policies.top_k import TopK
-from foretest.serving.generator import STREAM
-from foretest.serving.plackett_luce import WIDE_GAP, WIDE_SPREAD
 
 _SERVED = (PlackettLuce, EpsilonGreedy, Mallows, SwapNeighbours, TopK, Mixture)  # what a service can draw from
 
@@ -89,6 +87,8 @@ def replays(policy: Policy, displays: Displays, seed: int) -> npt.NDArray[np.boo
 
 def replayed_rankings(policy: Policy, displays: Displays, seed: int) -> Ragged:
     """The ranking that a service with this policy and seed draws for each display."""
+    from foretest.serving.generator import STREAM  # here and below: a log that is not replayed needs no sampler
+
     states = kernel.display_states(np.uint64(seed), np.uint64(STREAM), displays.identity)
     return _drawn(policy, displays, states, kernel.first_numbers(states, 1)[:, 0])
 
@@ -99,6 +99,8 @@ def _drawn(policy: Policy, displays: Displays, states: Hashes, first: Floats) ->
     if isinstance(policy, Mixture):
         return _of_mixture(policy, displays, states, first)
     if isinstance(policy, PlackettLuce):
+        from foretest.serving.plackett_luce import WIDE_GAP, WIDE_SPREAD
+
         s, drawn = displays[policy.scores], np.empty(int(slots.sum()), np.int32)
         inverse = 1.0 / known("temperature", policy.temperature)
         kernel.gumbel_rankings(

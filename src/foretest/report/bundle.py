@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
 from foretest.files import cache_folder
+from foretest.provenance import installed_version
 
 # Addresses in the libraries: of an editor that pages never offer, of a schema, of advice in a message. None is needed,
 # and a page that names no other host is easier to trust.
@@ -23,7 +23,7 @@ _LAYOUT = 1  # version of the cached file's layout, part of its name
 def vega_bundle() -> str:
     """The script that defines `vegaEmbed`, after its licence notices; from the cache if it is there."""
     try:
-        path = cache_folder() / f"vega-{version('vl-convert-python')}-{_LAYOUT}.js"
+        path = cache_folder() / f"vega-{installed_version('vl-convert-python')}-{_LAYOUT}.js"
     except RuntimeError:  # a user without a home
         return make_bundle()
     cached = _read(path)

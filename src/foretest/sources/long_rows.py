@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from foretest.displays.arrow_numbers import to_arrow
 from foretest.errors import BadInput, RowFault
@@ -183,6 +182,8 @@ class _Displays:
         """The one value that a display has; items without one, which were not shown, have none of their own."""
         if pa.types.is_null(values.type):
             return pa.nulls(len(starts))
+        import pyarrow.compute as pc
+
         present = np.flatnonzero(np.asarray(values.is_valid()))
         first = np.full(len(starts), -1, np.int64)
         first[owner[present][::-1]] = present[::-1]
@@ -199,6 +200,8 @@ class _Displays:
 
     def _refuse_items(self, owner: Ints) -> None:
         """Refuse items that are null, or that a display lists twice."""
+        import pyarrow.compute as pc
+
         items = self.rows[self.columns.item].combine_chunks()
         if items.null_count:
             row = int(np.flatnonzero(np.asarray(items.is_null()))[0])
@@ -281,6 +284,8 @@ def _is_nan(values: pa.Array) -> npt.NDArray[np.bool_]:
 
 def _starts(display: pa.ChunkedArray) -> Ints:
     """Where each display begins among sorted rows."""
+    import pyarrow.compute as pc
+
     column = display.combine_chunks()
     changes = np.asarray(pc.not_equal(column[1:], column[:-1])) if len(column) > 1 else np.zeros(0, np.bool_)
     return np.append(0, np.flatnonzero(changes) + 1).astype(np.int64) if len(column) else np.zeros(0, np.int64)

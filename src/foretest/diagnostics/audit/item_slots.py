@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from foretest.displays.arrow_functions import dictionary_encode
 from foretest.displays.arrow_numbers import to_arrow, to_numpy
 from foretest.displays.batch import Floats
 from foretest.formatting import plural
@@ -111,7 +112,7 @@ def items_by_slot(cells: npt.NDArray[Any], absent: int, label: str | None) -> Fi
     `cells` is displays × rankings × slots, one display per unit, the shown ranking first; `absent` marks slots that a
     display does not have; `label` says how to name a cell, None that it has no name.
     """
-    coded = to_arrow(cells.ravel()).dictionary_encode()
+    coded = dictionary_encode(to_arrow(cells.ravel()))
     labels = to_numpy(coded.dictionary)
     codes = to_numpy(coded.indices).reshape(cells.shape)
     slots: dict[int, Slot] = {}
