@@ -4,8 +4,8 @@
 
 Tables for docs/measured/other-worlds.md. On the simulator of Open Bandit Pipeline (PYTHON can import it, see
 `peer_data.py`) Foretest has what the peer's own reward model has: contexts and actions, as features of items for its
-gradient boosting, or the peer's predictions as a column. On Foretest's own worlds the model has the context and both
-scores of each item.
+gradient boosting, or the peer's predictions as a column. On Foretest's own worlds, but for the deterministic
+one, the model has the context and both scores of each item.
 """
 
 from __future__ import annotations
@@ -171,6 +171,8 @@ def of_own_worlds(logs: int) -> Iterator[str]:
     yield f"| world | truth | {' | '.join(f'`{label}`' for label in labels)} | `{MODEL}` would lead |"
     yield f"| --- |{' ---: |' * (len(labels) + 2)}"
     for name, world in sorted(WORLDS.items()):
+        if world.temperature == 0.0:  # both policies are deterministic: there are no weights
+            continue
         truth = true_values(world, world.change, 0)["click"].rel_uplift
         errors: dict[str, list[float]] = {label: [] for label in labels}
         leads = 0
