@@ -74,7 +74,8 @@ def test_p_value_is_that_of_the_nearer_end() -> None:
     metric = test.run(log).metrics["click"]
     assert metric.slots is not None
     half = metric.slots["ci_upper"] - metric.slots["difference"]
-    assert [metric.estimates[key].unsupported for key in BOTH] == [0.0, 0.0]
+    # by slot to rounding: P_t of all items of a slot add up to 1 within a last bit, on some processors exactly
+    assert [metric.estimates[key].unsupported for key in BOTH] == pytest.approx([0.0, 0.0], abs=1e-15)
     z = abs(metric.slots["difference"]) / (half / 1.6448536269514722)
     assert metric.slots["p_value"] == pytest.approx(math.erfc(z / math.sqrt(2.0)), rel=1e-9)
 

@@ -71,6 +71,26 @@ def test_no_relative_numbers_where_the_control_may_be_zero(arms: list[dict[str, 
     validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text(encoding="utf-8")))
 
 
+@pytest.mark.parametrize("covariate", [None, "before"])
+@pytest.mark.parametrize("interval", ["delta", "bootstrap"])
+def test_a_ratio_by_exactly_nothing_has_no_number(
+    arms: list[dict[str, np.ndarray]], interval: str, covariate: str | None
+) -> None:
+    """Sums that are 0 to the last bit, in one arm or in both."""
+    metrics = {"nil": {"sum": {"click": 1.0, "other": -1.0}}, "by_nil": {"ratio": ["click", "nil"]}}
+    log = ft.LogColumns(rewards=["click", "other"], unit="user")
+    test = ft.OnlineTest(log=log, metrics=metrics, interval=interval, sequential=True, covariate=covariate)
+    arms = [{**one, "before": np.sin(one["user"])} for one in arms]
+    alike = [{**one, "other": one["click"]} for one in arms]
+    for first, second in (alike, (alike[0], {**arms[1], "other": 3.0 * arms[1]["click"]})):
+        result = test.run(pa.table(first), pa.table(second))
+        by_nil = result.metrics["by_nil"].estimates["online"]
+        assert by_nil.verdict == "insufficient"
+        assert "nil, which it is divided by, contains 0" in by_nil.reasons[0]
+        assert result.metrics["by_nil"].control.value is None
+        validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
 def test_both_arms_are_cut_at_the_controls_quantile(arms: list[dict[str, np.ndarray]]) -> None:
     revenue = arms[0]["revenue"]
     limit = float(np.quantile(revenue[revenue > 0], 0.9, method="inverted_cdf"))

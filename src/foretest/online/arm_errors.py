@@ -49,7 +49,9 @@ def standard_errors(arms: Arms, metric: int) -> UpliftErrors:
 
 def arm_error(arm: Arm, metric: int) -> float:
     """The standard error of an arm's reward per display, a ratio by unit."""
-    return std_error(arm.r[metric] - arm.mean(metric) * arm.n, arm.displays, arm.n_units) if arm.rows else float("nan")
+    if not arm.displays:
+        return float("nan")
+    return std_error(arm.r[metric] - arm.mean(metric) * arm.n, arm.displays, arm.n_units)
 
 
 def combined_error(arm: Arm, metric: int, reward: float, covariate: float, *, welch: bool) -> float:
@@ -60,7 +62,7 @@ def combined_error(arm: Arm, metric: int, reward: float, covariate: float, *, we
     """
     sums = arm.covariate
     assert sums is not None
-    if not arm.rows:
+    if not arm.displays:
         return float("nan")
     if welch:
         moments, rows = sums.moments, arm.rows

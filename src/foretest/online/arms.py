@@ -188,8 +188,8 @@ class Arm:
         return self.units is None or (self.units.exact and self.units.largest <= 1)
 
     def mean(self, metric: int) -> float:
-        """R = Σr/Σrows, the reward per display; NaN for an empty arm."""
-        return float(self.r[metric].sum()) / self.displays if self.rows else float("nan")
+        """R = Σr/Σrows, the reward per display; NaN for an empty arm, and for a ratio whose denominator is 0."""
+        return float(self.r[metric].sum()) / self.displays if self.displays else float("nan")
 
     def effective_positives(self, metric: int) -> float | None:
         """(Σ|r|)²/Σr²: how many rows with equal rewards the rewarded rows are worth."""
