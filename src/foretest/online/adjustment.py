@@ -48,8 +48,9 @@ class Imbalance(NamedTuple):
 
 
 def coefficient(arms: Arms, metric: int) -> float:
-    """θ of one metric; 0 without a covariate, where it has one value only, and where an arm has no rows."""
-    if any(arm.covariate is None or not arm.rows for arm in arms) or is_constant(arms):
+    """θ of one metric; 0 without a covariate, where it has one value only, where an arm has no rows, and for a ratio
+    whose denominator is 0."""
+    if any(arm.covariate is None or not arm.displays for arm in arms) or is_constant(arms):
         return 0.0
     control, treatment = arms
     assert control.covariate is not None
@@ -60,6 +61,8 @@ def coefficient(arms: Arms, metric: int) -> float:
     x = _both(control.covariate.by_bucket(), treatment.covariate.by_bucket())
     n = np.concatenate([control.n, treatment.n])
     r = np.concatenate([control.r[metric], treatment.r[metric]])
+    if not n.sum():  # of a ratio, where the arms have opposite signs
+        return 0.0
     a = (r - r.sum() / n.sum() * n) / n.sum()
     b = (x.x - x.mean * x.units) / x.units.sum()
     return float((a @ b) / (b @ b))
