@@ -119,17 +119,22 @@ fuzz: $(VENV)/.ready-dev
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
 
+# Python compiles what is imported when it is: to compile all of every package here would take longer than the demo
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --editable .
+	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
-$(VENV)/.ready-dev: $(VENV)/.ready pyproject.toml
+# a pip that knows dependency groups
+$(VENV)/.ready-pip: $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.ready-dev: $(VENV)/.ready $(VENV)/.ready-pip pyproject.toml
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
 
-$(VENV)/.ready-docs: $(VENV)/.ready pyproject.toml
+$(VENV)/.ready-docs: $(VENV)/.ready $(VENV)/.ready-pip pyproject.toml
 	$(BIN)/python -m pip install --quiet --group docs
 	touch $@
 
