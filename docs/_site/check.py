@@ -111,7 +111,7 @@ def main() -> None:
         if faults:
             raise SystemExit("\n".join(faults))
         size(browser, 1280)
-        check_search(browser, site, "deterministic", "My production is deterministic")
+        check_search(browser, site, "deterministic", "Deterministic production")
         check_copy(browser, site / "docs" / "tutorials" / "getting-started.html")
         if len(sys.argv) > 2:
             draw(browser, site, Path(sys.argv[2]))
