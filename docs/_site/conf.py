@@ -60,9 +60,11 @@ html_theme_options = {
 
 
 def add_contents(app: Any, name: str, source: list[str]) -> None:
-    """The pages that an index page links to are those below it, in the same order."""
+    """The pages that an index page links to are those below it, in the same order; of those that the landing page links
+    to, the parts and the pages about the project."""
     if name.rpartition("/")[2] == "index":
         pages = dict.fromkeys(re.findall(r"\]\(([^):#\s]+)\.md\)", source[0]))
+        pages = {page: None for page in pages if name != root_doc or page.endswith("/index") or page.startswith("../")}
         source[0] += "\n".join(["", ":::{toctree}", ":hidden:", *pages, ":::", ""])
     elif name.startswith("examples/"):  # read from the pages that link to them
         source[0] = f"---\norphan: true\n---\n\n{source[0]}"
