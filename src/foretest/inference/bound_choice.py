@@ -8,8 +8,8 @@ can, over all that the control could have shown in a display. With V_b the value
     s²_D = Σ r² E_p[(w̃_b' − w̃_b)²|x]/n²              that of V_b' − V_b
     n_D  = (Σ r E_p[(w̃_b − w̃_b0)⁺|x])²/Σ r² E_p[(w̃_b − w̃_b0)²|x]   rewards that carry V_b − V_b0
 
-A bound is admissible if n_D ≥ 20 and its predicted effective positives (Σr)²/Σr² E_p[w̃_b²|x] are at least 30; the least
-always is. Chosen is the admissible bound of least
+A bound is admissible if n_D and its predicted effective positives (Σr)²/Σr² E_p[w̃_b²|x] are both at least 30, what any
+verdict needs; the least always is. Chosen is the admissible bound of least
 
     S_b + max over admissible b' > b of max(0, (V_b' − V_b)² − 9·s²_D)
 
@@ -46,7 +46,7 @@ class Needs(NamedTuple):
     clear: float  # standard errors beyond which a difference is bias, and not chance
 
 
-RARE = Needs(20.0, FEWEST_POSITIVES, 3.0)
+RARE = Needs(FEWEST_POSITIVES, FEWEST_POSITIVES, 3.0)
 #: a ratio's noise is in r − V and not in r, so that half as many rewards do, and differences are far beyond chance
 DENSE = Needs(5.0, DENSE_POSITIVES, 1.0)
 _ROUNDING = 1e-12  # of second moments: below it two bounds weigh alike
