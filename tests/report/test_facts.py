@@ -51,6 +51,8 @@ def test_a_good_log_needs_no_attention() -> None:
     [
         ({"effective": 29.9}, "effective clicks", "alert"),  # below, the verdict is insufficient
         ({"effective": 30.0}, "effective clicks", "watch"),
+        ({"effective": 29.9, "positives": 1000}, "effective clicks", "watch"),  # dense rewards need fewer
+        ({"effective": 14.9, "positives": 1000}, "effective clicks", "alert"),
         ({"effective": 299.0}, "effective clicks", "watch"),  # the measured edge of trustworthy upper limits
         ({"effective": 300.0}, "effective clicks", "fine"),
         ({"units": 4}, "units", "alert"),  # below five there is no interval

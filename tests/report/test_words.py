@@ -71,6 +71,11 @@ def limits(verdict: str, *values: float | None, **rest: Any) -> Estimate:
         (limits("insufficient", 1.0, 0.0, 2.0, effective_positives=12.2, reasons=["only 12.2 effective positives: …"]),
          {},
          "This log cannot answer: only 12 effective clicks, at least 30 are needed."),
+        (limits("insufficient", 1.0, 0.0, 2.0, effective_positives=12.2,
+                reasons=["only 2 units: an interval needs at least 5",
+                         "only 9.1 predicted effective positives: at least 15 are needed, or r_max for an interval"]),
+         {},
+         "This log cannot answer: only 12 effective clicks, at least 15 are needed."),
         (limits("insufficient", 1.0, 0.0, 2.0, effective_positives=2.25, reasons=["only 2.2 effective positives: …"]),
          {"name": "gmv", "online": True},
          "This test cannot answer: only 2.2 effective rows with gmv, at least 30 are needed."),
@@ -170,9 +175,14 @@ def test_the_range_says_what_it_allows_for() -> None:
         "The range allows for noise, and for what the log cannot support: unsupported recommendations may earn from"
         " 1/1.3 to 2 times what supported ones earn. Noise alone goes from +1.1 % to +5.4 % (90 % interval)."
     )
+    as_far = replace(banded, range=Range("band", 0.0002, 0.001, 0.011, 0.054))
+    assert (words(as_far) or "").endswith("what supported ones earn. Noise alone gives the same range.")
     past = "The range allows for noise, and for what unsupported recommendations earned in past tests."
     assert words(replace(UP, range=Range("calibrated", 0.0, 0.1, 0.0, 0.1))) == past
     assert words(replace(UP, range=None)) == "The range allows for noise alone."
     assert words(replace(UP, range=Range("noise", None, None, None, None))) is None
     assert {"range", "word"} <= dict(guide(online=False)).keys()
     assert not {"range", "word"} & dict(guide(online=True)).keys()
+    # the page calls noise what the tables call noise; an online test has but the interval
+    assert ("noise" in dict(guide(online=False)), "interval" in dict(guide(online=False))) == (True, False)
+    assert ("noise" in dict(guide(online=True)), "interval" in dict(guide(online=True))) == (False, True)

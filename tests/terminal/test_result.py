@@ -62,7 +62,7 @@ def test_the_terminal_marks_a_fragile_verdict_in_100_columns(result: ft.Result) 
     assert "positive ~" in fragile
     assert "fragile at factors from 1/1.15 to 1.3: the verdict holds unless unsupported recommendations earn" in fragile
     assert "~ fragile (" not in fragile  # the sentence has said it
-    assert "~ fragile (other): the sensitivity band contains 0, or the log refutes what it assumes" in table(
+    assert "~ fragile (other): the verdict does not survive the factors of the range, or the log refutes them" in table(
         replace(UP, robustness="robust"), other=UP
     )
     assert "~" not in table(replace(UP, robustness="robust"))

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+from foretest.aggregation.dense import LEAST_SHARE
 from foretest.formatting import displays_text, known_units, units_text
-from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, LEAST_MASS_KEPT, MOST_UNSUPPORTED
+from foretest.inference.verdict import (
+    DENSE_POSITIVES,
+    EFFECTIVE,
+    FEWEST_POSITIVES,
+    FEWEST_UNITS,
+    LEAST_MASS_KEPT,
+    MOST_UNSUPPORTED,
+)
 from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, count, estimate_of_count, num, p_text, pct, tally
 from foretest.report.online_part import online_part_facts
 from foretest.report.words import things
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN
-from foretest.results.result import Metric, Result
+from foretest.results.result import Estimate, Metric, Result
 
 NEVER_VARIES = (
     "The control always shows one ranking, so no other ranking has a weight: this page has nothing on weights of"
@@ -29,6 +37,7 @@ def offline_facts(result: Result) -> list[Fact]:
     metric = result.metrics[name]
     effective = {m: v.estimates[v.headline or ""].effective_positives or 0.0 for m, v in result.metrics.items()}
     positives = log["positives"]
+    fewest = _fewest_effective(metric.estimates[metric.headline or ""], positives[name], log["rows"])
     return [
         *_audit(result),
         _rows(log),
@@ -38,9 +47,10 @@ def offline_facts(result: Result) -> list[Fact]:
              _state(positives[name], FEWEST_POSITIVES, _SOME_POSITIVES), _other_metrics(positives, name, "{:,}")),
         Fact(f"effective {things(name)}", count(effective[name]),
              f"How many equally weighted rewards would give {metric.headline} as much information. A few large weights"
-             f" make it small. Below {FEWEST_POSITIVES:.0f} the log cannot answer. Below {_SOME_EFFECTIVE:.0f} the"
+             f" make it small. Below {FEWEST_POSITIVES:.0f} ({DENSE_POSITIVES:.0f} where a value is a ratio of"
+             f" dense rewards) the log cannot answer. Below {_SOME_EFFECTIVE:.0f} the"
              " upper limit may be too low, because a rare reward with a large weight may be missing from the log.",
-             _state(effective[name], FEWEST_POSITIVES, _SOME_EFFECTIVE),
+             _state(effective[name], fewest, _SOME_EFFECTIVE),
              ", ".join(filter(None, [f"by {metric.headline}", _other_metrics(effective, name, None)]))),
         *_mass_kept(health, metric.headline),
         *(_support_by_headline(metric, positives[name]) if control_never_varies(result) else
@@ -49,6 +59,12 @@ def offline_facts(result: Result) -> list[Fact]:
         *_treatment(health.get("treatment"), never_varies=control_never_varies(result)),
         *_questions(health.get("questions", [])),
     ]  # fmt: skip
+
+
+def _fewest_effective(estimate: Estimate, positives: float, rows: int) -> float:
+    """The effective positives that the verdict needs: fewer where rewards are dense and no reason says too few."""
+    is_dense = positives >= LEAST_SHARE * rows and not any(EFFECTIVE in reason for reason in estimate.reasons)
+    return DENSE_POSITIVES if is_dense else FEWEST_POSITIVES
 
 
 def control_never_varies(result: Result) -> bool:

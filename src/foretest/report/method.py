@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foretest.calibration.fit import CALIBRATED
-from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS
+from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES, FEWEST_UNITS
 from foretest.report.blocks import Link
 from foretest.report.estimator_words import ESTIMATORS
 from foretest.results.examination_text import FITTED
@@ -88,13 +88,15 @@ def methods(result: Result) -> list[Step]:
             Step("sample ratio", "chi-square", chi_square),
             *([Step("covariate", "", _COVARIATE)] if "covariate" in result.health else []),
         ]
-    steps.append(Step("interval", "", _interval(analysis, online)))
+    steps.append(Step("interval" if online else "noise", "", _interval(analysis, online)))
     steps += [] if result.sequential is None else [Step("interval, every look", "", _always_valid(result))]
     if any(e.sensitivity is not None for e in next(iter(result.metrics.values())).estimates.values()):
-        steps.append(Step("sensitivity band", "", _band(analysis)))
+        steps.append(Step("robust or fragile", "", _band(analysis)))
+    dense = "" if online else f" ({DENSE_POSITIVES:.0f} where a value is a ratio of dense rewards)"
     verdict = (
         "Positive if the interval of the absolute uplift lies above 0, negative if below, else neutral. Insufficient"
-        f" with fewer than {FEWEST_POSITIVES:.0f} effective positives or {FEWEST_UNITS} units, or without support."
+        f" with fewer than {FEWEST_POSITIVES:.0f} effective positives{dense} or {FEWEST_UNITS} units, or without"
+        " support."
     )
     return [*steps, Step("verdict", "", verdict)]
 
@@ -205,11 +207,11 @@ def _band(analysis: Mapping[str, Any]) -> str:
     factors = [given] if given is not None else [GAMMA, analysis["gamma_slots"]]
     spans = [f"between 1/{down:g} and {up:g}" for down, up in factors]
     between = spans[0] if len(spans) == 1 else f"{spans[0]} (by slot and by exposure {spans[1]})"
-    decided = " The verdict follows from it." if analysis["decide_on"] == "band" else ""
+    decided = " The verdict follows from these limits." if analysis["decide_on"] == "band" else ""
     return (
-        "For the point estimators: in each display, the part of the treatment that the cap cuts off earns"
-        f" {between} times what the rest earns. Limits after Imbens and Manski, joined with the"
-        f" interval.{decided}"
+        "A verdict is robust if it stays the same when, in each display, the part of the treatment that the cap cuts"
+        f" off earns {between} times what the rest earns, and the log does not refute that. Limits after Imbens and"
+        f" Manski, joined with the interval of noise.{decided}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -99,10 +100,13 @@ def _lack(name: str, estimate: Estimate) -> str:
     if estimate.reasons and estimate.reasons[0].startswith(AUDIT_FAILED):
         return NOT_FROM_CONTROL
     effective = estimate.effective_positives
-    if effective is not None and effective < FEWEST_POSITIVES and any(EFFECTIVE in r for r in estimate.reasons):
+    few = [reason for reason in estimate.reasons if EFFECTIVE in reason]
+    if effective is not None and effective < FEWEST_POSITIVES and few:
         has_plural = name in _PLURALS and name != "revenue"
         rewards = f"effective {_PLURALS[name]}" if has_plural else f"effective rows with {name}"
-        return f"only {count(effective)} {rewards}, at least {FEWEST_POSITIVES:.0f} are needed"
+        needed = re.search(r"at least (\d+) are needed", few[0])  # fewer of dense rewards
+        fewest = f"{FEWEST_POSITIVES:.0f}" if needed is None else needed[1]
+        return f"only {count(effective)} {rewards}, at least {fewest} are needed"
     return estimate.reasons[0] if estimate.reasons else "there is no interval"
 
 
@@ -189,7 +193,7 @@ def range_sentence(result: Result, metric: Metric) -> str | None:
         return sentence
     noise = interval_text(estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper)
     if noise == interval_text(limits.rel_ci_lower, limits.rel_ci_upper):
-        return f"{sentence} Noise alone goes as far."
+        return f"{sentence} Noise alone gives the same range."
     confidence = level(result.settings["analysis"]["confidence_level"])
     return f"{sentence} Noise alone goes from {noise} ({confidence} interval)."
 
@@ -259,10 +263,13 @@ _GUIDE = {
     "range": RANGE_GUIDE,
     "word": f"{WORD_MEANING[0].upper()}{WORD_MEANING[1:]}. Neutral: neither does. Insufficient: there is too little"
     " evidence for an interval.",
-    "interval": "How far noise alone goes. At 90\N{NO-BREAK SPACE}%, nine in ten such intervals contain what the"
-    " estimator aims at.",
-    "verdict": "Positive: the whole interval is above 0. Negative: it is below 0. Neutral: it contains 0. Insufficient:"
-    " there is too little evidence for an interval.",
+    "noise": "How far chance alone could move the uplift, as an interval. At 90\N{NO-BREAK SPACE}%, nine in ten such"
+    " intervals contain the true uplift, provided that unsupported recommendations earn what the estimator assumes; the"
+    " range covers the case that they do not.",
+    "interval": "How far noise alone goes. At 90\N{NO-BREAK SPACE}%, nine in ten such intervals contain the true"
+    " uplift.",
+    "verdict": "The answer by noise alone. Positive: the whole interval is above 0. Negative: it is below 0. Neutral:"
+    " it contains 0. Insufficient: there is too little evidence for an interval.",
     "weight": "How much more likely the treatment was than the control to show what was shown. Weighting turns the"
     " control's log into the treatment's.",
     "cap": "The limit at which weights are cut off, so that a few rows do not decide everything. What is cut off has to"
@@ -284,6 +291,6 @@ _GUIDE_OF_SEVERAL = {
 
 def guide(*, online: bool, several: bool = False) -> list[tuple[str, str]]:
     """The words of the page and their meanings; `several` is for a log of several loggers."""
-    only_offline = ("range", "word", "weight", "cap", "robust, fragile")
+    left_out = ("range", "word", "noise", "weight", "cap", "robust, fragile") if online else ("interval",)
     words = _GUIDE | _GUIDE_OF_SEVERAL if several else _GUIDE
-    return [(word, meaning) for word, meaning in words.items() if not (online and word in only_offline)]
+    return [(word, meaning) for word, meaning in words.items() if word not in left_out]

@@ -83,7 +83,8 @@ def refuted_text(estimate: Estimate) -> str | None:
 
 def fragile_sentence(labels: Sequence[str]) -> str:
     """What the mark `~` means, and which estimators have it: narrow tables leave its column out."""
-    return f"~ fragile ({', '.join(labels)}): the sensitivity band contains 0, or the log refutes what it assumes"
+    meaning = "the verdict does not survive the factors of the range, or the log refutes them"
+    return f"~ fragile ({', '.join(labels)}): {meaning}"
 
 
 def is_fragile(estimate: Estimate) -> bool:

@@ -86,7 +86,7 @@ def _health_table(result: Result) -> Table:
         for cells in _effective_by_headline(result.metrics.get(name)):
             table.add_row(*cells)
     mass = percent(health["treatment_mass_kept"])
-    table.add_row("treatment mass kept", mass, "mean capped weight; 100 % if nothing is cut off")
+    table.add_row("treatment mass kept", mass, "mean capped weight; about 100 % if nothing is cut")
     headline = next((metric.headline for metric in result.metrics.values()), None)
     kept_by_headline = health.get("mass_kept", {}).get(headline)
     if kept_by_headline is not None:
