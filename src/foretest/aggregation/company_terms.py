@@ -45,8 +45,9 @@ def company_columns(plan: FoldPlan, rows: Rows, marginals: Floats | None) -> Col
         displays = replace(displays, identity=rows.unit, key_columns=None)
     earned = {m: lists.flat().astype(np.float64) for m, lists in rows.slots.items()}
     earns, owner = np.any([r > 0.0 for r in earned.values()], axis=0), np.repeat(np.arange(len(rows)), displays.slots)
-    paid = np.unique(owner[earns])
-    here, excess = np.isin(owner, paid), np.full((len(owner), COLUMNS), np.nan)
+    is_paid = np.bincount(owner[earns], minlength=len(rows)) > 0
+    paid, here = np.flatnonzero(is_paid), is_paid[owner]
+    excess = np.full((len(owner), COLUMNS), np.nan)
     if len(paid):
         shown = None if marginals is None else marginals[here]
         excess[here] = company_excess(control, displays.take(paid), earns[here], plan.settings.analysis.seed, shown)

@@ -273,7 +273,8 @@ def _first_labels(hashes: Mapping[str, int], most: int) -> list[str]:
 def _smallest(parts: Sequence[Hashes | None], most: int) -> Hashes:
     """The smallest of all hashes, each once."""
     some = [part for part in parts if part is not None]
-    return np.unique(np.concatenate(some))[:most] if some else np.zeros(0, np.uint64)
+    hashes = np.sort(np.concatenate([*some, np.zeros(0, np.uint64)]))
+    return hashes[np.diff(hashes, prepend=~hashes[:1]) != 0][:most]  # np.unique would import masked arrays
 
 
 class _Coded(NamedTuple):

@@ -61,8 +61,8 @@ def _raise_on_termination() -> Iterator[None]:
 
 def main() -> NoReturn:
     """Run a command: every outcome has an exit code, and bad input one line on stderr."""
-    # objects from imports and compilation stay alive: searching them for garbage takes a tenth of a first run
-    gc.set_threshold(100_000)
+    # objects from imports and compilation stay alive: searching them for garbage takes a twentieth of a small run
+    gc.set_threshold(500_000)
     # our matrix products are small: BLAS threads would wait between them for longer than they work
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
