@@ -92,6 +92,12 @@ class Aggregates:
         return self.rows if self.thinned is None else float(self.n.sum())
 
     @property
+    def is_unevenly_thinned(self) -> bool:
+        """Do rows stand for such different numbers of displays, m, that they are worth less than half of their number,
+        by Kish's (Σ m)²/Σ m²?"""
+        return self.thinned is not None and self.displays**2 < 0.5 * self.rows * float(self.thinned.squares[0])
+
+    @property
     def sampled_displays(self) -> Columns:
         """The fixed sample of displays, each of which stands for equally many."""
         return self.sample.columns() if self.thinned is None else self._even_sample

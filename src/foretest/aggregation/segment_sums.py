@@ -273,8 +273,9 @@ def _first_labels(hashes: Mapping[str, int], most: int) -> list[str]:
 def _smallest(parts: Sequence[Hashes | None], most: int) -> Hashes:
     """The smallest of all hashes, each once."""
     some = [part for part in parts if part is not None]
-    hashes = np.sort(np.concatenate([*some, np.zeros(0, np.uint64)]))
-    return hashes[np.diff(hashes, prepend=~hashes[:1]) != 0][:most]  # np.unique would import masked arrays
+    hashes: Hashes = np.sort(np.concatenate([*some, np.zeros(0, np.uint64)]))
+    first: Hashes = hashes[np.diff(hashes, prepend=~hashes[:1]) != 0]  # np.unique would import masked arrays
+    return first[:most]
 
 
 class _Coded(NamedTuple):

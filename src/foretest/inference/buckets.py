@@ -68,6 +68,10 @@ class BucketSums:
             name: resampled[id(array)].reshape(len(counts), *array.shape[1:]) for name, array in self.arrays.items()
         })  # fmt: skip
 
+    def without_each(self) -> Sums:
+        """One entry per bucket: the sums of all the others."""
+        return self._sums({name: array.sum(axis=0) - array for name, array in self.arrays.items()})
+
     def directions(self) -> Sums:
         """One entry per bucket: the total, moved by a tiny imaginary step towards that bucket's sums."""
         return self._sums({name: array.sum(axis=0) + 1j * _STEP * array for name, array in self.arrays.items()})

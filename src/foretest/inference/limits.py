@@ -11,6 +11,7 @@ from foretest.files import finite_or_none
 from foretest.inference.bootstrap import percentile_interval
 from foretest.inference.buckets import NO_INTERVAL, BucketSums, Interval
 from foretest.inference.delta import delta_interval, std_error
+from foretest.inference.jackknife import without_bias
 from foretest.inference.uplift import Statistic, mean_reward
 from foretest.results.result import Control
 
@@ -39,10 +40,12 @@ def limits_of(
     error: float,
     aggregates: Aggregates,
     relative: bool = False,
+    centred: bool = False,
 ) -> Interval:
     """Percentile limits of the resamples, or delta limits where there are none.
 
-    Resamples without rows are left out; relative limits also leave out those without reward.
+    Resamples without rows are left out; relative limits also leave out those without reward. `centred` takes out of
+    percentiles, twice, how far resamples are on average from the value.
     """
     level = aggregates.plan.settings.analysis.confidence_level
     if aggregates.n_units < 2:  # resamples of one unit do not differ
@@ -50,4 +53,6 @@ def limits_of(
     if resampled is None:
         return delta_interval(value, error, aggregates.n_units, level)
     exists = resampled.r != 0 if relative else resampled.rows > 0
-    return percentile_interval(np.where(exists, statistic(resampled), np.nan), level)
+    replicates = np.where(exists, statistic(resampled), np.nan)
+    limits = percentile_interval(replicates, level)
+    return without_bias(limits, replicates, value) if centred else limits
