@@ -44,6 +44,12 @@ def log_softmax_rankings(scores: np.ndarray, rankings: np.ndarray) -> np.ndarray
     return total
 
 
+def list_column(rows: np.ndarray) -> pa.Array:
+    """A column of lists of one length: without a Python object for each number, in a sixth of the time."""
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
+    return pa.ListArray.from_arrays(offsets, pa.array(rows.flatten()))
+
+
 class SmallLog:
     """A Plackett-Luce log with few rankings a display, all of them enumerated."""
 
@@ -55,7 +61,8 @@ class SmallLog:
         self.rankings = np.array(list(permutations(range(m), k)))
         self.log_p = log_softmax_rankings(self.control, self.rankings)
         self.log_t = log_softmax_rankings(self.treatment, self.rankings)
-        self.shown = np.array([g.choice(len(self.rankings), p=np.exp(p) / np.exp(p).sum()) for p in self.log_p])
+        cumulated = np.cumsum(np.exp(self.log_p), axis=1)
+        self.shown = (cumulated <= g.random((rows, 1)) * cumulated[:, -1:]).sum(axis=1)
         self.unit = g.integers(0, units, rows)
         self.stratum = g.integers(0, 3, rows)
         self.value = np.exp(g.normal(size=rows)) * 0.3
@@ -79,12 +86,12 @@ class SmallLog:
             "id": np.arange(self.rows),
             "stratum": self.stratum,
             "v": self.value,
-            "ranking": pa.array(self.rankings[self.shown].tolist(), pa.list_(pa.int32())),
-            "control_scores": pa.array(self.control.tolist(), pa.list_(pa.float64())),
-            "treatment_scores": pa.array(self.treatment.tolist(), pa.list_(pa.float64())),
+            "ranking": list_column(self.rankings[self.shown].astype(np.int32)),
+            "control_scores": list_column(self.control),
+            "treatment_scores": list_column(self.treatment),
             "slot_click": self.slots("click", self.click),
             "slot_revenue": self.slots("revenue", self.revenue),
-            **{f"predicted_{name}": pa.array(lists.tolist()) for name, lists in self.predicted.items()},
+            **{f"predicted_{name}": list_column(lists) for name, lists in self.predicted.items()},
             **extra,
         }
         table = pa.table(columns)
@@ -92,7 +99,7 @@ class SmallLog:
 
     def slots(self, metric: str, r: np.ndarray) -> pa.Array:
         """The list column that shares the rewards `r` out among the slots."""
-        return pa.array((self.shares[metric] * r[:, None]).tolist(), pa.list_(pa.float64()))
+        return list_column(self.shares[metric] * r[:, None])
 
     # -- weights --------------------------------------------------------------------------------------------------
 
@@ -285,6 +292,13 @@ def apart(count: int, buckets: int = 1024) -> np.ndarray:
     bucket = derive(hash_integers(ids), BUCKET_SALT) % np.uint64(buckets)
     _, first = np.unique(bucket, return_index=True)
     return np.sort(ids[first])[:count]
+
+
+def read_only(values: Any) -> np.ndarray:
+    """Values as Arrow gives them: machine code for these comes with the package, for others it is compiled first."""
+    view = np.asarray(values).view()
+    view.flags.writeable = False
+    return view
 
 
 def assert_close(a: Any, b: Any, where: str = "", rel: float = 1e-9) -> None:

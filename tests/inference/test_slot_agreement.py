@@ -70,7 +70,7 @@ def test_p_value_is_that_of_the_nearer_end() -> None:
     """No weight exceeds the bound, so that there is no band, and p is the two-sided one of the difference."""
     log = simulated(influence=True, rows=400)
     columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", slot_rewards={"click": "slot_click"})
-    test = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH, buckets=2**17, n_resamples=10)  # p has none in it
+    test = ft.OfflineTest(log=columns, **SCORES, estimators=BOTH, buckets=2**13, n_resamples=10)  # p has none in it
     metric = test.run(log).metrics["click"]
     assert metric.slots is not None
     half = metric.slots["ci_upper"] - metric.slots["difference"]

@@ -22,6 +22,7 @@ from foretest.kernels.normaliser import (
 from foretest.kernels.plackett_luce import log_prob
 from foretest.kernels.ranking_draws import LOG_W, W, Z, draws
 from foretest.weights.policy_pair import NONE, NOT_SHOWN
+from tests.support import read_only
 
 Scores = list[float]
 
@@ -58,7 +59,7 @@ def drawn(
 ) -> np.ndarray:
     start = np.zeros(1, np.int64)
     return draws(
-        np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0,
+        read_only(t), start, read_only(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0,
         np.array([key], np.uint64), 3, 4, 4, first, *((count, 0) if from_treatment else (0, count)), want, cap, zero,
         NONE, NONE, NOT_SHOWN,
     )[0]  # fmt: skip
@@ -128,10 +129,10 @@ def test_drawn_weights_are_weights_of_rankings(name: str) -> None:
 
 def test_temperatures_divide_the_scores() -> None:
     start, length, key = np.zeros(1, np.int64), np.array([3]), np.array([1], np.uint64)
-    t, p = np.array([0.0, 1.0, 2.0]), np.array([2.0, 0.0, 1.0])
+    t, p = read_only([0.0, 1.0, 2.0]), read_only([2.0, 0.0, 1.0])
     slots, how = np.array([2]), (key, 0, 0, 0, 0, 50, 0, LOG_W, np.nan, False, NONE, NONE, NOT_SHOWN)
     hot = draws(t, start, p, start, length, slots, 0.5, 4.0, *how)
-    same = draws(t * 0.5, start, p * 4.0, start, length, slots, 1.0, 1.0, *how)
+    same = draws(read_only(t * 0.5), start, read_only(p * 4.0), start, length, slots, 1.0, 1.0, *how)
     np.testing.assert_allclose(hot, same, rtol=1e-12, atol=1e-12)
 
 
@@ -158,7 +159,7 @@ def test_a_draw_depends_on_its_number_and_key_alone(name: str, want: int) -> Non
     lengths = np.array([len(x) for x in lists])
     starts = np.cumsum(lengths) - lengths
     among = draws(
-        values, starts, others, starts, lengths, np.array([2, k, 1]), 1.0, 1.0,
+        read_only(values), starts, read_only(others), starts, lengths, np.array([2, k, 1]), 1.0, 1.0,
         np.array([1, 5, 2], np.uint64), 3, 4, 4, 0, 40, 0, want, 1.5, False, NONE, NONE, NOT_SHOWN,
     )  # fmt: skip
     assert np.array_equal(among[1], whole)
@@ -170,7 +171,7 @@ def test_both_policies_at_once_are_each_alone(name: str, zero: bool) -> None:
     """Weights, logarithms or not, and the mean z of the treatment's rankings at the cap and at a third of it."""
     t, p, k = DISPLAYS[name]
     start, means = np.zeros(1, np.int64), np.empty((1, 2))
-    display = (np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0)
+    display = (read_only(t), start, read_only(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0)
     for want in (LOG_W, W):
         both = draws(*display, np.array([5], np.uint64), 3, 4, 4, 2, 30, 20, want, 1.5, zero, means, NONE, NOT_SHOWN)[0]
         assert np.array_equal(both[:30], drawn(t, p, k, 30, want=want, first=2))
@@ -192,15 +193,16 @@ def test_drawn_rankings_are_priced_as_the_policy_prices_them(spread: float, dtyp
     every = np.full((200, 5, 5), -1, np.int32)
     for positions in (shown, every):
         log_w = draws(
-            t.values, t.starts, p.values, p.starts, lengths, slots, 1.0 / 0.7, 1.0 / 0.7, keys, 3, 4, 4, 0, 0, 5,
-            LOG_W, np.nan, False, NONE, log_p, positions,
+            read_only(t.values), t.starts, read_only(p.values), p.starts, lengths, slots, 1.0 / 0.7, 1.0 / 0.7,
+            keys, 3, 4, 4, 0, 0, 5, LOG_W, np.nan, False, NONE, log_p, positions,
         )  # fmt: skip
     assert np.array_equal(shown, np.where(np.arange(4) < slots[:, None, None], every[:, :3, :4], -1))
     for d in range(5):
         rankings = Ragged.of([every[i, d, : slots[i]] for i in range(200)])
+        flat = read_only(rankings.values)
         assert all(len(set(rankings[i])) == slots[i] and rankings[i].max() < lengths[i] for i in range(200))
         of_t, of_p = (
-            log_prob(s.values, s.starts, lengths, rankings.values, rankings.starts, rankings.lengths, 1.0 / 0.7)
+            log_prob(read_only(s.values), s.starts, lengths, flat, rankings.starts, rankings.lengths, 1.0 / 0.7)
             for s in (t, p)
         )
         np.testing.assert_allclose(log_p[:, d], of_p, rtol=1e-11, atol=1e-11)
@@ -209,7 +211,7 @@ def test_drawn_rankings_are_priced_as_the_policy_prices_them(spread: float, dtyp
 
 def test_a_long_ranking_is_priced_beyond_the_smallest_double() -> None:
     """200 of 400 equal items: π = 200!/400!, 1e-494."""
-    start, p, log_p = np.zeros(1, np.int64), np.zeros(400), np.empty((1, 3))
+    start, p, log_p = np.zeros(1, np.int64), read_only(np.zeros(400)), np.empty((1, 3))
     draws(
         p, start, p, start, np.array([400]), np.array([200]), 1.0, 1.0, np.array([1], np.uint64), 3, 4, 4, 0, 0, 3,
         LOG_W, np.nan, False, NONE, log_p, NOT_SHOWN,
@@ -222,7 +224,7 @@ def enumerated_by_kernel(
 ) -> tuple[float, float]:
     start = np.zeros(1, np.int64)
     caps, q, _, _ = enumerate_all(
-        np.array(t), start, np.array(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0, 1000, cap, zero, bound
+        read_only(t), start, read_only(p), start, np.array([len(t)]), np.array([k]), 1.0, 1.0, 1000, cap, zero, bound
     )
     return caps[0], q[0]
 
@@ -265,7 +267,8 @@ def test_enumeration_of_rows_of_different_sizes() -> None:
     starts = np.cumsum(lengths) - lengths
     slots = np.array([k for _, _, k in rows])
     t, p = (np.concatenate([row[side] for row in rows]) for side in (0, 1))
-    _, q, _, _ = enumerate_all(t, starts, p, starts, lengths, slots, 1.0, 1.0, 60, 1.5, False, np.nan)
+    both = read_only(t), starts, read_only(p), starts
+    _, q, _, _ = enumerate_all(*both, lengths, slots, 1.0, 1.0, 60, 1.5, False, np.nan)
     np.testing.assert_allclose(q, [enumerated_by_kernel(*row, cap=1.5)[1] for row in rows], rtol=1e-14)
 
 

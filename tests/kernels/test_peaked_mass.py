@@ -11,6 +11,7 @@ import pytest
 
 from foretest.kernels.enumeration import enumerate_all
 from foretest.kernels.peaked_mass import peaked_masses
+from tests.support import read_only
 
 
 def log_probs(x: np.ndarray, k: int) -> np.ndarray:
@@ -28,7 +29,8 @@ def log_probs(x: np.ndarray, k: int) -> np.ndarray:
 def lists(t: np.ndarray, p: np.ndarray, k: int, temperature: float) -> tuple[Any, ...]:
     n, m = t.shape
     starts = np.arange(n) * m
-    return t.ravel(), starts, p.ravel(), starts, np.full(n, m), np.full(n, k), 1.0 / temperature, 1.0 / temperature
+    inverse = 1.0 / temperature
+    return read_only(t.ravel()), starts, read_only(p.ravel()), starts, np.full(n, m), np.full(n, k), inverse, inverse
 
 
 def scores(n: int, m: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

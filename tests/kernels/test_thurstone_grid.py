@@ -10,6 +10,7 @@ from scipy.special import erfcx
 
 from foretest.kernels import thurstone, thurstone_grid
 from foretest.kernels.thurstone_grid import COARSE, FINE, Grid
+from tests.support import read_only
 
 
 def rankings(rng: np.random.Generator, rows: int, m: int, k: int) -> np.ndarray:
@@ -22,16 +23,17 @@ def on_grid(
     """From tables; `starts` has where each ranking's list of values.shape[1] scores begins."""
     rows, k = shown.shape
     return thurstone_grid.log_prob(
-        values.ravel(), starts, np.full(rows, values.shape[1]), shown.ravel(), np.arange(rows) * k, np.full(rows, k),
-        sigma, *fineness, thurstone_grid.NODES, thurstone_grid.WEIGHTS, thurstone_grid.TO_ONE, thurstone_grid.MILLS,
+        read_only(values.ravel()), starts, np.full(rows, values.shape[1]), read_only(shown.ravel()),
+        np.arange(rows) * k, np.full(rows, k), sigma, *fineness,
+        thurstone_grid.NODES, thurstone_grid.WEIGHTS, thurstone_grid.TO_ONE, thurstone_grid.MILLS,
     )  # fmt: skip
 
 
 def in_logs(values: np.ndarray, starts: np.ndarray, shown: np.ndarray, sigma: float = 1.0) -> np.ndarray:
     rows, k = shown.shape
     return thurstone.log_prob(
-        values.ravel(), starts, np.full(rows, values.shape[1]), shown.ravel(), np.arange(rows) * k, np.full(rows, k),
-        sigma, thurstone.NODES, thurstone.WEIGHTS, thurstone.TO_ONE,
+        read_only(values.ravel()), starts, np.full(rows, values.shape[1]), read_only(shown.ravel()),
+        np.arange(rows) * k, np.full(rows, k), sigma, thurstone.NODES, thurstone.WEIGHTS, thurstone.TO_ONE,
     )  # fmt: skip
 
 
@@ -98,8 +100,8 @@ def test_rankings_that_begin_alike_need_not_be_integrated_again() -> None:
         rows, grid = len(order), thurstone_grid
         out = np.empty(rows)
         out[order] = grid.log_prob(
-            values, np.zeros(rows, np.int64), np.full(rows, 5), flat, first[order], lengths[order],
-            1.0, *COARSE, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
+            read_only(values), np.zeros(rows, np.int64), np.full(rows, 5), read_only(flat), first[order],
+            lengths[order], 1.0, *COARSE, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
         )  # fmt: skip
         return out
 
