@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,18 @@ def test_policies_that_were_proposed() -> None:
     assert starting_settings(bandit_log()).look.control == {"policy": "probabilities", "probs": "logging_probs"}
     assert starting_settings(logged_only()).look.control == {"policy": "logged", "log_prob": "log_prob"}
     assert starting_settings(display_log()).look.treatment == {"policy": "plackett-luce", "scores": "new_scores"}
+
+
+def test_a_temperature_that_nobody_knows_is_a_comment() -> None:
+    """Uncommented, the lines are settings; they are missing where the log tells the number or none is needed."""
+    text = starting_settings(display_log()).text
+    control, treatment = (tables := tomllib.loads(text.replace("# temp", "temp")))["control"], tables["treatment"]
+    assert control == {"policy": "plackett-luce", "scores": "old_scores", "temperature": 1.0}
+    assert treatment == {"policy": "plackett-luce", "scores": "new_scores", "temperature": 1.0}
+    assert "\n# temperature = 1.0   # the default; write production's own\n\n[treatment]\n" in text
+    assert text.endswith("\n# temperature = 1.0   # the default; write the one to try\n")
+    assert starting_settings(logged_only()).text.count("temperature") == 1
+    assert "temperature" not in starting_settings(bandit_log()).text
 
 
 def test_slots_from_0() -> None:
@@ -290,6 +303,7 @@ def test_clicks_in_a_folder_of_their_own(tmp_path: Path) -> None:
     assert look.log["slot_rewards"] == {"clicks": "slot_clicks"}
     assert look.control["temperature"] == 0.5
     assert "The logged probabilities are those of policy = 'plackett-luce', temperature = 0.5." in text
+    assert "production's own" not in text
     missing = starting_settings(str(tmp_path / "displays")).look.missing
     assert [what.partition(":")[0] for what in missing] == ["what the treatment would show", "a reward"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -50,6 +50,9 @@ from foretest.cli.output import (
 from foretest.cli.vectors import check_vectors_file
 from foretest.errors import BadInput
 from foretest.progress import progress_bar
+
+if TYPE_CHECKING:
+    from foretest.results.audit import Audit
 
 
 @app.command
@@ -133,8 +136,16 @@ def check(
         print_json({key: value for key, value in document.items() if key not in ("metrics", "provenance")})
     else:
         show_result(result)
-        print("\nEvery row is readable, and the columns fit the settings.")
+        print(f"\n{_last_words(result.audit)}")
     return exit_code(result, conditions)
+
+
+def _last_words(audit: Audit | None) -> str:
+    """What `check` ends with: no all-clear after an audit that failed."""
+    if audit is None or audit.outcome != "fail":
+        return "Every row is readable, and the columns fit the settings."
+    so = "ignore_audit = true lets verdicts stand" if audit.ignored else "do not use results until it passes"
+    return f"Every row is readable, but the propensity audit FAILED: {so}."
 
 
 def configured_test(command: str, log: Any, config: str | None, overrides: Any) -> Any:

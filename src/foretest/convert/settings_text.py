@@ -7,14 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 
-def settings_text(tables: Mapping[str, Any], comment: str) -> str:
-    """TOML with these tables, after a comment.
+def settings_text(tables: Mapping[str, Any], comment: str, hints: Mapping[str, str] | None = None) -> str:
+    """TOML with these tables, after a comment. `hints` are comments by table, each the last line of its own.
 
-    >>> print(settings_text({"log": {"rewards": ["click"]}, "control": {"policy": "logged"}}, "A log."))
+    >>> print(settings_text({"log": {"rewards": ["click"]}, "control": {"policy": "logged"}}, "A log.", {"log": "id?"}))
     # A log.
     <BLANKLINE>
     [log]
     rewards = ["click"]
+    # id?
     <BLANKLINE>
     [control]
     policy = "logged"
@@ -24,6 +25,8 @@ def settings_text(tables: Mapping[str, Any], comment: str) -> str:
     for name, table in tables.items():
         for one in table if isinstance(table, list) else [table]:
             lines += ["", *_table(name, one, is_list=isinstance(table, list))]
+        if hints and name in hints:
+            lines.append(f"# {hints[name]}")
     return "\n".join(lines) + "\n"
 
 

@@ -37,7 +37,7 @@ def starting_settings(log: Any, rewards: Sequence[str] = ()) -> StartingSettings
     rows = _first_rows(source)
     _check_rewards(rewards, rows)
     look = look_at(rows, rewards)
-    return StartingSettings(look, settings_text(look.tables, _comment(look)))
+    return StartingSettings(look, settings_text(look.tables, _comment(look), _hints(look)))
 
 
 def _check_rewards(rewards: Sequence[str], rows: pa.Table) -> None:
@@ -106,6 +106,16 @@ def _comment(look: FirstLook) -> str:
     if look.layout == LONG:
         lines += ["", "Rows without a slot are candidates that were not shown."]
     return "\n".join(lines)
+
+
+def _hints(look: FirstLook) -> dict[str, str]:
+    """The temperature, which a log of scores does not tell: the default, and whose it must be."""
+    whose = {"control": "production's own", "treatment": "the one to try"}
+    return {
+        name: f"temperature = 1.0   # the default; write {own}"
+        for name, own in whose.items()
+        if look.tables[name].get("policy") == "plackett-luce" and "temperature" not in look.tables[name]
+    }
 
 
 def _guess(reward: str) -> list[str]:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from foretest.results.result import Estimate, Metric
 
 WORD_MEANING = (
-    "positive or negative if noise and range both say so; it leans if only one of them does, or if the range is noise"
-    " alone"
+    "positive or negative if noise and range both say so; it leans if only one of them does, or if the"
+    " estimator has no range of its own"
 )
 
 NEEDS_UNITS = "an interval needs at least"  # what a reason says where there are too few units

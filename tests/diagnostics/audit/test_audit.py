@@ -381,6 +381,29 @@ def test_fail_on_audit(
     assert "Did you mean 'audit'?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("options", "ends"),
+    [
+        (("good.toml",), "Every row is readable, and the columns fit the settings."),
+        (("bad.toml",), "Every row is readable, but the propensity audit FAILED: do not use results until it passes."),
+        (
+            ("bad.toml", "--ignore-audit"),
+            "Every row is readable, but the propensity audit FAILED: ignore_audit = true lets verdicts stand.",
+        ),
+    ],
+    ids=["passed", "failed", "ignored"],
+)
+def test_check_ends_with_no_all_clear_after_a_failed_audit(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    ends: str,
+) -> None:
+    assert exit_code(monkeypatch, "check", "log.parquet", "-c", *options) == 0
+    assert capsys.readouterr().out.endswith(f"\n\n{ends}\n")
+
+
 def test_check_has_no_verdicts_to_fail_on(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
