@@ -18,7 +18,7 @@ from foretest.kernels.lists import descending, longest
 from foretest.special import erfcx
 
 ORDER = 16  # nodes of a panel
-_WIDEST_PANEL = 1.6
+_WIDEST_PANEL = 1.6  # in sigma: on a wider one a bell takes more nodes
 _MARGIN = 8.5  # beyond the lowest and the highest score: what is left out is 1e-17
 _LEFT_OUT = 34.5  # −log of the share of the least p that may be left out at an end of the line: 1e-15
 _HALVINGS = 8  # of the line, to find its ends
@@ -54,7 +54,7 @@ class Grid(NamedTuple):
     """How fine a grid is, and for which rankings its answers have all their digits: an unlikely one has its integrand
     far from the scores, where it is steep, and the highest of many noisy scores has a narrow density."""
 
-    area: float  # of a panel: the square of the line's length over the number of panels
+    area: float  # the most of a panel's width times the length of the whole line
     least: float  # of p
     items: int  # at the most
 
