@@ -52,6 +52,22 @@ def test_the_same_to_twelve_digits(m: int, k: int, spread: float) -> None:
         np.testing.assert_allclose(found[known], expected[known], rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize(("m", "k"), [(4, 1), (4, 3), (4, 4), (8, 4), (12, 1), (12, 2), (13, 4), (16, 8)])
+@pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])
+def test_nothing_is_lost_with_the_ends_of_the_line(m: int, k: int, spread: float) -> None:
+    """Draws, and rankings of any kind down to the least p: the same on a line that is longer, for p down to 1e-100, and
+    twice as fine."""
+    rng = np.random.default_rng([m, k, 7])
+    values, starts = spread * rng.normal(size=(30, m)), np.repeat(np.arange(30) * m, 8)
+    shown = rankings(rng, 240, m, k)
+    drawn = np.argsort(-np.repeat(values, 8, axis=0) - rng.normal(size=(240, m)), axis=1)[:, :k]
+    shown[::2] = drawn[::2]
+    found, fine = on_grid(values, starts, shown, fineness=COARSE), on_grid(values, starts, shown)
+    known = np.isfinite(found)
+    assert known[::2].mean() > 0.99
+    np.testing.assert_allclose(found[known], fine[known], rtol=0.0, atol=4e-13)
+
+
 def test_gaps_that_no_density_spans() -> None:
     """Two groups 45 sigma apart: where the last slot is, Φ of the first two is below all doubles."""
     values = np.array([[50.0, 49.0, 5.0, 4.0, 5.5]])

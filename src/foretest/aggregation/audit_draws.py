@@ -24,6 +24,7 @@ from foretest.policies.base import Policy, logged_column
 from foretest.policies.call_size import rankings_at_once
 from foretest.policies.own_candidates import items_of
 from foretest.policies.pricing import shown_log_prob
+from foretest.policies.repeated_rankings import log_probs
 from foretest.special import gammaln
 from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair
 
@@ -80,10 +81,11 @@ def _generic_draws(pair: PolicyPair, displays: Displays, count: int, weigh: bool
         positions[some] = _first_slots(first).reshape(-1, listed, MOST_SLOTS)
         rankings = _by_display(sides, count)
         part = few.take(np.repeat(np.arange(len(some)), count * len(sides)))
-        priced = np.asarray(pair.control.log_prob(part, rankings)).reshape(len(some), -1)
-        log_p[some] = priced[:, :count]
+        policies = [source for source, _ in sources]
+        priced = [a.reshape(len(some), -1) for a in log_probs(policies, part, rankings, count * len(sides))]
+        log_p[some] = priced[0][:, :count]
         if weigh:
-            weighed = np.asarray(pair.treatment.log_prob(part, rankings)).reshape(len(some), -1) - priced
+            weighed = priced[1] - priced[0]
             log_w[some], log_w_treatment[some] = weighed[:, :count], weighed[:, count:]
     return Drawn(log_w, log_w_treatment, log_p, positions) if weigh else Drawn(None, None, log_p, positions)
 

@@ -61,11 +61,19 @@ def _priced(policy: Policy, displays: Displays, some: list[tuple[int, npt.NDArra
 def is_own(policy: Policy) -> bool:
     """Is the policy, or a part of a mixture or of several loggers, of a class that Foretest does not have?"""
     from foretest.policies import POLICIES
+
+    return any(type(part) not in POLICIES.values() for part in parts_of(policy))
+
+
+def parts_of(policy: Policy) -> Iterator[Policy]:
+    """The policies that a mixture, or a control of several loggers, is made of; any other is its own part."""
     from foretest.policies.mixture import Mixture
     from foretest.policies.own_candidates import without_list
     from foretest.policies.pooled import Pooled
 
     policy = without_list(policy)
     if isinstance(policy, Mixture | Pooled):
-        return any(is_own(part) for _, part in policy.components)
-    return type(policy) not in POLICIES.values()
+        for _, part in policy.components:
+            yield from parts_of(part)
+    else:
+        yield policy

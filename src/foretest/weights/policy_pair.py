@@ -18,6 +18,7 @@ from foretest.kernels.random import uniforms
 from foretest.kernels.ranking_draws import LOG_W, W, Z, draws
 from foretest.policies import PlackettLuce
 from foretest.policies.call_size import rankings_at_once
+from foretest.policies.repeated_rankings import log_probs
 
 # one stream of random numbers for each purpose
 FIRST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = 0, 2, 3, 4, 5, 6, 7
@@ -60,9 +61,8 @@ class PolicyPair:
             rows = np.arange(begin, min(begin + step, len(displays)))
             part = displays.take(np.repeat(rows, count))
             rankings = source.sample(part, self.uniforms(displays.take(rows), stream, first, count))
-            log_w[rows] = (self.treatment.log_prob(part, rankings) - self.control.log_prob(part, rankings)).reshape(
-                len(rows), count
-            )
+            log_t, log_p = log_probs([self.treatment, self.control], part, rankings, max(count, 1))
+            log_w[rows] = (log_t - log_p).reshape(len(rows), count)
         return log_w
 
     def two_sided_draws(self, displays: Displays, count: int) -> tuple[Floats, Floats]:
