@@ -25,7 +25,7 @@ def on_grid(
     return thurstone_grid.log_prob(
         read_only(values.ravel()), starts, np.full(rows, values.shape[1]), read_only(shown.ravel()),
         np.arange(rows) * k, np.full(rows, k), sigma, *fineness,
-        thurstone_grid.NODES, thurstone_grid.WEIGHTS, thurstone_grid.TO_ONE, thurstone_grid.MILLS,
+        *thurstone_grid.tables(),
     )  # fmt: skip
 
 
@@ -33,7 +33,7 @@ def in_logs(values: np.ndarray, starts: np.ndarray, shown: np.ndarray, sigma: fl
     rows, k = shown.shape
     return thurstone.log_prob(
         read_only(values.ravel()), starts, np.full(rows, values.shape[1]), read_only(shown.ravel()),
-        np.arange(rows) * k, np.full(rows, k), sigma, thurstone.NODES, thurstone.WEIGHTS, thurstone.TO_ONE,
+        np.arange(rows) * k, np.full(rows, k), sigma, *thurstone.tables(),
     )  # fmt: skip
 
 
@@ -100,7 +100,7 @@ def test_what_is_too_small_or_too_large_is_left() -> None:
 def test_mills_ratio_against_scipy() -> None:
     t = np.concatenate([np.linspace(0.0, 12.0, 5001), np.linspace(12.0, 120.0, 501)])
     centre = thurstone_grid._CENTRE
-    found = np.polyval(thurstone_grid.MILLS, (t - centre) / (t + centre)) / (t + centre)
+    found = np.polyval(thurstone_grid.tables()[3], (t - centre) / (t + centre)) / (t + centre)
     np.testing.assert_allclose(found, np.sqrt(np.pi / 2) * erfcx(t / np.sqrt(2)), rtol=6e-15)
 
 
@@ -117,7 +117,7 @@ def test_rankings_that_begin_alike_need_not_be_integrated_again() -> None:
         out = np.empty(rows)
         out[order] = grid.log_prob(
             read_only(values), np.zeros(rows, np.int64), np.full(rows, 5), read_only(flat), first[order],
-            lengths[order], 1.0, *COARSE, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
+            lengths[order], 1.0, *COARSE, *grid.tables(),
         )  # fmt: skip
         return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -14,7 +15,10 @@ _ORDER = 10
 _ONE_GRID = 60.0  # a line of so many sigma has one grid; on a longer one most of it would be empty
 
 
-NODES, WEIGHTS, TO_ONE = grid.quadrature(_ORDER)
+@lru_cache(maxsize=1)
+def tables() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The last arguments of `log_prob`: nodes, weights and integrals of the quadrature."""
+    return grid.quadrature(_ORDER)
 
 
 @step

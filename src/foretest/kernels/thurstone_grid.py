@@ -8,6 +8,7 @@ integrals of slots that a ranking begins with, as the one before it did, are not
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -61,9 +62,13 @@ class Grid(NamedTuple):
 
 COARSE, FINE = Grid(36.0, 1e-12, 16), Grid(18.0, 1e-100, _MOST_ENTRIES)
 
-NODES, WEIGHTS, TO_ONE = quadrature(ORDER)
-TO_ONE = np.ascontiguousarray(TO_ONE.T)  # by node that is integrated, then by node from which
-MILLS = _mills_ratio()
+
+@lru_cache(maxsize=1)
+def tables() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The last arguments of `log_prob`: nodes, weights, integrals by node that is integrated and then by node from
+    which, and the polynomial of Mills' ratio. Made when they are first needed: most tests have no such policy."""
+    nodes, weights, to_one = quadrature(ORDER)
+    return nodes, weights, np.ascontiguousarray(to_one.T), _mills_ratio()
 
 
 @jit

@@ -43,8 +43,8 @@ def distinct_rankings(displays: Displays, rankings: Ragged, count: int) -> Disti
     """The different rankings of each display; None where they have no whole numbers of 64 bits as names.
 
     >>> displays = Displays({}, Ragged.of([[0, 1]] * 4), np.full(4, 3), np.zeros(4, np.uint64))
-    >>> found = distinct_rankings(displays, Ragged.of([[2, 0], [1, 2], [2, 0], [1, 0]]), 4)
-    >>> found.rows.tolist(), found.place.tolist()
+    >>> distinct = distinct_rankings(displays, Ragged.of([[2, 0], [1, 2], [2, 0], [1, 0]]), 4)
+    >>> distinct.rows.tolist(), distinct.place.tolist()
     ([3, 1, 0], [2, 1, 2, 0])
     """
     base, slots = int(displays.eligible.max(initial=0)) + 1, rankings.padded(-1)
@@ -68,8 +68,8 @@ def _is_worth_it(policies: Sequence[Policy], displays: Displays, rankings: Ragge
     if not any(map(_is_dear, policies)):
         return False
     first = np.arange(min(_TRIED * count, len(rankings)))
-    found = distinct_rankings(displays.take(first), rankings.take(first), count)
-    return found is not None and len(found.rows) < _WORTH_IT * len(first)
+    distinct = distinct_rankings(displays.take(first), rankings.take(first), count)
+    return distinct is not None and len(distinct.rows) < _WORTH_IT * len(first)
 
 
 def _is_dear(policy: Policy) -> bool:

@@ -59,14 +59,14 @@ class Thurstone(ScorePolicy):
             log_p[left] = grid.log_prob(
                 s.values, s.starts[left], s.lengths[left],
                 rankings.values, rankings.starts[left], rankings.lengths[left],
-                self._noise, *fineness, grid.NODES, grid.WEIGHTS, grid.TO_ONE, grid.MILLS,
+                self._noise, *fineness, *grid.tables(),
             )  # fmt: skip
             left = left[log_p[left] > 0.0]
         if len(left):
             s, rankings = s.take(left), rankings.take(left)
             log_p[left] = kernel.log_prob(
                 s.values, s.starts, s.lengths, rankings.values, rankings.starts, rankings.lengths,
-                self._noise, kernel.NODES, kernel.WEIGHTS, kernel.TO_ONE,
+                self._noise, *kernel.tables(),
             )  # fmt: skip
         return log_p
 
