@@ -23,7 +23,7 @@ pytestmark = pytest.mark.slow
 FORETEST = str(Path(sys.executable).with_name("foretest"))
 AT_ONCE = 10.0  # seconds, on a machine that others use; a batch of the log below takes minutes
 
-# every display has a nested integral: one batch of the log is minutes of work
+# every display has a nested integral, of scores too far apart for one grid: one batch of the log is minutes of work
 SLOW = """\
 [log]
 rewards = ["click"]
@@ -33,10 +33,12 @@ ranking = "ranking"
 [control]
 policy = "thurstone"
 scores = "control_scores"
+sigma = 0.02
 
 [treatment]
 policy = "thurstone"
 scores = "treatment_scores"
+sigma = 0.02
 
 [analysis]
 estimators = ["cis"]
@@ -51,8 +53,8 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import pyarrow.parquet as pq
 
     small = SmallLog(rows=200, m=6, k=3).table()
-    many = pa.concat_tables([small] * 150)
-    pq.write_table(many, folder / "slow.parquet", row_group_size=15_000)
+    many = pa.concat_tables([small] * 400)
+    pq.write_table(many, folder / "slow.parquet", row_group_size=40_000)
     write_csv(many, folder / "slow.csv")
     pq.write_table(table(), folder / "fast.parquet")
     (folder / "slow.toml").write_text(SLOW, encoding="utf-8")
