@@ -23,15 +23,19 @@ BOTH = [True, False]
 
 
 class Own(PlackettLuce):
-    """Plackett-Luce without its kernel, which counts how many rankings it was asked to price."""
+    """Plackett-Luce without its kernel, which counts how many rankings it was asked to price, and to draw."""
 
     def __init__(self, scores: str, temperature: float = 1.0) -> None:
         super().__init__(scores, temperature)
-        self._priced = [0]
+        self._priced, self._drawn = [0], [0]
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Any:
         self._priced[0] += len(rankings)
         return super().log_prob(displays, rankings)
+
+    def sample(self, displays: Displays, uniforms: Any) -> Any:
+        self._drawn[0] += len(displays)
+        return super().sample(displays, uniforms)
 
 
 def predicted(m: int, k: int, *, fused: bool) -> float:
@@ -213,7 +217,7 @@ def test_no_trials_where_they_are_hopeless() -> None:
     rows, own = displays(30, 8, 4, seed=1), Normaliser(Own("t"), Own("p", 0.01), draws=256)
     own.control.full_support = False
     found = own.for_batch(rows).at_cap(rows, 100.0, zero=False)
-    trials = own.control._priced[0] - 30 * 256
+    trials = own.treatment._drawn[0] - 30 * 128
     q = np.array([exact_q(rows, i, own, 100.0) for i in range(30)])
     hopeless = q < 0.001
     assert 3 < hopeless.sum() < 30

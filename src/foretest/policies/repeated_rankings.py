@@ -14,7 +14,7 @@ from foretest.policies.base import Policy
 from foretest.policies.thurstone import Thurstone
 
 _WORTH_IT = 0.9  # of the rankings at most are different: else leaving out the others saves less than it takes
-_TRIED = 32  # displays whose rankings tell whether to look at all others
+_TRIED = 256  # rankings, of the first displays, that tell whether to look at all others
 
 
 class Distinct(NamedTuple):
@@ -67,7 +67,7 @@ def _is_worth_it(policies: Sequence[Policy], displays: Displays, rankings: Ragge
     """Is a policy dear, and are many rankings of the first displays repeated?"""
     if not any(map(_is_dear, policies)):
         return False
-    first = np.arange(min(_TRIED * count, len(rankings)))
+    first = np.arange(min(max(1, _TRIED // count) * count, len(rankings)))
     distinct = distinct_rankings(displays.take(first), rankings.take(first), count)
     return distinct is not None and len(distinct.rows) < _WORTH_IT * len(first)
 
