@@ -96,3 +96,14 @@ def test_the_control_against_itself_is_exactly_0(thinned: dict[str, np.ndarray],
     estimate = test.run(thinned["table"]).metrics["click"].estimates["piece-ncis"]
     limits = (estimate.effect_size, estimate.effect_size_ci_lower, estimate.effect_size_ci_upper)
     assert limits == pytest.approx((0.0, 0.0, 0.0), abs=1e-15)
+
+
+@pytest.mark.parametrize("size", [1e-99, 1e99])
+def test_rewards_of_any_size(thinned: dict[str, np.ndarray], size: float) -> None:
+    table = thinned["table"]
+    scaled = table.set_column(table.column_names.index("click"), "click", [size * thinned["click"]])
+    one, other = (
+        offline(interval="delta").run(log).metrics["click"].estimates["piece-ncis"] for log in (table, scaled)
+    )
+    assert other.std_error / size == pytest.approx(one.std_error, rel=1e-9)
+    assert other.rel_std_error == pytest.approx(one.rel_std_error, rel=1e-9)

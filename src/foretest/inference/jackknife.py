@@ -6,27 +6,23 @@ import numpy as np
 
 from foretest.displays.batch import Floats
 from foretest.inference.buckets import BucketSums, Interval
+from foretest.inference.delta import std_error
 from foretest.inference.uplift import Statistic
 
 
 def jackknife_error(sums: BucketSums, statistic: Statistic, units: int) -> float:
-    """se² = (C − 1)/C·Σ_j (θ_(−j) − mean)², θ_(−j) without bucket j; C buckets, or units where those are fewer.
+    """se² = (C − 1)/C·Σ_j (θ_(−j) − mean)², θ_(−j) without bucket j, of the C buckets that have a unit.
 
-    >>> halves = {name: np.array([0.0, 2.0, 4.0]) for name in ("rows", "r", "n", "h", "hr", "hv", "v")}
-    >>> round(jackknife_error(BucketSums({**halves, "n": np.ones(3)}, 1.0), lambda s: s.r / s.n, 3), 9)
+    That is the error of terms (C − 1)·(θ_(−j) − mean) by the formula of the delta method, which takes numbers of any
+    size.
+
+    >>> arrays = {name: np.ones(3) for name in ("rows", "n", "h", "hr", "hv", "v")}
+    >>> round(jackknife_error(BucketSums({**arrays, "r": np.array([0.0, 2.0, 4.0])}, 1.0), lambda s: s.r / s.n, 3), 9)
     1.154700538
     """
-    buckets = len(sums.arrays["rows"])
-    count = min(buckets, units)
-    if count < 2:
-        return float("nan")
-    without = np.asarray(statistic(sums.without_each()), np.float64)
-    # buckets without a unit leave the statistic as it is: the mean is over those that have one
-    value = float(np.asarray(statistic(sums.total()))[0])
-    apart = without - value
-    mean = apart.sum() / count
-    squares = float(np.square(apart - mean).sum()) - (buckets - count) * mean**2
-    return float(np.sqrt((count - 1.0) / count * max(0.0, squares)))
+    without = np.asarray(statistic(sums.without_each()))[sums.arrays["rows"] > 0.0]
+    count = len(without)
+    return std_error((count - 1.0) * (without - without.mean()), count, units) if count else float("nan")
 
 
 def without_bias(limits: Interval, replicates: Floats, value: float) -> Interval:

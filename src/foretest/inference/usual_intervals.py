@@ -41,9 +41,7 @@ def usual_intervals(
     rel_error, relative = float("nan"), NO_UPLIFT
     if float(mean_reward(total)[0]):
         statistic = relative_uplift_of(estimator)
-        rel_error, relative = _interval(
-            aggregates, sums, total, resampled, statistic, relative=True, curved=curved
-        )  # fmt: skip
+        rel_error, relative = _interval(aggregates, sums, total, resampled, statistic, relative=True, curved=curved)
     return UpliftIntervals(StdErrors(error, rel_error), absolute, relative)
 
 
