@@ -176,3 +176,30 @@ def test_one_display_left_to_chance_is_enough_not_to_be_deterministic() -> None:
     first = test.aggregate(table.slice(20))[0] + test.aggregate(table.slice(0, 10))[0]
     assert test.analyse(first, [], {}).health["control_deterministic"] is True
     assert test.run(table.slice(0, 0)).health["control_deterministic"] is None
+
+
+@pytest.mark.parametrize("treatment", [ft.PlackettLuce("treatment_scores", 0.5), ft.Mallows("treatment_scores", 0.3)])
+def test_draws_do_not_blur_what_the_cap_leaves(treatment: ft.Policy) -> None:
+    """Where rankings are drawn, q of a display that the cap hardly cuts is 1, or what its draws lost: no noise around 1
+    that would be cut off on one side alone."""
+    rng = np.random.default_rng(5)
+    rows, items = 400, 8
+    control = rng.normal(size=(rows, items))
+    scores = {"control_scores": control, "treatment_scores": control + 0.5 * rng.normal(size=(rows, items))}
+    shown = np.argsort(-control / 0.5 - rng.gumbel(size=(rows, items)), axis=1)[:, :6]
+    log = pa.table({"click": np.ones(rows), "ranking": shown.tolist(), **{k: v.tolist() for k, v in scores.items()}})
+    policies = {"control": ft.PlackettLuce("control_scores", 0.5), "treatment": treatment}
+    columns = ft.LogColumns(rewards=["click"], ranking="ranking")
+    test = ft.OfflineTest(log=columns, **policies, estimators=["cis"], cap=100.0)
+    displays = ft.Displays(
+        {name: ft.Ragged.of(lists) for name, lists in scores.items()},
+        ft.Ragged.of(shown.astype(np.int32)), np.full(rows, items), np.arange(rows).astype(np.uint64),
+    )  # fmt: skip
+    kept = np.empty((rows, 2000))
+    for at in range(2000):
+        ranking = treatment.sample(displays, rng.uniform(1e-12, 1.0, size=(rows, items + 1)))
+        log_t, log_p = (policy.log_prob(displays, ranking) for policy in (treatment, policies["control"]))
+        kept[:, at] = np.exp(np.minimum(0.0, np.log(100.0) + log_p - log_t))
+    error = np.sqrt(kept.var(axis=1).mean() / 16 / rows)
+    assert 0.0 < error < 0.003
+    assert test.run(log).health["support"]["mean_q"] == pytest.approx(kept.mean(), abs=4.0 * error)

@@ -10,12 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from foretest.displays.ragged import Ragged
-from foretest.kernels.enumeration import enumerate_all
+from foretest.kernels.enumeration import enumerate_all, masses_of_rankings
 from foretest.kernels.normaliser import (
     adaptive_cap,
     adaptive_caps_of_draws,
     capped_mass,
-    capped_squares,
     squares_of_draws,
     two_sided_means,
 )
@@ -387,8 +386,18 @@ def test_squares_of_draws_and_of_all_rankings_by_numpy(zero: bool) -> None:
     np.testing.assert_allclose(squares_of_draws(w, caps, zero), expected, rtol=1e-12)
     t, p, k = DISPLAYS["ordinary"]
     alpha, beta = enumerated(t, p, k)
+    # the second display has rankings that one of the policies never shows
+    both = np.append(alpha, [0.5, 0.5, 0.0]), np.append(beta, [0.5, 0.0, 0.5])
+    starts, counts = np.array([0, len(alpha)]), np.array([len(alpha), 3])
     for cap in (0.5, 3.0):
         kept = np.where(alpha < cap * beta, alpha / beta, 0.0 if zero else cap)
-        assert capped_squares(alpha, beta, len(alpha), cap, zero) == pytest.approx(beta @ kept**2, rel=1e-12)
-    # rankings that one of the policies never shows
-    assert capped_squares(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.0, 0.5]), 3, 2.0, zero) == 0.5
+        caps, q, squares, low = masses_of_rankings(*both, starts, counts, cap, zero, np.nan)
+        assert (caps == 0.0).all()
+        assert squares == pytest.approx([beta @ kept**2, 0.5 if cap > 1.0 else 0.0 if zero else 0.125], rel=1e-12)
+        assert q == pytest.approx([beta @ kept, 0.5 if cap > 1.0 else 0.0 if zero else 0.25], rel=1e-12)
+        assert low[0] == pytest.approx(capped_mass(alpha, beta, len(alpha), cap / 3.0, zero), rel=1e-12)
+    adaptive, q, squares, low = masses_of_rankings(*both, starts, counts, np.nan, False, 4.0)
+    assert (adaptive[0], q[0]) == pytest.approx(adaptive_cap(alpha, beta, len(alpha), 4.0), rel=1e-14)
+    assert (adaptive[1], q[1]) == pytest.approx((2.0, 0.5), rel=1e-14)  # c/q = 4, q = min(.5, c/2) up to c = 1
+    assert squares[0] == pytest.approx(np.minimum(alpha, adaptive[0] * beta) @ np.minimum(alpha / beta, adaptive[0]))
+    assert low[1] == pytest.approx(1.0 / 3.0, rel=1e-14)

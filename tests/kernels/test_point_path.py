@@ -29,18 +29,24 @@ def largest_cap(t: np.ndarray, p: np.ndarray, bound: float) -> float:
 
 @pytest.mark.parametrize("spread", [0.3, 2.0, 6.0])
 def test_over_all_rankings(spread: float) -> None:
+    """Displays with different numbers of rankings, asked for in another order than they stand in."""
     g = np.random.default_rng(int(10 * spread))
-    for _ in range(20):
-        p = g.dirichlet(np.ones(30))
-        t = p * np.exp(spread * g.normal(size=30))
-        t /= t.sum()
-        shown = g.integers(30)
-        w = t[shown] / p[shown]
-        of_caps, of_bounds = path_of_rankings(t, p, np.log(w), CAPS, BOUNDS)
-        expected = [min(w, c) / capped_mass(t, p, c) for c in CAPS]
+    counts = g.integers(2, 31, size=20)
+    starts = np.cumsum(counts) - counts
+    p = np.concatenate([g.dirichlet(np.ones(n)) for n in counts])
+    t = p * np.exp(spread * g.normal(size=len(p)))
+    t /= np.repeat(np.add.reduceat(t, starts), counts)
+    shown = starts + g.integers(counts)
+    order = g.permutation(20)
+    log_w = np.log(t[shown] / p[shown])
+    caps_of, bounds_of = path_of_rankings(t, p, starts[order], counts[order], log_w[order], CAPS, BOUNDS)
+    for display, of_caps, of_bounds in zip(order, caps_of, bounds_of, strict=True):
+        own = slice(starts[display], starts[display] + counts[display])
+        w = np.exp(log_w[display])
+        expected = [min(w, c) / capped_mass(t[own], p[own], c) for c in CAPS]
         np.testing.assert_allclose(np.exp(of_caps), expected, rtol=1e-12)
-        caps = [largest_cap(t, p, b) for b in BOUNDS]
-        expected = [min(w, c) / capped_mass(t, p, c) for c in caps]
+        caps = [largest_cap(t[own], p[own], b) for b in BOUNDS]
+        expected = [min(w, c) / capped_mass(t[own], p[own], c) for c in caps]
         np.testing.assert_allclose(np.exp(of_bounds), expected, rtol=1e-8)
         assert (np.exp(of_bounds) <= BOUNDS * (1.0 + 1e-12)).all()
 
@@ -48,8 +54,9 @@ def test_over_all_rankings(spread: float) -> None:
 def test_a_bound_that_no_cap_keeps_gives_1() -> None:
     """P_p(W > 0) = 0.2: no cap for a bound below 5 (the counter-example to the printed appendix)."""
     t, p = np.array([1.0, 0.0, 0.0]), np.array([0.2, 0.5, 0.3])
-    _, of_bounds = path_of_rankings(t, p, np.log(5.0), CAPS, np.array([2.0, 4.0, 5.0, 6.0]))
-    np.testing.assert_allclose(np.exp(of_bounds), [1.0, 1.0, 5.0, 5.0], rtol=1e-12)
+    bounds = np.array([2.0, 4.0, 5.0, 6.0])
+    _, of_bounds = path_of_rankings(t, p, np.array([0]), np.array([3]), np.log([5.0]), CAPS, bounds)
+    np.testing.assert_allclose(np.exp(of_bounds), [[1.0, 1.0, 5.0, 5.0]], rtol=1e-12)
 
 
 def test_on_draws_as_one_cap_or_one_bound_at_a_time() -> None:

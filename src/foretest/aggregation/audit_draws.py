@@ -106,14 +106,15 @@ def _first_slots(rankings: Ragged) -> npt.NDArray[np.int32]:
     return positions
 
 
-def shown_columns(control: Policy, displays: Displays) -> Columns:
-    """log π_p of each display as the weights use it, and whether nothing else could have been shown; neither where the
-    control is known slot by slot. Of one that always shows the same also whether its own ranking was shown."""
+def shown_columns(control: Policy, displays: Displays, log_p: Floats | None = None) -> Columns:
+    """log π_p of each display as the weights use it, if it is not known yet, and whether nothing else could have been
+    shown; neither where the control is known slot by slot. Of one that always shows the same also whether its own
+    ranking was shown."""
     items = items_of(control, displays)
     single = np.asarray(items == 1)
     columns: Columns = {"single": single, LOG_RANKINGS: log_rankings(items, displays.slots)}
     if control.prices_rankings:
-        log_p = shown_log_prob(control, displays, is_control=True)
+        log_p = shown_log_prob(control, displays, is_control=True) if log_p is None else log_p
         columns |= {"log_p": log_p, "certain": (log_p > _CERTAIN) & ~single}
     if shows_one_ranking(control):
         columns[AS_SERVED] = np.isfinite(control.log_prob(displays, displays.ranking))

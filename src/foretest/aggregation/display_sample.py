@@ -24,7 +24,7 @@ from foretest.aggregation.own_policies import own_columns
 from foretest.aggregation.slot_masses import mass_columns
 from foretest.aggregation.thinning import MULTIPLE
 from foretest.aggregation.treatment_scores import treatment_columns
-from foretest.displays.batch import Displays, Floats, Hashes
+from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER, OwnLogger, Pooled
@@ -39,6 +39,8 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
         chosen = chosen[~is_fitted_on(rows.unit[chosen])]
     columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
     columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(plan.metrics))}
+    if rows.log_p is not None:
+        columns["log_p"] = rows.log_p[chosen]
     if rows.multiple is not None:
         columns[MULTIPLE] = rows.multiple[chosen]
     columns |= {earning_slot_column(m): earning_slots(slots.take(chosen)) for m, slots in rows.slots.items()}
@@ -88,7 +90,7 @@ def priced(aggregates: Aggregates) -> Aggregates:
     columns = sample.columns()
     if columns and sample.displays:
         [displays, *_] = sample.displays
-        drawn = _drawn(aggregates.plan, displays, columns["unit"])
+        drawn = _drawn(aggregates.plan, displays, columns)
         drawn |= likelier_number(aggregates.plan, displays, drawn, columns.get(MULTIPLE))
         masses = mass_columns(aggregates.plan, displays, columns["log_w"])
         sample.parts = [{**columns, **drawn, **masses, **outside_columns(aggregates.plan, displays)}]
@@ -96,13 +98,13 @@ def priced(aggregates: Aggregates) -> Aggregates:
     return aggregates
 
 
-def _drawn(plan: FoldPlan, displays: Displays, unit: Hashes) -> Columns:
+def _drawn(plan: FoldPlan, displays: Displays, known: Columns) -> Columns:
     """The audit's columns; log w of rankings drawn from both policies, and q(x) at the cap."""
     a, control, pair = plan.settings.analysis, plan.settings.control, plan.normaliser.pair
-    columns = shown_columns(control, displays)
+    columns = shown_columns(control, displays, known.get("log_p"))
     if plan.settings.log.unit is None and plan.settings.log.id is None:
         # equal rows have equal keys, and must not share their draws: they would err together
-        displays = replace(displays, identity=unit, key_columns=None)
+        displays = replace(displays, identity=known["unit"], key_columns=None)
     if control.can_draw or plan.settings.treatment.can_draw:
         displays = displays.with_key()
     columns |= treatment_columns(plan, displays)
@@ -117,8 +119,7 @@ def _drawn(plan: FoldPlan, displays: Displays, unit: Hashes) -> Columns:
         columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
     if drawn.log_w is None or drawn.log_w_treatment is None:
         return columns
-    both = np.hstack([drawn.log_w_treatment, drawn.log_w])
-    q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=both)
+    q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=drawn.log_w_treatment)
     return {**columns, "draws_treatment": drawn.log_w_treatment, "draws_control": drawn.log_w, "q": q}
 
 

@@ -60,7 +60,8 @@ class Fold:
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)
         if self.state.replay is not None:
             self.state.replay.add(rows, replays_of(settings.control))
-        weights = all_log_weights(settings.treatments, settings.control, rows.displays)
+        weights, log_p = all_log_weights(settings.treatments, settings.control, rows.displays)
+        rows = replace(rows, log_p=log_p)
         folds = (self, *self.further.values())
         predicted: Sequence[ItemRewards | None] = [None] * len(folds)
         if self.plan.reads_items:

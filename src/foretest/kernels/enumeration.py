@@ -181,7 +181,7 @@ def enumerate_row(t, p, n, k, et, ep, chosen, taken, at, pt, pp, alpha, beta):
 
 @step
 def _sums_at(alpha, beta, n, cap, zero, terms):
-    """`capped_mass` at the cap, `capped_squares` there, `capped_mass` at a third of it: the same bits in half the time.
+    """`capped_mass` at the cap, E_p[w̄²] = Σ β·w̄² there, `capped_mass` at a third of it.
 
     Terms are computed a block at a time, without branches; the three sums, each a chain of additions, side by side.
     """
@@ -213,12 +213,37 @@ def _sums_at(alpha, beta, n, cap, zero, terms):
     return q, squares, low
 
 
+@step
+def _masses_at(alpha, beta, n, cap, zero, bound, terms):
+    """q at `cap` where bound is NaN (the first answer is then 0), else the adaptive cap for `bound` and q there; then
+    E_p[w̄²] at that cap, and q at a third of it."""
+    if np.isnan(bound):
+        q, squares, low = _sums_at(alpha, beta, n, cap, zero, terms)
+        return 0.0, q, squares, low
+    adaptive, q = adaptive_cap(alpha, beta, n, bound)
+    _, squares, low = _sums_at(alpha, beta, n, adaptive, zero, terms)
+    return adaptive, q, squares, low
+
+
+@jit
+def masses_of_rankings(alpha, beta, starts, counts, cap, zero, bound):
+    """`_masses_at` of displays whose rankings' probabilities stand one after the other."""
+    rows = len(starts)
+    caps, q, squares, low = np.empty(rows), np.empty(rows), np.empty(rows), np.empty(rows)
+    terms = np.empty((3, _BLOCK))
+    for i in range(rows):
+        first, n = starts[i], counts[i]
+        caps[i], q[i], squares[i], low[i] = _masses_at(
+            alpha[first : first + n], beta[first : first + n], n, cap, zero, bound, terms
+        )
+    return caps, q, squares, low
+
+
 @jit
 def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inverse, p_inverse, most, cap, zero, bound):
-    """Over all rankings of each display (at most `most`): q at `cap` where bound is NaN (the first answer is then 0),
-    else the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q at a third of it."""
+    """`_masses_at` over all rankings of each display (at most `most`) of two Plackett-Luce policies."""
     rows = len(lengths)
-    caps = np.zeros(rows)
+    caps = np.empty(rows)
     q = np.empty(rows)
     low = np.empty(rows)
     squares = np.empty(rows)
@@ -241,11 +266,5 @@ def enumerate_all(t_values, t_starts, p_values, p_starts, lengths, slots, t_inve
         load_row(t_values, t_starts[i], n, t_inverse, t)
         load_row(p_values, p_starts[i], n, p_inverse, p)
         count = enumerate_row(t, p, n, slots[i], et, ep, chosen, taken, at, pt, pp, alpha, beta)
-        at_cap = cap
-        if not np.isnan(bound):
-            caps[i], q[i] = adaptive_cap(alpha, beta, count, bound)
-            at_cap = caps[i]
-        mass, squares[i], low[i] = _sums_at(alpha, beta, count, at_cap, zero, terms)
-        if np.isnan(bound):
-            q[i] = mass
+        caps[i], q[i], squares[i], low[i] = _masses_at(alpha, beta, count, cap, zero, bound, terms)
     return caps, q, squares, low

@@ -139,16 +139,6 @@ def capped_mass(alpha, beta, n, cap, zero):
     return q
 
 
-@jit
-def capped_squares(alpha, beta, n, cap, zero):
-    """E_p[w̄²] = Σ β·w̄², w = α/β: Σ min(α, c·β)²/β under max capping."""
-    total = 0.0
-    for j in range(n):
-        if beta[j] > 0.0 and not (zero and alpha[j] >= cap * beta[j]):
-            total += min(alpha[j], cap * beta[j]) ** 2 / beta[j]
-    return total
-
-
 @reordered
 def _cut(w, cap, zero):
     """Σ (W − w̄)/(1+W)."""

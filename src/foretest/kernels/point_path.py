@@ -61,11 +61,14 @@ def path_of_draws(w, log_w, log_most, caps, bounds):
 
 
 @jit
-def path_of_rankings(alpha, beta, log_w, caps, bounds):
-    """log h of one row at every cap and at every bound, over all of its rankings."""
-    of_caps = np.empty(len(caps))
-    of_bounds = np.empty(len(bounds))
-    _row(alpha, beta, len(alpha), log_w, np.inf, caps, bounds, of_caps, of_bounds)
+def path_of_rankings(alpha, beta, starts, counts, log_w, caps, bounds):
+    """Row by row, log h at every cap and at every bound, over all rankings, whose probabilities stand in a row."""
+    of_caps = np.empty((len(starts), len(caps)))
+    of_bounds = np.empty((len(starts), len(bounds)))
+    for i in range(len(starts)):
+        first, n = starts[i], counts[i]
+        some_alpha, some_beta = alpha[first : first + n], beta[first : first + n]
+        _row(some_alpha, some_beta, n, log_w[i], np.inf, caps, bounds, of_caps[i], of_bounds[i])
     return of_caps, of_bounds
 
 

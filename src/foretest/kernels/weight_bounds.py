@@ -148,10 +148,16 @@ def bounds_of_draws(w, log_most, bounds, caps, q, below, products, gains):
 
 
 @jit
-def bounds_of_rankings(alpha, beta, log_most, bounds, caps, q, below, products, gains):
-    """Fill in what all rankings of one display say at every bound."""
-    ratio, root, block = np.empty(len(alpha)), np.empty(len(alpha)), np.empty((len(bounds), _BLOCK))
-    _row(alpha, beta, len(alpha), log_most, bounds, ratio, root, block, caps, q, below, products, gains)
+def bounds_of_rankings(alpha, beta, starts, counts, log_most, bounds, caps, q, below, products, gains):
+    """Fill in, row by row, what all rankings say at every bound; their probabilities stand in a row."""
+    most = longest(counts)
+    ratio, root, block = np.empty(most), np.empty(most), np.empty((len(bounds), _BLOCK))
+    for i in range(len(starts)):
+        first, n = starts[i], counts[i]
+        _row(
+            alpha[first : first + n], beta[first : first + n], n, log_most[i], bounds, ratio, root, block,
+            caps[i], q[i], below[i], products[i], gains[i],
+        )  # fmt: skip
 
 
 @jit

@@ -55,6 +55,7 @@ class Rows:
     context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
     segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
     items: dict[str, ItemLists] = field(default_factory=dict)  # what the reward model reads of every eligible item
+    log_p: Floats | None = None  # log π_p of the shown rankings, once they are priced
     log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
     multiple: Floats | None = None  # of a thinned log, 1/keep: how many displays a row stands for
     logged_rewards: Floats | None = None  # of a thinned log, the rewards as they are in it

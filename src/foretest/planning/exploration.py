@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
-from foretest.kernels import normaliser as kernel
+from foretest.kernels.enumeration import masses_of_rankings
 from foretest.policies import Policy
 from foretest.policies.own_candidates import items_of
 from foretest.special import gammaln
@@ -78,12 +78,14 @@ def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Mo
     draws = log_t.shape[1]
     alpha, beta = (np.exp(log - log_m) / draws for log in (log_t, log_mixed))
     drawn = (log_t - log_mixed)[:, : draws // 2]  # the treatment's own
-    caps = _caps(weighting, alpha, beta)
-    q, squares = np.empty(len(alpha)), np.empty(len(alpha))
+    cap = weighting.cap if isinstance(weighting, Capped | Pointwise) else 1e300
     zero = getattr(weighting, "capping", "max") == "zero"
-    for i, cap in enumerate(caps):
-        q[i] = kernel.capped_mass(alpha[i], beta[i], draws, cap, zero)
-        squares[i] = kernel.capped_squares(alpha[i], beta[i], draws, cap, zero)
+    bound = weighting.bound if isinstance(weighting, Adaptive) else np.nan
+    starts = np.arange(len(alpha)) * draws
+    adaptive, q, squares, _ = masses_of_rankings(
+        alpha.ravel(), beta.ravel(), starts, np.full(len(alpha), draws), cap, zero, bound
+    )
+    caps = np.full(len(alpha), cap) if np.isnan(bound) else adaptive  # 0 where there is no adaptive one
     log_caps = np.log(np.maximum(caps, 1e-300))[:, None]
     left = drawn < log_caps if zero else np.exp(np.minimum(0.0, log_caps - drawn))
     supported = np.where(caps > 0.0, left.mean(axis=1), 0.0)
@@ -94,11 +96,3 @@ def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Mo
         bounded = epsilon > 0.0 and bool(columns["showable"].all())
         bound = float(np.exp(log_rankings.max())) / epsilon if bounded else np.inf
         return Moments(second, supported, float(np.exp(drawn.max())), bound)
-
-
-def _caps(weighting: Weighting, alpha: Floats, beta: Floats) -> Floats:
-    """The cap of each display; 0 where the adaptive one does not exist."""
-    if isinstance(weighting, Adaptive):
-        draws = alpha.shape[1]
-        return np.array([kernel.adaptive_cap(alpha[i], beta[i], draws, weighting.bound)[0] for i in range(len(alpha))])
-    return np.full(len(alpha), weighting.cap if isinstance(weighting, Capped | Pointwise) else 1e300)

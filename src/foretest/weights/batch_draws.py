@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
-from foretest.weights.enumeration import Priced
+from foretest.weights.enumeration import Priced, all_priced
 from foretest.weights.policy_pair import PolicyPair, weights_of
 
 Indices = npt.NDArray[np.int64]
@@ -32,7 +32,8 @@ class BatchDraws:
     def __init__(self, displays: Displays, pair: PolicyPair, draws: int, cap: MeansAt | None = None) -> None:
         self.displays = displays
         self.most: Floats | None = None
-        self.priced: dict[int, Priced] = {}
+        self._alpha, self._beta = np.empty(0), np.empty(0)  # of all rankings of some rows, one row after the other
+        self._starts, self._counts = np.full(len(displays), -1), np.zeros(len(displays), np.int64)
         self._pair, self._draws = pair, draws
         self._weights: Floats | None = None
         self._log_weights: Floats | None = None
@@ -61,6 +62,19 @@ class BatchDraws:
         self._draw_missing(rows)
         assert self._log_weights is not None
         return self._some(self._log_weights, rows)
+
+    def priced(self, rows: Indices) -> Priced:
+        """The probabilities of all rankings of some rows."""
+        missing = rows[self._starts[rows] < 0]
+        if len(missing):
+            parts, size = [*all_priced(self._pair, self.displays.take(missing))], len(self._alpha)
+            for part in parts:
+                some = missing[part.rows]
+                self._starts[some], self._counts[some] = size + part.starts, part.counts
+                size += len(part.alpha)
+            self._alpha = np.concatenate([self._alpha, *(part.alpha for part in parts)])
+            self._beta = np.concatenate([self._beta, *(part.beta for part in parts)])
+        return Priced(np.arange(len(rows)), self._alpha, self._beta, self._starts[rows], self._counts[rows])
 
     def _draw_missing(self, rows: Indices) -> None:
         missing = self.missing(rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import permutations
 from math import perm
 from typing import NamedTuple
@@ -14,10 +14,8 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.kernels import enumeration as all_rankings
-from foretest.kernels import normaliser as kernel
 from foretest.kernels import point_path as path_kernel
 from foretest.kernels import weight_bounds as bounds_kernel
-from foretest.kernels.ranking_draws import SLICE
 from foretest.policies.call_size import rankings_at_once
 from foretest.special import gammaln
 from foretest.weights.policy_pair import PolicyPair
@@ -25,13 +23,17 @@ from foretest.weights.weight_bounds import BoundMasses
 
 MOST_RANKINGS = 5_000_000
 
+Indices = npt.NDArray[np.int64]
+
 
 class Priced(NamedTuple):
-    """All rankings of one display among several."""
+    """All rankings of some displays, one display after the other."""
 
-    row: int
-    alpha: Floats  # π_t
+    rows: Indices  # which displays
+    alpha: Floats  # π_t of every ranking
     beta: Floats  # π_p
+    starts: Indices  # of each display: its first ranking, and how many it has
+    counts: Indices
 
 
 class ExactMasses(NamedTuple):
@@ -54,7 +56,7 @@ def is_cheap(pair: PolicyPair, displays: Displays, most: int) -> npt.NDArray[np.
 
 def exact_masses(
     pair: PolicyPair, displays: Displays, *, cap: float = np.nan, zero: bool = False, bound: float = np.nan,
-    priced: Iterable[Priced] | None = None,
+    priced: Priced | None = None,
 ) -> ExactMasses:  # fmt: skip
     """q at `cap`, or the adaptive cap for `bound` and q there; then E_p[w̄²] at that cap, and q at a third of it.
 
@@ -64,14 +66,14 @@ def exact_masses(
     if pair.is_fused:
         return ExactMasses(*all_rankings.enumerate_all(*pair.score_lists(displays), most, cap, zero, bound))
     masses = np.empty((4, len(displays)))
-    for i, alpha, beta in all_priced(pair, displays) if priced is None else priced:
-        masses[:, i] = _at_one_display(alpha, beta, cap, zero, bound)
+    for rows, *rankings in all_priced(pair, displays) if priced is None else [priced]:
+        masses[:, rows] = all_rankings.masses_of_rankings(*rankings, cap, zero, bound)
     return ExactMasses(*masses)
 
 
 def exact_path(
     pair: PolicyPair, displays: Displays, log_w: Floats, most: Floats, caps: Floats, bounds: Floats, *,
-    priced: Iterable[Priced] | None = None,
+    priced: Priced | None = None,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """log h of the shown rankings at each cap and at each bound, over all rankings; `priced` as for the masses."""
     if pair.is_fused:
@@ -79,21 +81,23 @@ def exact_path(
             *pair.score_lists(displays), _most_rankings(displays), log_w, most, caps, bounds
         )
     of_caps, of_bounds = np.empty((len(displays), len(caps))), np.empty((len(displays), len(bounds)))
-    for i, alpha, beta in all_priced(pair, displays) if priced is None else priced:
-        of_caps[i], of_bounds[i] = path_kernel.path_of_rankings(alpha, beta, log_w[i], caps, bounds)
+    for rows, *rankings in all_priced(pair, displays) if priced is None else [priced]:
+        of_caps[rows], of_bounds[rows] = path_kernel.path_of_rankings(*rankings, log_w[rows], caps, bounds)
     return of_caps, of_bounds
 
 
 def exact_bounds(
-    pair: PolicyPair, displays: Displays, most: Floats, bounds: Floats, *, priced: Iterable[Priced] | None = None
+    pair: PolicyPair, displays: Displays, most: Floats, bounds: Floats, *, priced: Priced | None = None
 ) -> BoundMasses:
     """The masses at the adaptive caps of ascending bounds, over all rankings; no log w is above `most`."""
     masses, rankings = BoundMasses.empty(len(displays), len(bounds)), _refuse_too_many(pair, displays)
     if pair.is_fused:
         bounds_kernel.bounds_of_all(*pair.score_lists(displays), rankings, most, bounds, *masses)
         return masses
-    for i, alpha, beta in all_priced(pair, displays) if priced is None else priced:
-        bounds_kernel.bounds_of_rankings(alpha, beta, most[i], bounds, *(part[i] for part in masses))
+    for rows, *of_all in all_priced(pair, displays) if priced is None else [priced]:
+        some = BoundMasses.empty(len(rows), len(bounds))
+        bounds_kernel.bounds_of_rankings(*of_all, most[rows], bounds, *some)
+        masses.put(rows, some)
     return masses
 
 
@@ -120,8 +124,9 @@ def all_priced(pair: PolicyPair, displays: Displays) -> Iterator[Priced]:
     if pair.is_deterministic:
         width = int(displays.eligible.max(initial=0)) + 1
         rankings = pair.treatment.sample(displays, np.full((len(displays), width), 0.5))
-        for i, p in enumerate(np.exp(pair.control.log_prob(displays, rankings))):
-            yield Priced(i, np.array([1.0, 0.0]), np.array([p, 1.0 - p]))
+        p = np.exp(pair.control.log_prob(displays, rankings))
+        certain = np.tile([1.0, 0.0], (len(p), 1))
+        yield _one_shape(np.arange(len(p)), certain, np.stack([p, 1.0 - p], axis=1))
         return
     shapes, shape = np.unique(np.stack([displays.eligible, displays.slots]), axis=1, return_inverse=True)
     for which, (m, k) in enumerate(shapes.T.tolist()):
@@ -130,21 +135,14 @@ def all_priced(pair: PolicyPair, displays: Displays) -> Iterator[Priced]:
         for some in (rows[at : at + step] for at in range(0, len(rows), step)):
             part = displays.take(np.repeat(some, len(all_rankings)))
             rankings = Ragged.packed(np.tile(all_rankings.ravel(), len(some)), np.full(len(part), k))
-            masses = (
+            alpha, beta = (
                 np.exp(policy.log_prob(part, rankings)).reshape(len(some), -1)
                 for policy in (pair.treatment, pair.control)
             )
-            yield from map(Priced, some.tolist(), *masses)
+            yield _one_shape(some, alpha, beta)
 
 
-def _at_one_display(
-    alpha: Floats, beta: Floats, cap: float, zero: bool, bound: float
-) -> tuple[float, float, float, float]:
-    """The fields of `ExactMasses` for one display, from π_t and π_p of all its rankings."""
-    if np.isnan(bound):
-        adaptive, q = 0.0, float(kernel.capped_mass(alpha, beta, len(alpha), cap, zero))
-    else:
-        adaptive, q = kernel.adaptive_cap(alpha, beta, len(alpha), bound)
-    at = cap if np.isnan(bound) else adaptive
-    squares = float(kernel.capped_squares(alpha, beta, len(alpha), at, zero))
-    return adaptive, q, squares, float(kernel.capped_mass(alpha, beta, len(alpha), at / SLICE, zero))
+def _one_shape(rows: Indices, alpha: Floats, beta: Floats) -> Priced:
+    """Displays with as many rankings each."""
+    count = alpha.shape[1]
+    return Priced(rows, alpha.ravel(), beta.ravel(), np.arange(len(rows)) * count, np.full(len(rows), count))

@@ -2,8 +2,9 @@
 
 The unit is the time of one enumerated ranking. The kernel of two Plackett-Luce policies enumerates a ranking ten times
 as fast as it draws one; any other pair prices both through `log_prob`, and a draw takes half as long again, for it must
-be sampled too. A display may cost `TIMES` what it would cost with draws, all else that is done for it included, so that
-none costs much more than one with an item or a slot more.
+be sampled too. Sampled displays have their draws whatever is enumerated beside them, so that only the smallest are. A
+display may cost `TIMES` what it would cost with draws, all else that is done for it included, so that none costs much
+more than one with an item or a slot more.
 """
 
 from __future__ import annotations
@@ -33,7 +34,11 @@ def most_enumerated(draws: int, purpose: Purpose, *, fused: bool) -> int:
     [7640, 12000, 2040, 6520, 1000, 5120]
     >>> [most_enumerated(draws, Purpose.REWARDED, fused=False) for draws in (4, 32, 256)]
     [24, 96, 768]
+    >>> most_enumerated(32, Purpose.SAMPLED, fused=False)
+    24
     """
     if fused:
         return min(MOST, max(FEW_RANKINGS, int(TIMES * (purpose.value + _DRAW_BY_KERNEL * draws))))
+    if purpose is Purpose.SAMPLED:
+        return _SMALL
     return min(MOST, max(_SMALL, int(TIMES * _DRAW * draws)))

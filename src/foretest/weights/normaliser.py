@@ -6,7 +6,7 @@ treatment), else from drawn rankings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from foretest.kernels.ranking_draws import SLICE, W, Z
 from foretest.weights import enumeration_cost
 from foretest.weights.batch_draws import BatchDraws, MeansAt
 from foretest.weights.control_marginals import KnownMarginals
-from foretest.weights.enumeration import Priced, all_priced, exact_bounds, exact_masses, exact_path, is_cheap
+from foretest.weights.enumeration import Priced, exact_bounds, exact_masses, exact_path, is_cheap
 from foretest.weights.enumeration_cost import Purpose, most_enumerated
 from foretest.weights.inverse_mass import InverseMass, count_trials, lahiri, midzuno_sen
 from foretest.weights.policy_pair import FROM_TREATMENT, NONE, PolicyPair, z_of
@@ -158,18 +158,15 @@ class Normaliser:
         return of_caps, of_bounds
 
     def mass(self, displays: Displays, cap: float, *, zero: bool, log_w: Floats) -> Floats:
-        """q(x): exact where cheap, else from the two-sided draws `log_w`, at most 1."""
-        q = np.ones(len(displays))
-        # a ranking above the cap rules a certificate out: no bound is needed
-        inside = np.flatnonzero(log_w.max(axis=1) <= np.log(cap) + 1e-12)
-        certified = inside[self._certified(displays.take(inside), cap, zero)]
-        left = np.setdiff1d(np.arange(len(displays)), certified, assume_unique=True)
-        exact = left[self._is_cheap(displays.take(left), Purpose.SAMPLED, log_w.shape[1])]
+        """q(x): exact where cheap, else the mean of z = w̄/w over the treatment's draws, whose log w are given.
+
+        No z is above 1, so that what no cap cuts off is 1 without noise.
+        """
+        q: Floats = z_of(log_w, cap, zero).mean(axis=1)
+        exact = np.flatnonzero(self._is_cheap(displays, Purpose.SAMPLED, 2 * log_w.shape[1]))
         if len(exact):
-            q[exact] = exact_masses(self.pair, displays.take(exact), cap=cap, zero=zero).q
-        left = np.setdiff1d(left, exact, assume_unique=True)
-        q[left] = kernel.two_sided_means(log_w[left], cap, zero)
-        return np.minimum(q, 1.0)
+            q[exact] = np.minimum(exact_masses(self.pair, displays.take(exact), cap=cap, zero=zero).q, 1.0)
+        return q
 
     # -- which displays are exact ---------------------------------------------------------------------------------
 
@@ -187,15 +184,12 @@ class Normaliser:
         most = self._most_enumerated(Purpose.REWARDED, self.draws)
         return is_cheap(self.pair, displays, min(most, enumeration_cost.FEW_RANKINGS))
 
-    def _priced(self, displays: Displays, rows: Indices) -> Iterable[Priced] | None:
+    def _priced(self, displays: Displays, rows: Indices) -> Priced | None:
         """The probabilities of all rankings of some rows; a batch keeps them. None where the kernel enumerates."""
         batch = self._batch_of(displays)
         if self.pair.is_fused or batch is None or self.method == "exact":  # which may be millions
             return None
-        missing = np.array([row for row in rows.tolist() if row not in batch.priced], np.int64)
-        for at, alpha, beta in all_priced(self.pair, displays.take(missing)) if len(missing) else ():
-            batch.priced[int(missing[at])] = Priced(at, alpha, beta)
-        return (batch.priced[row]._replace(row=at) for at, row in enumerate(rows.tolist()))
+        return batch.priced(rows)
 
     def _fill_certified(self, masses: Masses, displays: Displays, cap: float, zero: bool) -> Indices:
         """Fill in the rows where no weight reaches the cap (q = 1); the rows that are left."""

@@ -27,26 +27,33 @@ def log_weights(treatment: Policy, control: Policy, displays: Displays) -> Float
     return log_t - shown_log_prob(control, displays, is_control=True) if control.prices_rankings else _ones(displays)
 
 
-def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays: Displays) -> list[Floats]:
+class ShownWeights(NamedTuple):
+    """The shown rankings, priced: of each treatment its log w, and log π_p, None where only slots are known."""
+
+    log_w: list[Floats]
+    log_p: Floats | None
+
+
+def all_log_weights(treatments: Mapping[str, Policy], control: Policy, displays: Displays) -> ShownWeights:
     """log w of the shown rankings for several treatments; the control's probability is found once.
 
     Rows that a control of logged slots cannot have shown are refused here.
     """
     if not control.prices_rankings:
         control.shown_slots(displays)
-    if len(treatments) == 1:
-        return [log_weights(policy, control, displays) for policy in treatments.values()]
     priced = []
     for name, policy in treatments.items():
         try:
             priced.append(shown_log_prob(policy, displays, is_control=False))
         except RowFault as fault:
+            if len(treatments) == 1:
+                raise
             what = f"{fault.what} (the treatment '{name}')"
             raise RowFault(fault.kind, fault.column, fault.rows, what, fault.remedy) from None
     if not control.prices_rankings:
-        return [_ones(displays) for _ in priced]
+        return ShownWeights([_ones(displays) for _ in priced], None)
     log_p = shown_log_prob(control, displays, is_control=True)
-    return [log_t - log_p for log_t in priced]
+    return ShownWeights([log_t - log_p for log_t in priced], log_p)
 
 
 def _ones(displays: Displays) -> Floats:

@@ -27,7 +27,6 @@ from foretest.estimators import (
     AdaptiveSlotNCIS,
     PointNCIS,
 )
-from foretest.kernels.normaliser import two_sided_means
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows, times
 from foretest.policies.pooled import Pooled
@@ -39,6 +38,7 @@ from foretest.storage.saved.files import SavedFile
 from foretest.storage.saved.json_values import Tables, tables_of
 from foretest.storage.saved.recipe import OtherLayout
 from foretest.stores import Location, location
+from foretest.weights.policy_pair import z_of
 from foretest.weights.weightings import Capped, Weighting
 
 REST, REWARDED, BASE = "rest.parquet", "rewarded.parquet", "_packed.parquet"
@@ -244,7 +244,7 @@ def _at_other_cap(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
         return aggregates
     above = float(np.average(columns["log_w"] > np.log(cap.cap), weights=columns.get(MULTIPLE)))
     if "q" in columns:
-        drawn = np.hstack([columns["draws_treatment"], columns["draws_control"]])
-        columns = {**columns, "q": np.minimum(two_sided_means(drawn, cap.cap, cap.capping == "zero"), 1.0)}
+        z = z_of(columns["draws_treatment"], cap.cap, cap.capping == "zero")
+        columns = {**columns, "q": z.mean(axis=1)}
     sample = dataclasses.replace(aggregates.sample, parts=[columns])
     return dataclasses.replace(aggregates, sample=sample, capped_rows=round(above * aggregates.displays))
