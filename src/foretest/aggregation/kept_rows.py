@@ -55,8 +55,8 @@ class KeptRows:
             self.parts.append(columns)
             if displays is not None:
                 self.displays.append(displays.compact())
-        if len(columns["unit"]) >= self.limit:
-            self.highest = min(self.highest, int(columns["unit"].max()))
+        if len(self) >= self.limit and len(columns["unit"]):
+            self.highest = self._last_hash()  # at once, so that of the next batch few are copied
         if len(self) > 2 * self.limit:
             self._drop()
 
@@ -126,10 +126,14 @@ class KeptRows:
             before = before[this == following]
         return True
 
+    def _last_hash(self) -> int:
+        """The limit-th smallest hash of all parts."""
+        unit = np.concatenate([part["unit"] for part in self.parts])
+        return int(np.partition(unit, self.limit - 1)[self.limit - 1])
+
     def _drop(self) -> None:
         """Drop the rows beyond the limit-th smallest hash."""
-        unit = np.concatenate([part["unit"] for part in self.parts])
-        self.highest = int(np.partition(unit, self.limit - 1)[self.limit - 1])
+        self.highest = self._last_hash()
         keep = [self.below(part["unit"]) for part in self.parts]
         pairs = zip(self.parts, keep, strict=True)
         self.parts = [{name: column[rows] for name, column in part.items()} for part, rows in pairs]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from foretest.displays.arrow_numbers import to_numpy
 from foretest.errors import BadInput
 
-BATCH_ROWS = 1 << 16
+BATCH_ROWS = 1 << 17
 
 ROW_NUMBER = "foretest_row"  # the column of a packed log with the positions of its rows
 PACKED = b"foretest.packed"  # in the metadata of the files of a packed log

@@ -22,11 +22,11 @@ from foretest.stores.faults import is_store_fault, store_fault
 from foretest.stores.remote import changed, mark_of, unchanged
 
 _MAGIC = b"PAR1"  # both ends of a file
-_BUFFER = 1 << 18  # bytes of a column read at a time, which stay in the cache until they are decoded
+_BUFFER = 1 << 16  # bytes of a column read at a time, which stay in the cache until they are decoded
 _REMOTE_BUFFER = 1 << 22  # a request takes longer than a disk: more bytes at a time
 _AT_ONCE = 1 << 24  # bytes of a row group in a store that are read at once
 _REQUESTS = 16  # files of a store that are opened at a time
-_MOST_BYTES = 1 << 26  # of a batch: rows with a thousand candidates come in smaller ones
+_MOST_BYTES = 1 << 25  # of a batch: rows with a thousand candidates come in smaller ones
 
 
 class ParquetFiles(LogFiles["ParquetFile"]):

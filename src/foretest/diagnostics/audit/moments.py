@@ -51,7 +51,7 @@ def exchangeable(shown: Floats, drawn: Floats, factors: Floats) -> Standing:
     >>> [column.round(9).tolist() for column in standing]
     [[0.0], [0.0], [-1.0]]
     """
-    apart, second, third, fourth = exchange_moments(shown, drawn)
+    apart, second, third, fourth = exchange_moments(*map(np.ascontiguousarray, (shown, drawn)))
     squares = np.square(factors)
     variance, cubes = squares.T @ second, (squares * factors).T @ third
     fourths = np.square(squares).T @ (fourth - 3.0 * np.square(second))
@@ -105,14 +105,18 @@ def capped_moment(
 
     The caps are those of `MOMENT_CAPS`, and the analysis' own, whose n·q̄/c is above 100; Bonferroni over them.
     """
-    moments = [moment_at(log_w, drawn_log_w, c, capping, information_ratio) for c in sorted({*MOMENT_CAPS, cap})]
-    able = [m for m in moments if len(log_w) * m.expected / m.cap > FEWEST_AT_CAP]
+    caps = sorted({*MOMENT_CAPS, cap})
+    expected = [_weights(drawn_log_w, c, capping).mean() for c in caps]
+    able = [c for c, q in zip(caps, expected, strict=True) if len(log_w) * q / c > FEWEST_AT_CAP]
     if not able:
-        smallest = moments[0]
-        few = _too_few(MOMENT, len(log_w), smallest.expected, smallest.cap)
+        few = _too_few(MOMENT, len(log_w), float(expected[0]), caps[0])
         assert few is not None
         return few
-    worst = min(able, key=lambda m: m.p_value)
+    largest = max(log_w.max(), drawn_log_w.max())
+    beyond = [c for c in able if np.log(c) > largest]  # the first of them says what all say: no weight is cut
+    different = able[: len(able) - len(beyond[1:])]
+    moments = [moment_at(log_w, drawn_log_w, c, capping, information_ratio) for c in different]
+    worst = min(moments, key=lambda m: m.p_value)
     z = worst.z
     numbers = f"mean {worst.mean:.4f}, expected {worst.expected:.4f} at cap {worst.cap:g} (z = {z:+.1f})"
     return tested(
@@ -139,10 +143,15 @@ def moment_at(
     log_w: Floats, drawn_log_w: Floats, cap: float, capping: str, information_ratio: float = 0.0
 ) -> CappedMoment:
     """The moment at one cap, with the p-value of its being as far from what was expected."""
-    with np.errstate(over="ignore"):
-        w, drawn = np.exp(capped(log_w, cap, capping)), np.exp(capped(drawn_log_w, cap, capping))
+    w, drawn = _weights(log_w, cap, capping), _weights(drawn_log_w, cap, capping)
     standing = exchangeable(w, drawn, np.ones((len(w), 1))).of_fit(information_ratio)
     return CappedMoment(cap, float(w.mean()), float(drawn.mean()), float(standing.z[0]), float(standing.p_values()[0]))
+
+
+def _weights(log_w: Floats, cap: float, capping: str) -> Floats:
+    """w̄ at a cap, infinite where there is none and w is beyond doubles."""
+    with np.errstate(over="ignore"):
+        return np.exp(capped(log_w, cap, capping))
 
 
 def balance(
@@ -154,7 +163,7 @@ def balance(
     w̃ − 1 = (w̄ − q)/q. The q in the denominator is the mean of w̄/w over draws from the treatment, which are no part
     of what is compared, so that its error moves nothing away from 0.
     """
-    w, drawn = np.exp(capped(log_w, cap, "max")), np.exp(capped(drawn_log_w, cap, "max"))
+    w, drawn = _weights(log_w, cap, "max"), _weights(drawn_log_w, cap, "max")
     largest = float(max(w.max(initial=0.0), drawn.max(initial=0.0)))  # far below the cap where policies are near
     few = _too_few(BALANCE, len(w), float(drawn.mean()), min(cap, max(largest, 1.0)))
     if few is not None:
