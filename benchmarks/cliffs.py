@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as the commands do: threads that wait for work count as CPU time
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +124,7 @@ def lists(rows: npt.NDArray[Any]) -> pa.Array:
 
 
 def log_of(cell: Cell, displays: int, rewarded: float) -> pa.Table:
-    """A log that the control of the cell produced; a reward in a tenth of its displays."""
+    """A log that the control of the cell produced, with rewards in a share of its displays."""
     rng = np.random.default_rng([SEED, cell.items, cell.slots])
     old = rng.normal(size=(displays, cell.items))
     new = (0.9 * old + 0.44 * rng.normal(size=old.shape)).astype(np.float32)

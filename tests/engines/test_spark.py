@@ -157,14 +157,17 @@ def test_an_empty_frame(frame: Any) -> None:
 
 
 def test_batches_of_our_size() -> None:
-    """Spark's small batches are joined, and every row keeps its place."""
-    batches = [
-        pa.RecordBatch.from_pydict({"a": np.arange(begin, begin + 10_000)}) for begin in range(0, 150_000, 10_000)
-    ]
-    chunks = list(engine._chunks(iter(batches), "x", 1 << 40))
-    assert [c.row for c in chunks] == [0, 70_000, 140_000]
-    assert [c.position - (1 << 40) for c in chunks] == [0, 70_000, 140_000]
-    assert np.concatenate([c.batch["a"].to_numpy() for c in chunks]).tolist() == list(range(150_000))
+    """Spark's small batches are joined, up to a number of rows and of bytes, and every row keeps its place."""
+    rows = np.arange(300_000)
+    for width, begins in ((1, [0, 140_000, 280_000]), (100, [0, 50_000, 100_000, 150_000, 200_000, 250_000])):
+        batches = [
+            pa.RecordBatch.from_pydict({f"a{i}": rows[begin : begin + 10_000] for i in range(width)})
+            for begin in range(0, len(rows), 10_000)
+        ]
+        chunks = list(engine._chunks(iter(batches), "x", 1 << 40))
+        assert [c.row for c in chunks] == begins
+        assert [c.position - (1 << 40) for c in chunks] == begins
+        assert np.array_equal(np.concatenate([c.batch["a0"].to_numpy() for c in chunks]), rows)
 
 
 def test_a_cap_is_chosen_from_the_same_displays(frame: Any) -> None:

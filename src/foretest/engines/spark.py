@@ -27,7 +27,7 @@ from foretest.aggregation.value_model import FeatureRows, smallest_rows
 from foretest.engines.local import FirstFault, State, find_fault
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
-from foretest.sources import BATCH_ROWS, Chunk
+from foretest.sources import BATCH_BYTES, BATCH_ROWS, Chunk
 from foretest.sources.lake_tables import refuse_lake_tables
 from foretest.sources.spark_frames import SparkFrame
 from foretest.stores import is_address
@@ -184,14 +184,15 @@ def _summarise(frame: DataFrame, columns: Sequence[str], summary: Summary, merge
 def _chunks(batches: Iterable[pa.RecordBatch], source: str, position: int) -> Iterator[Chunk]:
     """The rows of a partition in batches of our size: Spark's are small, and every batch has an overhead."""
     waiting: list[pa.RecordBatch] = []
-    at = 0
+    at = rows = size = 0
     for batch in batches:
         waiting.append(batch)
-        if sum(b.num_rows for b in waiting) >= BATCH_ROWS:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= BATCH_ROWS or size >= BATCH_BYTES:
             yield Chunk(pa.concat_batches(waiting), source, at, position + at)
-            at += sum(b.num_rows for b in waiting)
-            waiting = []
-    if any(b.num_rows for b in waiting):
+            at += rows
+            waiting, rows, size = [], 0, 0
+    if rows:
         yield Chunk(pa.concat_batches(waiting), source, at, position + at)
 
 

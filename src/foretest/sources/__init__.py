@@ -3,6 +3,7 @@
 from foretest.sources.arrow_files import ArrowFiles
 from foretest.sources.base import (
     AGGREGATES,
+    BATCH_BYTES,
     BATCH_ROWS,
     FOLDED,
     PACKED,
@@ -25,6 +26,7 @@ from foretest.sources.tables import ArrowDataset, ArrowStream, ArrowTable, LazyP
 
 __all__ = [
     "AGGREGATES",
+    "BATCH_BYTES",
     "BATCH_ROWS",
     "FOLDED",
     "PACKED",

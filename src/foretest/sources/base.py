@@ -13,6 +13,7 @@ from foretest.displays.arrow_numbers import to_numpy
 from foretest.errors import BadInput
 
 BATCH_ROWS = 1 << 17
+BATCH_BYTES = 1 << 25  # rows with a thousand candidates come in smaller batches
 
 ROW_NUMBER = "foretest_row"  # the column of a packed log with the positions of its rows
 PACKED = b"foretest.packed"  # in the metadata of the files of a packed log

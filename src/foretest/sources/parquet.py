@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from foretest.background import side_by_side
 from foretest.errors import BadInput
-from foretest.sources.base import decode_names, short
+from foretest.sources.base import BATCH_BYTES, decode_names, short
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends, refuse_missing
 from foretest.stores import Location, RemotePath
@@ -26,7 +26,6 @@ _BUFFER = 1 << 16  # bytes of a column read at a time, which stay in the cache u
 _REMOTE_BUFFER = 1 << 22  # a request takes longer than a disk: more bytes at a time
 _AT_ONCE = 1 << 24  # bytes of a row group in a store that are read at once
 _REQUESTS = 16  # files of a store that are opened at a time
-_MOST_BYTES = 1 << 25  # of a batch: rows with a thousand candidates come in smaller ones
 
 
 class ParquetFiles(LogFiles["ParquetFile"]):
@@ -70,7 +69,7 @@ class ParquetFile:
         for group in range(self.metadata.num_row_groups):
             of_group = self.metadata.row_group(group)
             rows, size = of_group.num_rows, max(1, of_group.total_byte_size)
-            fit = max(256, rows * _MOST_BYTES // size)
+            fit = max(256, rows * BATCH_BYTES // size)
             pieces.append(self._row_group(group, row, rows, columns, min(batch_rows, fit)))
             row += rows
         return pieces
