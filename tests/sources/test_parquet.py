@@ -20,7 +20,7 @@ def test_wide_rows_come_in_smaller_batches(tmp_path: Path, monkeypatch: pytest.M
     rng = np.random.default_rng(0)
     lists = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(4000 * 100)), 100).cast(pa.list_(pa.float64()))
     pq.write_table(pa.table({"scores": lists}), tmp_path / "wide.parquet", compression="none", use_dictionary=False)
-    monkeypatch.setattr(parquet, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(parquet, "BATCH_BYTES", 1 << 20)
     [part] = open_source(str(tmp_path / "wide.parquet")).parts(["scores"], 65_536)
     batches = [chunk.batch for chunk in part()]
     assert sum(batch.num_rows for batch in batches) == 4000
