@@ -12,8 +12,8 @@ import pytest
 from foretest.simulate import WORLDS, write_log
 
 HEAVY = {
-    "duckdb", "jinja2", "numba", "numpy", "pandas", "polars", "pyarrow", "pyspark", "scipy", "scipy.optimize",
-    "scipy.special", "scipy.stats", "sklearn", "vl_convert",
+    "duckdb", "jinja2", "numba", "numpy", "numpy.ma", "pandas", "polars", "pyarrow", "pyspark", "scipy",
+    "scipy.optimize", "scipy.special", "scipy.stats", "sklearn", "vl_convert",
 }  # fmt: skip
 #: of those, what a command needs; scipy's special functions come without the package that has them
 NEEDED: dict[str, set[str]] = {

@@ -8,7 +8,6 @@ up, also of logs that were read at different times.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Floats
 from foretest.displays.durations import SECOND
 from foretest.log.rows import Rows
+from foretest.records import dataclass
 from foretest.settings.late_rewards import read_at_of, reward_columns
 from foretest.settings.settings import Settings
 

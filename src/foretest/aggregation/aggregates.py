@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property, reduce
 
 import numpy as np
@@ -22,6 +22,7 @@ from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.formatting import plural, some_of, units_text
 from foretest.log.rows import DAY
+from foretest.records import dataclass
 from foretest.weights.weightings import Weighting
 
 #: a field that a file has only where it is given: files of other logs are as they were before it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Floats
 from foretest.formatting import percent
 from foretest.kernels.normaliser import squares_of_draws, two_sided_means
+from foretest.records import dataclass
 from foretest.settings.analysis import DEFAULT_CAP
 from foretest.special import ndtri
 

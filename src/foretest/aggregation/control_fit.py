@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Floats, Hashes
 from foretest.kernels.random import derive
+from foretest.records import dataclass
 
 _SALT = 13  # units of the fit and of the audit are told apart by a hash of their own
 _LAST = np.uint64((1 << 64) - 1)

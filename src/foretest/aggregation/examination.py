@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Floats
+from foretest.records import dataclass
 from foretest.weights.examination import Curve, Curves
 
 

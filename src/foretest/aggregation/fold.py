@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ from foretest.estimators import DR
 from foretest.log.rows import Rows, times
 from foretest.policies.own_candidates import with_union
 from foretest.policies.pooled import Pooled
+from foretest.records import dataclass
 from foretest.settings.replay import replays_of
 from foretest.weights.weightings import PointWeights, Uncapped, all_log_weights
 

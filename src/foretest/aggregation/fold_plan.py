@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from foretest.kernels.random import derived_bucket
 from foretest.log.rows import DAY, Rows
 from foretest.policies.as_shown import served
 from foretest.policies.pooled import LOGGER
+from foretest.records import dataclass
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
 from foretest.settings.metric_definitions import Difference

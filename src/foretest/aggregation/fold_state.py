@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from foretest.aggregation.age_sums import AgeSums, no_ages
@@ -20,6 +18,7 @@ from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
 from foretest.log.rows import DAY
+from foretest.records import dataclass
 from foretest.weights.weightings import Weighting
 
 MOST_REWARDED = 1 << 17

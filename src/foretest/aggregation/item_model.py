@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +17,7 @@ from foretest.displays.arrow_numbers import to_arrow, to_numpy
 from foretest.displays.batch import Displays, Floats
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows, times
+from foretest.records import dataclass
 from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
 

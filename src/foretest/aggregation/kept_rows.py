@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays
+from foretest.records import dataclass
 
 Columns = dict[str, npt.NDArray[Any]]
 

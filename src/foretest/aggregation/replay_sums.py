@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from foretest.displays.ragged import plain
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER
 from foretest.policies.replay import replays
+from foretest.records import dataclass
 from foretest.settings.replay import Replay, replays_of
 from foretest.settings.settings import Settings
 

@@ -7,7 +7,7 @@ log whose rewards are rare has no more rewarded rows than that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.log.rows import Rows
+from foretest.records import dataclass
 
 AT_ONCE = 2048  # rows that are priced together
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from foretest.aggregation.kept_rows import KeptRows
 from foretest.aggregation.thinning import MULTIPLE
 from foretest.displays.batch import Displays, Floats
 from foretest.log.rows import Rows
+from foretest.records import dataclass
 from foretest.weights.weightings import log_weights
 
 DISPLAYS = 4096

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Floats
 from foretest.kernels.exponential import exponentials
+from foretest.records import dataclass
 
 _STEP = 64  # exponents move in steps, so that rescaling is exact and rare
 MODEL_MOMENTS = "model_moments"

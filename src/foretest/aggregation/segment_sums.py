@@ -8,7 +8,7 @@ among the 1 000 of the whole log is among those of every part of it, so none of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -24,6 +24,7 @@ from foretest.displays.batch import Floats, Hashes
 from foretest.displays.ragged import plain
 from foretest.kernels.hashing import hash_strings
 from foretest.log.rows import Rows, times
+from foretest.records import dataclass
 from foretest.weights.weightings import PointWeights, Slopes, Weighting, of_metric
 
 MOST_VALUES = 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
+from foretest.records import dataclass
 
 MOST_STRATA = 1000
 FEWEST_ROWS = 200  # of a value bin; one with fewer merges with the next lower

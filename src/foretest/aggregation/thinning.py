@@ -7,7 +7,7 @@ Rules that count rows, and the reader, want to know how many there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from foretest.aggregation.scaled_sums import add_padded
 from foretest.displays.batch import Floats
 from foretest.kernels.random import derive
 from foretest.log.rows import Rows
+from foretest.records import dataclass
 
 MULTIPLE = "multiple"  # the column of the sampled displays with m
 _SALT = 11  # rows are accepted by a hash of their own

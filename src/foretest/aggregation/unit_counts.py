@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Floats, Hashes
 from foretest.kernels.tallies import tally, tally_cells
+from foretest.records import dataclass
 
 LIMIT = 1 << 17  # units that are counted one by one
 

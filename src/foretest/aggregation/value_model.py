@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from foretest.displays.batch import Floats, Hashes
 from foretest.displays.ragged import is_text, numbers, plain
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derived_bucket
+from foretest.records import dataclass
 
 FOLD_SALT = 2
 MOST_ROWS = 200_000

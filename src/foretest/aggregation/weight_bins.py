@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from foretest.displays.batch import Floats
 from foretest.kernels.exponential import exponentials
 from foretest.kernels.tallies import tally_bins
 from foretest.log.rows import times
+from foretest.records import dataclass
 
 # quarter decades from 1e-3 to 1e25, the range of the paper's Figure 2
 STEPS = 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from foretest.inference.sensitivity import Terms
 from foretest.inference.uplift_estimate import StdErrors, Uplift, no_estimate, uplift_estimate
 from foretest.inference.uplift_range import without_band
 from foretest.inference.verdict import Judgement, decide, judge
+from foretest.records import dataclass
 from foretest.results.result import Estimate
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from foretest._version import __version__
@@ -13,6 +13,7 @@ from foretest.calibration.fit import LEVEL, Fit
 from foretest.errors import BadInput, is_finite_number
 from foretest.files import json_ready, json_text, read_text
 from foretest.formatting import plural
+from foretest.records import dataclass
 from foretest.settings.settings import Settings
 from foretest.stores import Location, location
 

@@ -14,13 +14,13 @@ It is judged on tests that had no part in the fit: every test by the fit of all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Floats
+from foretest.records import dataclass
 from foretest.special import ndtri, stdtrit
 
 FEWEST_TESTS = 10

@@ -137,8 +137,10 @@ def console(width: int = 80) -> Any:
             raise BrokenPipeError  # rich would exit with code 1, which is a bug's
 
     # force_jupyter: text on stdout also for a command that is called in a notebook
-    terminal = Terminal(highlight=False, force_jupyter=False)
-    return terminal if terminal.is_terminal else Terminal(highlight=False, force_jupyter=False, width=width)
+    # emoji: the name of a metric is printed as it is, and their table is not imported
+    plain: dict[str, Any] = {"highlight": False, "emoji": False, "force_jupyter": False}
+    terminal = Terminal(**plain)
+    return terminal if terminal.is_terminal else Terminal(**plain, width=width)
 
 
 def show_result(result: Result, form: str = TABLE) -> None:

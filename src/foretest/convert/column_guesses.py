@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 
 from foretest.displays.column_types import is_integer, is_key, is_number
 from foretest.displays.ragged import is_list
+from foretest.records import dataclass
 
 REWARDS = frozenset([
     "click", "clicks", "clicked", "reward", "rewards", "conversion", "conversions", "converted", "purchase",

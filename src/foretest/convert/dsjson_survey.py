@@ -6,7 +6,7 @@ import zlib
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from foretest.convert.dsjson_lines import Decision, decision
 from foretest.errors import BadInput
 from foretest.formatting import plural
 from foretest.progress import Progress
+from foretest.records import dataclass
 from foretest.sources.local_copies import TextPlace
 from foretest.sources.text_files import open_bytes
 

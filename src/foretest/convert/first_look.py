@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from foretest.convert.column_guesses import (
     first_with,
 )
 from foretest.convert.drawn_policy import drawn_policy
+from foretest.records import dataclass
 
 FIRST_ROWS = 5_000
 # words of columns that are something else, even where no role could be given to them

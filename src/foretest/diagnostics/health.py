@@ -11,6 +11,7 @@ from foretest.aggregation.differences import SIZES
 from foretest.aggregation.kept_rows import Columns
 from foretest.diagnostics.outside_candidates import outside_candidates
 from foretest.diagnostics.treatment_health import treatment_health
+from foretest.inference.quantiles import quantiles
 from foretest.weights.weightings import PointWeighting, Uncapped, Weighting
 
 _CERTAIN = float(np.log1p(-1e-6))
@@ -106,7 +107,7 @@ def _support(sample: Columns) -> dict[str, Any]:
     return {
         "displays": len(q),
         "mean_q": float(q.mean()),
-        "q_quantiles": {f"{p:g}": float(v) for p, v in zip(_QUANTILES, np.quantile(q, _QUANTILES), strict=True)},
+        "q_quantiles": {f"{p:g}": float(v) for p, v in zip(_QUANTILES, quantiles(q, _QUANTILES), strict=True)},
         "share_q_below_half": float((q < 0.5).mean()),
         "share_q_below_tenth": float((q < 0.1).mean()),
         "treatment_mass_unshowable": float(impossible.mean()),

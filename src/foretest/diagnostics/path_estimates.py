@@ -13,6 +13,7 @@ from foretest.estimators import Estimator, Sums
 from foretest.files import finite_or_none
 from foretest.inference.buckets import BucketSums
 from foretest.inference.delta import delta_interval, std_errors
+from foretest.inference.quantiles import quantiles
 from foretest.inference.uplift import Statistic, absolute_uplift_of, relative_uplift_of, value_of
 from foretest.results.cap_path import Column, PathEstimates
 
@@ -110,8 +111,7 @@ def _percentiles(replicates: Floats, level: float) -> tuple[Floats, Floats]:
     if not len(replicates):
         return np.full(replicates.shape[1], np.nan), np.full(replicates.shape[1], np.nan)
     # a column's replicates side by side: its quantiles are then found among contiguous numbers
-    beside = np.ascontiguousarray(replicates.T)
-    lower, upper = np.quantile(beside, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=1, overwrite_input=True)
+    lower, upper = quantiles(np.ascontiguousarray(replicates.T), [0.5 - level / 2.0, 0.5 + level / 2.0]).T
     return lower, upper
 
 

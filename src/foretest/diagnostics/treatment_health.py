@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,9 @@ from foretest.aggregation.treatment_scores import (
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.displays.batch import Floats, Hashes
 from foretest.files import finite_or_none
+from foretest.inference.quantiles import median
 from foretest.kernels.score_lists import EQUAL, EVENLY_SPACED, PROBABILITIES, RATES, SHORT, SORTED
+from foretest.records import dataclass
 from foretest.weights.weightings import Uncapped
 
 PROBABILITY, RATE, RANK, CONSTANT = "probabilities", "rates", "ranks", "constant"
@@ -89,7 +91,7 @@ def scale_ratio(sample: Columns, control: str, treatment: str) -> float | None:
     the control's scores are all equal, but for rounding."""
     if control not in sample:
         return None
-    spreads = [float(np.median(sample[name])) for name in (control, treatment)]
+    spreads = [median(sample[name]) for name in (control, treatment)]
     return finite_or_none(spreads[1] / spreads[0]) if spreads[0] > _ROUNDING * spreads[1] else None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from foretest.aggregation.weight_bins import BINS, CAPS, LOWEST, STEPS
 from foretest.displays.batch import Floats
 from foretest.files import finite_or_none
 from foretest.formatting import percent
+from foretest.records import dataclass
 
 LEVELS = (0.1, 0.5, 0.9)  # the median, and the limits of the 80 % band
 MOST_BINS = 90

@@ -8,7 +8,7 @@ batches, with their numbers, which are their units where the log names none.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from foretest.log.reader import Reader
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER
 from foretest.policies.pricing import refuse_not_finite
+from foretest.records import dataclass
 from foretest.sources import ROW_NUMBER, Chunk, Source
 from foretest.sources.spark_frames import SparkFrame
 

@@ -8,7 +8,7 @@ columns of the control are read.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from foretest.policies.base import Policy
 from foretest.policies.pooled import Pooled
 from foretest.policies.pricing import refuse_not_finite
 from foretest.policies.replay import without_replay
+from foretest.records import dataclass
 from foretest.settings.replay import replays_of
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.sources import Source

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +16,7 @@ from foretest.engines.spark import fold_in_tasks
 from foretest.log.reader import Reader
 from foretest.log.reward_ages import display_times
 from foretest.log.rows import Rows
+from foretest.records import dataclass
 from foretest.settings.settings import Settings
 from foretest.sources import Chunk, Source
 from foretest.sources.spark_frames import SparkFrame

@@ -7,7 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import reduce
 from itertools import chain
 from operator import add
@@ -27,6 +27,7 @@ from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
 from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
+from foretest.records import dataclass
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LONG, long_column
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source

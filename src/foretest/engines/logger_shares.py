@@ -7,7 +7,7 @@ logger showed little would be priced as if it had shown much, and the estimate w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,7 @@ from foretest.log.reader import Reader
 from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
 from foretest.policies.pooled import ALL, LOGGER, Pooled, Shares
+from foretest.records import dataclass
 from foretest.sources import Chunk, Source
 from foretest.sources.spark_frames import SparkFrame
 

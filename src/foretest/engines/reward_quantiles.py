@@ -6,7 +6,7 @@ It is exact for up to 2^17 rewarded rows, and else that of the 2^17 whose units 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,7 @@ from foretest.engines.spark import fold_in_tasks
 from foretest.errors import BadInput
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
+from foretest.records import dataclass
 from foretest.settings.metric_roles import MetricRole
 from foretest.settings.settings import Settings
 from foretest.settings.winsorising import limits_to_find

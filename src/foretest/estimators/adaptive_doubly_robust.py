@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy.typing as npt
 
 from foretest.estimators.adaptive import AdaptivePointNCIS
 from foretest.estimators.base import Sums, mean_of_residuals
+from foretest.records import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

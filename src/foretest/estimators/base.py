@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from foretest.records import dataclass
 from foretest.weights.weightings import Weighting
 
 

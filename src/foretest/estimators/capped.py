@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy.typing as npt
 
 from foretest.errors import check_number, choose
 from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.records import dataclass
 from foretest.weights.capping import CAPPINGS
 from foretest.weights.weightings import Capped, Weighting
 

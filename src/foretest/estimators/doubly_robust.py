@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.records import dataclass
 from foretest.weights.weightings import Uncapped, Weighting
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from foretest.errors import check_number
 from foretest.estimators.base import CapSettings, Sums, mean_or_ratio
 from foretest.estimators.slots import IIPS
+from foretest.records import dataclass
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposureUncapped
 from foretest.weights.weightings import Weighting
 

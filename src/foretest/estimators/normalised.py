@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy.typing as npt
 
 from foretest.estimators.base import CapSettings, Estimator, Sums, ratio
+from foretest.records import dataclass
 from foretest.weights.weightings import Uncapped, Weighting
 
 

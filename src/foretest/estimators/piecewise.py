@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy.typing as npt
 
 from foretest.estimators.base import Sums, ratio
 from foretest.estimators.normalised_capped import NCIS
+from foretest.records import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

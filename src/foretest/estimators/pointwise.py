@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from foretest.estimators.base import CapSettings
 from foretest.estimators.capped import CIS
+from foretest.records import dataclass
 from foretest.weights.weightings import Pointwise, Weighting
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy.typing as npt
 
 from foretest.errors import check_number
 from foretest.estimators.base import CapSettings, Estimator, Sums, mean_or_ratio, ratio
+from foretest.records import dataclass
 from foretest.weights.prefix_weights import PrefixAdaptive
 from foretest.weights.slot_weights import Prefixes, SlotAdaptive, SlotRatio, SlotUncapped
 from foretest.weights.weightings import Weighting

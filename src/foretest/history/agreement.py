@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Floats
 from foretest.files import finite_or_none
 from foretest.history.range_and_word import SEEN_FIGURES, SEEN_TRUTH_FIGURES, Seen
+from foretest.records import dataclass
 
 # insufficient evidence decides nothing: it counts as neutral
 DECISIONS = {"negative": -1, "neutral": 0, "insufficient": 0, "positive": 1}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from foretest._version import __version__
@@ -11,6 +11,7 @@ from foretest.estimators import HEADLINES
 from foretest.files import html_text, json_ready, json_text
 from foretest.history.recommendation import ComparedTest, recommend
 from foretest.provenance import public
+from foretest.records import dataclass
 from foretest.results.audit import FAIL
 from foretest.stores import Location
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from foretest.calibration.file import validity
@@ -13,6 +13,7 @@ from foretest.calibration.fit import CALIBRATED
 from foretest.errors import BadInput, is_finite_number
 from foretest.files import read_text
 from foretest.history.records import BoundPath
+from foretest.records import dataclass
 from foretest.results.range_text import range_of
 from foretest.results.result import SCHEMA, Estimate
 from foretest.results.uplift_range import WORDS, Range, leaning

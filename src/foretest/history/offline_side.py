@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from foretest.log.rows import DAY
 from foretest.offline.metric_ratios import ratio_sums
 from foretest.offline.test import OfflineTest
 from foretest.online.resampling import ArmCounts, arm_counts
+from foretest.records import dataclass
 from foretest.results.result import Result
 from foretest.settings.settings import Settings
 

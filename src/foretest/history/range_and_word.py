@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Floats
+from foretest.records import dataclass
 
 if TYPE_CHECKING:
     from foretest.history.agreement import Pairs

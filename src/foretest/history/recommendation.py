@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ from foretest.displays.batch import Floats
 from foretest.files import json_ready
 from foretest.formatting import plural
 from foretest.history.records import BoundPath
+from foretest.records import dataclass
 
 #: a lead of fewer standard errors may be chance
 CLEAR = 2.0

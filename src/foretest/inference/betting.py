@@ -12,7 +12,7 @@ is found by closing in on it. K⁻ at m is K⁺ of 1 − y at 1 − m.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from foretest.estimators import Estimator
 from foretest.inference.buckets import NO_INTERVAL, Interval
 from foretest.inference.row_terms import uplift_range, uplift_terms, worst_bias
 from foretest.kernels import betting as kernel
+from foretest.records import dataclass
 
 # units without reward are placed by chance, from a stream of random numbers of its own
 _ORDER = 0x0B17

@@ -6,6 +6,7 @@ import numpy as np
 
 from foretest.displays.batch import Floats
 from foretest.inference.buckets import NO_INTERVAL, Interval
+from foretest.inference.quantiles import quantiles
 
 
 def resample_counts(buckets: int, n_resamples: int, seed: int) -> Floats:
@@ -22,5 +23,5 @@ def percentile_interval(replicates: Floats, level: float) -> Interval:
     some = replicates[np.isfinite(replicates)]
     if not len(some):
         return NO_INTERVAL
-    lower, upper = np.quantile(some, [0.5 - level / 2.0, 0.5 + level / 2.0])
+    lower, upper = quantiles(some, [0.5 - level / 2.0, 0.5 + level / 2.0])
     return Interval(float(lower), float(upper))

@@ -21,7 +21,7 @@ the place of r in S_b and s²_D, β = V_b; then n_D ≥ 5, 15 positives and one 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointDR, AdaptiveP
 from foretest.inference.buckets import bucket_sums, mean_weights
 from foretest.inference.uplift import value_of
 from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES
+from foretest.records import dataclass
 from foretest.results.bound_choice import BoundChoice, BoundRow
 from foretest.weights.weight_bounds import GRID
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from foretest.aggregation.strata import bin_label, merged_bins
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator, Sums
 from foretest.inference.by_logger import by_unit
+from foretest.records import dataclass
 from foretest.settings.analysis import BOUNDED, VALUE_MODEL
 from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.slot_weights import SlotRatio

@@ -19,7 +19,7 @@ below 0.8 of S_plain, the log's own variance below 0.9 of that without a model, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from foretest.formatting import format_number
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.sensitivity import Terms
 from foretest.inference.uplift import mean_reward, value_of
+from foretest.records import dataclass
 from foretest.results.result import Estimate
 
 MOST_VARIANCE = 0.8  # of that without a model: as predicted

@@ -9,7 +9,6 @@ of buckets that both metrics share. What the log does not support may change bot
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from foretest.inference.delta import delta_interval, std_error
 from foretest.inference.uplift import mean_reward, too_large
 from foretest.inference.uplift_estimate import NO_UPLIFT, StdErrors, Uplift
 from foretest.inference.usual_intervals import UpliftIntervals
+from foretest.records import dataclass
 from foretest.results.result import Control
 
 PairStatistic = Callable[[Sums, Sums], Any]  # of the sums of both metrics

@@ -16,7 +16,7 @@ slice test asks the log itself: what lies between c/3 and c is supported at c, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ from foretest.inference.by_logger import by_unit
 from foretest.inference.delta import FEW_UNITS, quantile, std_error
 from foretest.inference.row_terms import unsupported_terms, uplift_range, uplift_terms, weight_bound
 from foretest.inference.uplift import absolute_uplift_of
+from foretest.records import dataclass
 from foretest.results.sensitivity import Sensitivity
 from foretest.special import ndtr, stdtr
 from foretest.weights.weightings import Weighting

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from foretest.formatting import percent, plural
 from foretest.inference.buckets import Interval, Stratum
+from foretest.records import dataclass
 from foretest.results.range_text import NEEDS_UNITS
 
 FEWEST_POSITIVES = 30.0

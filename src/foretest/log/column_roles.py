@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -27,6 +26,7 @@ from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import LoggedColumn, Policy, logged_column
 from foretest.policies.own_candidates import candidates_of
 from foretest.policies.pooled import Pooled
+from foretest.records import dataclass
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.examination import examination_columns
 from foretest.settings.late_rewards import reward_columns

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -12,6 +10,7 @@ from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.ragged import is_text, numbers, plain
 from foretest.errors import RowFault
 from foretest.log.column_values import LARGEST, lists_of
+from foretest.records import dataclass
 
 Ints = npt.NDArray[np.int64]
 

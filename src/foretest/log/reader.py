@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,7 @@ from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_ran
 from foretest.log.winsorised import winsorised
 from foretest.policies.pooled import Pooled
 from foretest.policies.pricing import refuse_not_finite
+from foretest.records import dataclass
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.replay import replays_of
 from foretest.sources import Chunk, Source

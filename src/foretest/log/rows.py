@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -13,6 +13,7 @@ import pyarrow as pa
 from foretest.displays.batch import Displays, Floats, Hashes
 from foretest.displays.ragged import Ragged
 from foretest.log.item_columns import ItemLists
+from foretest.records import dataclass
 
 DAY = "foretest: day"  # the segment column that is made from times: a name that no column of a log has
 

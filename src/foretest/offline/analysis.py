@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from foretest._version import __version__
@@ -45,6 +44,7 @@ from foretest.offline.segments import led_by, segment_table
 from foretest.offline.treatments import compare, ranked
 from foretest.offline.winner import choose_winner
 from foretest.provenance import rows_fingerprint, versions
+from foretest.records import dataclass
 from foretest.results.audit import FAIL, Audit
 from foretest.results.result import Metric, Result, Segment, Treatment
 from foretest.settings.analysis import AUTO

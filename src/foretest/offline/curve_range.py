@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
@@ -14,6 +14,7 @@ from foretest.inference.buckets import Interval, bucket_sums
 from foretest.inference.sensitivity import Terms
 from foretest.inference.uplift_range import range_of, shifted_ends, unsupported_shift, with_range
 from foretest.inference.usual_intervals import usual_intervals
+from foretest.records import dataclass
 from foretest.results.result import Estimate
 from foretest.results.uplift_range import BAND, Range
 from foretest.weights.examination import VARIANT_NAMES

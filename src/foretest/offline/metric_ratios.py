@@ -18,6 +18,7 @@ from foretest.inference.uplift_estimate import no_estimate, uplift_estimate
 from foretest.inference.uplift_range import with_adjusted, without_band
 from foretest.inference.verdict import decide
 from foretest.offline.treatments import adjusted_verdict
+from foretest.records import dataclass
 from foretest.results.result import Adjusted, Control, Estimate, Metric
 from foretest.settings.metric_definitions import Ratio
 
@@ -44,7 +45,7 @@ def ratio_sums(
     return RatioSums(sums[0], sums[1], chosen[0], chosen[1], counts)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclass(frozen=True)
 class _Ratio:
     """One ratio of the rows that some sums are of."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,7 @@ from foretest.inference.multiple_testing import holm, normal_quantile, resampled
 from foretest.inference.uplift import Statistic, absolute_uplift_of, mean_reward, relative_uplift_of
 from foretest.inference.uplift_range import with_adjusted
 from foretest.inference.verdict import decide
+from foretest.records import dataclass
 from foretest.results.result import Adjusted, Estimate, Metric
 from foretest.settings.analysis import BOUNDED, Analysis
 from foretest.settings.metric_roles import DECREASE, GOAL

@@ -7,11 +7,11 @@ guardrail for sure. A guardrail that is unclear is not kept.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from foretest.formatting import format_number, percent, some_of
 from foretest.inference.guardrails import outcome
 from foretest.offline.treatments import Metrics, goal
+from foretest.records import dataclass
 from foretest.results.audit import AUDIT_FAILED
 from foretest.results.result import Result
 from foretest.results.robustness_text import is_fragile

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from foretest.log.reward_parts import linear_rewards
 from foretest.log.rows import Rows
 from foretest.online.covariate import CovariateSums
 from foretest.online.unit_days import SAMPLE_SALT, UnitDays
+from foretest.records import dataclass
 from foretest.settings.winsorising import found_limits
 from foretest.sources import BATCH_ROWS, Chunk, Source
 

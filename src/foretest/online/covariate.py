@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.displays.batch import Floats, Hashes
 from foretest.kernels.random import derived_bucket
 from foretest.online.unit_values import UnitValues
+from foretest.records import dataclass
 
 
 class CoMoments(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from foretest.files import finite_or_none
@@ -11,6 +11,7 @@ from foretest.inference.welch import two_sample_p_value
 from foretest.online.adjustment import imbalance, is_constant
 from foretest.online.arms import Arms
 from foretest.online.sample_ratio import ALERT
+from foretest.records import dataclass
 
 
 @dataclass(frozen=True)

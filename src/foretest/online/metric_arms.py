@@ -7,7 +7,7 @@ error is that of r − (Σr/Σn)·n.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from foretest.inference.delta import quantile
 from foretest.kernels.random import derived_bucket
 from foretest.online.arm_errors import arm_error
 from foretest.online.arms import Arm, Arms
+from foretest.records import dataclass
 from foretest.settings.metric_definitions import PerUnit, Ratio
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from foretest.online.arms import Arm, Arms
 from foretest.online.unit_days import UnitDays, UnitSums, WeightedUnits
+from foretest.records import dataclass
 from foretest.special import chdtrc
 
 ALERT = 0.001  # p-values below it are reported

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from foretest.files import finite_or_none, nan_if_none
@@ -10,6 +10,7 @@ from foretest.inference.always_valid import always_valid_interval, always_valid_
 from foretest.inference.buckets import Interval
 from foretest.inference.peeking import false_alarm
 from foretest.online.arms import Arms
+from foretest.records import dataclass
 from foretest.results.result import Estimate
 from foretest.settings.online import Online
 

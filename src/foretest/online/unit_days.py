@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from foretest.aggregation.unit_counts import LIMIT
 from foretest.displays.batch import Floats, Hashes
+from foretest.records import dataclass
 
 MOST_UNIT_DAYS = 1 << 21
 NO_LIMIT = (1 << 64) - 1  # the largest hash there is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from foretest.displays.batch import Floats, Hashes
 from foretest.kernels.random import derive
 from foretest.online.unit_days import NO_LIMIT, SAMPLE_SALT
+from foretest.records import dataclass
 
 MOST_UNITS = 1 << 21
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from foretest.engines.local import read_rows
@@ -11,6 +9,7 @@ from foretest.errors import BadInput, RowFault
 from foretest.log.reward_ages import rows_of_whole
 from foretest.online.arms import Arm, ArmReader, ArmRows
 from foretest.online.unit_values import Varying
+from foretest.records import dataclass
 from foretest.sources import BATCH_ROWS, Chunk, Source
 
 

@@ -8,7 +8,7 @@ import platform
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from foretest.paper.table_one import table_one
 from foretest.paper.table_two import table_two
 from foretest.paper.uncapped import uncapped
 from foretest.progress import Progress
+from foretest.records import dataclass
 from foretest.simulate import World, draw_test, write_history
 from foretest.simulate.displays import CHUNK
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from foretest.aggregation.fold_plan import FoldPlan
@@ -25,6 +25,7 @@ from foretest.planning.exploring_policies import UNIFORM, Exploration, Way, as_i
 from foretest.planning.levels import EXPOSURE, LEVELS, LevelOutlook
 from foretest.planning.smallest_uplift import NEVER_VARIES
 from foretest.policies import Policy
+from foretest.records import dataclass
 
 TOLERANCE = 0.1  # of the least cost
 LEAST_DIFFERENCE = 0.001  # of the reward: costs that are nearer to each other are the same

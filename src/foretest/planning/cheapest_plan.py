@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +16,7 @@ from foretest.planning.log_to_plan import LogToPlan, scale_of
 from foretest.planning.promise_error import promise_error
 from foretest.planning.recommendation import by_level, what_to_do
 from foretest.planning.sampler_line import sampler_line
+from foretest.records import dataclass
 from foretest.results.result import Metric
 
 MARGIN = 1.5  # how many times the rewards that connect slots a curve's fit is to have: logs vary, and some have fewer

@@ -12,7 +12,6 @@ and the uplift's variance is Σ r²·E'[Σ_k P(k | i)·(w̃(i) − 1 + z(i, k))�
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -20,6 +19,7 @@ import numpy as np
 from foretest.displays.batch import Displays, Floats
 from foretest.inference.examination_fit import FEWEST_REWARDS
 from foretest.planning.item_lists import Capped, ItemLists, Tables, by_slot
+from foretest.records import dataclass
 from foretest.weights.examination import VARIANTS
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +25,7 @@ from foretest.planning.levels import (
 from foretest.planning.policy_tables import MetricLists
 from foretest.planning.rewarded_sample import RewardedSample
 from foretest.policies import Policy
+from foretest.records import dataclass
 from foretest.weights.weightings import Weighting
 
 

@@ -14,7 +14,6 @@ what the list's rewards are (`item_worth`),
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -25,6 +24,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged, places_within
 from foretest.kernels import exposure as kernel
 from foretest.kernels.slot_marginals import slot_caps
+from foretest.records import dataclass
 from foretest.weights.examination import Curves
 
 Ints = npt.NDArray[np.int64]

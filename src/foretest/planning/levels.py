@@ -15,7 +15,7 @@ the place of mean(r²).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +30,7 @@ from foretest.planning.item_lists import ItemLists
 from foretest.planning.policy_tables import PolicyLists
 from foretest.planning.rewarded_sample import RewardedSample
 from foretest.policies import Policy
+from foretest.records import dataclass
 from foretest.weights.examination import Curves
 from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.normaliser import Normaliser

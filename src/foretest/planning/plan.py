@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
@@ -29,6 +28,7 @@ from foretest.planning.log_to_plan import LogToPlan
 from foretest.planning.rewarded_sample import rewarded_sample
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
+from foretest.records import dataclass
 from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings

@@ -3,7 +3,7 @@ by exposure, that are made of it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,6 +23,7 @@ from foretest.planning.item_lists import (
 from foretest.planning.item_worth import relative_worth, worth_features
 from foretest.planning.rewarded_sample import RewardedSample
 from foretest.policies import Mixture, Policy
+from foretest.records import dataclass
 from foretest.weights.examination import Curves
 from foretest.weights.policy_pair import PolicyPair
 from foretest.weights.slot_marginals import knows_marginals, slot_marginals

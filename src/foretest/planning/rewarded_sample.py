@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
+from foretest.records import dataclass
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
 

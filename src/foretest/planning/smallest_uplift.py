@@ -28,7 +28,7 @@ costs at most ε·(R_p − R_uniform) ≤ ε·R_p. Other ways to explore, and we
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
@@ -48,6 +48,7 @@ from foretest.planning.levels import (
     SmallestUplift,
 )
 from foretest.planning.log_to_plan import LogToPlan, scale_of
+from foretest.records import dataclass
 from foretest.results.result import Estimate, Metric
 from foretest.weights.weightings import Weighting
 

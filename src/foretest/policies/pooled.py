@@ -7,7 +7,6 @@ Veach and Guibas 1995): π_mix(a|x) = Σ_k α_k(x) π_k(a|x), α_k(x) the share 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -23,6 +22,7 @@ from foretest.policies.adapter import as_policy
 from foretest.policies.base import Policy, logged_column, refuse_slots_alone
 from foretest.policies.by_row import Ints, picked_by, sample_by_row
 from foretest.policies.pricing import priced, shown_log_prob
+from foretest.records import dataclass
 
 # columns of a batch for each row's logger (its number) and day (its hash): names that no column of a log has
 LOGGER, DAY = "foretest: logger", "foretest: day"

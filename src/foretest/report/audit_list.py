@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from foretest.records import dataclass
 from foretest.report.blocks import typeset
 from foretest.report.digits import p_text
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.formatting import plural
 from foretest.history.recommendation import learned_sentence, sentence
+from foretest.records import dataclass
 from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.calibration import calibration_chart, gamma_chart
 from foretest.report.digits import NONE, decimal, pct

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from foretest.offline.winner import shortfalls_of
+from foretest.records import dataclass
 from foretest.report.digits import interval_text, pct
 from foretest.report.many import decided, in_order, role_words
 from foretest.results.range_text import range_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from foretest.records import dataclass
 from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.days import days_chart
 from foretest.report.charts.reward_ages import reward_ages_chart

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.inference.examination_fit import FEWEST_REWARDS
+from foretest.records import dataclass
 from foretest.report.audit_list import curve_lines
 from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.examination import examination_chart

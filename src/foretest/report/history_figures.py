@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from foretest.records import dataclass
 from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, decimal, pct
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from foretest.estimators import HEADLINES
 from foretest.formatting import plural
 from foretest.history.agreement import DECISIONS
+from foretest.records import dataclass
 from foretest.report.blocks import Chart, Fact, Words, chart_of
 from foretest.report.calibration_part import CalibrationPart, calibration_part
 from foretest.report.charts.correlation import correlation_chart

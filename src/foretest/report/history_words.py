@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.formatting import minus_signs, plural
 from foretest.history.agreement import DECISIONS
+from foretest.records import dataclass
 from foretest.report.blocks import Remark
 from foretest.results.range_text import WORD_MEANING
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from foretest.inference.guardrails import outcome
 from foretest.offline.treatments import goal
+from foretest.records import dataclass
 from foretest.report.blocks import Chart, Table, chart_of
 from foretest.report.charts.forest import Row, forest_chart
 from foretest.report.digits import interval_text, level, p_text, pct

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.calibration.fit import CALIBRATED
 from foretest.inference.verdict import DENSE_POSITIVES, FEWEST_POSITIVES, FEWEST_UNITS
+from foretest.records import dataclass
 from foretest.report.blocks import Link
 from foretest.report.estimator_words import ESTIMATORS
 from foretest.results.examination_text import FITTED

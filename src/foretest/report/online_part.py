@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.formatting import minus_signs
+from foretest.records import dataclass
 from foretest.report.blocks import Fact, Table
 from foretest.report.digits import interval_text, level, num, p_text, pct
 from foretest.results.online_text import peeking_sentences, units_of

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from foretest.records import dataclass
 from foretest.report.blocks import Words
 from foretest.report.digits import size
 

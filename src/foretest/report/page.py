@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from urllib.parse import urlparse
 
 from foretest._version import __version__
 from foretest.files import cache_folder
+from foretest.records import dataclass
 from foretest.report.blocks import Chart, Document, Link, Remark, Table
 from foretest.report.bundle import notices, vega_bundle
 from foretest.report.embed import chart_colours, chart_config, lean, packed_json, policy_hash, script_json

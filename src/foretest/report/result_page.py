@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.offline.winner import Choice, choice_of
+from foretest.records import dataclass
 from foretest.report.audit_list import alarm, checklist, company_line
 from foretest.report.bars import Bar, bars
 from foretest.report.blocks import Chart, Remark, Words, chart_of, typeset

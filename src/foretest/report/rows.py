@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from foretest.records import dataclass
 from foretest.report.bars import Bar, Span, bars
 from foretest.report.digits import count, interval_text, num, p_text, pct
 from foretest.report.estimator_words import ESTIMATORS

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from foretest.records import dataclass
 from foretest.report.blocks import Chart, chart_of
 from foretest.report.charts.strata import strata_chart
 from foretest.report.digits import aligned, num, pct

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
+
+from foretest.records import dataclass
 
 PASS, WARN, FAIL, NOT_MADE = "pass", "warn", "fail", "not made"
 UNVERIFIED = "unverified"  # of the whole audit: too little could be checked to trust the probabilities

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from foretest.records import dataclass
 
 Column = list[float | None]  # one number per cap; None where there is none
 Band = list[float]  # the lowest and the highest cap

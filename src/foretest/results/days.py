@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+from foretest.records import dataclass
 
 if TYPE_CHECKING:
     from foretest.results.result import Estimate

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from foretest.files import html_text, json_ready, json_text
+from foretest.records import dataclass
 from foretest.results.document import (
     estimate_dict,
     given,

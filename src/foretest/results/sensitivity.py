@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from foretest.files import finite_or_none
+from foretest.records import dataclass
 
 
 @dataclass(frozen=True)

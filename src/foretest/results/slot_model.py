@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from foretest.formatting import p_value
+from foretest.records import dataclass
 from foretest.results.audit import FAIL, PASS, WARN
 
 DEPENDS = "rewards depend on what else is shown"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from foretest.records import dataclass
 
 BAND, CALIBRATED, NOISE = KINDS = ("band", "calibrated", "noise")
 WORDS = ("positive", "leans positive", "neutral", "leans negative", "negative", "insufficient")

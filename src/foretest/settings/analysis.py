@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.displays.durations import duration_of
 from foretest.errors import BadInput, check_integer, check_number, choose
+from foretest.records import dataclass
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.examination import checked_examination
 from foretest.settings.key_help import explained

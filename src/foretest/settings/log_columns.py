@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from foretest.errors import BadInput, nearest
+from foretest.records import dataclass
 from foretest.settings.changed_fields import Fields, call_text, changed_fields
 from foretest.settings.key_help import explained
 from foretest.settings.late_rewards import check_times

@@ -8,10 +8,10 @@ such metrics once a log is folded.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from foretest.errors import BadInput, check_number, nearest
+from foretest.records import dataclass
 
 WHOLE, GAINS, LOSSES = "whole", "gains", "losses"
 UNIT = "unit"

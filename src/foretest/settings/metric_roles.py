@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.errors import BadInput, check_number, choose, nearest
+from foretest.records import dataclass
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.key_help import explained
 from foretest.settings.metric_definitions import check_definition

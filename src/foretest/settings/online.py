@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from foretest.errors import BadInput, check_integer
+from foretest.records import dataclass
 from foretest.settings.key_help import explained
 
 if TYPE_CHECKING:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from foretest.errors import BadInput, choose, nearest
+from foretest.records import dataclass
 from foretest.settings.analysis import Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.examination import check_metrics

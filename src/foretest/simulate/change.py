@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+
+from foretest.records import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,13 @@ Every simulation goes through three functions: `draw_displays` (contexts, and bo
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from foretest.records import dataclass
 from foretest.simulate.change import Change
 from foretest.simulate.world import World
 

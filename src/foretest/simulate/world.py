@@ -19,9 +19,10 @@ the click model `saturating`; the module `clicks` has the others.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 
+from foretest.records import dataclass
 from foretest.simulate.change import Change, Changes
 
 SATURATING, POSITION_BASED, BROWSING = "saturating", "position-based", "browsing"

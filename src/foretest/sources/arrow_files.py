@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from foretest.errors import BadInput
+from foretest.records import dataclass
 from foretest.sources.base import decode_names, short
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends

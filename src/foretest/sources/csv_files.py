@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from foretest.background import in_background
 from foretest.errors import BadInput, RowFault
+from foretest.records import dataclass
 from foretest.sources.files import Piece
 from foretest.sources.local_copies import TextPlace
 from foretest.sources.queries import failures, sentence

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow as pa
 
 from foretest.background import in_background
 from foretest.errors import BadInput
+from foretest.records import dataclass
 from foretest.sources.base import short
 from foretest.sources.files import Piece
 from foretest.sources.lake_source import DataFile, LakeLog, ParquetOfTable, no_version

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from foretest.background import in_background
 from foretest.errors import BadInput
+from foretest.records import dataclass
 from foretest.sources.files import Piece
 from foretest.sources.local_copies import TextPlace
 from foretest.sources.queries import quoted, sentence

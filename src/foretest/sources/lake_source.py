@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Protocol
 
@@ -12,6 +11,7 @@ import pyarrow as pa
 
 from foretest.background import side_by_side
 from foretest.errors import BadInput
+from foretest.records import dataclass
 from foretest.sources.base import BATCH_ROWS, Chunk, Part
 from foretest.sources.files import Piece
 from foretest.sources.lake_tables import LakeTable

@@ -8,7 +8,6 @@ up. Batches hold whole displays: the rows of the last display wait for the next 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from foretest.displays.arrow_numbers import to_arrow
 from foretest.errors import BadInput, RowFault
+from foretest.records import dataclass
 from foretest.sources.long_times import FirstRewards, LongTimes, fold_times
 
 Ints = npt.NDArray[np.int64]

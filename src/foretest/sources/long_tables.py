@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from foretest.background import in_background
 from foretest.displays.column_types import is_key, is_number
 from foretest.errors import BadInput, nearest
+from foretest.records import dataclass
 from foretest.sources.base import BATCH_ROWS, FOLDED, Chunk, Part, Source, chunks, refuse_repeated, short
 from foretest.sources.long_rows import LongColumns, Marks, fold_displays
 from foretest.sources.queries import connect, errors_explained, quoted

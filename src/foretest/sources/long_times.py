@@ -7,7 +7,6 @@ taken out as it is folded; where the first is too late already, all are, and the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +17,7 @@ from foretest.displays.durations import SECOND
 from foretest.displays.reward_times import ages_as_given, ages_by_time, refuse_untimed
 from foretest.displays.times import Instants, Ints, instants, is_time
 from foretest.errors import RowFault
+from foretest.records import dataclass
 
 _TIMES = pa.timestamp("us", "UTC")
 _NEVER = np.iinfo(np.int64).max

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from foretest.background import side_by_side
 from foretest.errors import BadInput
+from foretest.records import dataclass
 from foretest.sources.base import BATCH_BYTES, decode_names, short
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends, refuse_missing

@@ -8,7 +8,6 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -18,6 +17,7 @@ import pyarrow as pa
 
 from foretest.background import in_background
 from foretest.errors import BadInput
+from foretest.records import dataclass
 from foretest.sources.base import BATCH_ROWS, Part, chunks
 from foretest.stores import without_credentials
 

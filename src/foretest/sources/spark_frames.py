@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
 from foretest.errors import BadInput
+from foretest.records import dataclass
 from foretest.sources import BATCH_ROWS, Part
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from foretest.errors import BadInput
+from foretest.records import dataclass
 from foretest.sources.base import BATCH_ROWS, Chunk, Part, chunks, short
 
 _TABLE = "the table"

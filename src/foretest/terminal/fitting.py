@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions
 from rich.table import Table
 from rich.text import Text
+
+from foretest.records import dataclass
 
 _FOLDED = 12  # characters that a column of names needs at least; longer names go on in the next line
 

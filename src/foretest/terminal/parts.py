@@ -25,7 +25,7 @@ def plain_text(content: RenderableType, width: int = WIDTH) -> str:
     """What the terminal would show, without colours and without spaces at the ends of lines."""
     out = StringIO()
     # in a notebook rich would show the content below the cell, and write nothing
-    console = Console(file=out, width=width, color_system=None, legacy_windows=False, force_jupyter=False)
+    console = Console(file=out, width=width, color_system=None, emoji=False, legacy_windows=False, force_jupyter=False)
     console.print(content)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip("\n")
 

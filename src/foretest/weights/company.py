@@ -105,7 +105,7 @@ def _beside(
 def _among_draws(control: Policy, displays: Displays, earns: Flags, seed: int) -> Floats:
     """By those of the display's draws that have the item in its slot."""
     out, owner = np.full((len(earns), COLUMNS), np.nan), np.repeat(np.arange(len(displays)), displays.slots)
-    rows = np.unique(owner[earns])
+    rows = np.flatnonzero(np.bincount(owner[earns]))
     width = int(displays.eligible.max(initial=0)) + 1
     step = max(1, _CELLS // (DISPLAY_DRAWS * width))
     for some in (rows[begin : begin + step] for begin in range(0, len(rows), step)):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from foretest.displays.batch import Displays, Hashes
 from foretest.displays.ragged import Ragged
 from foretest.policies.all_rankings import is_own
 from foretest.policies.pooled import DAY
+from foretest.records import dataclass
 from foretest.weights.policy_pair import PolicyPair
 from foretest.weights.slot_marginals import knows_marginals, slot_marginals
 

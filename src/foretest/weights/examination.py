@@ -6,12 +6,11 @@ are looked at too, since nothing in the log says that it is right.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
+from foretest.records import dataclass
 
 Curve = tuple[float, ...]
 

@@ -8,7 +8,6 @@ exposes at all. A control that never varies is legal: it exposes what it shows.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from foretest.kernels import exposure as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.row_means import mean_slopes
 from foretest.kernels.slot_marginals import slot_caps
+from foretest.records import dataclass
 from foretest.weights.examination import Curves
 from foretest.weights.row_weights import SlotTerms, WeighedSlots, row_weights
 from foretest.weights.slot_weights import MarginalPart, SlotWeighting, log_ratio

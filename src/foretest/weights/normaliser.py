@@ -7,7 +7,7 @@ treatment), else from drawn rankings.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from foretest.kernels import normaliser as kernel
 from foretest.kernels import point_path as path_kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.kernels.ranking_draws import SLICE, W, Z
+from foretest.records import dataclass
 from foretest.weights import enumeration_cost
 from foretest.weights.batch_draws import BatchDraws, MeansAt
 from foretest.weights.control_marginals import KnownMarginals

@@ -6,7 +6,6 @@ and weighs at once, and is tested equal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from foretest.kernels.ranking_draws import LOG_W, W, Z, draws
 from foretest.policies import PlackettLuce
 from foretest.policies.call_size import rankings_at_once
 from foretest.policies.repeated_rankings import log_probs
+from foretest.records import dataclass
 
 # one stream of random numbers for each purpose
 FIRST, ACCEPT, FROM_CONTROL, FROM_TREATMENT, SETS, TRIALS, MODEL = 0, 2, 3, 4, 5, 6, 7

@@ -9,7 +9,7 @@ ranking cut at slot k: exactly where there are few, from draws elsewhere. The la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels.random import derive
+from foretest.records import dataclass
 from foretest.weights.enumeration_cost import Purpose
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.row_weights import SlotTerms, WeighedSlots, row_weights
@@ -45,7 +46,7 @@ def prefix_displays(displays: Displays, rows: Indices, lengths: Indices) -> Disp
     """Some rows (repeats allowed), each with its ranking cut to a length; keys differ by length."""
     keys, ranking = displays.key()[rows], displays.ranking
     cut = lengths < displays.slots[rows]
-    for k in np.unique(lengths[cut]).tolist():
+    for k in sorted(set(lengths[cut].tolist())):
         some = cut & (lengths == k)
         keys[some] = derive(keys[some], _SALT + k)
     shorter = Ragged(ranking.values, ranking.starts[rows], lengths)

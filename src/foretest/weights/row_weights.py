@@ -6,7 +6,7 @@ h = Σ_k h_k r_k / Σ_k r_k, so that h·r = Σ_k h_k r_k, and all that is made o
 from __future__ import annotations
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +16,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels.ranking_draws import SLICE
 from foretest.kernels.row_means import by_reward, log_means
+from foretest.records import dataclass
 from foretest.weights.weightings import PointWeights
 
 Ints = npt.NDArray[np.int64]

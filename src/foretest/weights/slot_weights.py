@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -13,6 +12,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels import slot_marginals as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
+from foretest.records import dataclass
 from foretest.weights.control_marginals import control_marginals
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.row_weights import Ints, SlotTerms, WeighedSlots, row_weights

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,6 +13,7 @@ from foretest.errors import RowFault
 from foretest.kernels.ranking_draws import SLICE
 from foretest.policies.base import Policy
 from foretest.policies.pricing import shown_log_prob
+from foretest.records import dataclass
 from foretest.weights.capping import capped, capped_at
 from foretest.weights.normaliser import Masses, Normaliser
 

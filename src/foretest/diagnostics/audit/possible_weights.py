@@ -20,6 +20,7 @@ from foretest.aggregation.audit_context import Feature
 from foretest.aggregation.weight_bins import CAPS, WeightBins
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.displays.batch import Floats, Hashes
+from foretest.inference.quantiles import median
 from foretest.results.audit import FAILS_BELOW, PASS, WARN, Finding, grade
 from foretest.special import ndtr
 
@@ -100,7 +101,7 @@ def _groups(feature: Feature) -> list[tuple[str, npt.NDArray[np.bool_]]]:
     values = feature.values
     if np.isin(values, (0.0, 1.0)).all():
         return [(feature.name, values == 1.0)]
-    middle = float(np.median(values))
+    middle = median(values)
     return [(f"{feature.name} ≤ {middle:.4g}", values <= middle), (f"{feature.name} > {middle:.4g}", values > middle)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from foretest._version import __version__
@@ -10,6 +9,7 @@ from foretest.errors import BadInput
 from foretest.files import html_text, json_ready, user_path
 from foretest.formatting import plural
 from foretest.progress import Progress
+from foretest.records import dataclass
 from foretest.report.board.fields import Damaged, read_document, refuse_other_schema
 from foretest.report.board.files import RESULT_FILES, Problem, ResultFile, describe, find_results
 from foretest.report.board.history_rows import history_rows

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from foretest.errors import is_finite_number
 from foretest.formatting import shortened
+from foretest.records import dataclass
 from foretest.report.board.texts import visible
 
 

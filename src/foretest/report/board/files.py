@@ -6,12 +6,13 @@ import os
 import posixpath
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime
 from pathlib import Path
 from urllib.parse import quote, quote_from_bytes
 
 from foretest.errors import BadInput, nearest_file
+from foretest.records import dataclass
 from foretest.report.board.texts import visible, visible_path
 from foretest.stores import Location, RemotePath
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from foretest.formatting import shortened
+from foretest.records import dataclass
 from foretest.report.bars import Bar, Span, bars
 from foretest.report.board.files import relative_link
 from foretest.report.board.pairs import Pair

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
@@ -13,6 +12,7 @@ import numpy as np
 from foretest.files import nan_if_none
 from foretest.history.agreement import DECISIONS
 from foretest.history.range_and_word import WITH_LEANS, widened_range
+from foretest.records import dataclass
 from foretest.report.board.files import shown_folder
 from foretest.report.board.rows import OFFLINE, ONLINE, Row
 from foretest.report.history_words import CALLS

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from typing import Any, NamedTuple
 
+from foretest.records import dataclass
 from foretest.report.board.estimates import estimate_of
 from foretest.report.board.fields import Fields
 from foretest.report.board.files import ResultFile

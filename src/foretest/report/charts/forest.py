@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import ceil, floor, log10
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from foretest.formatting import round_percent
+from foretest.inference.quantiles import median
+from foretest.records import dataclass
 from foretest.report.charts.parts import Spec, frame, percent_axis, tooltip
 from foretest.report.digits import interval_text, num, pct
 from foretest.report.theme import WIDTH, WORDS
@@ -102,7 +103,7 @@ class _Axes:
 def _domain(rows: Sequence[Row], truth: float | None) -> tuple[float, float]:
     """The ends of the axis: around 0, the truth, the headline's range, and all intervals that are not very wide."""
     spans = [(row, *_limits(row.estimate)) for row in rows]
-    usual = float(np.median([upper - lower for _, lower, upper in spans])) if spans else 0.0
+    usual = median(np.array([upper - lower for _, lower, upper in spans])) if spans else 0.0
     chosen = [(lo, up) for row, lo, up in spans if row.leads or up - lo <= _WIDE * usual] or [(-0.1, 0.1)]
     leading = [limits for row in rows if row.leads and (limits := _outer(row.estimate)) is not None]
     ends = [0.0, *(v for pair in [*chosen, *leading] for v in pair), *([] if truth is None else [truth])]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -31,6 +30,7 @@ from foretest.log.reader import Reader
 from foretest.log.rows import Rows, times
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
+from foretest.records import dataclass
 from foretest.settings.analysis import BOUNDED
 from foretest.sources import ParquetFiles, Source, pack_of
 from foretest.storage.saved.differences import difference_text

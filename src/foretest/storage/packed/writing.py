@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from foretest.engines import local
 from foretest.errors import BadInput, RowFault
 from foretest.files import folders_for, upload_all
 from foretest.log.reader import Reader
+from foretest.records import dataclass
 from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
 from foretest.storage.packed.reading import BASE, REST, REWARDED, PackedLog

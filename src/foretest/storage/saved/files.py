@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
 from foretest.errors import BadInput
 from foretest.files import whole_file
+from foretest.records import dataclass
 from foretest.settings.settings import Settings
 from foretest.sources import AGGREGATES, Source
 from foretest.sources.base import short

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from foretest._version import __version__
@@ -18,6 +18,7 @@ from foretest.errors import BadInput
 from foretest.estimators import ESTIMATORS, Estimator
 from foretest.kernels import hashing
 from foretest.policies.base import Policy
+from foretest.records import dataclass
 from foretest.settings.analysis import AUTO, DEFAULT_BOUND, GAMMA, Analysis
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings, with_cap

@@ -7,7 +7,6 @@ import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from foretest.engines import dispatch, local
 from foretest.errors import BadInput
 from foretest.log.reader import Reader
 from foretest.provenance import fingerprints
+from foretest.records import dataclass
 from foretest.sources import BATCH_ROWS, Chunk, LogFiles, Part, Source, open_source, pack_of
 from foretest.storage.saved.files import SavedFile, write_aggregates
 from foretest.storage.saved.inputs import source_paths
