@@ -82,6 +82,17 @@ def test_it_holds_at_most_twice_its_limit() -> None:
     assert smallest.seen == 4500
 
 
+def test_thousands_of_batches_are_few_parts() -> None:
+    """What is looked through after a batch does not grow with the number of batches."""
+    smallest = KeptRows(100, ("unit", "key"))
+    rows = [(int(u), k) for k, u in enumerate(np.random.default_rng(1).integers(0, 2**63, 3_000))]
+    for row in rows:
+        add(smallest, [row])
+        assert len(smallest.parts) <= 65
+    assert contents(smallest) == sorted(rows)[:100]
+    assert smallest.displays[0]["list"].flat().tolist() == [key for _, key in sorted(rows)[:100]]
+
+
 def test_most_rows_are_seen_from_the_unit_alone() -> None:
     smallest = KeptRows(10, ("unit", "key"))
     add(smallest, [(u, 0) for u in range(100)])

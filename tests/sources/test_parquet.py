@@ -30,6 +30,14 @@ def test_wide_rows_come_in_smaller_batches(tmp_path: Path, monkeypatch: pytest.M
     assert [chunk.batch.num_rows for chunk in part()] == [4000]
 
 
+def test_batches_of_a_row_group_have_one_size(tmp_path: Path) -> None:
+    """A small one at the end would cost as much as a large one, and leave the others as large as they may be."""
+    pq.write_table(pa.table({"click": np.arange(1000) % 2}), tmp_path / "log.parquet", row_group_size=700)
+    parts = open_source(str(tmp_path / "log.parquet")).parts(["click"], 400)
+    assert [[chunk.batch.num_rows for chunk in part()] for part in parts] == [[350, 350], [300]]
+    assert [[chunk.row for chunk in part()] for part in parts] == [[0, 350], [700]]
+
+
 # -- names that are not text ------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from foretest.displays.batch import Displays, Floats, Hashes
 from foretest.displays.ragged import Ragged
 from foretest.kernels.hashing import chain_floats
 from foretest.kernels.random import uniforms
+from foretest.kernels.ranking_draws import LOG_W
 from foretest.kernels.score_ranks import ranks_by_score
 from foretest.policies import PlackettLuce
 from foretest.policies.as_shown import shows_one_ranking
@@ -57,10 +58,11 @@ def draw_rankings(pair: PolicyPair, displays: Displays, count: int, *, weigh: bo
     positions = np.full((len(displays), min(count, KEPT_RANKINGS), MOST_SLOTS), -1, np.int32)
     # without weights the control is weighed against itself: the kernel takes two policies
     fused = pair if weigh else replace(pair, treatment=pair.control)
-    log_w = fused.control_draws(displays, count, log_p, positions)
+    log_w = fused.fused_draws(displays, LOG_W, count if weigh else 0, count, log_p=log_p, shown=positions)
     if not weigh:
         return Drawn(None, None, log_p, positions)
-    return Drawn(log_w, pair.draw(displays, FROM_TREATMENT, 0, count, from_treatment=True), log_p, positions)
+    of_treatment, of_control = (np.ascontiguousarray(half) for half in (log_w[:, :count], log_w[:, count:]))
+    return Drawn(of_control, of_treatment, log_p, positions)
 
 
 def _generic_draws(pair: PolicyPair, displays: Displays, count: int, weigh: bool) -> Drawn:

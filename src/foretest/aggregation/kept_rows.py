@@ -14,6 +14,8 @@ from foretest.records import dataclass
 
 Columns = dict[str, npt.NDArray[Any]]
 
+_MOST_PARTS = 64  # to look through; a log of a billion rows has thousands of batches
+
 
 @dataclass
 class KeptRows:
@@ -32,6 +34,7 @@ class KeptRows:
 
     def __post_init__(self) -> None:
         self._ordered: Columns | None = None  # the part that is known to be in order
+        self._new = 0  # rows that came since `highest` was found
 
     @property
     def complete(self) -> bool:
@@ -52,14 +55,18 @@ class KeptRows:
     def add(self, columns: Columns, seen: int, displays: Displays | None = None) -> None:
         """Add rows; `seen` also counts the rows that `below` left out."""
         self.seen += seen
-        if len(columns["unit"]):
-            self.parts.append(columns)
-            if displays is not None:
-                self.displays.append(displays.compact())
-        if len(self) >= self.limit and len(columns["unit"]):
-            self.highest = self._last_hash()  # at once, so that of the next batch few are copied
+        if not len(columns["unit"]):
+            return
+        self.parts.append(columns)
+        if displays is not None:
+            self.displays.append(displays.compact())
+        self._new += len(columns["unit"])
+        if len(self.parts) > _MOST_PARTS:
+            self._merge()
         if len(self) > 2 * self.limit:
             self._drop()
+        elif len(self) >= self.limit and self._new > self.limit // 4:
+            self.highest = self._last_hash()  # so that of the next batch few are copied
 
     def columns(self) -> Columns:
         """The kept rows in order, as one part."""
@@ -127,8 +134,15 @@ class KeptRows:
             before = before[this == following]
         return True
 
+    def _merge(self) -> None:
+        """Make one part of all, as they came: those of one log have the same columns."""
+        self.parts = [{name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]}]
+        if self.displays:
+            self.displays = [Displays.concatenate(self.displays)]
+
     def _last_hash(self) -> int:
         """The limit-th smallest hash of all parts."""
+        self._new = 0
         unit = np.concatenate([part["unit"] for part in self.parts])
         return int(np.partition(unit, self.limit - 1)[self.limit - 1])
 

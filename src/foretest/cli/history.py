@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import AsJson, Figures, Quiet, Threads, check_threads
+from foretest.cli.options import AsJson, Figures, Quiet, Threads, prepare_threads
 from foretest.cli.output import (
     PAGE,
     check_output_folder,
@@ -57,7 +57,7 @@ def history(
     from foretest.history.run import run_history
     from foretest.terminal.history import agreement_table
 
-    check_threads(threads)
+    prepare_threads(threads)
     place = location(out)
     check_output_folder(place)
     with progress_bar("tests", quiet=quiet) as progress:

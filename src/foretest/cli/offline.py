@@ -32,10 +32,10 @@ from foretest.cli.options import (
     Threads,
     Vectors,
     analysis_overrides,
-    check_threads,
     fail_conditions,
     log_source,
     plain,
+    prepare_threads,
 )
 from foretest.cli.output import (
     check_figures_folder,
@@ -82,7 +82,7 @@ def run(
     conditions = fail_conditions(fail_on, (*VERDICTS, LEANS_NEGATIVE, AUDIT, UNVERIFIED, GUARDRAIL, NO_WINNER))
     form = output_form(json, markdown)
     source = log_source("run", log, sql, config, engine)
-    check_threads(threads)
+    prepare_threads(threads)
     place = output_place(out)
     check_output_folder(place)
     check_figures_folder(figures, place)
@@ -127,7 +127,7 @@ def check(
         raise BadInput(NO_SETTINGS.format("check"))
     conditions = fail_conditions(fail_on, (AUDIT, UNVERIFIED))
     source = log_source("check", log, sql, config, engine)
-    check_threads(threads)
+    prepare_threads(threads)
     test = configured_test("check", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         result = test.check(source, threads=threads, progress=progress)

@@ -19,9 +19,9 @@ from foretest.cli.options import (
     Quiet,
     SettingsFile,
     Threads,
-    check_threads,
     fail_conditions,
     plain,
+    prepare_threads,
 )
 from foretest.cli.output import check_output_folder, check_report, deliver, output_form, output_place
 from foretest.errors import BadInput
@@ -70,7 +70,7 @@ def online(
 
     conditions = fail_conditions(fail_on, (*VERDICTS, GUARDRAIL))
     form = output_form(json, markdown)
-    check_threads(threads)
+    prepare_threads(threads)
     place = output_place(out)
     check_output_folder(place)
     check_report(no_report, place)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter, Token
 
+from foretest.cli.memory import reuse_freed_memory
 from foretest.errors import BadInput, choose, nearest
 from foretest.files import read_text, user_path
 from foretest.settings.analysis import Analysis
@@ -241,7 +242,8 @@ def check_at_least(option: str, value: int, least: int) -> None:
         raise BadInput(f"{option} {value}: expected at least {least}.")
 
 
-def check_threads(threads: int | None) -> None:
-    """Refuse fewer than one thread."""
+def prepare_threads(threads: int | None) -> None:
+    """Refuse fewer than one thread, and have those that read a log reuse the memory of earlier batches."""
     if threads is not None:
         check_at_least("--threads", threads, 1)
+    reuse_freed_memory()

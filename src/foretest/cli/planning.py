@@ -17,8 +17,8 @@ from foretest.cli.options import (
     Quiet,
     SqlText,
     Threads,
-    check_threads,
     log_source,
+    prepare_threads,
     whole_number,
 )
 from foretest.cli.output import PAGE, check_output_folder, console, output_place, print_json
@@ -68,7 +68,7 @@ def plan(
     """
     _check_goal(explore, uplift, days)
     source = log_source("plan", log, sql, config, engine)
-    check_threads(threads)
+    prepare_threads(threads)
     place = output_place(out)
     check_output_folder(place)
     test = configured_test("plan", source, config, analysis)

@@ -17,9 +17,9 @@ from foretest.cli.options import (
     SettingsFile,
     SqlText,
     Threads,
-    check_threads,
     log_source,
     plain,
+    prepare_threads,
 )
 from foretest.cli.output import check_output_file, check_output_folder
 from foretest.progress import progress_bar
@@ -45,7 +45,7 @@ def aggregate(
     If the command is interrupted, run it again and it continues where it stopped.
     Example: foretest aggregate logs/2026-01-01/*.parquet -c test.toml -o day1.parquet
     """
-    check_threads(threads)
+    prepare_threads(threads)
     place = location(out)
     check_output_file(place)
     source = log_source("aggregate", log, sql, config, engine)

@@ -161,7 +161,7 @@ def numbers(array: pa.Array) -> npt.NDArray[Any]:
     array = plain(array)
     if pa.types.is_float32(array.type) or pa.types.is_float64(array.type):
         return to_numpy(array)
-    if pa.types.is_decimal(array.type) or pa.types.is_boolean(array.type) or pa.types.is_float16(array.type):
+    if pa.types.is_decimal(array.type) or pa.types.is_float16(array.type):
         array = cast(array, pa.float64())
     values = to_numpy(array)
     return values.astype(np.float64, copy=False)

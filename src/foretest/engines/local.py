@@ -92,6 +92,8 @@ def fold_in_threads(
     """
     parts = source.parts(reader.columns, batch_rows)
     threads = max(1, min(len(parts), threads or os.cpu_count() or 1))
+    if threads > 1:  # more of them are in memory at a time
+        parts = source.parts(reader.columns, max(1, batch_rows // 2))
     workers = _Workers(source, reader, start, iter(parts), plan, progress)
     # a single worker is a thread too: this thread only waits, and hears Ctrl-C at once
     pool = ThreadPoolExecutor(threads, THREAD_NAMES, _one_openmp_thread)
@@ -152,6 +154,7 @@ class _Workers(Generic[Sums]):
                 raise explain(chain([chunk], chunks), self.reader, self.plan, fault) from None
             if self.progress is not None:
                 self.progress(chunk.batch.num_rows)
+            del chunk  # so that the next one takes its memory
 
 
 def _one_openmp_thread() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foretest.kernels.exponential import exp_within, sum_of
+from foretest.kernels.exponential import exp_within, log_within, sum_of
 from foretest.kernels.jit import inner, jit, step
 from foretest.kernels.lists import longest
 from foretest.kernels.plackett_luce import load_row, log_prob_by_tails
@@ -35,28 +35,27 @@ def _alias_table(e, n, keep, either, small, large):
 
     either[2j] = j and either[2j+1] is the alias: a pick is a load, not a branch that the processor may mispredict.
     """
-    smalls = 0
-    larges = 0
-    for j in range(n):
+    smalls = np.uint64(0)
+    larges = np.uint64(0)
+    one = np.uint64(1)
+    for j in range(n):  # counters move by 0 or 1, for a branch here would be guessed wrong every other time
         keep[j] = e[j] * n
         either[2 * j] = j
         either[2 * j + 1] = j
-        if keep[j] < 1.0:
-            small[smalls] = j
-            smalls += 1
-        else:
-            large[larges] = j
-            larges += 1
+        is_small = np.uint64(keep[j] < 1.0)
+        small[smalls] = j
+        large[larges] = j
+        smalls += is_small
+        larges += one - is_small
     while smalls > 0 and larges > 0:
-        smalls -= 1
-        s = small[smalls]
-        big = large[larges - 1]
-        either[2 * s + 1] = big
+        s = np.uint64(small[smalls - one])
+        big = np.uint64(large[larges - one])
+        either[np.uint64(2) * s + one] = big
         keep[big] -= 1.0 - keep[s]
-        if keep[big] < 1.0:
-            larges -= 1
-            small[smalls] = big
-            smalls += 1
+        is_small = np.uint64(keep[big] < 1.0)
+        small[smalls - one] = big
+        smalls += is_small - one
+        larges -= is_small
     for j in range(larges):
         keep[large[j]] = 1.0
     for j in range(smalls):  # rounding left these just below 1
@@ -165,21 +164,27 @@ def _rest(e, n, chosen, slots, d):
 
 
 @step
-def _log_prob_of(e, n, chosen, slots, d):
-    """log π of draw d: the product of e over the rest of the total, its logarithm taken before it can underflow."""
-    answer = 0.0
-    product = 1.0
-    tail = 1.0
+def _log_probs(e, n, chosen, slots, tails, products, logs, out, count):
+    """out <- log π of every draw: slot after slot for all of them, so that no division waits for another; the logarithm
+    of a product is taken before it can underflow."""
+    for d in range(count):
+        tails[d] = 1.0
+        products[d] = 1.0
+        logs[d] = 0.0
     for slot in range(slots):
-        item = chosen[slot, d]
-        product *= e[item] / tail
-        if product < 1e-100:
-            answer += np.log(product)
-            product = 1.0
-        tail -= e[item]
-        if tail < _SAFE_SHARE:
-            tail = _rest(e, n, chosen, slot + np.uint64(1), d)
-    return answer + np.log(product)
+        picked = chosen[slot]
+        for d in range(count):
+            share = e[picked[d]]
+            products[d] *= share / tails[d]
+            tails[d] -= share
+            if tails[d] < _SAFE_SHARE:
+                tails[d] = _rest(e, n, chosen, slot + np.uint64(1), d)
+            if products[d] < 1e-100:
+                logs[d] += np.log(products[d])
+                products[d] = 1.0
+    log_within(products, out, count)
+    for d in range(count):
+        out[d] += logs[d]
 
 
 @inner
@@ -360,17 +365,19 @@ def draws(
                     keep, either, small, large, states, u, chosen, waiting, tails_t, tails_p, above, below,
                     want, weigh and of_treatment, cap, zero, z, low, many,
                 )  # fmt: skip
-                for d in range(many):
-                    if want == Z:
+                if want == Z:
+                    for d in range(many):
                         answer[d] = z[d]
-                    else:
+                elif want == W:
+                    for d in range(many):
                         answer[d] = above[d] / below[d]
-                        if want == LOG_W:
-                            answer[d] = np.log(answer[d])
+                else:
+                    for d in range(many):
+                        u[d] = above[d] / below[d]
+                    log_within(u, answer, many)
                 if not of_treatment:
                     if len(log_p) > 0:
-                        for d in range(many):
-                            log_p[i, d] = _log_prob_of(ep, n, chosen, np.uint64(k), d)
+                        _log_probs(ep, n, chosen, np.uint64(k), tails_p, above, below, log_p[i], many)
                     for d in range(min(from_p, shown.shape[1])):
                         for slot in range(min(k, shown.shape[2])):
                             shown[i, d, slot] = chosen[slot, d]

@@ -137,5 +137,6 @@ def _part(
             present = [key for key in columns if key in batch.schema.names]  # files may differ in columns
             yield Chunk(batch.select(present), name, at, position if numbered else position + at)
             at += batch.num_rows
+            del batch  # so that the next one takes its memory
 
     return chunks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -69,8 +70,9 @@ class ParquetFile:
         for group in range(self.metadata.num_row_groups):
             of_group = self.metadata.row_group(group)
             rows, size = of_group.num_rows, max(1, of_group.total_byte_size)
-            fit = max(256, rows * BATCH_BYTES // size)
-            pieces.append(self._row_group(group, row, rows, columns, min(batch_rows, fit)))
+            most = min(batch_rows, max(256, rows * BATCH_BYTES // size))
+            batches = max(1, ceil(rows / most))  # of the same size: a small one at the end would save no memory
+            pieces.append(self._row_group(group, row, rows, columns, ceil(rows / batches) or 1))
             row += rows
         return pieces
 

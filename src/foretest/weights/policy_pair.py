@@ -90,10 +90,6 @@ class PolicyPair:
             )  # fmt: skip
         return z_of(self.draw(displays, stream, first, count, from_treatment=True), cap, zero)
 
-    def control_draws(self, displays: Displays, count: int, log_p: Floats, shown: npt.NDArray[np.int32]) -> Floats:
-        """log w of the control's rankings, both policies being Plackett-Luce; the kernel fills log_p and shown."""
-        return self.fused_draws(displays, LOG_W, 0, count, log_p=log_p, shown=shown)
-
     def log_weight_bound(self, displays: Displays) -> Floats:
         """No ranking of a display has a larger log w; infinite where no bound is known."""
         if not self.is_fused:
