@@ -92,8 +92,8 @@ def fold_in_threads(
     """
     parts = source.parts(reader.columns, batch_rows)
     threads = max(1, min(len(parts), threads or os.cpu_count() or 1))
-    if threads > 1:  # more of them are in memory at a time
-        parts = source.parts(reader.columns, max(1, batch_rows // 2))
+    if threads > 1:  # as many batches are in memory at a time, and one more while it is decoded
+        parts = source.parts(reader.columns, max(1, batch_rows // (threads + 1)))
     workers = _Workers(source, reader, start, iter(parts), plan, progress)
     # a single worker is a thread too: this thread only waits, and hears Ctrl-C at once
     pool = ThreadPoolExecutor(threads, THREAD_NAMES, _one_openmp_thread)
