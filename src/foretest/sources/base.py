@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from foretest.displays.arrow_numbers import to_numpy
 from foretest.errors import BadInput
+from foretest.sources.texts import refuse_broken_texts
 
 BATCH_ROWS = 1 << 17
 BATCH_BYTES = 1 << 25  # rows with a thousand candidates come in smaller batches
@@ -83,6 +84,7 @@ def chunks(name: str, batches: Iterable[pa.RecordBatch], columns: Sequence[str],
     at = 0
     for whole in batches:
         batch = whole.select(list(columns))
+        refuse_broken_texts(name, at, batch)
         for begin in range(0, batch.num_rows, batch_rows):
             piece = batch.slice(begin, batch_rows)
             yield Chunk(piece, name, at, at)

@@ -18,6 +18,7 @@ from foretest.records import dataclass
 from foretest.sources.base import BATCH_BYTES, decode_names, short
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends, refuse_missing
+from foretest.sources.texts import refuse_broken_texts
 from foretest.stores import Location, RemotePath
 from foretest.stores.faults import is_store_fault, store_fault
 from foretest.stores.remote import changed, mark_of, unchanged
@@ -83,7 +84,12 @@ class ParquetFile:
                     now = file.metadata
                     if now.num_row_groups != self.metadata.num_row_groups or now.row_group(group).num_rows != rows:
                         raise changed(self.path)
-                    yield from file.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False)
+                    at = row
+                    for batch in file.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False):
+                        refuse_broken_texts(str(self.path), at, batch)
+                        at += batch.num_rows
+                        yield batch
+                        del batch  # so that the next one takes its memory
             except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
                 raise _unreadable(self.path, error) from None
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from foretest.errors import BadInput
 from foretest.records import dataclass
 from foretest.sources.base import BATCH_ROWS, Chunk, Part, chunks, short
+from foretest.sources.texts import refuse_broken_texts
 
 _TABLE = "the table"
 _PART_ROWS = 8 * BATCH_ROWS  # rows of a part of a table in memory: enough to keep a thread busy
@@ -37,6 +38,7 @@ class ArrowTable:
             def read() -> Iterator[Chunk]:
                 at = begin
                 for batch in table.slice(begin, _PART_ROWS).to_batches(max_chunksize=batch_rows):
+                    refuse_broken_texts(_TABLE, at, batch)
                     yield Chunk(batch, _TABLE, at, at)
                     at += batch.num_rows
 
