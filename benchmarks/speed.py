@@ -1,8 +1,8 @@
 """Speed and memory, as ratios to a floor measured in the same run: `python benchmarks/speed.py`.
 
-The floor is a bare PyArrow scan of the columns that the test reads: the quickest that we know, on one thread and without
-reading ahead, and beside it the one that `iter_batches` makes without options. CPU time of a full run is taken beyond
-that of the same command on 1 000 rows, so that start-up and the fixed resampling do not count. Written into
+The floor is a bare PyArrow scan of the columns that the test reads: the quickest that we know, on one thread and
+without reading ahead, and beside it the one that `iter_batches` makes without options. CPU time of a full run is taken
+beyond that of the same command on 1 000 rows, so that start-up and the fixed resampling do not count. Written into
 docs/measured/benchmarks.md.
 """
 
@@ -199,8 +199,9 @@ def measure(folder: Path, rows: int) -> None:
     ]
     table = ["| what | measured | goal |", "| --- | ---: | ---: |", *(f"| {' | '.join(line)} |" for line in lines), ""]
     table.append(
-        f"{rows:,} simulated displays, M = {M}, K = {K}, {RATE:.1%} rewarded, {capped:.1%} of rows above the cap, float32"
-        f" scores, zstd Parquet, strata from a column; Python {platform.python_version()}, PyArrow {pa.__version__},"
+        f"{rows:,} simulated displays, M = {M}, K = {K}, {RATE:.1%} rewarded, {capped:.1%} of rows above the cap,"
+        f" float32 scores, zstd Parquet, strata from a column; Python {platform.python_version()},"
+        f" PyArrow {pa.__version__},"
         f" NumPy {np.__version__}, {os.cpu_count()} shared cores."
     )
     print("\n".join(table))

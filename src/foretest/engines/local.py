@@ -98,7 +98,10 @@ def fold_in_threads(
     # a single worker is a thread too: this thread only waits, and hears Ctrl-C at once
     pool = ThreadPoolExecutor(threads, THREAD_NAMES, _one_openmp_thread)
     try:
-        return reduce(add, pool.map(workers.work, range(threads)))
+        states = list(pool.map(workers.work, range(threads)))
+        pool.shutdown()
+        pa.default_memory_pool().release_unused()  # what the threads read batches into: the analysis may need as much
+        return reduce(add, states)
     except BaseException as error:
         workers.stop.set()  # threads end after the batch at hand; after Ctrl-C nobody waits for that
         pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
