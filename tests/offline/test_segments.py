@@ -173,6 +173,14 @@ def test_order_and_merging_change_nothing(most: int, monkeypatch: pytest.MonkeyP
         assert any("more than 8 values" in note for note in wanted.notes)
 
 
+def test_a_batch_whose_units_are_all_known() -> None:
+    """Of a value with more units than buckets the smallest hashes are kept: a short batch may have none of them."""
+    test, log = by("phone", estimators=["ncis"], buckets=16), table()
+    wanted = test.run(log)
+    for batch_rows in (1, 2, 2999):
+        assert_same_result(test.run(log, batch_rows=batch_rows, threads=1), wanted)
+
+
 def test_saved_sums_hold_segments(tmp_path: Path) -> None:
     test = by("country", "phone", buckets=256)
     aggregates, notes, r_max = test.aggregate(table())

@@ -105,6 +105,8 @@ class SegmentSums:
                 highest[k] = hashes[-1]
         new = unit < highest[code]
         code, unit = code[new], unit[new]
+        if not len(code):  # all units have a larger hash than those that are kept
+            return
         order = np.lexsort([unit, code])
         code, unit = code[order], unit[order]
         begins = np.flatnonzero(np.diff(code, prepend=-1))
