@@ -188,7 +188,7 @@ def measure(folder: Path, rows: int) -> None:
         ),
         ("over the scan of `iter_batches` without options", f"{np.median(beyond / plain_scan):.2f}", ""),
         ("Plackett-Luce kernel, NumPy's time over its own", f"{ratio:.1f}", "≥ 3"),
-        ("Plackett-Luce kernel, ns a row", f"{nanoseconds:.0f}", ""),
+        ("Plackett-Luce kernel, ns per row", f"{nanoseconds:.0f}", ""),
         ("peak memory, MB", f"{max(peak):.0f}", "≤ 400"),
         (f"peak memory on {os.cpu_count()} threads, MB", f"{max(peak_in_threads):.0f}", "≤ 400"),
         ("peak memory over that of a quarter of the rows", f"{max(peak) / quarter:.2f}", "≤ 1.10"),
