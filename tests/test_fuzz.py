@@ -29,6 +29,7 @@ from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
 from foretest.history.manifest import read_manifest
 from foretest.settings.file import read_settings
+from foretest.settings.winsorising import winsorising
 from foretest.sources import AGGREGATES, open_source
 from foretest.storage.saved.files import SavedFile
 from foretest.storage.saved.json_values import digest
@@ -135,6 +136,10 @@ def test_settings(line: str, sentence: str, tmp_path: Path) -> None:
     place = tmp_path / "settings.toml"
     place.write_text(fuzz_bases.SETTINGS["plain"].partition("[analysis]")[0] + f"[analysis]\n{line}\n")
     assert refused(read_settings, place).startswith(f"{place}: {sentence}")
+
+
+def test_a_huge_limit_of_a_reward() -> None:
+    assert refused(winsorising, int(HUGE)).startswith(f"winsorise = {HUGE}: expected ")
 
 
 @pytest.mark.parametrize("key", ["temperature", "share"])

@@ -38,6 +38,43 @@ def test_batches_of_a_row_group_have_one_size(tmp_path: Path) -> None:
     assert [[chunk.row for chunk in part()] for part in parts] == [[0, 350], [700]]
 
 
+def test_a_file_of_as_many_rows_is_another_file(tmp_path: Path) -> None:
+    """Written again while it is read, before a row group or within one: half of the old rows and half of the new."""
+    path = tmp_path / "log.parquet"
+
+    def write(first: int) -> None:
+        pq.write_table(pa.table({"click": np.arange(first, first + 40)}), path, row_group_size=20)
+
+    write(0)
+    first, second = open_source(str(path)).parts(["click"], 10)
+    assert [chunk.batch["click"][0].as_py() for chunk in first()] == [0, 10]
+    write(1)
+    with pytest.raises(ft.BadInput, match=r"log\.parquet: the file changed while it was read\. Run again"):
+        list(second())
+    first, _ = open_source(str(path)).parts(["click"], 10)
+    chunks = first()
+    next(chunks)
+    write(2)
+    with pytest.raises(ft.BadInput, match=r"log\.parquet: the file changed while it was read\. Run again"):
+        list(chunks)
+
+
+def test_the_end_of_a_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lists all row groups: read for each of them, a file with thousands would take their square."""
+    pq.write_table(pa.table({"click": np.arange(50)}), tmp_path / "log.parquet", row_group_size=1)
+    source, given, opened = open_source(str(tmp_path / "log.parquet")), [], parquet.pq.ParquetFile
+
+    def counted(*arguments: object, metadata: object = None, **options: object) -> pq.ParquetFile:
+        given.append(metadata)
+        return opened(*arguments, metadata=metadata, **options)
+
+    monkeypatch.setattr(parquet.pq, "ParquetFile", counted)
+    for part in source.parts(["click"], 10):
+        list(part())
+    assert len(given) == 50
+    assert None not in given
+
+
 # -- names that are not text ------------------------------------------------------------------------------------------
 
 

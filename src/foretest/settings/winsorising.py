@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from foretest.errors import BadInput, check_number
+from foretest.errors import BadInput, check_number, is_finite_number
 from foretest.settings.unknown_keys import refuse_unknown
 
 if TYPE_CHECKING:
@@ -46,13 +46,13 @@ def winsorising(given: Any) -> Winsorising | None:
         if limit is None and quantile is None:
             raise BadInput(f"winsorise = {given!r}: {_EXPECTED}.")
         return Winsorising(None if limit is None else float(limit), None if quantile is None else float(quantile))
-    if not isinstance(given, bool) and isinstance(given, int | float) and _LOOKS_LIKE_PERCENT <= given < 100:
+    if not is_finite_number(given) or given <= 0.0:
+        raise BadInput(f"winsorise = {given!r}: {_EXPECTED}.")
+    if _LOOKS_LIKE_PERCENT <= given < 100:
         raise BadInput(
             f"winsorise = {given!r}: a quantile in percent, or a limit? Write winsorise = {given / 100:g}, or"
             f" winsorise = {{limit = {given:g}}}."
         )
-    if isinstance(given, bool) or not isinstance(given, int | float) or not given > 0.0 or given == float("inf"):
-        raise BadInput(f"winsorise = {given!r}: {_EXPECTED}.")
     return Winsorising(None, float(given)) if given < 1.0 else Winsorising(float(given), None)
 
 

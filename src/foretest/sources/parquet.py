@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -50,7 +51,7 @@ class ParquetFile:
     path: Location
     schema: pa.Schema
     metadata: pq.FileMetaData
-    mark: str | None = None  # of a remote file, to see whether it is still the same
+    mark: str  # to see whether it is still the same
 
     @property
     def rows(self) -> int:
@@ -58,9 +59,10 @@ class ParquetFile:
 
     def _options(self, group: int, columns: list[str]) -> dict[str, Any]:
         """How a row group is read. With pre_buffer all of it is in memory, without a buffer_size whole columns of it.
-        In a store a small one is read at once, since every request takes its time."""
+        In a store a small one is read at once, since every request takes its time. The metadata of a file with
+        thousands of row groups take longer to read than one of them."""
         if isinstance(self.path, Path):
-            return {"pre_buffer": False, "buffer_size": _BUFFER}
+            return {"metadata": self.metadata, "pre_buffer": False, "buffer_size": _BUFFER}
         of_group = self.metadata.row_group(group)
         chunks = [of_group.column(place) for place in range(of_group.num_columns)]
         needed = sum(c.total_compressed_size for c in chunks if c.path_in_schema.partition(".")[0] in columns)
@@ -81,9 +83,6 @@ class ParquetFile:
         def read() -> Iterator[pa.RecordBatch]:
             try:
                 with open_parquet(self.path, self.mark, **self._options(group, columns)) as file:
-                    now = file.metadata
-                    if now.num_row_groups != self.metadata.num_row_groups or now.row_group(group).num_rows != rows:
-                        raise changed(self.path)
                     at = row
                     for batch in file.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False):
                         refuse_broken_texts(str(self.path), at, batch)
@@ -98,15 +97,35 @@ class ParquetFile:
 
 @contextmanager
 def open_parquet(path: Location, mark: str | None = None, **options: Any) -> Iterator[pq.ParquetFile]:
-    """A Parquet file, local or remote; with the mark of a remote one, if it is and stays the file with this mark."""
-    if not isinstance(path, RemotePath):
-        with pq.ParquetFile(path, **options) as file:
+    """A Parquet file, local or remote; with a mark, if it is and stays the file with this mark."""
+    with _opened(path, mark) as source, pq.ParquetFile(source, **options) as file:
+        yield file
+
+
+def _opened(path: Location, mark: str | None) -> AbstractContextManager[Any]:
+    """A file to be read."""
+    if isinstance(path, RemotePath):
+        return path.open() if mark is None else unchanged(path, mark)
+    return pa.OSFile(str(path)) if mark is None else _unchanged(path, mark)
+
+
+@contextmanager
+def _unchanged(path: Path, mark: str) -> Iterator[pa.OSFile]:
+    """A local file opened to be read, if it is still the one with this mark, before and after."""
+    with pa.OSFile(str(path)) as file:
+        if _mark_of_local(file) != mark:
+            raise changed(path)
+        try:
             yield file
-    else:
-        with path.open() if mark is None else unchanged(path, mark) as source, pq.ParquetFile(
-            source, **options
-        ) as file:  # fmt: skip
-            yield file
+        finally:
+            if _mark_of_local(file) != mark:  # what was read was partly of another file, or made no sense
+                raise changed(path)
+
+
+def _mark_of_local(file: pa.OSFile) -> str:
+    """What changes when an open local file is written again: its size, and when it was written."""
+    known = os.fstat(file.fileno())
+    return f"{known.st_size} {known.st_mtime_ns}"
 
 
 def open_parquet_file(path: Location) -> ParquetFile:
@@ -114,17 +133,12 @@ def open_parquet_file(path: Location) -> ParquetFile:
     try:
         if isinstance(path, Path):
             refuse_missing(path)  # to open a pipe would block for ever
-            with pq.ParquetFile(path) as file:
-                return _described(path, file)
-        with path.open() as source, pq.ParquetFile(source) as file:
-            return _described(path, file, mark_of(source))
+        with _opened(path, None) as source, pq.ParquetFile(source) as file:
+            decode_names(file.schema_arrow)
+            mark = _mark_of_local(source) if isinstance(path, Path) else mark_of(source)
+            return ParquetFile(path, file.schema_arrow, file.metadata, mark)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
-
-
-def _described(path: Location, file: pq.ParquetFile, mark: str | None = None) -> ParquetFile:
-    decode_names(file.schema_arrow)
-    return ParquetFile(path, file.schema_arrow, file.metadata, mark)
 
 
 def _unreadable(path: Location, error: Exception) -> BadInput:
