@@ -49,7 +49,11 @@ def _expand(item: str | Location) -> Sequence[Location]:
     path = user_path(item)
     if isinstance(path, RemotePath):
         return expand_remote(path)
-    if path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:  # a name that is too long
+        raise BadInput(f"{path}: cannot be read ({error.strerror or error}).") from None
+    if is_folder:
         return _files_in(path)
     if os.path.lexists(path):
         return [path]
