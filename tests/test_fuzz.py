@@ -69,7 +69,7 @@ def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: 
         ("run long", 22, 2595), ("run long", 22, 3873), ("init", 33, 40), ("run long", 23, 2),
         ("run long tables", 24, 8385), ("run long tables", 25, 5578), ("run history", 25, 8594),
         ("run long", 26, 9488), ("run parquet", 60, 473), ("run long", 60, 17938),
-        ("run history", 64, 1399),
+        ("run history", 64, 1399), ("calibration", 63, 403618),
     ],
     ids=[
         "scores of 1e307 in a plan", "scores of 1e39", "a treatment without a finite uplift", "a bound above 2^64",
@@ -83,6 +83,7 @@ def test_no_input_ends_in_trouble(shares: dict[str, float], inputs: int, bases: 
         "predictions of 5e-324", "a path with a line break in a manifest",
         "scores of 1e308 before a curve is fitted", "a text of a segment that is not UTF-8",
         "a batch of a segment without a unit of a smaller hash", "a path of 5,000 letters in a manifest",
+        "settings of a calibration that are a list of pairs",
     ],
 )  # fmt: skip
 def test_inputs_that_were_trouble(kind: str, seed: int, number: int, bases: Path, tmp_path: Path) -> None:

@@ -134,7 +134,8 @@ class Calibration:
                 metric: {label: _learned(entry) for label, entry in by_estimator.items()}
                 for metric, by_estimator in document["metrics"].items()
             }
-            return cls(dict(document["settings"]), metrics, [dict(test) for test in document["tests"]], name)
+            tests = [_table("a test", test) for test in document["tests"]]
+            return cls(_table("settings", document["settings"]), metrics, tests, name)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
             raise BadInput(f"{name}: damaged ({what}): {_REMEDY}") from None
@@ -216,6 +217,13 @@ def _policy_numbers(where: str, table: Any) -> dict[str, Any]:
         is_number = isinstance(table, int | float) and not isinstance(table, bool)
         return {where: table} if is_number or where.endswith(".policy") else {}
     return {name: value for key, item in pairs for name, value in _policy_numbers(key, item).items()}
+
+
+def _table(name: str, value: Any) -> dict[str, Any]:
+    """A table of a file; a list of pairs is none."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} is no table")
+    return dict(value)
 
 
 def _learned(entry: Mapping[str, Any]) -> Learned:
