@@ -117,9 +117,12 @@ def _unchanged(path: Path, mark: str) -> Iterator[pa.OSFile]:
             raise changed(path)
         try:
             yield file
-        finally:
-            if _mark_of_local(file) != mark:  # what was read was partly of another file, or made no sense
-                raise changed(path)
+        except (pa.ArrowException, OSError):
+            if _mark_of_local(file) != mark:  # what was read was partly of another file
+                raise changed(path) from None
+            raise
+        if _mark_of_local(file) != mark:
+            raise changed(path)
 
 
 def _mark_of_local(file: pa.OSFile) -> str:
