@@ -388,6 +388,19 @@ def test_negative_position_where_no_list_tells_how_many() -> None:
         test.run(pa.table({"click": [1, 0], "ranking": [[7, 1], [3, -2]], "p": [0.5, 0.5]}))
 
 
+@pytest.mark.parametrize(("ranking", "what"), [
+    ([[7, 1], [3, 2**55]], "the position 36028797018963968 in the ranking"), ([7, 2**31], "the action 2147483648"),
+])  # fmt: skip
+def test_ids_that_no_position_can_be_where_no_list_tells_how_many(ranking: list[Any], what: str) -> None:
+    roles = ft.LogColumns(rewards=["click"], ranking="ranking")
+    test = ft.OfflineTest(log=roles, control=ft.Logged(prob="p"), treatment=ft.Logged(prob="p"))
+    expected = (
+        f"row 1 .*: {what} is beyond 10,000, and the row has no list of items; no other row.*\\[log\\] candidates"
+    )
+    with pytest.raises(ft.BadInput, match=expected):
+        test.run(pa.table({"click": [1, 0], "ranking": ranking, "p": [0.5, 0.5]}))
+
+
 # -- what is read -----------------------------------------------------------------------------------------------------
 
 

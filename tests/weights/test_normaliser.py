@@ -13,10 +13,11 @@ from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.normaliser import two_sided_means
-from foretest.policies import EpsilonGreedy, Mallows, PlackettLuce, Policy
+from foretest.policies import EpsilonGreedy, Mallows, PlackettLuce, Policy, TopK
 from foretest.weights import enumeration_cost, inverse_mass
 from foretest.weights.inverse_mass import count_trials
 from foretest.weights.normaliser import Normaliser
+from foretest.weights.weightings import Pointwise
 
 
 class Generic(PlackettLuce):
@@ -619,3 +620,22 @@ def test_means_of_many_draws_are_those_of_each_row() -> None:
         kept = np.where(w < 2.0, w, 0.0) if zero else np.minimum(w, 2.0)
         expected = (2.0 * kept / (1.0 + w)).mean(axis=1)
         np.testing.assert_allclose(two_sided_means(log_w, 2.0, zero), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["exact", "auto"])
+@pytest.mark.parametrize("apart", [700.0, 712.0, 745.0, 800.0])
+def test_a_mass_whose_inverse_no_double_holds_is_none(method: str, apart: float) -> None:
+    """q = 100·π_p(t) of a treatment that always shows the item with π_p = e^−apart: below 2e-308 it counts as 0, so
+    that a display that shows the other item, whose weight is 0, does not weigh 0 times infinity."""
+    rows = displays([[0.0, 1.0]] * 2, [[0.0, -apart]] * 2, [1, 1])
+    own = Normaliser(TopK("t"), PlackettLuce("p"), method=method)
+    weights = Pointwise(cap=100.0).of_rewarded(np.array([-np.inf, apart]), rows, own)
+    log_q = np.log(100.0) - apart
+    if log_q > np.log(np.finfo(float).tiny):
+        np.testing.assert_allclose(weights.log_h, [-np.inf, apart], rtol=1e-12)
+        assert not weights.unsupported.any()
+    else:
+        assert (weights.log_h == -np.inf).all()
+        assert weights.unsupported.all()
+    assert np.isfinite(weights.q).all()
+    assert not np.isnan(weights.second).any()

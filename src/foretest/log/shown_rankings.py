@@ -19,6 +19,7 @@ from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings
 
 MOST_ITEMS = 10_000  # of a row without a list of items: larger numbers are ids
+_TOO_FAR = f"is beyond {MOST_ITEMS:,}, and the row has no list of items"
 
 
 def shown_rankings(batch: pa.RecordBatch, log: LogColumns, eligible: npt.NDArray[np.int64], known: bool) -> Ragged:
@@ -56,7 +57,7 @@ def items_reached(rankings: dict[str, Ragged]) -> npt.NDArray[np.int64]:
         if len(far):
             raise RowFault(
                 "position-far", name, far,
-                f"the position {last[far[0]]} is beyond {MOST_ITEMS:,}, and the row has no list of items",
+                f"the position {last[far[0]]} {_TOO_FAR}",
                 _RANKING_REMEDY[False],
             )  # fmt: skip
         items = np.maximum(items, last + 1)
@@ -172,9 +173,12 @@ def _ranking_fault(code: int, ranking: list[Any], eligible: int | None, single: 
     if code == 2:
         return f"the ranking shows {len(ranking)} items, more than the row's {items}"
     if code == 3:
-        place = next(place for place in ranking if place < 0 or (eligible is not None and place >= eligible))
+        limit = MOST_ITEMS if eligible is None else eligible  # without a list, only what fits no position comes here
+        place = next(place for place in ranking if place < 0 or place >= limit)
         where = f"the action {place}" if single else f"the position {place} in the ranking"
-        return f"{where} is negative" if eligible is None else f"{where} is outside the row's lists of {items}"
+        if eligible is not None:
+            return f"{where} is outside the row's lists of {items}"
+        return f"{where} is negative" if place < 0 else f"{where} {_TOO_FAR}"
     return f"the ranking shows the item {next(i for i in ranking if ranking.count(i) > 1)!r} twice"
 
 

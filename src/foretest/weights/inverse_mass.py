@@ -25,6 +25,7 @@ LONG_WAIT = 1024  # trials after which a display's few likely rankings are gone 
 MOST_BEGINNINGS = 4000  # of rankings, that this may take: no more time than some thousand trials
 ACCEPTANCES = 64  # m, where trials to the m-th acceptance are counted
 AT_ONCE = 1 << 20  # trials of all displays that wait, in memory
+LEAST_MASS = np.finfo(np.float64).tiny  # a smaller q has lost its digits, and 1/q may be beyond all doubles: none
 
 Mask = npt.NDArray[np.bool_]
 
@@ -76,7 +77,7 @@ def _first_accepted(pair: PolicyPair, displays: Displays, cap: float) -> _FirstA
         done += block
         if done == LONG_WAIT and len(waiting) and pair.is_fused:
             q[waiting] = peaked_masses(*pair.score_lists(displays.take(waiting)), cap, MOST_BEGINNINGS)
-            stuck[waiting] = q[waiting] == 0.0  # below all doubles: no trial would pass
+            stuck[waiting] = q[waiting] < LEAST_MASS  # no trial would pass
             waiting = waiting[np.isnan(q[waiting])]
     stuck[waiting] = True
     q[stuck] = np.nan

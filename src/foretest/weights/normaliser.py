@@ -25,7 +25,7 @@ from foretest.weights.batch_draws import BatchDraws, MeansAt
 from foretest.weights.control_marginals import KnownMarginals
 from foretest.weights.enumeration import Priced, exact_bounds, exact_masses, exact_path, is_cheap
 from foretest.weights.enumeration_cost import Purpose, most_enumerated
-from foretest.weights.inverse_mass import InverseMass, count_trials, lahiri, midzuno_sen
+from foretest.weights.inverse_mass import LEAST_MASS, InverseMass, count_trials, lahiri, midzuno_sen
 from foretest.weights.policy_pair import FROM_TREATMENT, NONE, PolicyPair, z_of
 from foretest.weights.weight_bounds import BoundMasses
 
@@ -327,5 +327,5 @@ class Normaliser:
 
 
 def _reciprocal(q: Floats) -> Floats:
-    with np.errstate(over="ignore"):
-        return np.divide(1.0, q, out=np.zeros_like(q), where=q > 0.0)
+    """1/q; 0 where there is no mass."""
+    return np.divide(1.0, q, out=np.zeros_like(q), where=q >= LEAST_MASS)
