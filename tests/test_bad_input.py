@@ -559,7 +559,7 @@ def test_a_mixture_of_kinds(refuse: Refuse) -> None:
     write(Path("logs/a.parquet"), columns())
     said = refuse("run", "logs", "-c", "test.toml", "-o", "out")
     assert said == (
-        "logs/a.parquet is a Parquet file and logs/b.csv a CSV file: a log is of one kind. Leave one of them out, or"
+        "logs/a.parquet is Parquet and logs/b.csv is CSV: a log is of one kind. Leave one of them out, or"
         " name the files by a pattern such as '*.parquet'."
     )
 

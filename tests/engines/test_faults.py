@@ -72,7 +72,10 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def write_hundred(write: Callable[[pa.Table, Path], Any], ending: str) -> None:
+    """A log in a hundred files of one kind, in place of those that are there."""
     log = table()
+    for path in Path("logs").glob("*"):
+        path.unlink()
     for number in range(FILES):
         write(log.slice(number * ROWS, ROWS), Path("logs") / f"{number:03}{ending}")
 
@@ -145,8 +148,6 @@ KINDS: dict[str, tuple[Callable[[pa.Table, Path], Any], str]] = {
 def test_one_of_a_hundred_files_is_truncated(
     ending: str, refuse: Callable[..., str], assert_right: Callable[[], None]
 ) -> None:
-    for path in Path("logs").iterdir():
-        path.unlink()
     write, what = KINDS[ending]
     write_hundred(write, ending)
     bad = Path(f"logs/057{ending}")
@@ -177,18 +178,25 @@ def test_a_file_disappears_in_the_middle(desk: Path, assert_right: Callable[[], 
     assert_right()
 
 
-def test_a_file_is_written_again_in_the_middle(desk: Path, assert_right: Callable[[], None]) -> None:
-    """Half of the old rows and half of the new would be an answer to no question."""
+@pytest.mark.parametrize("ending", [".parquet", ".feather"])
+@pytest.mark.parametrize("rows", [7, ROWS])
+def test_a_file_is_written_again_in_the_middle(
+    ending: str, rows: int, desk: Path, assert_right: Callable[[], None]
+) -> None:
+    """Half of the old rows and half of the new would be an answer to no question, with as many rows too."""
+    write, _ = KINDS[ending]
+    write_hundred(write, ending)
     test = ft.OfflineTest.from_toml("test.toml")
-    whole = Path("logs/057.parquet").read_bytes()
+    path = Path(f"logs/057{ending}")
+    whole = path.read_bytes()
 
-    def progress(stage: str, total: int | None, rows: int) -> None:
-        if rows:
-            pq.write_table(table(7), "logs/057.parquet")
+    def progress(stage: str, total: int | None, done: int) -> None:
+        if done:
+            write(table(rows), path)
 
-    with pytest.raises(ft.BadInput, match=r"^logs/057.parquet: the file changed while it was read\."):
+    with pytest.raises(ft.BadInput, match=rf"^{path}: the file changed while it was read\."):
         test.run("logs", threads=1, progress=progress)
-    Path("logs/057.parquet").write_bytes(whole)
+    path.write_bytes(whole)
     assert_right()
 
 

@@ -61,13 +61,11 @@ def test_a_folder_holds_one_kind() -> None:
     assert find_files(["logs"]) == (CSV, [Path("logs/1.csv"), Path("logs/deep/2.csv.gz")])
     touch("logs/deep/a.jsonl")
     assert refused("logs") == (
-        "logs/1.csv is a CSV file and logs/deep/a.jsonl a JSON lines file: a log is of one kind. Leave one of them out,"
+        "logs/1.csv is CSV and logs/deep/a.jsonl is JSON lines: a log is of one kind. Leave one of them out,"
         " or name the files by a pattern such as '*.csv'."
     )
     assert find_files(["logs/**/*.csv*"])[0] == CSV
-    assert refused("logs/1.csv", "logs/deep/a.jsonl").startswith(
-        "logs/1.csv is a CSV file and logs/deep/a.jsonl a JSON"
-    )
+    assert refused("logs/1.csv", "logs/deep/a.jsonl").startswith("logs/1.csv is CSV and logs/deep/a.jsonl is JSON")
 
 
 def test_json_is_a_log_where_it_is_named() -> None:

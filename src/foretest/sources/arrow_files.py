@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from functools import cached_property
 from itertools import accumulate
-from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -16,9 +13,10 @@ from foretest.records import dataclass
 from foretest.sources.base import decode_names, short
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends
+from foretest.sources.same_file import mark_of_file, opened
 from foretest.stores import Location, RemotePath
 from foretest.stores.faults import is_store_fault, store_fault
-from foretest.stores.remote import changed, mark_of, unchanged
+from foretest.stores.remote import changed
 
 _FILE = b"ARROW1"  # both ends of a file with random access
 _FEATHER_1 = b"FEA1"
@@ -39,7 +37,7 @@ class ArrowFile:
     path: Location
     schema: pa.Schema
     stream: bool
-    mark: str | None = None  # of a remote file, to see whether it is still the same
+    mark: str  # to see whether it is still the same
 
     @cached_property
     def batch_rows(self) -> list[int]:
@@ -74,7 +72,7 @@ class ArrowFile:
         """All batches, or the one with a number, with these columns and no others."""
         options = pa.ipc.IpcReadOptions(included_fields=[self.schema.get_field_index(name) for name in columns])
         try:
-            with _opened(self.path, self.mark) as file:
+            with opened(self.path, self.mark) as file:
                 if self.stream:
                     yield from map(_whole, pa.ipc.open_stream(file, options=options))
                     return
@@ -103,14 +101,6 @@ def _narrowest(schema: pa.Schema) -> list[str]:
     return [field.name for field in sorted(schema, key=width)[:1]]
 
 
-def _opened(path: Location, mark: str | None = None) -> AbstractContextManager[Any]:
-    """The file; with the mark of a remote one, if it is and stays the file with this mark."""
-    if isinstance(path, Path):
-        file: AbstractContextManager[Any] = pa.OSFile(str(path))
-        return file
-    return path.open() if mark is None else unchanged(path, mark)
-
-
 def _open_arrow(path: Location) -> ArrowFile:
     begin, end, size = file_ends(path, len(_END))
     if size == 0:
@@ -119,8 +109,8 @@ def _open_arrow(path: Location) -> ArrowFile:
         raise BadInput(f"{path}: a Feather file of version 1. Write it as version 2, or as Parquet.")
     stream = not begin.startswith(_FILE)
     try:
-        with _opened(path) as file:
-            mark = None if isinstance(path, Path) else mark_of(file)
+        with opened(path) as file:
+            mark = mark_of_file(file)
             schema = (pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file)).schema
             decode_names(schema)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -19,10 +18,10 @@ from foretest.records import dataclass
 from foretest.sources.base import BATCH_BYTES, decode_names, short
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends, refuse_missing
+from foretest.sources.same_file import mark_of_file, opened
 from foretest.sources.texts import refuse_broken_texts
 from foretest.stores import Location, RemotePath
 from foretest.stores.faults import is_store_fault, store_fault
-from foretest.stores.remote import changed, mark_of, unchanged
 
 _MAGIC = b"PAR1"  # both ends of a file
 _BUFFER = 1 << 16  # bytes of a column read at a time, which stay in the cache until they are decoded
@@ -98,37 +97,8 @@ class ParquetFile:
 @contextmanager
 def open_parquet(path: Location, mark: str | None = None, **options: Any) -> Iterator[pq.ParquetFile]:
     """A Parquet file, local or remote; with a mark, if it is and stays the file with this mark."""
-    with _opened(path, mark) as source, pq.ParquetFile(source, **options) as file:
+    with opened(path, mark) as source, pq.ParquetFile(source, **options) as file:
         yield file
-
-
-def _opened(path: Location, mark: str | None) -> AbstractContextManager[Any]:
-    """A file to be read."""
-    if isinstance(path, RemotePath):
-        return path.open() if mark is None else unchanged(path, mark)
-    return pa.OSFile(str(path)) if mark is None else _unchanged(path, mark)
-
-
-@contextmanager
-def _unchanged(path: Path, mark: str) -> Iterator[pa.OSFile]:
-    """A local file opened to be read, if it is still the one with this mark, before and after."""
-    with pa.OSFile(str(path)) as file:
-        if _mark_of_local(file) != mark:
-            raise changed(path)
-        try:
-            yield file
-        except (pa.ArrowException, OSError):
-            if _mark_of_local(file) != mark:  # what was read was partly of another file
-                raise changed(path) from None
-            raise
-        if _mark_of_local(file) != mark:
-            raise changed(path)
-
-
-def _mark_of_local(file: pa.OSFile) -> str:
-    """What changes when an open local file is written again: its size, and when it was written."""
-    known = os.fstat(file.fileno())
-    return f"{known.st_size} {known.st_mtime_ns}"
 
 
 def open_parquet_file(path: Location) -> ParquetFile:
@@ -136,10 +106,9 @@ def open_parquet_file(path: Location) -> ParquetFile:
     try:
         if isinstance(path, Path):
             refuse_missing(path)  # to open a pipe would block for ever
-        with _opened(path, None) as source, pq.ParquetFile(source) as file:
+        with opened(path) as source, pq.ParquetFile(source) as file:
             decode_names(file.schema_arrow)
-            mark = _mark_of_local(source) if isinstance(path, Path) else mark_of(source)
-            return ParquetFile(path, file.schema_arrow, file.metadata, mark)
+            return ParquetFile(path, file.schema_arrow, file.metadata, mark_of_file(source))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
 

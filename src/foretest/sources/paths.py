@@ -39,7 +39,7 @@ def find_files(items: Iterable[str | Location]) -> tuple[str, list[Location]]:
     if len(first) > 1:
         (kind, one), (other, two), *_ = first.items()
         raise BadInput(
-            f"{one} is a {kind} file and {two} a {other} file: a log is of one kind. Leave one of them out, or name"
+            f"{one} is {kind} and {two} is {other}: a log is of one kind. Leave one of them out, or name"
             f" the files by a pattern such as '*{one.suffix}'."
         )
     return next(iter(first)), paths
