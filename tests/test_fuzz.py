@@ -368,6 +368,23 @@ def test_a_path_that_is_too_long() -> None:
     assert refused(open_source, path) == f"{path}: cannot be read (File name too long)."
 
 
+@pytest.mark.parametrize("command", ["pack", "convert"])
+def test_a_column_of_a_type_that_parquet_does_not_have(command: str, tmp_path: Path) -> None:
+    table = pa.table({
+        "click": [1.0, 0.0], "p": [0.5, 0.5], "display": [1, 2], "item": [7, 8], "slot": [1, 1], "s": [0.1, 0.2],
+        "gap": pa.array([None, None], pa.month_day_nano_interval()),
+    })  # fmt: skip
+    fuzz_commands.write_table(table, "arrow", tmp_path / "log.arrow")
+    long = 'layout = "long"\ndisplay = "display"\nitem = "item"\nslot = "slot"\nfeatures = ["gap"]'
+    policy = ('policy = "plackett-luce"\nscores = "s"', 'policy = "logged"\nprob = "p"')[command == "pack"]
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[log]\nrewards = ["click"]\n{long if command == "convert" else ""}\n'
+                        f"[control]\n{policy}\n[treatment]\n{policy}\n")  # fmt: skip
+    words = ["convert", "long"] if command == "convert" else ["pack"]
+    words += [str(tmp_path / "log.arrow"), "-c", str(settings), "-o", str(tmp_path / "out")]
+    assert fuzz_commands.run_command(words, tmp_path) == (True, None)
+
+
 def test_the_home_of_nobody() -> None:
     assert refused(open_source, "~no-such-user/log.parquet").startswith("~no-such-user/log.parquet: no such file")
 

@@ -72,11 +72,39 @@ def test_a_treatment_that_is_supported_keeps_its_verdict() -> None:
     assert result.health["mass_kept"]["point-ncis-adaptive"] == pytest.approx(1.0, abs=0.01)
 
 
-def test_of_logged_policies_it_is_not_known() -> None:
-    table = pa.table({"click": [1.0, 0.0] * 100, "p": [0.5] * 200, "t": [0.6, 0.4] * 100})
+def logged(share: float, **analysis: Any) -> tuple[pa.Table, ft.OfflineTest]:
+    """The bandit with the probabilities of what was shown in place of scores."""
+    table = bandit(share, 0.5)
+    shown = table["ranking"].combine_chunks().flatten().to_numpy()
+    treatment = np.array([0.0, 0.5, 0.5])[shown] * (1.0 - share)
     test = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"]), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t"),
-        estimators=["ncis"], n_resamples=10,
+        n_resamples=50, **analysis,
     )  # fmt: skip
+    return pa.table({"click": table["click"], "p": [1 / 3] * ROWS, "t": treatment}), test
+
+
+@pytest.mark.parametrize("share", [0.0, 0.6, 0.9])
+def test_of_logged_policies_it_is_the_mean_weight(share: float) -> None:
+    """Weights are 0 or 1.5·(1 − share), so that no cap of 2 cuts any: their mean is 1 − share, as is that of those that
+    a cap of 0.01 does not cut, 0.01·2/3."""
+    table, test = logged(share, estimators=["is", "nis", "cis", "ncis", ft.NCIS(cap=0.01, name="tiny")], cap=2.0)
     result = test.run(table)
-    assert "mass_kept" not in result.health
+    error = 3.0 * np.sqrt(0.5 / ROWS) * (1.0 - share)  # of w/(1 − share), 1.5 with a probability of 2/3, else 0
+    for label in ("is", "nis", "cis", "ncis"):
+        assert result.health["mass_kept"][label] == pytest.approx(1.0 - share, abs=error + 1e-12)
+        estimate = result.metrics["click"].estimates[label]
+        assert (estimate.verdict == "insufficient") == (share > 0.5)
+        assert any("the log supports only" in reason for reason in estimate.reasons) == (share > 0.5)
+    assert result.health["mass_kept"]["tiny"] == pytest.approx(0.01 * 2 / 3, rel=0.05)
+    assert result.metrics["click"].estimates["tiny"].verdict == "insufficient"
+
+
+def test_a_weight_that_no_row_has_supports_nothing() -> None:
+    """The control's zero was floored at 1e-9: the treatment could in principle be seen, and 60 % of it never was."""
+    table = bandit(0.6)
+    floored = [[0.0, 0.0, 0.0, np.log(3e-9)]] * ROWS
+    result = build(estimators=["is", "ncis"]).run(table.set_column(2, "control", [floored]))
+    for label in ("is", "ncis"):
+        assert result.health["mass_kept"][label] == pytest.approx(0.4, abs=0.02)
+        assert result.metrics["click"].estimates[label].verdict == "insufficient"

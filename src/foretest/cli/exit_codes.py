@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from foretest.cli.options import AUDIT, GUARDRAIL, LEANS_NEGATIVE, NO_WINNER, UNVERIFIED
+from foretest.results.audit import FAIL
 from foretest.settings.metric_roles import toward_good
 
 if TYPE_CHECKING:
@@ -38,6 +39,10 @@ def metric_conditions(metric: Metric) -> set[str]:
 
 
 def audit_fails(result: Result, fail_on: list[str]) -> bool:
-    """Does the propensity audit fail, or is it unverified, and is that a condition of --fail-on?"""
-    conditions = {"fail": AUDIT, "unverified": UNVERIFIED}
-    return result.audit is not None and conditions.get(result.audit.outcome) in fail_on
+    """Does the propensity audit of a treatment fail, or is it unverified (also where one of its tests warns), and is
+    that a condition of --fail-on?"""
+    audits = [audit for audit in (result.audit, *(treatment.audit for treatment in result.treatments)) if audit]
+    conditions = {AUDIT} if any(audit.outcome == FAIL for audit in audits) else set()
+    if any(audit.doubt() is not None for audit in audits):
+        conditions.add(UNVERIFIED)
+    return bool(conditions & set(fail_on))

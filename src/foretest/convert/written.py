@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 
 from foretest.convert.settings_text import settings_text
 from foretest.files import whole_file, write_whole
+from foretest.sources.parquet import refuse_unwritable
 from foretest.stores import Location
 
 LOG, SETTINGS = "log.parquet", "settings.toml"
@@ -19,6 +20,7 @@ def write_converted(
     folder: Location, batches: Iterable[pa.RecordBatch], schema: pa.Schema, tables: Mapping[str, Any], comment: str
 ) -> int:
     """Write the displays and the settings that go with them; the number of displays."""
+    refuse_unwritable(f"{folder / LOG}", schema)
     rows = 0
     with whole_file(folder / LOG) as path, pq.ParquetWriter(path, schema, compression="zstd") as writer:
         for batch in batches:

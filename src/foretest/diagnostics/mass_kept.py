@@ -2,10 +2,14 @@
 
 π_t = q·π̃ + (1 − q)·ν: what is measured is the surrogate π̃, and of ν the log says nothing. Where q is small on average,
 the answer is about another policy than the treatment.
+
+E_p[min(w, c) | x] = q_c(x). Where no ranking can be drawn, as with logged probabilities, the mean weight of all rows
+tells the same mass, with the noise of what was shown.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +19,7 @@ from foretest.aggregation.slot_masses import EXPOSURE, PREFIX, SLOT, capped_boun
 from foretest.diagnostics.treatment_health import LOG_NEVER
 from foretest.estimators import Estimator
 from foretest.inference.bound_choice import settled
+from foretest.inference.verdict import LEAST_MASS_KEPT
 from foretest.kernels.normaliser import adaptive_caps_of_draws
 from foretest.weights.exposure_weights import ExposureAdaptive
 from foretest.weights.policy_pair import weights_of, z_of
@@ -35,13 +40,13 @@ def mass_kept_by(aggregates: Aggregates, estimators: Sequence[Estimator]) -> dic
 
 
 def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
-    """The mean of q(x); without a cap, the mass that a log can show at all. None where no ranking can be drawn, and for
-    weights by slot that no cap cuts."""
+    """The mean of q(x); without a cap, the mass that a log can show at all, or what its weights add up to if that is
+    less than half. None for weights by slot that no cap cuts, and where rankings have no known weight."""
     sample = aggregates.sampled_displays
     if isinstance(weighting, SlotAdaptive | PrefixAdaptive | ExposureAdaptive):
         return _by_slot(aggregates, weighting)
     if "draws_treatment" not in sample:
-        return None
+        return _mean_weight(aggregates, weighting)
     treatment, control = (sample[name][:DISPLAYS] for name in ("draws_treatment", "draws_control"))
     if isinstance(weighting, Adaptive):
         _, q, _ = adaptive_caps_of_draws(weights_of(np.hstack([treatment, control])), weighting.bound)
@@ -49,8 +54,19 @@ def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
     if isinstance(weighting, Capped | Pointwise):
         return float(z_of(treatment, weighting.cap, weighting.capping == "zero").mean())
     if isinstance(weighting, Uncapped):
-        return float((treatment <= LOG_NEVER).mean())
+        possible, in_log = float((treatment <= LOG_NEVER).mean()), _mean_weight(aggregates, weighting)
+        # a weight of 1e9 that no row has supports nothing
+        return possible if in_log is None or in_log >= LEAST_MASS_KEPT else min(possible, in_log)
     return None
+
+
+def _mean_weight(aggregates: Aggregates, weighting: Weighting) -> float | None:
+    """The mean weight of all displays, at most 1; None for what is no weight of every shown ranking."""
+    sums = aggregates.h.get(weighting) if isinstance(weighting, Capped | Uncapped) else None
+    if sums is None or not aggregates.displays:
+        return None
+    total = float(sums.get("h").sum())
+    return math.exp(min(0.0, math.log(total / aggregates.displays) + sums.log_unit)) if total > 0.0 else 0.0
 
 
 def _by_slot(aggregates: Aggregates, weighting: SlotAdaptive | PrefixAdaptive | ExposureAdaptive) -> float | None:

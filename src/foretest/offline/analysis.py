@@ -31,7 +31,7 @@ from foretest.inference.bootstrap import resample_counts
 from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.guardrails import with_roles
 from foretest.inference.verdict import DETERMINISTIC
-from foretest.offline.audited import audit_note, audited_segment
+from foretest.offline.audited import audit_notes, audited_segment
 from foretest.offline.days import with_days
 from foretest.offline.estimates import estimate_metrics
 from foretest.offline.examination import by_exposure, is_left_out, metrics_to_fit
@@ -118,7 +118,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         settings=settings_dict(settings, plan),
         metrics=first.metrics,
         health=_health(aggregates, folded.notes) | mass_kept_by(aggregates, plan.estimators),
-        notes=[*dict.fromkeys(notes), *audit_note(first.audit)],
+        notes=[*dict.fromkeys(notes), *audit_notes({name: answer.audit for name, answer in answers.items()})],
         weights=weight_distribution(aggregates),
         provenance={
             "versions": versions(),
@@ -140,14 +140,15 @@ def check_result(settings: Settings, folded: Folded) -> Result:
     """The result of a check: facts, health and the audit, without estimates."""
     plan = choose_estimators(settings)[0]
     aggregates = with_differences(_as_in_a_run(folded.aggregates, plan))
-    outcome = audit(aggregates)
+    audits = {name: audit(sums) for name, sums in by_treatment(aggregates).items()}
+    outcome = next(iter(audits.values()))
     notes = [
         *fit_notes(aggregates.plan),
         *winsorised_notes(aggregates),
         *outside_notes(aggregates),
         *question_notes(aggregates),
     ]
-    notes += [*cap_note(aggregates.plan), *late_notes(aggregates), *folded.notes, *audit_note(outcome)]
+    notes += [*cap_note(aggregates.plan), *late_notes(aggregates), *folded.notes, *audit_notes(audits)]
     if control_is_deterministic(aggregates):
         answers = by_exposure(aggregates.plan) and EXPLORATION not in outcome.named(FAIL)
         notes.append(_BY_EXPOSURE_ALONE if answers else f"{DETERMINISTIC}.")
@@ -162,7 +163,9 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         weights=weight_distribution(aggregates),
         audit=outcome,
         late_rewards=late_rewards(aggregates),
-        treatments=[Treatment(name, None, {}, _health(part, folded.notes), audit(part)) for name, part in sums.items()],
+        treatments=[
+            Treatment(name, None, {}, _health(part, folded.notes), audits[name]) for name, part in sums.items()
+        ],
         control_fit={fit.control: fit.to_dict() for fit in aggregates.plan.control_fits} or None,
         winsorised=winsorised_rewards(aggregates),
     )

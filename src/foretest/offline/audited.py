@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from foretest.inference.guardrails import with_roles
-from foretest.results.audit import AUDIT_FAILED, FAIL, Audit
+from foretest.results.audit import AUDIT_FAILED, FAIL, TREATMENT, Audit
 from foretest.results.result import Estimate, Segment
 from foretest.settings.metric_roles import MetricRole
 
@@ -60,8 +60,18 @@ def audited_segment(segment: Segment, audit: Audit, roles: Mapping[str, MetricRo
     return dataclasses.replace(segment, metrics=with_roles(metrics, roles))
 
 
-def audit_note(audit: Audit) -> list[str]:
-    """A note where a failed audit was overruled, or where too little could be checked."""
+def audit_notes(audits: Mapping[str, Audit]) -> list[str]:
+    """Notes where a failed audit was overruled, or where too little could be checked: of the control once, of every
+    treatment that is taken as it is logged."""
+    notes = []
+    for place, (name, audit) in enumerate(audits.items()):
+        if place == 0 or audit.unchecked == TREATMENT:
+            whose = f"{name}: " if len(audits) > 1 and audit.unchecked == TREATMENT else ""
+            notes += [f"{whose}{note}" for note in _notes(audit)]
+    return notes
+
+
+def _notes(audit: Audit) -> list[str]:
     doubt = audit.doubt()
     if doubt is not None:
         return [doubt]

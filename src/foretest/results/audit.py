@@ -9,6 +9,7 @@ from foretest.records import dataclass
 
 PASS, WARN, FAIL, NOT_MADE = "pass", "warn", "fail", "not made"
 UNVERIFIED = "unverified"  # of the whole audit: too little could be checked to trust the probabilities
+CONTROL, TREATMENT, FEW_UNITS = "control", "treatment", "few units"  # what stands in the way of checking it
 AUDIT_FAILED = "the propensity audit failed"  # what the reason of a verdict begins with
 FAILS_BELOW = 0.001
 WARNS_BELOW = 0.01
@@ -29,30 +30,32 @@ class Finding:
 @dataclass(frozen=True)
 class Audit:
     """All findings. It fails if any fails, else warns if any warns; else it is unverified where too little could be
-    checked to trust the control's probabilities. `ignored` says that verdicts stand although it fails."""
+    checked to trust the probabilities. `ignored` says that verdicts stand although it fails."""
 
     outcome: str  # fail, warn, unverified, pass
     findings: tuple[Finding, ...]
     ignored: bool = False
-    few_units: bool = False  # too few to check the control's probabilities against its scores, which the log has
+    unchecked: str | None = None  # whose probabilities could not be checked against scores
 
     @classmethod
-    def of(cls, findings: list[Finding], *, ignore: bool, verified: bool = True, few_units: bool = False) -> Audit:
-        """The audit of all findings; `verified`: could the control's probabilities be checked against its scores?
-        `few_units`: is it the number of units alone that stands in the way of that?
+    def of(cls, findings: list[Finding], *, ignore: bool, unchecked: str | None = None) -> Audit:
+        """The audit of all findings; `unchecked`: CONTROL or TREATMENT, if its probabilities could not be checked
+        against its scores, or FEW_UNITS, if only their number stands in the way of that.
 
         >>> Audit.of([not_made("balance", "the settings name no features")], ignore=False).outcome
         'unverified'
         """
         outcomes = {finding.outcome for finding in findings}
         outcome = next((word for word in (FAIL, WARN) if word in outcomes), PASS)
-        if outcome == PASS and not (verified and PASS in outcomes):
+        if unchecked is None and not outcomes - {NOT_MADE}:
+            unchecked = CONTROL
+        if outcome == PASS and unchecked is not None:
             outcome = UNVERIFIED
-        return cls(outcome, tuple(findings), ignore and outcome == FAIL, few_units)
+        return cls(outcome, tuple(findings), ignore and outcome == FAIL, unchecked)
 
     def to_dict(self) -> dict[str, Any]:
         """The content of result.json."""
-        return {key: value for key, value in asdict(self).items() if key != "few_units"}
+        return {key: value for key, value in asdict(self).items() if key != "unchecked"}
 
     def outcomes(self) -> dict[str, Any]:
         """The outcomes alone, of the whole and by test."""
@@ -63,14 +66,21 @@ class Audit:
         }
 
     def doubt(self) -> str | None:
-        """What could not be checked, in a sentence, where the audit is unverified; None elsewhere."""
-        if self.outcome != UNVERIFIED:
+        """What could not be checked, in a sentence, also where another test warns; None where all was, or the audit
+        failed anyway."""
+        if self.unchecked is None or self.outcome == FAIL:
             return None
         unmade = ", ".join(self.named(NOT_MADE))
-        if self.few_units:
+        if self.unchecked == FEW_UNITS:
             return (
                 f"the control's probabilities are not verified: the log has too few units for the audit ({unmade} could"
                 " not be run)."
+            )
+        if self.unchecked == TREATMENT:
+            return (
+                "the treatment's probabilities are not verified: they are taken as they are logged. Those of another"
+                " display, of one slot, of another model or with another base of logarithms would often not be seen."
+                " Log the treatment's scores of all eligible items to have it priced from them."
             )
         return (
             f"the control's probabilities are not verified ({unmade} could not be run): they are taken as they are"

@@ -94,6 +94,18 @@ class ParquetFile:
         return Piece(row, read)
 
 
+def refuse_unwritable(name: str, schema: pa.Schema) -> None:
+    """Refuse a table that is to be written and has a column of a type that Parquet does not have."""
+    for column in schema:
+        try:
+            pq.ParquetWriter(pa.BufferOutputStream(), pa.schema([column])).close()
+        except pa.ArrowException:
+            raise BadInput(
+                f"{name}: column '{column.name}' is {column.type}, which Parquet does not have. Convert it, or leave it"
+                " out."
+            ) from None
+
+
 @contextmanager
 def open_parquet(path: Location, mark: str | None = None, **options: Any) -> Iterator[pq.ParquetFile]:
     """A Parquet file, local or remote; with a mark, if it is and stays the file with this mark."""

@@ -11,6 +11,7 @@ import pytest
 import foretest as ft
 from foretest.aggregation.audit_context import Feature
 from foretest.aggregation.weight_bins import CAPS, WeightBins
+from foretest.cli.exit_codes import exit_code
 from foretest.diagnostics.audit.possible_weights import (
     NAME,
     CappedMean,
@@ -215,6 +216,77 @@ def test_unverified_is_said_and_can_be_failed_on(capsys: pytest.CaptureFixture[s
     assert result.metrics["click"].verdict != "insufficient"  # verdicts stand
     assert "not verified" in str(result)
     assert "not verified" in result.to_html()
+
+
+def scored(w: dict[str, Any], log_t: np.ndarray) -> ft.Result:
+    """A run whose control has scores, and whose treatment is a column of logged probabilities."""
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"], ranking="shown"), control=ft.PlackettLuce("p"),
+        treatment=ft.Logged(log_prob="t"), estimators=["ncis"], n_resamples=10,
+    )  # fmt: skip
+    columns = {"click": w["click"], "shown": w["shown"].tolist(), "p": w["p"].tolist(), "t": np.minimum(log_t, 0.0)}
+    return test.run(pa.table(columns))
+
+
+@pytest.mark.parametrize("wrong", ["right", "constant", "another model", "another base"])
+def test_a_logged_treatment_beside_a_control_with_scores_is_not_verified(wrong: str) -> None:
+    """The control's scores say nothing about the treatment's column, which a constant would pass."""
+    w = world(4000)
+    column = {
+        "right": w["log_t"], "constant": np.full(4000, np.log(0.001)), "another model": log_prob(-w["t"], w["shown"]),
+        "another base": w["log_t"] / np.log(2.0),
+    }[wrong]  # fmt: skip
+    result = scored(w, column)
+    assert result.audit is not None
+    if result.audit.outcome == "fail":
+        return
+    doubt = result.audit.doubt()
+    assert doubt is not None
+    assert doubt.startswith("the treatment's probabilities are not verified: they are taken as")
+    assert "another base of logarithms" in doubt
+    assert doubt in result.notes
+    assert exit_code(result, ["unverified"]) == 3
+    assert result.audit.outcome == ("unverified" if wrong == "right" else result.audit.outcome)
+
+
+def test_a_warning_does_not_verify_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """What warns is no better known than what does not: the doubt stays, and --fail-on unverified is met by both."""
+    w = world()
+    columns = {"click": w["click"], "p": w["log_p"] / np.log(10.0), "t": w["log_t"] / np.log(10.0)}
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"]), control=ft.Logged(log_prob="p"), treatment=ft.Logged(log_prob="t"),
+        estimators=["ncis"], n_resamples=10,
+    )  # fmt: skip
+    result = test.run(pa.table(columns))
+    assert result.audit is not None
+    assert result.audit.outcome == "warn"
+    assert result.audit.doubt() in result.notes
+    assert exit_code(result, ["unverified"]) == 3
+    assert exit_code(result, ["audit"]) == 0
+
+
+@pytest.mark.parametrize(("ratio", "outcome"), [(1.0, "unverified"), (1.2, "fail"), (0.8, "warn")])
+def test_equal_weights_that_are_not_1_are_impossible(ratio: float, outcome: str) -> None:
+    """They have no spread to hold their distance from 1 against, but that of one unit more or less."""
+    rng = np.random.default_rng(5)
+    log_p = np.log(rng.uniform(0.1, 0.5, 2000))
+    audit = audit_of(log_p, log_p + np.log(ratio), (rng.random(2000) < 0.2).astype(float))
+    assert audit.outcome == outcome
+    statistic = finding_of(audit).statistic
+    assert statistic == pytest.approx((ratio - 1.0) * 2000 / ratio, abs=1e-6)
+
+
+def test_a_failed_audit_of_a_further_treatment_meets_fail_on() -> None:
+    w = world(4000)
+    test = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["click"]), control=ft.Logged(log_prob="p"),
+        treatment={"right": ft.Logged(log_prob="t"), "off by one": ft.Logged(log_prob="u")},
+        estimators=["ncis"], n_resamples=10,
+    )  # fmt: skip
+    result = test.run(pa.table({"click": w["click"], "p": w["log_p"], "t": w["log_t"], "u": np.roll(w["log_t"], 1)}))
+    assert result.audit is not None
+    assert result.audit.outcome == "unverified"
+    assert exit_code(result, ["audit"]) == 3
 
 
 DAYS = np.array(["2024-05-01", "2024-05-02", "2024-05-03", "2024-05-04"])

@@ -2,7 +2,8 @@
 
 Importance weighting is only as right as the control's probabilities. Each test looks at them from another side; none
 asks whether the mean weight is 1, which fails for right probabilities where weights are heavy. Where the control has no
-scores, what was shown cannot be held against them: the audit is then at best unverified.
+scores, what was shown cannot be held against them, and a treatment without scores is taken as it is logged: the audit
+is then at best unverified.
 """
 
 from __future__ import annotations
@@ -26,7 +27,19 @@ from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
 from foretest.policies.fitted_parameter import number_of, parameter_of
-from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit, Finding, not_made
+from foretest.results.audit import (
+    CONTROL,
+    FAIL,
+    FEW_UNITS,
+    NOT_MADE,
+    PASS,
+    TREATMENT,
+    UNVERIFIED,
+    WARN,
+    Audit,
+    Finding,
+    not_made,
+)
 from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Uncapped
 
@@ -60,11 +73,19 @@ def audit(aggregates: Aggregates) -> Audit:
     of_own = own_policy.own_policy(sample)
     if of_own is not None:
         findings.append(of_own)
+    return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, unchecked=_unchecked(findings, sample, plan))
+
+
+def _unchecked(findings: list[Finding], sample: Columns, plan: FoldPlan) -> str | None:
+    """Whose probabilities could not be checked against its scores, or that there are too few units for it."""
+    control, treatment = plan.settings.control, plan.settings.treatment
     verified = any(finding.name in _VERIFYING and finding.outcome != NOT_MADE for finding in findings)
     # the one ranking that its scores allow was shown in every row, or a row would have been refused
-    verified |= bool(sample) and plan.settings.control.can_draw and _needs_no_exploration(sample, plan)
-    few = not verified and bool(sample) and _obstacle_to_draws(likelihood.CALIBRATION, sample, plan) is None
-    return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, verified=verified, few_units=few)
+    verified |= bool(sample) and control.can_draw and _needs_no_exploration(sample, plan)
+    if not verified:
+        few = bool(sample) and _obstacle_to_draws(likelihood.CALIBRATION, sample, plan) is None
+        return FEW_UNITS if few else CONTROL
+    return None if treatment.can_draw else TREATMENT
 
 
 _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
@@ -95,9 +116,9 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
     log, control, treatment = plan.settings.log, plan.settings.control, plan.settings.treatment
     for role, policy in (("control", control), ("treatment", treatment)):
         if not policy.prices_rankings:
-            return "it draws rankings, and the control is known slot by slot; log the scores of all eligible items"
+            return "this test draws rankings, and the control is known slot by slot; log the scores of all items"
         if not policy.can_draw and (role == "control" or name in _OF_BOTH):
-            return f"it draws rankings, and the {role} is a logged policy; log the scores of all eligible items"
+            return f"this test draws rankings, and the {role} is a logged policy; log the scores of all items"
     if _is_deterministic(sample):
         return "the control is deterministic"
     if name == moments.BALANCE and not log.features:

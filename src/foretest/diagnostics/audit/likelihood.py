@@ -65,12 +65,18 @@ def calibration(
     )  # fmt: skip
 
 
+MOST_TIMES = 20.0  # what was given, that a right number may be
+
+
 def with_likelier_number(finding: Finding, name: str, given: float, fitted: float) -> Finding:
     """A finding of wrong probabilities that says which temperature, sigma or epsilon would make them right, to the two
     digits that a fit to a sample, or to those of several days, has. Where these are the digits of the number given,
-    something else is wrong, and nothing is said of it."""
+    something else is wrong, and nothing is said of it; where it is far larger, hardly anything follows the scores."""
     if f"{fitted:.2g}" in (f"{given:.2g}", f"{given:.3g}"):
         return finding
+    if fitted > MOST_TIMES * given:
+        looks = f"What was shown hardly follows these scores at any {name}: are they of this model and this display?"
+        return replace(finding, remedy=f"{looks} {finding.remedy}")
     looks = (
         f'The log looks as if drawn at {name} {fitted:.2g}, not {given:.3g}: set {name} = "fit", or ask who changed it.'
     )

@@ -21,7 +21,7 @@ from foretest.aggregation.weight_bins import CAPS, WeightBins
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.displays.batch import Floats, Hashes
 from foretest.inference.quantiles import median
-from foretest.results.audit import FAILS_BELOW, PASS, WARN, Finding, grade
+from foretest.results.audit import PASS, WARN, WARNS_BELOW, Finding, grade
 from foretest.special import ndtr
 
 NAME = "possible weights"
@@ -67,15 +67,20 @@ def capped_means(bins: WeightBins, loggers: int, units: float, largest: int) -> 
 def _above_one(mean: float, error: float, cap: float, units: float) -> tuple[float, float]:
     """z = (mean − 1)/error and its upper p-value: normal, or where the units are few for the cap by the bound of Maurer
     and Pontil (2009) solved for the level, √(2 ln(2/δ))·error + 7·c·ln(2/δ)/(3·(units − 1))."""
-    excess = mean - 1.0
+    excess, error = mean - 1.0, _with_a_unit_more(error, mean, units)
     z = excess / error if error > 0.0 else 0.0
-    if excess <= 0.0 or error <= 0.0:
+    if excess <= 0.0:
         return float(z), 1.0
     if units * min(mean, 1.0) / cap > FEWEST_AT_CAP:
         return float(z), float(ndtr(-z))
     first, second = np.sqrt(2.0) * error, 7.0 * cap / (3.0 * max(units - 1.0, 1.0))
     root = (np.sqrt(first**2 + 4.0 * second * excess) - first) / (2.0 * second)
     return float(z), float(min(1.0, 2.0 * np.exp(-(root**2))))
+
+
+def _with_a_unit_more(error: float, mean: float, units: float) -> float:
+    """The error of a mean, at least what one unit more or less would change: equal weights have only a rounding."""
+    return max(error, mean / units)
 
 
 def group_means(features: list[Feature], log_w: Floats, unit: Hashes) -> list[CappedMean]:
@@ -139,8 +144,8 @@ def _impossible(mean: CappedMean, p: float) -> Finding:
         f" than 1 (z = {mean.z:+.1f})",
         "The probabilities of the control or of the treatment are wrong. Likely mistakes: the two columns are swapped;"
         " a join is off by a row, or belongs to another display; the probability of one slot, or a marginal frequency,"
-        " in place of the whole ranking's; a product of softmaxes in place of Plackett-Luce; rows that were chosen by"
-        " their reward.",
+        " in place of the whole ranking's; a product of softmaxes in place of Plackett-Luce; logarithms of another base"
+        " (log10 in place of ln); rows that were chosen by their reward.",
     )  # fmt: skip
 
 
@@ -149,7 +154,8 @@ def _too_small(mean: CappedMean) -> Finding:
         NAME, WARN, mean.p_value, mean.z,
         f"no weight is large, and yet weights average {mean.mean:.3f}, not 1 (z = {mean.z:+.1f})",
         "Either the treatment shows rankings that the control never shows, which this log cannot price; or the"
-        " probabilities are wrong, as with logarithms of another base (log10 in place of ln).",
+        " probabilities are wrong, as with logarithms of another base (log10 in place of ln), with the probability of"
+        " one slot in place of the ranking's, or with a product of softmaxes in place of Plackett-Luce.",
     )  # fmt: skip
 
 
@@ -164,11 +170,11 @@ def impossible_rankings(log_p: Floats, log_rankings: Floats) -> Finding | None:
     p = float(np.exp(min(0.0, log_expected[worst])))
     if grade(p) == PASS:
         return None
-    count = int((log_expected < np.log(FAILS_BELOW)).sum())
+    count = int((log_expected < np.log(WARNS_BELOW)).sum())
     return Finding(
         NAME, grade(p), p, float(log_p[worst]),
         f"{count:,} of {len(log_p):,} sampled displays show a ranking whose probability under the control is"
-        f" astronomically small (down to e^{log_p[worst]:.0f}): what is that unlikely is never shown",
+        f" too small for it ever to be shown (down to e^{log_p[worst]:.0f})",
         "Zeros were probably floored (at e^-700, 1e-300 or the like), and the control is not the policy that showed"
         " these rows; or the probabilities are of other rankings. Log the probability under the policy that served.",
     )  # fmt: skip
@@ -182,6 +188,7 @@ def mean_below_one(w_by_bucket: Floats, n: Floats, units: float, largest_weight:
     mean = float(w_by_bucket.sum()) / rows
     count = min(units, float(len(n)))
     error = float(np.sqrt(np.square(w_by_bucket - n * mean).sum() * count / (count - 1.0))) / rows
+    error = _with_a_unit_more(error, mean, units)
     if error <= 0.0:
         return None
     z = (mean - 1.0) / error

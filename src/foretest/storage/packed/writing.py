@@ -32,6 +32,7 @@ from foretest.log.reader import Reader
 from foretest.records import dataclass
 from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
+from foretest.sources.parquet import refuse_unwritable
 from foretest.storage.packed.reading import BASE, REST, REWARDED, PackedLog
 from foretest.storage.saved.files import write_aggregates
 from foretest.storage.saved.inputs import recorded_inputs, source_paths
@@ -144,6 +145,8 @@ def _common_schema(source: Source) -> pa.Schema:
                 ) from None
             fields[column.name] = unified.remove_metadata().with_type(without_views(unified.type))
     fields.pop(ROW_NUMBER, None)
+    for column in fields.values():
+        refuse_unwritable(first_file[column.name], pa.schema([column]))
     return pa.schema([*fields.values(), pa.field(ROW_NUMBER, pa.int64())])
 
 
