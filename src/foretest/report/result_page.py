@@ -39,12 +39,14 @@ from foretest.report.words import (
     word_of,
 )
 from foretest.results.audit import AUDIT_FAILED, FAIL
+from foretest.results.questions import is_question
 from foretest.results.result import Metric, Result
 from foretest.settings.metric_roles import toward_good
 
 METRICS_SHOWN = 200  # rows of the table of metrics
 METRICS_DRAWN = 12  # metrics with charts of their own
 STRATA_SHOWN = 50  # rows of a table of strata
+QUESTIONS_SHOWN = 3  # beside the answer
 METRICS_COMPARED = 40  # rows of an online test's chart
 _A_LONGER_TEST = "The numbers below are shown as they are; no decision should rest on them. What helps: a longer test."
 ROOM_ON_A_SCREEN, ROOM_ON_A_PHONE = 9.0, 26.0  # percent of the bar's width that a label at either end needs
@@ -59,12 +61,15 @@ class Hero:
     middle: str
     upper: str
     noise: tuple[str, str] | None = None  # the limits of noise alone, where they are drawn too
+    at_once: bool = False  # is that noise of all treatments at once? It may then be the wider of the two
 
     @property
     def key(self) -> str | None:
         """What the two bars are; None where there is one."""
         if self.noise is None:
             return None
+        if self.at_once:
+            return "Pale: the range of this treatment alone. Narrow: noise only, of all treatments at once."
         same = self.noise == (self.lower, self.upper)
         return "Range and noise are the same here." if same else "Pale: the range. Inside it: noise only."
 
@@ -165,11 +170,13 @@ def _answer(result: Result, truth: Mapping[str, float], *, online: bool) -> dict
         "hero": None if none_of_several else _hero(metric),
         "warning": _warning(result),
         "alarm": alarm(result),
+        "questions": [] if online else _questions(result),
         "next_step": None
         if online
         else next_step(
             metric,
             none_passes=choice is not None and choice.winner is None,
+            several=bool(result.treatments),
             audit_failed=result.audit is not None and result.audit.outcome == FAIL,
         ),
         "more": [] if none_of_several else _further_metrics(answer, online=online),
@@ -233,7 +240,7 @@ def _hero(metric: Metric) -> Hero | None:
         return None
     lower, middle, upper = (form(value, sign=True) for value in span[:3])
     noise = None if span.noise is None else (form(span.noise[0], sign=True), form(span.noise[1], sign=True))
-    return Hero(bar, lower, middle, upper, noise)
+    return Hero(bar, lower, middle, upper, noise, estimate.adjusted is not None)
 
 
 def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> list[Remark]:
@@ -268,6 +275,16 @@ def _warning(result: Result) -> str | None:
         "The units are not split as designed. Find out why before you believe any number on this page: whatever moved"
         " the split may also have moved the result."
     )
+
+
+def _questions(result: Result) -> list[str]:
+    """What to answer before the numbers are believed: what the log or a treatment asks, and what nobody could check."""
+    asked = [note for note in result.notes if is_question(note)]
+    doubts = {audit.doubt() for audit in (result.audit, *(t.audit for t in result.treatments)) if audit is not None}
+    texts = [*asked, *(note for note in result.notes if any(note.endswith(doubt) for doubt in doubts if doubt))]
+    shown = [typeset(f"{text[:1].upper()}{text[1:]}") for text in texts[:QUESTIONS_SHOWN]]
+    more = len(texts) - len(shown)
+    return [*shown, f"{more} more in the notes at the end of this page."] if more > 0 else shown
 
 
 def _further_metrics(result: Result, *, online: bool) -> list[FurtherMetric]:

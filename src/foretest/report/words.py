@@ -195,7 +195,8 @@ def range_sentence(result: Result, metric: Metric) -> str | None:
     if noise == interval_text(limits.rel_ci_lower, limits.rel_ci_upper):
         return f"{sentence} Noise alone gives the same range."
     confidence = level(result.settings["analysis"]["confidence_level"])
-    return f"{sentence} Noise alone goes from {noise} ({confidence} interval)."
+    at_once = "" if estimate.adjusted is None else ", of all treatments at once"
+    return f"{sentence} Noise alone goes from {noise} ({confidence} interval{at_once})."
 
 
 def trust(result: Result) -> str | None:
@@ -226,6 +227,10 @@ _NEXT = {
     "insufficient": "The numbers below are shown as they are; no decision should rest on them, for the A/B test or"
     " against it. What helps: more log, a treatment closer to the control, or an estimator with bounded weights.",
 }
+_NONE_OF_SEVERAL = (
+    "No treatment is a candidate for the A/B test as it is. Where a goal or a guardrail is unclear, a longer log, or a"
+    " treatment closer to the control, would say more; where a guardrail fails or a goal is worse, no log will help."
+)
 _LITTLE_CHANGE = "An A/B test would hardly find a difference in this metric."
 _AUDIT_FIRST = (
     "Do not decide by this page. What helps: settings that describe the control as it served, and a log of what it"
@@ -237,10 +242,12 @@ _LIMITS_OF_A_LOG = (
 )
 
 
-def next_step(metric: Metric, *, none_passes: bool = False, audit_failed: bool = False) -> str:
+def next_step(metric: Metric, *, none_passes: bool = False, several: bool = False, audit_failed: bool = False) -> str:
     """What an offline answer is good for, by its word, and what no log can tell."""
     if audit_failed:
         return _AUDIT_FIRST
+    if none_passes and several:
+        return _NONE_OF_SEVERAL
     word = toward_good(word_of(metric), metric.direction)
     step = _NEXT["neutral" if none_passes and "positive" in word else word]
     estimate = metric.estimates[metric.headline or ""]
