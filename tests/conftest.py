@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ def _resamples_are_drawn_once() -> Iterator[None]:
 
 
 SHARED = ("spark", "browser")  # one of each per run, so that their tests go to one worker
+GROUPS = "file_of_groups"  # where the first worker says which test is in which group, and the scheduler reads it
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -61,23 +63,48 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         place = next((i for i, name in enumerate(marks) if item.get_closest_marker(name)), len(marks))
         first[_scope(item)] = min(place, first.get(_scope(item), place))
     items.sort(key=lambda item: first[_scope(item)])
+    if config.workerinput["workerid"] == "gw0":
+        groups = {item.nodeid: _group(item) for item in items if _group(item) is not None}
+        Path(config.workerinput[GROUPS]).write_text(json.dumps(groups), encoding="utf-8")
+
+
+def _group(item: pytest.Item) -> str | None:
+    mark = item.get_closest_marker("xdist_group")
+    return None if mark is None else mark.args[0]
 
 
 def _scope(item: pytest.Item) -> Any:
     """What goes to one worker: a group, or the tests of a file that are in no group."""
-    group = item.get_closest_marker("xdist_group")
-    return item.path if group is None else group.args[0]
+    return _group(item) or item.path
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput[GROUPS] = str(_file_of_groups(node.config))
+
+
+def _file_of_groups(config: pytest.Config) -> Path:
+    folder = config._tmp_path_factory.getbasetemp()
+    return folder / "groups.json"
+
+
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadGroupScheduling | None:
-    """`--dist loadgroup`, but tests of no group stay together by file, so that a module's fixtures are made once."""
+    """`--dist loadgroup`, but tests of no group stay together by file, so that a module's fixtures are made once.
+
+    xdist writes the group into the test's id, which has no effect from pytest 9.2 on: here it is read from a file.
+    """
     if config.getvalue("dist") != "loadgroup":
         return None
     from xdist.scheduler import LoadGroupScheduling
 
     class GroupOrFile(LoadGroupScheduling):
+        @cached_property
+        def groups(self) -> dict[str, str]:
+            return json.loads(_file_of_groups(config).read_text(encoding="utf-8"))
+
         def _split_scope(self, nodeid: str) -> str:
-            group = super()._split_scope(nodeid)
+            group = self.groups.get(nodeid) or super()._split_scope(nodeid)
             return group if group != nodeid else nodeid.partition("::")[0]
 
     return GroupOrFile(config, log)

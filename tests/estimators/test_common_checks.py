@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -213,6 +214,7 @@ def test_copies_under_one_unit_add_no_evidence(key: str) -> None:
     np.testing.assert_allclose(numbers(ten), numbers(one), rtol=1e-9)
 
 
+@cache
 def population() -> tuple[pa.Table, dict[str, float]]:
     """A log that holds every (context, action) in exact proportions, and the limits of all estimators by hand."""
     shares = [3, 1]

@@ -1,4 +1,7 @@
-"""How well offline agreed with online over many tests: definitions on plain arrays."""
+"""How well offline agreed with online over many tests: definitions on plain arrays.
+
+The last axis of an array is that of tests, so that a figure of many resamples is one computation.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Floats
 from foretest.files import finite_or_none
-from foretest.history.range_and_word import SEEN_FIGURES, SEEN_TRUTH_FIGURES, Seen
+from foretest.history.range_and_word import SEEN_FIGURES, SEEN_TRUTH_FIGURES, Figure, Seen, share
 from foretest.records import dataclass
 
 # insufficient evidence decides nothing: it counts as neutral
@@ -42,58 +45,59 @@ class Pairs:
     covariance_bound: Floats | None = None  # NaN where the covariance is known; None where all are
 
     def take(self, tests: npt.NDArray[np.int64]) -> Pairs:
-        """The entries of some tests."""
+        """The entries of some tests, in the shape of `tests`."""
         columns = {name: column[tests] for name, column in vars(self).items() if isinstance(column, np.ndarray)}
         return Pairs(**columns, seen=None if self.seen is None else self.seen.take(tests))
 
 
-def correlation(p: Pairs) -> float:
+def correlation(p: Pairs) -> Figure:
     """Pearson's correlation of (x, y) over tests."""
-    return _over(_covariance(p.x, p.y), np.sqrt(_covariance(p.x, p.x) * _covariance(p.y, p.y)))
+    return _over(_covariance(p.x, p.y), _geometric_mean(_covariance(p.x, p.x), _covariance(p.y, p.y)))
 
 
-def precision(p: Pairs) -> float:
+def precision(p: Pairs) -> Figure:
     """The share of tests in which offline decided as online did."""
-    return _share(p.offline == p.online)
+    return share(p.offline == p.online)
 
 
-def fnr(p: Pairs) -> float:
+def fnr(p: Pairs) -> Figure:
     """False negatives: the share of all tests in which offline < online, negative < neutral < positive."""
-    return _share(p.offline < p.online)
+    return share(p.offline < p.online)
 
 
-def fpr(p: Pairs) -> float:
+def fpr(p: Pairs) -> Figure:
     """False positives: the share of all tests in which offline > online."""
-    return _share(p.offline > p.online)
+    return share(p.offline > p.online)
 
 
-def ppv(p: Pairs) -> float:
+def ppv(p: Pairs) -> Figure:
     """P(online positive | offline positive)."""
-    return _share(p.online[p.offline > 0] > 0)
+    return share(p.online > 0, p.offline > 0)
 
 
-def miss_rate(p: Pairs) -> float:
+def miss_rate(p: Pairs) -> Figure:
     """P(offline not positive | online positive)."""
-    return _share(p.offline[p.online > 0] <= 0)
+    return share(p.offline <= 0, p.online > 0)
 
 
-def ci_size(p: Pairs) -> float:
+def ci_size(p: Pairs) -> Figure:
     """The mean over tests of the interval's width over that of CIS."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = (p.upper - p.lower) / p.cis_width
-    return float(ratios.mean()) if len(ratios) else float("nan")
+    return _mean(ratios)
 
 
-def noise_ceiling(p: Pairs) -> float:
+def noise_ceiling(p: Pairs) -> Figure:
     """√(rel_x·rel_y), rel = τ²/Var, τ² = Var − mean se²: the correlation of a perfect estimator. NaN if a τ² ≤ 0."""
     x, y = _signal(p.x, p.x_error), _signal(p.y, p.y_error)
-    return _over(np.sqrt(x * y), np.sqrt(_covariance(p.x, p.x) * _covariance(p.y, p.y)))
+    return _over(_geometric_mean(x, y), _geometric_mean(_covariance(p.x, p.x), _covariance(p.y, p.y)))
 
 
-def deconvolved_correlation(p: Pairs) -> float:
+def deconvolved_correlation(p: Pairs) -> Figure:
     """(Cov(x, y) − mean noise covariance)/(τ_x τ_y): the correlation with the noise of both axes taken out."""
-    shared = _covariance(p.x, p.y) - float(p.covariance.mean())
-    return _over(shared, np.sqrt(_signal(p.x, p.x_error) * _signal(p.y, p.y_error)))
+    with np.errstate(invalid="ignore"):
+        shared = _covariance(p.x, p.y) - _mean(p.covariance)
+    return _over(shared, _geometric_mean(_signal(p.x, p.x_error), _signal(p.y, p.y_error)))
 
 
 def deconvolved_at_ends(p: Pairs) -> dict[str, float | None]:
@@ -105,32 +109,32 @@ def deconvolved_at_ends(p: Pairs) -> dict[str, float | None]:
     ends = {"low": p.covariance + bound, "high": p.covariance - bound}
     return {
         f"{deconvolved_correlation.__name__}_{name}": finite_or_none(
-            deconvolved_correlation(replace(p, covariance=covariance))
+            float(deconvolved_correlation(replace(p, covariance=covariance)))
         )
         for name, covariance in ends.items()
     }
 
 
-def bias(p: Pairs) -> float:
+def bias(p: Pairs) -> Figure:
     """Mean of estimate − truth."""
-    return float((p.x - p.truth).mean())
+    return _mean(p.x - p.truth)
 
 
-def rmse(p: Pairs) -> float:
+def rmse(p: Pairs) -> Figure:
     """Root mean square of estimate − truth."""
-    return float(np.sqrt(np.square(p.x - p.truth).mean()))
+    return np.sqrt(_mean(np.square(p.x - p.truth)))
 
 
-def coverage(p: Pairs) -> float:
+def coverage(p: Pairs) -> Figure:
     """The share of tests whose relative interval contains the truth."""
-    return _share((p.lower <= p.truth) & (p.truth <= p.upper))
+    return share((p.lower <= p.truth) & (p.truth <= p.upper))
 
 
-FIGURES: dict[str, Callable[[Pairs], float]] = {
+FIGURES: dict[str, Callable[[Pairs], Figure]] = {
     f.__name__: f
     for f in (correlation, precision, fnr, fpr, ppv, miss_rate, ci_size, noise_ceiling, deconvolved_correlation)
 } | SEEN_FIGURES
-TRUTH_FIGURES: dict[str, Callable[[Pairs], float]] = {
+TRUTH_FIGURES: dict[str, Callable[[Pairs], Figure]] = {
     f.__name__: f for f in (bias, rmse, coverage)
 } | SEEN_TRUTH_FIGURES
 
@@ -141,11 +145,11 @@ def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, flo
     wanted = FIGURES | (TRUTH_FIGURES if len(pairs.x) and not np.isnan(pairs.truth).any() else {})
     generator = np.random.Generator(np.random.Philox(seed))
     n = len(pairs.x)
-    samples = [pairs.take(generator.integers(0, n, n)) for _ in range(resamples)] if n else []
+    resampled = pairs.take(np.array([generator.integers(0, n, n) for _ in range(resamples)])) if n else None
     row: dict[str, float | None] = {}
     for name, figure in wanted.items():
-        row[name] = finite_or_none(figure(pairs)) if n else None
-        values = np.array([figure(sample) for sample in samples])
+        row[name] = finite_or_none(float(figure(pairs))) if n else None
+        values = np.empty(0) if resampled is None else np.asarray(figure(resampled))
         values = values[np.isfinite(values)]
         levels = (LOWER, *QUARTILES, UPPER) if name == "correlation" else (LOWER, UPPER)
         for level in levels:
@@ -153,22 +157,34 @@ def figures(pairs: Pairs, seed: int = 0, resamples: int = 1000) -> dict[str, flo
     return row | deconvolved_at_ends(pairs) if n else row
 
 
-def _covariance(a: Floats, b: Floats) -> float:
-    if len(a) < 2:
-        return float("nan")
+def _mean(values: Floats) -> Figure:
+    return values.mean(axis=-1) if values.shape[-1] else np.float64(np.nan)
+
+
+def _covariance(a: Floats, b: Floats) -> Figure:
+    n = a.shape[-1]
+    if n < 2:
+        return np.float64(np.nan)
     # of few numbers `mean` takes many times as long as `sum`
-    return float(((a - a.sum() / len(a)) * (b - b.sum() / len(b))).sum() / (len(a) - 1))
+    a, b = (column - column.sum(axis=-1, keepdims=True) / n for column in (a, b))
+    covariance: Figure = (a * b).sum(axis=-1) / (n - 1)
+    return covariance
 
 
-def _signal(values: Floats, errors: Floats) -> float:
+def _signal(values: Floats, errors: Floats) -> Figure:
     """τ² = Var − mean se²; NaN where it is not above 0."""
-    signal = _covariance(values, values) - float(np.square(errors).mean()) if len(values) > 1 else float("nan")
-    return signal if signal > 0.0 else float("nan")
+    if values.shape[-1] < 2:
+        return np.float64(np.nan)
+    with np.errstate(invalid="ignore"):
+        signal = _covariance(values, values) - _mean(np.square(errors))
+    return np.where(signal > 0.0, signal, np.nan)
 
 
-def _share(mask: npt.NDArray[np.bool_]) -> float:
-    return np.count_nonzero(mask) / len(mask) if len(mask) else float("nan")
+def _geometric_mean(a: Figure, b: Figure) -> Figure:
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.sqrt(a * b)
 
 
-def _over(a: float, b: float) -> float:
-    return a / b if b > 0.0 else float("nan")
+def _over(a: Figure, b: Figure) -> Figure:
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        return np.where(b > 0.0, a / b, np.nan)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from foretest.history.agreement import Pairs
 
 Decisions = npt.NDArray[np.int64]  # −1, 0, 1
+Figure = Floats | np.float64  # one number, or one for each resample
 
 _DECIDED = {"negative": -1, "neutral": 0, "insufficient": 0, "positive": 1}
 FULL_WORDS = _DECIDED | {"leans positive": 0, "leans negative": 0}  # a word that leans decides nothing
@@ -35,7 +36,7 @@ class Seen:
     leaning: Decisions
 
     def take(self, tests: npt.NDArray[np.int64]) -> Seen:
-        """The entries of some tests."""
+        """The entries of some tests, in the shape of `tests`."""
         return Seen(**{name: column[tests] for name, column in vars(self).items()})
 
 
@@ -46,59 +47,64 @@ def widened_range(x: Floats, lower: Floats, upper: Floats, noise: Floats) -> tup
     return x - np.hypot(down, noise), x + np.hypot(up, noise)
 
 
-def range_held(p: Pairs, seen: Seen) -> float:
+def range_held(p: Pairs, seen: Seen) -> Figure:
     """The share of ranges that held the online result, allowing for its noise z·se_y (`widened_range`).
 
     Tests without a range or a standard error do not count.
     """
     lower, upper = widened_range(p.x, seen.lower, seen.upper, seen.z * p.y_error)
     inside = (p.y >= lower) & (p.y <= upper)
-    return _share(inside[np.isfinite(lower + upper)])
+    return share(inside, np.isfinite(lower + upper))
 
 
-def range_coverage(p: Pairs, seen: Seen) -> float:
+def range_coverage(p: Pairs, seen: Seen) -> Figure:
     """The share of ranges that contain the truth. Tests without a range do not count."""
     inside = (seen.lower <= p.truth) & (p.truth <= seen.upper)
-    return _share(inside[np.isfinite(seen.lower + seen.upper)])
+    return share(inside, np.isfinite(seen.lower + seen.upper))
 
 
-def precision_word(p: Pairs, seen: Seen) -> float:
+def precision_word(p: Pairs, seen: Seen) -> Figure:
     """The share of tests whose word decided as online did; a word that leans counts as neutral."""
-    return _share(seen.word == p.online)
+    return share(seen.word == p.online)
 
 
-def fnr_word(p: Pairs, seen: Seen) -> float:
+def fnr_word(p: Pairs, seen: Seen) -> Figure:
     """The share of tests whose word is lower than online; a word that leans counts as neutral."""
-    return _share(seen.word < p.online)
+    return share(seen.word < p.online)
 
 
-def fpr_word(p: Pairs, seen: Seen) -> float:
+def fpr_word(p: Pairs, seen: Seen) -> Figure:
     """The share of tests whose word is higher than online; a word that leans counts as neutral."""
-    return _share(seen.word > p.online)
+    return share(seen.word > p.online)
 
 
-def precision_leans(p: Pairs, seen: Seen) -> float:
+def precision_leans(p: Pairs, seen: Seen) -> Figure:
     """The share of tests whose word decided as online did; a word that leans counts as its side."""
-    return _share(seen.leaning == p.online)
+    return share(seen.leaning == p.online)
 
 
-def fnr_leans(p: Pairs, seen: Seen) -> float:
+def fnr_leans(p: Pairs, seen: Seen) -> Figure:
     """The share of tests whose word is lower than online; a word that leans counts as its side."""
-    return _share(seen.leaning < p.online)
+    return share(seen.leaning < p.online)
 
 
-def fpr_leans(p: Pairs, seen: Seen) -> float:
+def fpr_leans(p: Pairs, seen: Seen) -> Figure:
     """The share of tests whose word is higher than online; a word that leans counts as its side."""
-    return _share(seen.leaning > p.online)
+    return share(seen.leaning > p.online)
 
 
-def _share(mask: npt.NDArray[np.bool_]) -> float:
-    return np.count_nonzero(mask) / len(mask) if len(mask) else float("nan")
+def share(mask: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_] | None = None) -> Figure:
+    """The share of tests for which the mask holds, among all or those of another mask; NaN of none."""
+    among = np.ones_like(mask) if among is None else among
+    held, of = (np.count_nonzero(those, axis=-1) for those in (mask & among, among))
+    with np.errstate(invalid="ignore"):
+        shares: Figure = np.divide(held, of)
+    return shares
 
 
-def _of_pairs(figure: Callable[[Pairs, Seen], float]) -> Callable[[Pairs], float]:
+def _of_pairs(figure: Callable[[Pairs, Seen], Figure]) -> Callable[[Pairs], Figure]:
     """A figure as one of pairs; NaN where they have no ranges and words."""
-    return lambda pairs: float("nan") if pairs.seen is None else figure(pairs, pairs.seen)
+    return lambda pairs: np.float64(np.nan) if pairs.seen is None else figure(pairs, pairs.seen)
 
 
 SEEN_FIGURES = {

@@ -97,7 +97,7 @@ class UnitDays:
             days = np.zeros(len(hashes), np.int64) if days is None else days
             self.parts.append(UnitDayPairs(hashes, days, multiples).up_to(self.highest).distinct())
         elif days is None:
-            units = np.unique(hashes[hashes <= np.uint64(self.highest)])
+            units = _once(np.sort(hashes[hashes <= np.uint64(self.highest)]))
             self.parts.append(UnitDayPairs(units, np.zeros(len(units), np.int64)))
         else:
             self.parts.append(UnitDayPairs(hashes, days).up_to(self.highest).distinct())
@@ -119,7 +119,7 @@ class UnitDays:
         if len(self.parts) == 1 and len(self.parts[0].hashes) == self.ordered:
             return self.parts[0]
         pairs = UnitDayPairs.concatenate(self.parts).distinct()
-        limits = (np.unique(pairs.hashes), LIMIT), (pairs.hashes, MOST_UNIT_DAYS)
+        limits = (_once(pairs.hashes), LIMIT), (pairs.hashes, MOST_UNIT_DAYS)
         beyond = [hashes[most] for hashes, most in limits if len(hashes) > most]
         if beyond:
             self.highest = int(min(beyond)) - 1
@@ -129,7 +129,7 @@ class UnitDays:
 
     def units(self, highest: int) -> Hashes:
         """The units up to a hash."""
-        hashes = np.unique(self.pairs().hashes)
+        hashes = _once(self.pairs().hashes)
         return hashes[hashes <= np.uint64(highest)]
 
     def units_by_day(self, highest: int) -> dict[str, int]:
@@ -167,3 +167,10 @@ class UnitDays:
         both.parts = [part.up_to(both.highest) for part in both.parts]
         both.pairs()
         return both
+
+
+def _once(ordered: Hashes) -> Hashes:
+    """Hashes in order, each once: `np.unique` of them takes three to ten times as long."""
+    is_new = np.ones(len(ordered), np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    return ordered[is_new]

@@ -63,6 +63,7 @@ def exact_masses(
     `priced` has π_t and π_p of all rankings of each display, where they are known.
     """
     most = _refuse_too_many(pair, displays)
+    cap, bound = float(cap), float(bound)  # of an integer the kernel would be compiled anew
     if pair.is_fused:
         return ExactMasses(*all_rankings.enumerate_all(*pair.score_lists(displays), most, cap, zero, bound))
     masses = np.empty((4, len(displays)))
