@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import io
 import sys
+import threading
 import time
 from types import SimpleNamespace
 
 import pytest
 
+import foretest.progress
 from foretest.compiling import compiling, is_compiling
 from foretest.kernels.machine_code import compiled_by
-from foretest.progress import progress_bar, progress_lines
+from foretest.progress import ProgressLines, progress_bar
 
 
 class Clock:
@@ -27,7 +29,7 @@ class Clock:
 def test_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     """200 batches of 16,000 rows, one a second: lines at 60, 120 and 180 seconds."""
     clock = Clock()
-    advance = progress_lines("rows", clock)
+    advance = ProgressLines("rows", clock)
     advance("read", 20_000_000, 0)
     for _ in range(200):
         clock.seconds += 1.0
@@ -41,9 +43,31 @@ def test_a_line_a_minute(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.out == ""
 
 
+def test_a_line_comes_also_where_nobody_calls(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the last row a long analysis calls nobody."""
+    monkeypatch.setattr(foretest.progress, "_PATIENCE", 0.01)
+    clock = Clock()
+    lines = ProgressLines("rows", clock)
+    with lines.every_minute():
+        clock.seconds += 60.0
+        deadline = time.monotonic() + 10.0
+        while time.monotonic() < deadline and capsys.readouterr().err != "still at work\n":
+            time.sleep(0.01)
+        lines("read", 100, 100)
+        clock.seconds += 60.0
+        seen = ""
+        while time.monotonic() < deadline and not seen:
+            seen = capsys.readouterr().err
+            time.sleep(0.01)
+    assert seen == "read: 100 of 100 rows, and at work on them\n"
+    assert threading.active_count() == sum(thread.name != "progress" for thread in threading.enumerate())
+
+
 def test_a_kernel_that_is_being_compiled_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    advance = progress_lines("rows", clock)
+    advance = ProgressLines("rows", clock)
     clock.seconds += 61.0
     with compiling():
         advance("read", 100, 0)
@@ -90,7 +114,7 @@ def test_the_bar_says_that_it_compiles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_less_than_a_minute_is_silent(capsys: pytest.CaptureFixture[str]) -> None:
     clock = Clock()
-    advance = progress_lines("rows", clock)
+    advance = ProgressLines("rows", clock)
     clock.seconds += 59.9
     advance("read", 100, 50)
     assert capsys.readouterr().err == ""
@@ -99,7 +123,7 @@ def test_less_than_a_minute_is_silent(capsys: pytest.CaptureFixture[str]) -> Non
 def test_stages_are_counted_apart_and_share_the_minute(capsys: pytest.CaptureFixture[str]) -> None:
     """A stage whose rows are not known beforehand has no total."""
     clock = Clock()
-    advance = progress_lines("tests", clock)
+    advance = ProgressLines("tests", clock)
     advance("cap", 7, 3)
     clock.seconds += 61.0
     advance("read", None, 1200)
@@ -111,7 +135,7 @@ def test_stages_are_counted_apart_and_share_the_minute(capsys: pytest.CaptureFix
 
 def test_a_closed_stderr_does_not_stop_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    advance = progress_lines("rows", clock)
+    advance = ProgressLines("rows", clock)
     closed = io.StringIO()
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)

@@ -15,6 +15,7 @@ Progress = Callable[[str, int | None, int], None]  # stage, number of rows if kn
 
 
 SECONDS = 60.0  # between two lines where there is no terminal, and before the first
+_PATIENCE = 2.0  # seconds between two looks at the clock
 
 
 class Counted(Protocol):
@@ -39,7 +40,8 @@ def progress_bar(unit: str = "rows", *, quiet: bool = False) -> Iterator[Progres
         yield None
         return
     if not sys.stderr.isatty():
-        yield progress_lines(unit)
+        with ProgressLines(unit).every_minute() as lines:
+            yield lines
         return
     from rich.console import Console
     from rich.progress import BarColumn, ProgressColumn, Task, TextColumn, TimeRemainingColumn
@@ -69,23 +71,56 @@ def progress_bar(unit: str = "rows", *, quiet: bool = False) -> Iterator[Progres
         yield advance
 
 
-def progress_lines(unit: str = "rows", clock: Callable[[], float] = time.monotonic) -> Progress:
+class ProgressLines:
     """A callback that prints how far a stage is on stderr, at most once a minute and first after a minute."""
-    done: dict[str, int] = {}
-    last = clock()
-    lock = threading.Lock()
 
-    def advance(stage: str, total: int | None, rows: int) -> None:
-        nonlocal last
-        with lock:
-            done[stage] = done.get(stage, 0) + rows
-            now = clock()
-            if now - last < SECONDS:
+    def __init__(self, unit: str = "rows", clock: Callable[[], float] = time.monotonic) -> None:
+        self._unit, self._clock = unit, clock
+        self._done: dict[str, int] = {}
+        self._now: tuple[str, int | None] | None = None  # the stage that was heard of last, and its total
+        self._last = clock()
+        self._lock = threading.Lock()
+
+    def __call__(self, stage: str, total: int | None, rows: int) -> None:
+        with self._lock:
+            self._done[stage] = self._done.get(stage, 0) + rows
+            self._now = stage, total
+        self.remind()
+
+    def remind(self) -> None:
+        """Print the line, if a minute is over since the last."""
+        with self._lock:
+            now = self._clock()
+            if now - self._last < SECONDS:
                 return
-            last = now
-            amount = f"{done[stage]:,}" if total is None else f"{done[stage]:,} of {total:,}"
+            self._last = now
+            text = self._text()
         with suppress(OSError, ValueError):  # nobody reads stderr any more: the work goes on
-            now_compiling = f", {FIRST_TIME}" if is_compiling() else ""
-            print(f"{stage}: {amount} {unit}{now_compiling}", file=sys.stderr, flush=True)
+            print(f"{text}{f', {FIRST_TIME}' if is_compiling() else ''}", file=sys.stderr, flush=True)
 
-    return advance
+    def _text(self) -> str:
+        if self._now is None:
+            return "still at work"
+        stage, total = self._now
+        done = self._done[stage]
+        if total is None:
+            return f"{stage}: {done:,} {self._unit}"
+        text = f"{stage}: {done:,} of {total:,} {self._unit}"
+        return text if done < total else f"{text}, and at work on them"
+
+    @contextmanager
+    def every_minute(self) -> Iterator[ProgressLines]:
+        """While this lasts, lines come also where nobody calls, as in a long analysis after the last row."""
+        over = threading.Event()
+
+        def wait() -> None:
+            while not over.wait(_PATIENCE):
+                self.remind()
+
+        waiting = threading.Thread(target=wait, name="progress", daemon=True)
+        waiting.start()
+        try:
+            yield self
+        finally:
+            over.set()
+            waiting.join()
