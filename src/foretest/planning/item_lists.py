@@ -98,7 +98,8 @@ class ItemLists:
         slot_caps(t, self.starts, p, self.starts, self.lengths, once, float(bound), out)
         cap, q = out[0][self.of_cell], out[1][self.of_cell]
         # where the exploring control shows nothing the weight is never met
-        w = np.divide(self.treatment, self.explored, out=np.zeros(len(cap)), where=self.explored > 0.0)
+        with np.errstate(over="ignore"):  # beyond a float, and capped
+            w = np.divide(self.treatment, self.explored, out=np.zeros(len(cap)), where=self.explored > 0.0)
         weight = np.divide(np.minimum(w, cap), q, out=np.ones(len(cap)), where=q > 0.0)
         return Capped(bound, out[0], out[1], weight)
 
