@@ -42,9 +42,9 @@ def _point_path(aggregates: Aggregates, metric: int, counts: Floats | None, grid
         return None
     columns, effective = EstimateColumns.missing(size), np.full(size, np.nan)
     if aggregates.rows and rows:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             hr = np.exp(rows[grid.column].astype(np.float64)) * rows[f"r:{metric}"][:, None]
-        hr[:, (np.abs(hr) > _LARGEST).any(axis=0)] = np.nan  # a place of the grid without a value
+        hr[:, ~(np.abs(hr) <= _LARGEST).all(axis=0)] = np.nan  # a place of the grid without a value
         sums = _bucket_sums(aggregates, metric, rows, hr)
         resampled = None if counts is None else sums.resampled(counts)
         level = aggregates.plan.settings.analysis.confidence_level

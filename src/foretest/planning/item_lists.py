@@ -67,7 +67,8 @@ class ItemLists:
     def known(self) -> Floats:
         """min(u, c) of every reward."""
         rho = self.control[self.cell]
-        ratio = np.divide(self.explored[self.cell], rho, out=np.zeros(len(rho)), where=rho > 0.0)
+        with np.errstate(over="ignore"):  # beyond a float, and cut at `most`
+            ratio = np.divide(self.explored[self.cell], rho, out=np.zeros(len(rho)), where=rho > 0.0)
         return np.minimum(ratio, self.most)
 
     @cached_property
