@@ -393,3 +393,146 @@ def _settings(folder: Path) -> ft.Settings:
     place = folder / "settings.toml"
     place.write_text(fuzz_bases.SETTINGS["plain"])
     return read_settings(place)
+
+
+# -- what reading the code has shown: no damage that is random makes it ----------------------------------------------
+
+PLAIN = fuzz_bases.SETTINGS["plain"]
+
+
+def ended(settings: str, table: pa.Table, folder: Path, command: str = "run") -> fuzz_commands.Outcome:
+    """How a command on a log in Arrow's own format ended, which takes all types."""
+    (folder / "settings.toml").write_text(settings)
+    fuzz_commands.write_table(table, "arrow", folder / "log.arrow")
+    words = [command, str(folder / "log.arrow"), "-c", str(folder / "settings.toml"), "--json", "--threads", "1"]
+    return fuzz_commands.run_command(words, folder)
+
+
+def refused_settings(settings: str, folder: Path, expected: str) -> None:
+    (folder / "settings.toml").write_text(settings)
+    with pytest.raises(ft.BadInput, match=expected):
+        ft.OfflineTest.from_toml(folder / "settings.toml")
+
+
+@pytest.mark.parametrize("key", ["cap", "seed", "r_max", "gamma", "headline"])
+def test_whole_numbers_without_end_in_settings(key: str, tmp_path: Path) -> None:
+    refused_settings(f"{PLAIN}{key} = 0x{'f' * 5000}\n", tmp_path, "not valid TOML: a whole number of 20,000 bits")
+
+
+def test_tables_in_tables_without_end(tmp_path: Path) -> None:
+    refused_settings(f"{PLAIN}[analysis.cap{'.a' * 3000}]\n", tmp_path, "nested too deeply")
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"])
+def test_a_time_that_is_of_another_year_in_utc(time: str, tmp_path: Path) -> None:
+    settings = PLAIN.replace("[log]\n", f'[log]\ntime = "day"\nread_at = "{time}"\n')
+    refused_settings(settings, tmp_path, "read_at = .*: expected a time")
+
+
+def test_sums_of_sums_without_end(tmp_path: Path) -> None:
+    chain = "".join(f"[metrics.m{i}]\nsum = {{m{i - 1} = 1.0}}\n" for i in range(1499, 0, -1))
+    refused_settings(f"{PLAIN}{chain}[metrics.m0]\nsum = {{click = 1.0}}\n", tmp_path, "more than 200 deep")
+
+
+def test_sums_that_are_met_on_many_ways(tmp_path: Path) -> None:
+    pairs = "".join(f"[metrics.m{i}]\nsum = {{m{i - 1} = 1.0, m{i - 2} = 1.0}}\n" for i in range(2, 45))
+    ends = "".join(f"[metrics.m{i}]\nsum = {{click = 1.0}}\n" for i in range(2))
+    (tmp_path / "settings.toml").write_text(f"{PLAIN}{ends}{pairs}")
+    parts = {part.name: part for part in read_settings(tmp_path / "settings.toml").definitions.parts}
+    assert parts["m44"].terms[0].share == 1_134_903_170  # Fibonacci's 45th number; by recursion it took hours
+
+
+def test_factors_beyond_a_reward(tmp_path: Path) -> None:
+    for factors in ("{click = 1e300}", "{click = 5e-324}"):
+        refused_settings(f"{PLAIN}[metrics.a]\nsum = {factors}\n", tmp_path, "sum: click counts .* times")
+    product = f"{PLAIN}[metrics.a]\nsum = {{click = 1e99}}\n[metrics.b]\nsum = {{a = 1e99}}\n"
+    refused_settings(product, tmp_path, r"\[metrics.b\] sum: click counts 1e\+198 times")
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-200])
+@pytest.mark.parametrize("command", ["run", "plan"])
+def test_rewards_whose_squares_are_nothing(scale: float, command: str, tmp_path: Path) -> None:
+    """Their variance was 0: an uplift of noise was certain, and a plan ended in a traceback."""
+    log = fuzz_bases.small_log()
+    tiny = log.set_column(0, "click", pa.array(np.asarray(log["click"]) * scale))
+    outcome = ended(PLAIN, tiny, tmp_path, command)
+    assert outcome.trouble is None
+    assert outcome.refused
+
+
+def test_large_rewards_of_both_signs(tmp_path: Path) -> None:
+    """Their sum is 0, which was taken for a sign that none is large."""
+    log = fuzz_bases.small_log()
+    large = log.set_column(log.column_names.index("v"), "v", pa.array([1e200, -1e200] * (len(log) // 2)))
+    outcome = ended(PLAIN.replace('"click"', '"v"') + "[metrics.v]\nsigned = true\n", large, tmp_path)
+    assert (outcome.refused, outcome.trouble) == (True, None)
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_times_beyond_the_year_9999(unit: str, tmp_path: Path) -> None:
+    log, per_second = fuzz_bases.small_log(), {"s": 1, "ms": 10**3, "us": 10**6}[unit]
+    times = pa.array([253_402_300_800 * per_second] * len(log), pa.timestamp(unit))
+    settings = PLAIN.replace("[log]\n", '[log]\ntime = "at"\nreward_age = "v"\n')
+    outcome = ended(settings, log.append_column("at", times), tmp_path)
+    assert (outcome.refused, outcome.trouble) == (True, None)
+
+
+@pytest.mark.parametrize("column", ["items", "shown"])
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_null_in_the_dictionary_of_a_list(column: str, is_used: bool, tmp_path: Path) -> None:
+    """Its code was a place in memory: the process ended."""
+    log = fuzz_bases.small_log()
+    lists = log[column].combine_chunks()
+    codes = np.asarray(lists.values) - 9
+    if is_used:
+        codes[3] = 0
+    values = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int8()), pa.array([None, 10, 11, 12, 13]))
+    damaged = pa.ListArray.from_arrays(lists.offsets, values)
+    table = log.set_column(log.column_names.index(column), column, damaged)
+    outcome = ended(fuzz_bases.SETTINGS["mixture"], table, tmp_path)
+    assert (outcome.refused, outcome.trouble) == (is_used, None)
+
+
+def test_strata_and_segments_of_a_dictionary_with_values_that_no_row_has(tmp_path: Path) -> None:
+    log = fuzz_bases.small_log()
+    codes = pa.array([i % 2 for i in range(len(log))], pa.int16())
+    labels = pa.array([*("fr", "de"), *(f"{i}" for i in range(2000)), None], pa.string_view())
+    countries = pa.DictionaryArray.from_arrays(codes, labels)
+    table = log.set_column(log.column_names.index("country"), "country", countries)
+    outcome = ended(fuzz_bases.SETTINGS["rich"], table, tmp_path)
+    assert (outcome.refused, outcome.trouble) == (False, None)
+
+
+@pytest.mark.parametrize("number", ["5e-324", "1e-31", "1e31", "1.7e308"])
+def test_noise_on_a_scale_whose_inverse_is_no_number(number: str, tmp_path: Path) -> None:
+    settings = PLAIN.replace('scores = "control_scores"', f'scores = "control_scores"\ntemperature = {number}')
+    refused_settings(settings, tmp_path, r"temperature = .*: expected a number from 1e-30 to 1e\+30")
+
+
+def test_a_bound_and_a_level_at_the_ends_of_what_is_a_number(tmp_path: Path) -> None:
+    log = fuzz_bases.small_log()
+    assert ended(f"{PLAIN}r_max = 1e308\n", log, tmp_path).trouble is None
+    rich = fuzz_bases.SETTINGS["rich"].replace("cap = 3.0\n", "cap = 3.0\nconfidence_level = 0.9999999999999999\n")
+    assert ended(rich, log, tmp_path).trouble is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("log.csv", b"click,user\r1,a\r0,b\r", "lines end in a carriage return alone"),
+        ("log.csv", b'"' + b"x" * 200_000 + b'",user\n1,a\n', "the header is no line of names"),
+        ("log.csv.gz", b"\x1f\x8b\x08\x00junkjunk", "cannot be read as CSV"),
+        ("log.jsonl", b'{"click": ' + LONG.encode() + b"\n", "line 1 has a number of thousands of digits"),
+        ("log.jsonl", DEEP.encode() + b"\n", "line 1 is nested too deeply"),
+    ],
+    ids=["carriage returns", "a name of 200,000 letters", "no gzip", "a long number", "deep lists"],
+)
+@pytest.mark.parametrize("command", ["run", "init"])
+def test_texts_that_are_no_log(name: str, content: bytes, sentence: str, command: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ft.BadInput, match=sentence):
+        open_source(str(tmp_path / name)).schemas()
+    (tmp_path / "settings.toml").write_text(PLAIN)
+    more = ["-c", str(tmp_path / "settings.toml")] if command == "run" else ["-o", str(tmp_path / "new.toml")]
+    outcome = fuzz_commands.run_command([command, str(tmp_path / name), *more], tmp_path)
+    assert (outcome.refused, outcome.trouble) == (True, None)

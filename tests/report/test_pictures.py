@@ -84,3 +84,11 @@ def test_importing_does_not_load_the_renderer() -> None:
 
     code = "import sys, foretest.report.figures, foretest.report.pictures; assert 'vl_convert' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(pictures.__file__).parents[2])
+
+
+def test_a_name_with_a_letter_that_xml_cannot_have_is_drawn() -> None:
+    """It ended the process."""
+    bar = {"description": "a\x1bb", "data": {"values": [{"x": "a\x1bb"}]}, "mark": "bar"}
+    bar["encoding"] = {"x": {"field": "x", "type": "nominal"}}
+    assert "a\ufffdb" in pictures.svg(bar)
+    assert pictures.png(bar).startswith(b"\x89PNG")

@@ -33,7 +33,10 @@ class ScaledSums:
             return np.zeros(len(log_h))
         self.raise_to(_STEP * int(np.ceil(top / (_STEP * _LN2))))
         assert self.exponent is not None
-        return np.asarray(exponentials(log_h, self.exponent * _LN2))
+        unit = self.exponent * _LN2
+        if top > unit:  # by rounding, beyond 1e15
+            log_h = np.minimum(log_h, unit)
+        return np.asarray(exponentials(log_h, unit))
 
     def raise_to(self, exponent: int) -> None:
         """Take a larger exponent for the unit, and express the sums in it."""

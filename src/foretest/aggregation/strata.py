@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from foretest.displays.arrow_numbers import to_numpy
+from foretest.displays.arrow_numbers import filled, to_numpy
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.records import dataclass
@@ -41,12 +41,12 @@ class Strata:
             if int(values.max()) - int(values.min()) < MOST_STRATA:
                 return self._of_integers(values)
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        table = np.array([self.code(label) for label in coded.dictionary.to_pylist()], dtype=np.int64)
-        indices = coded.indices.cast(pa.int64())
-        if indices.null_count:
-            table = np.append(table, self.code(None))
-            indices = indices.fill_null(len(table) - 1)
-        return np.asarray(table[to_numpy(indices)])
+        labels = [*coded.dictionary.to_pylist(), None]
+        indices = to_numpy(filled(coded.indices.cast(pa.int64()), len(labels) - 1))
+        table = np.zeros(len(labels), np.int64)
+        used = np.flatnonzero(np.bincount(indices))  # a dictionary may have values that no row has: they are no strata
+        table[used] = [self.code(labels[code]) for code in used.tolist()]
+        return np.asarray(table[indices])
 
     def _of_integers(self, values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Codes of integers that are near each other: a table of all between them is quicker than a search."""

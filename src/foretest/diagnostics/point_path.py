@@ -32,6 +32,9 @@ def path_along_bounds(aggregates: Aggregates, metric: int, counts: Floats | None
     return _point_path(aggregates, metric, counts, _Grid("bounds", ALONG_BOUND, bounds_of(aggregates.plan)))
 
 
+_LARGEST = 1e140  # of h r: sums of squares of what is larger are beyond a float
+
+
 def _point_path(aggregates: Aggregates, metric: int, counts: Floats | None, grid: _Grid) -> PointPath | None:
     """The columns of a point estimator over its grid, from the rewarded rows: Σ h r by cell at every place."""
     size, rows = len(grid.places), aggregates.rewarded.columns()
@@ -39,8 +42,9 @@ def _point_path(aggregates: Aggregates, metric: int, counts: Floats | None, grid
         return None
     columns, effective = EstimateColumns.missing(size), np.full(size, np.nan)
     if aggregates.rows and rows:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             hr = np.exp(rows[grid.column].astype(np.float64)) * rows[f"r:{metric}"][:, None]
+        hr[:, ~(np.abs(hr) <= _LARGEST).all(axis=0)] = np.nan  # a place of the grid without a value
         sums = _bucket_sums(aggregates, metric, rows, hr)
         resampled = None if counts is None else sums.resampled(counts)
         level = aggregates.plan.settings.analysis.confidence_level

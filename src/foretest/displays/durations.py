@@ -24,11 +24,12 @@ def instant_of(where: str, value: Any) -> int:
         value = value.isoformat()
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
-    except (TypeError, ValueError):
+        moment = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):  # in UTC, a time of 9999 may be one of the year 10000
         raise BadInput(
             f'{where} = {value!r}: expected a time, as in "2026-03-08" or "2026-03-08T14:30:00Z" (without a zone: UTC).'
         ) from None
-    return ((moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
 def instant_text(microseconds: int) -> str:

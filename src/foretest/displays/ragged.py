@@ -127,7 +127,11 @@ def split_lists(array: pa.Array) -> tuple[pa.Array, Ints, Ints]:
 
 def plain(array: pa.Array) -> pa.Array:
     """The array with a dictionary decoded."""
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    if not pa.types.is_dictionary(array.type):
+        return array
+    if without_views(array.type.value_type) != array.type.value_type:
+        array = pa.DictionaryArray.from_arrays(array.indices, takeable(array.dictionary))
+    return array.dictionary_decode()
 
 
 def without_views(kind: pa.DataType) -> pa.DataType:

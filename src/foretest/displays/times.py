@@ -16,6 +16,8 @@ from foretest.errors import RowFault
 Ints = npt.NDArray[np.int64]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = -62_135_596_800, 253_402_300_799  # seconds since 1970 in which Python writes years 1 to 9999
+_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 class Instants(NamedTuple):
@@ -41,6 +43,12 @@ def instants(name: str, array: pa.Array) -> Instants:
     is_there = to_numpy(array.is_valid())
     if not pa.types.is_timestamp(array.type):
         array = _parsed(name, array.cast(pa.string()))
+    stored = np.asarray(to_numpy(filled(array.cast(pa.int64()), 0)))
+    seconds = stored // _PER_SECOND[array.type.unit]
+    wrong = np.flatnonzero((seconds < _FIRST) | (seconds > _LAST))
+    if len(wrong):
+        raise RowFault("time-range", name, wrong, "the time is not within the years 1 to 9999",
+                       "Check the unit of the times: no time is written as null.")  # fmt: skip
     values = filled(array.cast(pa.timestamp("us", array.type.tz), safe=False).cast(pa.int64()), 0)
     return Instants(np.asarray(values), is_there)
 

@@ -19,7 +19,7 @@ from foretest.aggregation.flat import array_row, batch_of, from_batches, tree_ro
 from foretest.background import in_background
 from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.batch import Displays, Hashes
-from foretest.displays.ragged import takeable
+from foretest.displays.ragged import plain, takeable
 from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
 from foretest.kernels.random import derive
@@ -74,7 +74,7 @@ class _RawReader(Reader):
 
 def _plain(column: pa.Array) -> pa.Array:
     """A column whose rows can be taken, and joined with those of other batches."""
-    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else takeable(column)
+    return takeable(plain(column))
 
 
 @dataclass

@@ -41,7 +41,8 @@ def finite_numbers(name: str, array: pa.Array, what: str) -> Floats:
     refuse_nulls(name, array)
     values = numbers(array).astype(np.float64, copy=False)
     with np.errstate(over="ignore", invalid="ignore"):
-        suspect = not abs(values.sum()) <= LARGEST  # as it is where one of them is not finite, or larger
+        # as it is where one of them is not finite, or larger
+        suspect = not -LARGEST <= values.min(initial=0.0) <= values.max(initial=0.0) <= LARGEST
     rows = np.flatnonzero(~np.isfinite(values)) if suspect else np.empty(0, np.int64)
     if len(rows):
         kind = "NaN" if np.isnan(values[rows[0]]) else "infinite"
@@ -79,6 +80,8 @@ class SplitLists(NamedTuple):
 def lists_of(name: str, array: pa.Array) -> SplitLists:
     refuse_nulls(name, array)
     values, starts, lengths = split_lists(array)
+    if pa.types.is_dictionary(values.type) and values.dictionary.null_count:  # which its indices do not count
+        values = plain(values)
     if values.null_count:
         inside = Ragged(to_numpy(values.is_null()), starts, lengths)
         rows = [i for i in range(len(array)) if inside[i].any()]

@@ -17,6 +17,7 @@ from foretest.errors import RowFault
 from foretest.kernels.hashing import hash_integers
 from foretest.log.column_roles import NeededColumns, logged_columns
 from foretest.log.column_values import (
+    LARGEST,
     any_column,
     eligible_items,
     features_of,
@@ -163,8 +164,8 @@ class Reader(NeededColumns):
             cut = table.winsorising
             if cut is not None and cut.limit is not None and cut.quantile is None:
                 bounds[name] = min(bounds.get(name, cut.limit), cut.limit)
-        return {
-            part.name: sum(term.share * bounds[term.column] for term in part.terms)
+        return {  # no reward is larger than LARGEST, whatever bound is given
+            part.name: min(LARGEST, sum(term.share * bounds[term.column] for term in part.terms))
             for part in self.settings.definitions.parts
             if all(term.column in bounds for term in part.terms)
         }

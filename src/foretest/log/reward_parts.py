@@ -8,6 +8,8 @@ import numpy as np
 
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ragged
+from foretest.errors import RowFault
+from foretest.log.column_values import LARGEST
 from foretest.log.rows import Rows
 from foretest.settings.metric_definitions import GAINS, LOSSES, MetricDefinitions, Part
 
@@ -18,9 +20,22 @@ def with_parts(rows: Rows, metrics: MetricDefinitions) -> Rows:
         return rows
     by_slot = {m: part_of_slots(rows, part) for m, part in enumerate(metrics.parts)}
     slots = {m: lists for m, lists in by_slot.items() if lists is not None}
-    parts = [_of_rows(rows, part, slots.get(m)) for m, part in enumerate(metrics.parts)]
+    parts = np.column_stack([_of_rows(rows, part, slots.get(m)) for m, part in enumerate(metrics.parts)])
     names = tuple(part.name for part in metrics.parts)
-    return replace(rows, rewards=np.column_stack(parts), slots=slots, names=names)
+    _refuse_large(parts, metrics.parts)
+    return replace(rows, rewards=parts, slots=slots, names=names)
+
+
+def _refuse_large(rewards: Floats, parts: tuple[Part, ...]) -> None:
+    """Refuse a row whose rewards times their factors are beyond what a reward may be."""
+    if rewards.max(initial=0.0) <= LARGEST:
+        return
+    for part, values in zip(parts, rewards.T, strict=True):
+        rows = np.flatnonzero(values > LARGEST)
+        if len(rows):
+            raise RowFault("sum-too-large", part.terms[0].column, rows,
+                           f"with the factors of '{part.name}' the reward is {values[rows[0]]:g}, beyond {LARGEST:g}",
+                           "Choose smaller factors in [metrics], or leave the row out.")  # fmt: skip
 
 
 def linear_rewards(rows: Rows, metrics: MetricDefinitions) -> Floats:

@@ -21,6 +21,7 @@ from foretest.diagnostics.late_rewards import late_notes, late_rewards, refuse_a
 from foretest.diagnostics.mass_kept import mass_kept_by
 from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
+from foretest.diagnostics.reward_sizes import refuse_tiny
 from foretest.diagnostics.thinning_questions import thinning_notes
 from foretest.diagnostics.weight_distribution import weight_distribution
 from foretest.diagnostics.winsorised import winsorised_notes, winsorised_rewards
@@ -94,6 +95,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
     aggregates = with_differences(aggregates)
     refuse_all_left_out(aggregates)
+    refuse_tiny(used.definitions.linear, aggregates.positives, aggregates.r2)
     resamples = Resamples.of(aggregates)
 
     answers = {

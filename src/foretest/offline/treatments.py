@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -153,6 +154,7 @@ class _Family:
     def _at_strict_level(self, name: str, method: Callable[..., Interval]) -> Interval:
         """An interval that holds with any number of rewards, at the level that Bonferroni's bound asks for."""
         level = 1.0 - (1.0 - self.settings.confidence_level) / len(self.alone)
+        level = min(level, math.nextafter(1.0, 0.0))  # of a confidence level that is nearly 1
         delta = nan_if_none(self.alone[name].effect_size)  # None where weights are beyond a float
         return method(self.aggregates[name], self.estimators[name], self.metric, delta, level, self.r_max)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from foretest._version import __version__
+from foretest.diagnostics.reward_sizes import refuse_tiny
 from foretest.displays.days import first_and_last
 from foretest.errors import BadInput
 from foretest.inference.guardrails import with_roles
@@ -187,6 +188,8 @@ class OnlineTest:
         """From sums to verdicts."""
         analysis, online, places = self.settings.analysis, self.settings.online, metric_places(self.settings)
         names = tuple(places)
+        for arm in arms:
+            refuse_tiny(places, arm.positives, arm.r2)
         split, balance = sample_ratio(arms, online.split), covariate_balance(arms, online.covariate)
         counts = arm_counts(analysis) if analysis.interval == "bootstrap" else None
         sequence = Sequence.of(arms, online, analysis.confidence_level) if online.sequential else None

@@ -116,7 +116,8 @@ class ExposedSlots:
     def _moves(self, capped: Capped, scale: float) -> Floats | None:
         """W_kl (y_k − y_l)/F_kl by pair of slots; None where too few rewards connect the slots."""
         sums, squares = self.pairs
-        some = (sums > 0.0) & (sums.T > 0.0)
+        known = (sums**2 > 0.0) & (squares > 0.0)  # of a chance of 1e-200 there is no square
+        some = known & known.T
         noise = np.divide(squares, sums**2, out=np.zeros_like(sums), where=some)
         strong = some & (scale >= FEWEST_REWARDS * np.maximum(noise, noise.T))
         weight = np.divide(1.0, noise + noise.T, out=np.zeros_like(sums), where=some)

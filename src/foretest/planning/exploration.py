@@ -91,7 +91,8 @@ def moments(columns: dict[str, Any], weighting: Weighting, epsilon: float) -> Mo
     supported = np.where(caps > 0.0, left.mean(axis=1), 0.0)
     # a display without support has h = 1; estimators that are not pointwise divide by one mean for all
     mass = q if weighting.pointwise else np.full(len(q), q.mean())
-    second = np.maximum(1.0, np.divide(squares, mass**2, out=np.ones(len(q)), where=mass > 0.0))
+    # of a mass below 1e-162 there is no square
+    second = np.maximum(1.0, np.divide(squares, mass**2, out=np.ones(len(q)), where=mass**2 > 0.0))
     with np.errstate(over="ignore"):
         bounded = epsilon > 0.0 and bool(columns["showable"].all())
         bound = float(np.exp(log_rankings.max())) / epsilon if bounded else np.inf

@@ -67,7 +67,8 @@ class ItemLists:
     def known(self) -> Floats:
         """min(u, c) of every reward."""
         rho = self.control[self.cell]
-        ratio = np.divide(self.explored[self.cell], rho, out=np.zeros(len(rho)), where=rho > 0.0)
+        with np.errstate(over="ignore"):  # beyond a float, and cut at `most`
+            ratio = np.divide(self.explored[self.cell], rho, out=np.zeros(len(rho)), where=rho > 0.0)
         return np.minimum(ratio, self.most)
 
     @cached_property
@@ -98,7 +99,8 @@ class ItemLists:
         slot_caps(t, self.starts, p, self.starts, self.lengths, once, float(bound), out)
         cap, q = out[0][self.of_cell], out[1][self.of_cell]
         # where the exploring control shows nothing the weight is never met
-        w = np.divide(self.treatment, self.explored, out=np.zeros(len(cap)), where=self.explored > 0.0)
+        with np.errstate(over="ignore"):  # beyond a float, and capped
+            w = np.divide(self.treatment, self.explored, out=np.zeros(len(cap)), where=self.explored > 0.0)
         weight = np.divide(np.minimum(w, cap), q, out=np.ones(len(cap)), where=q > 0.0)
         return Capped(bound, out[0], out[1], weight)
 

@@ -202,6 +202,17 @@ def positive(name: str, value: float, *, below: float = np.inf) -> float:
     return float(value)
 
 
+SMALLEST_NOISE = 1e-30  # of which the inverse, and its square, are numbers of 4 bytes and of 8
+
+
+def scale_of_noise(name: str, value: float) -> float:
+    """`value` as a float if it is above 0 and scores can be divided by it, else BadInput."""
+    scale = positive(name, value)
+    if not SMALLEST_NOISE <= scale <= 1.0 / SMALLEST_NOISE:
+        raise BadInput(f"{name} = {value!r}: expected a number from {SMALLEST_NOISE:g} to {1.0 / SMALLEST_NOISE:g}.")
+    return scale
+
+
 def fit_or(value: Any, checked: Callable[[Any], float]) -> float:
     """The number that a policy was given, checked; FIT stays in its place until the log has shown the number."""
     to_be_fitted: Any = FIT

@@ -63,8 +63,8 @@ class EpsilonGreedy(ByResidualRank):
         if epsilon == 0.0:
             return np.zeros(len(u), np.int64)
         # the best item owns [0, 1−ε+ε/m), every other ε/m after it
-        beyond = u - (1.0 - epsilon)
-        return np.where(beyond < 0.0, 0, np.floor(beyond * left / epsilon)).astype(np.int64)
+        beyond = np.maximum(0.0, u - (1.0 - epsilon))
+        return np.floor(beyond * left / epsilon).astype(np.int64)
 
 
 def _share(value: Any) -> float:

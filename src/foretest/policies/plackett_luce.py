@@ -8,7 +8,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels import plackett_luce as kernel
 from foretest.kernels import slot_marginals
-from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, positive
+from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, scale_of_noise
 
 
 class PlackettLuce(ScorePolicy):
@@ -45,7 +45,7 @@ class PlackettLuce(ScorePolicy):
     ) -> None:  # fmt: skip
         super().__init__(scores, log_prob=log_prob, prob=prob)
         self.remember_replay(replay_seed)
-        self.temperature = fit_or(temperature, lambda value: positive("temperature", value))
+        self.temperature = fit_or(temperature, lambda value: scale_of_noise("temperature", value))
 
     @property
     def _inverse(self) -> float:

@@ -9,7 +9,7 @@ from foretest.displays.ragged import Ints, Ragged
 from foretest.kernels import slot_marginals
 from foretest.kernels import thurstone as kernel
 from foretest.kernels import thurstone_grid as grid
-from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, positive
+from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, scale_of_noise
 from foretest.special import ndtri
 
 
@@ -44,7 +44,7 @@ class Thurstone(ScorePolicy):
         self, scores: str, sigma: float | str = 1.0, *, log_prob: str | None = None, prob: str | None = None
     ) -> None:
         super().__init__(scores, log_prob=log_prob, prob=prob)
-        self.sigma = fit_or(sigma, lambda value: positive("sigma", value))
+        self.sigma = fit_or(sigma, lambda value: scale_of_noise("sigma", value))
 
     @property
     def _noise(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from foretest.files import write_all
@@ -46,12 +47,29 @@ def write_pictures(folder: str | Location, figures: dict[str, dict[str, Any]]) -
     return list(files)
 
 
+_NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b\\x0c\\x0e-\\x1f\\ufffe\\uffff]")
+
+
+def _drawable(value: Any) -> Any:
+    """A specification without letters that XML cannot have, as a name may: drawing them ends the whole process.
+
+    >>> _drawable({"title": ["a\\x1bb"]})
+    {'title': ['a�b']}
+    """
+    if isinstance(value, dict):
+        return {_drawable(key): _drawable(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_drawable(inner) for inner in value]
+    return _NOT_IN_XML.sub("\ufffd", value) if isinstance(value, str) else value
+
+
 def svg(spec: dict[str, Any]) -> str:
     """A specification as an SVG picture, with its description for screen readers."""
     from xml.sax.saxutils import quoteattr
 
     import vl_convert
 
+    spec = _drawable(spec)
     picture = str(vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE, allowed_base_urls=[]))
     return picture.replace("<svg ", f'<svg role="img" aria-label={quoteattr(spec["description"])} ', 1)
 
@@ -60,4 +78,4 @@ def png(spec: dict[str, Any]) -> bytes:
     """A specification as a PNG picture."""
     import vl_convert
 
-    return bytes(vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE, allowed_base_urls=[]))
+    return bytes(vl_convert.vegalite_to_png(_drawable(spec), vl_version=VEGA_LITE, scale=_SCALE, allowed_base_urls=[]))

@@ -40,11 +40,32 @@ def read_tables(path: Location, kind: str = "settings file") -> dict[str, Any]:
     """The tables of a settings file, or of another `kind` of TOML file, as they are written."""
     text = read_text(path, kind, f"expected a {kind} (TOML), not the log.")
     try:
-        return tomllib.loads(text)
+        tables = tomllib.loads(text)
     except RecursionError:
-        raise BadInput(f"{path}: not valid TOML: lists or tables are nested too deeply.") from None
+        raise BadInput(f"{path}: not valid TOML: {_TOO_DEEP}.") from None
     except ValueError as error:  # invalid TOML, or a number of thousands of digits
         raise BadInput(f"{path}: not valid TOML: {error}.") from None
+    _refuse_unwritable(path, tables)
+    return tables
+
+
+_TOO_DEEP = "lists or tables are nested too deeply"
+_DEEPEST = 100  # tables within tables, of which settings have five
+_MOST_BITS = 14_000  # of a number that Python writes: 4,300 digits
+
+
+def _refuse_unwritable(path: Location, tables: dict[str, Any]) -> None:
+    """Refuse what TOML may hold and Python cannot write in a message: [a.b.c.…] of any depth, 0xfff… of any length."""
+    level: list[Any] = [tables]
+    for _ in range(_DEEPEST):
+        inside = [value for outer in level for value in (outer.values() if isinstance(outer, dict) else outer)]
+        for value in inside:
+            if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+                raise BadInput(f"{path}: not valid TOML: a whole number of {value.bit_length():,} bits.")
+        level = [value for value in inside if isinstance(value, dict | list)]
+        if not level:
+            return
+    raise BadInput(f"{path}: not valid TOML: {_TOO_DEEP}.")
 
 
 def settings_from_tables(tables: Mapping[str, Any], folder: Location = Path()) -> Settings:

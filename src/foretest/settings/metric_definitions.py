@@ -15,6 +15,8 @@ from foretest.records import dataclass
 
 WHOLE, GAINS, LOSSES = "whole", "gains", "losses"
 UNIT = "unit"
+LARGEST_FACTOR = 1e100  # of a reward in a sum
+_DEEPEST = 200  # sums that are made of sums
 
 
 class Term(NamedTuple):
@@ -124,9 +126,11 @@ def metric_definitions(rewards: tuple[str, ...], tables: Mapping[str, Any]) -> M
     derived = {name: table for name, table in tables.items() if table.is_derived}
     names = (*rewards, *derived)
     factors = {name: {name: 1.0} for name in rewards}
+    made: dict[str, dict[str, float]] = {}
     for name, table in derived.items():
         if table.sum is not None:
-            factors[name] = _factors(name, tables, rewards, ())
+            factors[name] = _factors(name, tables, rewards, (), made)
+            _refuse_sizes(name, factors[name])
     parts: list[Part] = []
     differences: list[tuple[str, int]] = []
     for name, by_column in factors.items():
@@ -149,9 +153,21 @@ def metric_definitions(rewards: tuple[str, ...], tables: Mapping[str, Any]) -> M
 
 
 def _factors(
-    name: str, tables: Mapping[str, Any], rewards: tuple[str, ...], inside: tuple[str, ...]
+    name: str,
+    tables: Mapping[str, Any],
+    rewards: tuple[str, ...],
+    inside: tuple[str, ...],
+    made: dict[str, dict[str, float]],
 ) -> dict[str, float]:
-    """The factor of every reward column in a sum, whose terms may be sums themselves."""
+    """The factor of every reward column in a sum, whose terms may be sums themselves: `made` has those of sums that
+    were met before, for a sum of sums may name one on a million ways."""
+    if name in made:
+        return made[name]
+    if len(inside) >= _DEEPEST:
+        raise BadInput(
+            f"[metrics.{inside[0]}] sum is made of sums that are made of sums, more than {_DEEPEST} deep: write it as a"
+            " sum of rewards."
+        )
     total: dict[str, float] = {}
     for term, factor in tables[name].sum.items():
         if term == name or term in inside:
@@ -162,7 +178,7 @@ def _factors(
         if term in rewards:
             columns = {term: 1.0}
         elif table is not None and table.sum is not None:
-            columns = _factors(term, tables, rewards, (*inside, name))
+            columns = _factors(term, tables, rewards, (*inside, name), made)
         elif table is not None and table.is_derived:
             raise BadInput(
                 f"[metrics.{name}] sum names {term}, which is a ratio or per unit: a sum is of rewards and sums."
@@ -172,7 +188,19 @@ def _factors(
             raise BadInput(_unknown(f"[metrics.{name}] sum", term, (*rewards, *sums)))
         for column, share in columns.items():
             total[column] = total.get(column, 0.0) + factor * share
-    return {column: factor for column, factor in total.items() if factor}
+    made[name] = {column: factor for column, factor in total.items() if factor}
+    return made[name]
+
+
+def _refuse_sizes(name: str, factors: Mapping[str, float]) -> None:
+    """Refuse factors whose squares no float holds."""
+    for column, factor in factors.items():
+        if not 1.0 / LARGEST_FACTOR <= abs(factor) <= LARGEST_FACTOR:
+            raise BadInput(
+                f"[metrics.{name}] sum: {column} counts {factor:g} times, and a factor is between"
+                f" {1.0 / LARGEST_FACTOR:g} and {LARGEST_FACTOR:g}, whatever its sign: sums of squares cannot be"
+                " represented. Choose another unit."
+            )
 
 
 def _sides(by_column: Mapping[str, float], signed: set[str]) -> tuple[tuple[Term, ...], tuple[Term, ...]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+import zlib
 from collections.abc import Iterator
 from enum import IntFlag
 from typing import Any, NamedTuple
@@ -231,10 +232,16 @@ def _open_csv(place: TextPlace) -> CsvTable:
             first = file.readline().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadInput(f"{path}: not text in UTF-8, as a CSV file must be. Convert it, or leave it out.") from None
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{path}: cannot be read as CSV ({error}).") from None
     separators = "\t" if ".tsv" in path.suffixes else ",;\t|"
-    header = {separator: next(csv.reader([first], delimiter=separator), []) for separator in separators}
+    try:
+        header = {separator: next(csv.reader([first], delimiter=separator), []) for separator in separators}
+    except csv.Error:  # a line that ends in \r alone, or a name of more than 131,072 letters
+        what = (
+            "lines end in a carriage return alone" if "\r" in first.rstrip("\r\n") else "the header is no line of names"
+        )
+        raise BadInput(f"{path}: {what}. Write it as CSV with a short header and lines that end in \\n.") from None
     separator = max(separators, key=lambda s: len(header[s]))
     return CsvTable(place, header[separator], separator)
 

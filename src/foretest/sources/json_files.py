@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -191,9 +192,15 @@ def _refuse_lines(place: TextPlace) -> None:
                     raise BadInput(f"{path}: line {number} is no JSON object. {remedy}")
     except json.JSONDecodeError as error:
         raise BadInput(f"{path}: line {number} is no JSON object ({error.msg}). {remedy}") from None
+    except RecursionError:
+        raise BadInput(f"{path}: line {number} is nested too deeply. {remedy}") from None
     except UnicodeDecodeError:
         raise BadInput(f"{path}: line {number}: not text in UTF-8. Convert the file, or leave it out.") from None
     except FileNotFoundError:
         raise BadInput(f"{path}: no such file or folder.") from None
-    except (OSError, EOFError) as error:
+    except BadInput:
+        raise
+    except ValueError:
+        raise BadInput(f"{path}: line {number} has a number of thousands of digits. {remedy}") from None
+    except (OSError, EOFError, zlib.error) as error:
         raise BadInput(f"{path}: cannot be read as JSON lines ({error}).") from None
