@@ -106,6 +106,32 @@ def test_what_is_no_query() -> None:
         Sql(["SELECT 1"])  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM 'lake/*.parquet'",
+        "FROM 'lake/day=1/a.parquet'",
+        "SELECT * FROM read_parquet('lake/**/*.parquet') WHERE id > 3",
+        "WITH one AS (SELECT * FROM read_parquet(['log.parquet', 'lake/a.parquet'], union_by_name = true)) FROM one",
+    ],
+)
+def test_files_of_a_lake_table_are_not_read_one_by_one(query: str) -> None:
+    """Some of them may be deleted, and only the table's own log says which."""
+    os.makedirs("lake/_delta_log")
+    os.makedirs("lake/day=1")
+    for name in ("a.parquet", "day=1/a.parquet"):
+        pq.write_table(TABLE, f"lake/{name}")
+    refusal = refused(query)
+    assert refusal.startswith("lake: a table of Delta Lake, not a plain folder: some of its files may have rows")
+    assert refusal.endswith("Give the folder of the table as the log, without a query.")
+    assert read(Sql("SELECT id FROM 'log.parquet' WHERE name <> 'lake/a.parquet'"), "id")["id"][0] == 0
+
+
+def test_a_query_that_is_nested_too_deeply() -> None:
+    query = "SELECT * FROM " + "(SELECT * FROM " * 400 + "'log.parquet'" + ")" * 400
+    assert refused(query).startswith("the SQL query: ")
+
+
 def test_names_are_not_python_variables() -> None:
     table = TABLE
     assert table.num_rows

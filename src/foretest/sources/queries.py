@@ -19,6 +19,7 @@ from foretest.background import in_background
 from foretest.errors import BadInput
 from foretest.records import dataclass
 from foretest.sources.base import BATCH_ROWS, Part, chunks
+from foretest.sources.lake_tables import refuse_lake_tables
 from foretest.stores import without_credentials
 
 _MOST_MEMORY = 2 << 30  # bytes for one query; beyond it DuckDB uses a temporary file
@@ -115,35 +116,59 @@ def _one_select(connection: Any, query: str) -> str:
     statements = connection.extract_statements(query)
     if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
         raise BadInput(f"{_SQL}: expected one SELECT, as in SELECT * FROM 'log.parquet'.")
-    if "://" in query:
-        _refuse_addresses(connection, query)
+    _refuse_places(connection, query)
     return query
 
 
-def _refuse_addresses(connection: Any, query: str) -> None:
-    """Refuse a query that reads an address: DuckDB would have to download an extension for it. An address that is only
-    compared with a column is none that is read."""
+def _refuse_places(connection: Any, query: str) -> None:
+    """Refuse a query that reads an address, for which DuckDB would have to download an extension, or the files of a
+    table of a lake, of which some may be deleted. A text that is only compared with a column is none that is read."""
     [(text,)] = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
-    address = next(_addresses_read(json.loads(text)), None)
-    if address is not None:
-        raise BadInput(
-            f"{_SQL}: it reads {without_credentials(address)}, and a query reads local files only. Give the address as"
-            " LOG, or in [log.tables], without a query; or copy the file here."
-        )
+    try:
+        places = list(_places_read(json.loads(text)))
+    except RecursionError:
+        raise BadInput(f"{_SQL}: it is nested too deeply.") from None
+    for place in places:
+        if "://" in place:
+            raise BadInput(
+                f"{_SQL}: it reads {without_credentials(place)}, and a query reads local files only. Give the address"
+                " as LOG, or in [log.tables], without a query; or copy the file here."
+            )
+    refuse_lake_tables(
+        filter(None, map(_folder_of, places)), "Give the folder of the table as the log, without a query."
+    )
 
 
-def _addresses_read(node: Any) -> Iterator[str]:
-    """The addresses that a parsed query names as tables, or gives to functions of tables."""
+def _places_read(node: Any) -> Iterator[str]:
+    """The files and addresses that a parsed query names as tables, or gives to functions of tables."""
     if isinstance(node, list):
         for part in node:
-            yield from _addresses_read(part)
+            yield from _places_read(part)
     elif isinstance(node, dict):
-        if node.get("type") == "BASE_TABLE" and "://" in str(node.get("table_name", "")):
-            yield str(node["table_name"])
+        names = [str(node.get("table_name", ""))] if node.get("type") == "BASE_TABLE" else []
         if node.get("type") == "TABLE_FUNCTION":
-            yield from re.findall(r"[A-Za-z0-9+.-]+://[^'\"]*", json.dumps(node.get("function")))
+            names += _texts(node.get("function"))
+        yield from (name for name in names if re.search(r"[/\\.*]", name))  # not the name of a table, or a word
         for part in node.values():
-            yield from _addresses_read(part)
+            yield from _places_read(part)
+
+
+def _texts(node: Any) -> Iterator[str]:
+    """All texts in a part of a parsed query: how constants are written differs between versions of DuckDB."""
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, list | dict):
+        for part in node.values() if isinstance(node, dict) else node:
+            yield from _texts(part)
+
+
+def _folder_of(place: str) -> Path | None:
+    """The folder where the files of a name or pattern begin; None of what is no file, such as the name of a table."""
+    before = re.split(r"[*?[{]", place)[0]
+    path = Path(place if before == place else os.path.dirname(before) or ".")
+    if "\0" in place or not os.path.exists(path):
+        return None
+    return path if path.is_dir() else path.parent
 
 
 def open_database() -> Any:
