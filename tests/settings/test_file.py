@@ -447,11 +447,22 @@ def test_own_policy_gives_the_digits_of_the_one_it_imitates(own: Path) -> None:
             'policy = "needy:Softmax"',
             "policy = \"needy:Softmax\": needy cannot be imported (No module named 'a_module_nobody_has').",
         ),
+        ('policy = "leaving:Softmax"', 'policy = "leaving:Softmax": leaving cannot be imported (SystemExit: 3).'),
+        (
+            'policy = "fragile:Fragile"',
+            "policy = \"fragile:Fragile\" cannot be made (KeyError: 'model').",
+        ),
     ],
 )
 def test_bad_own_policies(table: str, message: str, own: Path) -> None:
     (own / "broken.py").write_text("undefined\n", encoding="utf-8")
     (own / "needy.py").write_text("import a_module_nobody_has\n", encoding="utf-8")
+    (own / "leaving.py").write_text("import sys\nsys.exit(3)\n", encoding="utf-8")
+    (own / "fragile.py").write_text(
+        "class Fragile:\n    def __init__(self):\n        {}['model']\n"
+        "    def log_prob(self, displays, rankings): ...\n    def sample(self, displays, uniforms): ...\n",
+        encoding="utf-8",
+    )
     assert refused(own, SHORT + table) == f"[treatment] {message}"
 
 

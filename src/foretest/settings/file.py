@@ -222,7 +222,7 @@ def _imported(name: str, arguments: dict[str, Any]) -> Policy:
                 f"{where}: there is no module {module_name}, neither beside the settings file nor on Python's path."
             ) from None
         raise BadInput(f"{where}: {module_name} cannot be imported ({error}).") from None
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BadInput(f"{where}: {module_name} cannot be imported ({type(error).__name__}: {error}).") from None
     cls = getattr(module, class_name, None)
     if cls is None:
@@ -240,6 +240,8 @@ def _imported(name: str, arguments: dict[str, Any]) -> Policy:
         raise
     except (TypeError, ValueError) as error:
         raise BadInput(f"{where} refuses its keys ({error}).") from None
+    except (Exception, SystemExit) as error:
+        raise BadInput(f"{where} cannot be made ({type(error).__name__}: {error}).") from None
 
 
 def _import(name: str) -> Any:
