@@ -147,10 +147,14 @@ def evidence(result: Result) -> str:
         names = ", ".join(f"{name} {pct(logger['share'])}" for name, logger in loggers.items())
         return (
             f"Estimated from {arm(result.log)} that {len(loggers)} policies served ({names}); the control is"
-            f" {result.settings['analysis']['baseline']}. The treatment itself was never shown."
+            f" {result.settings['analysis']['baseline']}. {_never_shown(result)}"
         )
     served = "" if result.audit is not None and result.audit.outcome == FAIL else " that the control served"
-    return f"Estimated from {arm(result.log)}{served}. The treatment itself was never shown."
+    return f"Estimated from {arm(result.log)}{served}. {_never_shown(result)}"
+
+
+def _never_shown(result: Result) -> str:
+    return "None of the treatments was shown." if result.treatments else "The treatment itself was never shown."
 
 
 def assumption(result: Result) -> str | None:
