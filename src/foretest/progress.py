@@ -85,20 +85,24 @@ class ProgressLines:
         with self._lock:
             self._done[stage] = self._done.get(stage, 0) + rows
             self._now = stage, total
-        self.remind()
+        self._print("")
 
     def remind(self) -> None:
-        """Print the line, if a minute is over since the last."""
+        """Print the line where nobody calls: all rows of a stage may be read, and not be worked on yet."""
+        self._print(", and at work on them")
+
+    def _print(self, of_all: str) -> None:
+        """Print the line, if a minute is over since the last; `of_all` ends it where a stage has all its rows."""
         with self._lock:
             now = self._clock()
             if now - self._last < SECONDS:
                 return
             self._last = now
-            text = self._text()
+            text = self._text(of_all)
         with suppress(OSError, ValueError):  # nobody reads stderr any more: the work goes on
             print(f"{text}{f', {FIRST_TIME}' if is_compiling() else ''}", file=sys.stderr, flush=True)
 
-    def _text(self) -> str:
+    def _text(self, of_all: str) -> str:
         if self._now is None:
             return "still at work"
         stage, total = self._now
@@ -106,7 +110,7 @@ class ProgressLines:
         if total is None:
             return f"{stage}: {done:,} {self._unit}"
         text = f"{stage}: {done:,} of {total:,} {self._unit}"
-        return text if done < total else f"{text}, and at work on them"
+        return text if done < total else f"{text}{of_all}"
 
     @contextmanager
     def every_minute(self) -> Iterator[ProgressLines]:

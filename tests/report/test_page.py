@@ -22,6 +22,7 @@ from foretest.report.blocks import Chart, Choice, Document, Fact, Link, Paragrap
 from foretest.report.history_page import history_page
 from foretest.report.page import LARGEST, environment, fill, render
 from foretest.report.result_page import Hero, result_page
+from foretest.results.audit import Audit
 from tests.support import SmallLog, build_test
 
 EVIL = "</script><img src=x onerror=alert(1)>"
@@ -213,6 +214,28 @@ def test_templates_escape_what_they_are_given() -> None:
     for name in env.list_templates(["html", "css"]):
         assert env.get_template(name).environment.autoescape is True
     assert env.from_string("{{ name }}").render(name=EVIL) == ("&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;")
+
+
+def test_what_is_asked_stands_beside_the_answer(result: ft.Result) -> None:
+    """Questions first, then what nobody could check; beyond three they are counted. Other notes stay below."""
+    doubtful = Audit.of([], ignore=False)
+    doubt = doubtful.doubt()
+    assert doubt is not None
+    notes = ["dr was left out: it needs strata.", doubt, *(f"is it {name}?" for name in ("late", f"<{EVIL}>"))]
+
+    def asked(notes: list[str]) -> list[str]:
+        page = result_page(replace(result, notes=notes, audit=doubtful))
+        box = re.search(r"<div class=\"warning\" role=\"alert\">(.*?)</div>", page, re.S)
+        return [] if box is None else re.findall(r"<p>(.*?)</p>", box[1], re.S)
+
+    title, first, second, third = asked(notes)
+    assert title == "<strong>Before you decide</strong>"
+    assert first == "Is it late?"
+    assert "onerror" in second
+    assert "<img" not in second
+    assert third.startswith("The control&#39;s probabilities are not verified")
+    assert asked([*notes, "is it so?"])[-1] == "1 more in the notes at the end of this page."
+    assert asked(["dr was left out: it needs strata."]) == []
 
 
 def test_two_bars_that_are_alike_are_called_so() -> None:

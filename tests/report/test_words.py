@@ -112,6 +112,9 @@ def test_where_lower_is_better_a_fall_is_a_reason_to_test() -> None:
     role = {"role": "goal", "direction": "decrease", "outcome": ""}
     falls = Metric(CONTROL, {"ncis": limits("negative", -0.02, -0.03, -0.01)}, "ncis", "negative", role=role)
     assert next_step(falls).startswith("This is a reason to run the A/B test")
+    for word in ("positive", "negative", "insufficient"):
+        none = next_step(metrics(word)["m0"], none_passes=True, several=True)
+        assert none.startswith("No treatment is a candidate for the A/B test as it is.")
 
 
 def result(metrics: dict[str, Metric], **changes: Any) -> ft.Result:
@@ -148,6 +151,10 @@ def test_what_the_answer_rests_on_and_leaves_out() -> None:
     assert "supports about 90.0\N{NO-BREAK SPACE}% of what" in (assumption(logged) or "")
     whole = result(metrics("positive"), health={"treatment_mass_kept": 1.0, "support": {"mean_q": 0.9999}})
     assert "nearly all" in (assumption(whole) or "")
+    by_slot = {"treatment_mass_kept": 0.9, "support": {"mean_q": 0.862}, "mass_kept": {"cis": 0.97}}
+    assert (assumption(result(metrics("positive"), health=by_slot)) or "").startswith(
+        "By the weights of cis the log does not support 3.0 % of what the treatment would show;"
+    )
 
 
 def test_why_the_headline_is_the_headline() -> None:

@@ -39,7 +39,7 @@ def health(aggregates: Aggregates) -> dict[str, Any]:
     report: dict[str, Any] = {
         "effective_sample_size": effective_count(float(capped.get("h").sum()), float(capped.get("h2")[0])),
         "max_weight": float(np.exp(aggregates.max_log_w)) if rows and aggregates.max_log_w < 709.0 else None,
-        "max_log10_weight": aggregates.max_log_w / np.log(10.0) if np.isfinite(aggregates.max_log_w) else None,
+        "max_log10_weight": float(aggregates.max_log_w / np.log(10.0)) if np.isfinite(aggregates.max_log_w) else None,
         "max_weight_share": float(np.exp(largest - raw.log_unit)) / total_w if total_w else None,
         "capped_share": aggregates.capped_rows / rows if rows else None,
         "treatment_mass_kept": float(capped.get("h").sum()) * float(np.exp(capped.log_unit)) / rows if rows else None,

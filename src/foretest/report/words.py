@@ -158,8 +158,9 @@ def _never_shown(result: Result) -> str:
 
 
 def assumption(result: Result) -> str | None:
-    """What the log cannot support, and how much of the treatment that concerns: by exposure where that leads, else by
-    rankings; None where neither is known, or the control never varies and so says nothing about other rankings."""
+    """What the log cannot support, and how much of the treatment that concerns, by the weights of the headline where
+    their mass is known, else at the cap; None where neither is known, or the control never varies and so says nothing
+    about rankings."""
     support, mean, cap = result.health.get("support"), result.health["treatment_mass_kept"], result.cap
     headline = next((metric.headline for metric in result.metrics.values()), None) or ""
     kept = result.health.get("mass_kept", {}).get(headline)
@@ -168,7 +169,11 @@ def assumption(result: Result) -> str | None:
     if mean is None or result.health.get("control_deterministic"):
         return None
     if support is not None:
-        return _not_supported(f"At cap {cap:g}", support["mean_q"])
+        return (
+            _not_supported(f"At cap {cap:g}", support["mean_q"])
+            if kept is None
+            else _not_supported(f"By the weights of {headline}", kept)
+        )
     return (
         f"Judging by its weights at cap {cap:g}, the log supports about {pct(mean)} of what the treatment would show"
         " (chance moves this number a little); the estimate assumes that the rest earns as much."
