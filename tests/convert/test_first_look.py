@@ -232,6 +232,15 @@ def test_what_slots_earned_says_which_column_is_the_reward() -> None:
     assert look.log["slot_rewards"] == {"sold": "slot_clicks"}
 
 
+def test_a_list_that_lacks_a_number() -> None:
+    """A slot without a reward may be null: the sums are of those that are there."""
+    g = np.random.default_rng(6)
+    slots = (g.random((ROWS, K)) < 0.2) * 1.0
+    with_nulls = pa.array([[None if one == 0.0 else one for one in row] for row in slots.tolist()])
+    look = starting_settings(display_log(clicks=None, slot_clicks=with_nulls, sold=slots.sum(axis=1))).look
+    assert look.log["slot_rewards"] == {"sold": "slot_clicks"}
+
+
 # -- what a service's writer wrote -------------------------------------------------------------------------------------
 
 SERVED: dict[str, tuple[Any, dict[str, Any]]] = {

@@ -84,12 +84,16 @@ class Column:
         return np.asarray(pc.fill_null(pc.list_value_length(self.values), 0), np.int64)
 
     @cached_property
+    def _inner(self) -> pa.Array:
+        """The values, of all lists one after the other."""
+        return pc.list_flatten(self.values) if self.is_list else self.values
+
+    @cached_property
     def flat(self) -> Floats:
-        """The numbers, of all lists one after the other; none where they are no numbers."""
-        inner = pc.list_flatten(self.values) if self.is_list else self.values
-        if not is_number(inner.type):
+        """The numbers, of all lists one after the other, without nulls; none where they are no numbers."""
+        if not is_number(self._inner.type):
             return np.zeros(0)
-        return np.asarray(inner.cast(pa.float64(), safe=False).drop_null())
+        return np.asarray(self._inner.cast(pa.float64(), safe=False).drop_null())
 
     @property
     def holds_numbers(self) -> bool:
@@ -110,8 +114,11 @@ class Column:
 
     @cached_property
     def rows(self) -> npt.NDArray[np.int64]:
-        """The row of each number of a list."""
-        return np.repeat(np.arange(len(self.values)), self.lengths)
+        """The row of each number of `flat`."""
+        if not is_number(self._inner.type):
+            return np.zeros(0, np.int64)
+        every = np.repeat(np.arange(len(self.values)), self.lengths)
+        return every[np.asarray(self._inner.is_valid())] if self._inner.null_count else every
 
     @cached_property
     def sums(self) -> Floats:
