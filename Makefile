@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo quick test checked lint kernels compiled data browser java docs dist bench fuzz clean
+.PHONY: demo quick test tests checked lint kernels compiled data browser java docs dist bench fuzz clean
 
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
@@ -17,7 +17,13 @@ demo: $(VENV)/.ready
 quick: checked
 	$(PYTEST) -m "not slow and not spark and not browser"
 
-test: checked data browser java
+# what is fetched comes side by side; mypy, which uses one core, takes what the tests leave while they wait for browsers,
+# servers and Spark
+test: $(VENV)/.ready-dev
+	@$(MAKE) --no-print-directory --jobs 3 kernels data browser java
+	@$(MAKE) --no-print-directory --jobs 2 lint tests
+
+tests: $(VENV)/.ready-dev
 	$(PYTEST) -rs
 
 # mypy uses one core; meanwhile the other compiles what every worker of the tests would else compile for itself
@@ -40,7 +46,7 @@ compiled: $(VENV)/.ready
 
 # sample data of other packages, 3.4 MB, which the gallery's pages read; without them the tests of these pages fail in CI
 # and for root, and are shown as skipped elsewhere
-data: $(VENV)/bin/python
+data: $(VENV)/.ready-pip
 	@$(MAKE) --silent $(VENV)/.ready-data || { \
 		echo "The gallery's pages read two packages that could not be fetched (docs/gallery/packages.txt)." >&2; \
 		[ -z "$$CI" ] && [ "$$(id -u)" != 0 ] && echo "Their tests are skipped." >&2; \
@@ -57,8 +63,8 @@ browser:
 		[ -z "$$CI" ] || exit 1; \
 	fi
 
-# Spark, which the tests start, runs on Java 17
-java:
+# Spark, which the tests start, runs on Java 17; after the browser, for only one apt-get can run at a time
+java: browser
 	@if command -v java > /dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq default-jre-headless; \
@@ -125,8 +131,8 @@ $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --no-compile --editable .
 	touch $@
 
-# a pip that knows dependency groups
-$(VENV)/.ready-pip: $(VENV)/bin/python
+# a pip that knows dependency groups; it is not replaced while it installs
+$(VENV)/.ready-pip: $(VENV)/.ready
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	touch $@
 

@@ -271,6 +271,50 @@ def dearest(times: dict[Cell, float], before: dict[Cell, float]) -> list[str]:
     return lines
 
 
+# -- what of a policy of one's own is its own code --------------------------------------------------------------------
+
+
+class Timed(Own):
+    """The same policy, with the time that its own code takes."""
+
+    inside = 0.0
+
+    def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
+        begin = time.process_time()
+        answer = super().log_prob(displays, rankings)
+        Timed.inside += time.process_time() - begin
+        return answer
+
+    def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
+        begin = time.process_time()
+        answer = super().sample(displays, uniforms)
+        Timed.inside += time.process_time() - begin
+        return answer
+
+
+def own_code(repeats: int, rewarded: float) -> str:
+    """Runs of a policy in NumPy, without the time of its own code, beside those of the kernel."""
+    lines = [
+        "| displays | M | K | run, s | of which the policy's own code | rest over a run of the kernel | goal |",
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    columns = ft.LogColumns(rewards=("click",), ranking="ranking", id="id")
+    for displays in (DISPLAYS, 6 * DISPLAYS, 60 * DISPLAYS):
+        for items, slots in ((8, 4), (13, 4), (65, 2)):
+            kernel = seconds(Cell("plackett-luce", items, slots, 1.0), displays, repeats, rewarded)
+            log = log_of(Cell("own", items, slots, 1.0), displays, rewarded)
+            test = ft.OfflineTest(log=columns, control=Timed("old", 1.0), treatment=Timed("new", 1.0))
+            runs = []
+            for _ in range(repeats):
+                Timed.inside, begin = 0.0, time.process_time()
+                test.run(log, threads=1)
+                runs.append((time.process_time() - begin, Timed.inside))
+            whole, inside = min(runs)
+            ratio = f"{inside / whole:.0%} | **{(whole - inside) / kernel:.1f}** | ≤ {GOAL:g}"
+            lines.append(f"| {displays:,} | {items} | {slots} | {whole:.2f} | {ratio} |")
+    return "\n".join(lines)
+
+
 # -- times in a file --------------------------------------------------------------------------------------------------
 
 
@@ -306,6 +350,7 @@ def main() -> None:
         to_file(options.save, times)
     else:
         into_page(DOCS / "measured/benchmarks.md", "cliffs", text)
+        into_page(DOCS / "measured/benchmarks.md", "own code", own_code(options.repeats, options.rewarded))
 
 
 if __name__ == "__main__":
