@@ -1,5 +1,7 @@
 """The command line. Commands import heavy modules themselves, so that --help answers at once."""
 
+# ruff: noqa: E402
+
 from __future__ import annotations
 
 import gc
@@ -11,6 +13,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
+
+# what is imported and compiled stays alive: to search it for garbage takes a twentieth of --help and of small runs
+gc.set_threshold(500_000)
 
 from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 
@@ -61,8 +66,6 @@ def _raise_on_termination() -> Iterator[None]:
 
 def main() -> NoReturn:
     """Run a command: every outcome has an exit code, and bad input one line on stderr."""
-    # objects from imports and compilation stay alive: searching them for garbage takes a twentieth of a small run
-    gc.set_threshold(500_000)
     # our matrix products are small: BLAS threads would wait between them for longer than they work
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
