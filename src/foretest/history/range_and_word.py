@@ -96,9 +96,9 @@ def fpr_leans(p: Pairs, seen: Seen) -> Figure:
 def share(mask: npt.NDArray[np.bool_], among: npt.NDArray[np.bool_] | None = None) -> Figure:
     """The share of tests for which the mask holds, among all or those of another mask; NaN of none."""
     among = np.ones_like(mask) if among is None else among
-    held, of = (np.count_nonzero(those, axis=-1) for those in (mask & among, among))
+    count, of = (np.count_nonzero(those, axis=-1) for those in (mask & among, among))
     with np.errstate(invalid="ignore"):
-        shares: Figure = np.divide(held, of)
+        shares: Figure = np.divide(count, of)
     return shares
 
 
