@@ -93,6 +93,7 @@ class Estimate:
     unsupported_noise: dict[str, Any] | None = None  # how `unsupported` varies, where it can be calibrated
     p_value: float | None = None  # two-sided, of no effect: of an online test
     always_valid: dict[str, Any] | None = None  # limits that hold at every look, and their verdict, where asked for
+    predicted_std_error: float | None = None  # of the effect size, on average over what the control might have shown
 
     def __repr__(self) -> str:
         return f"<Estimate {estimate_summary(self)}>"
