@@ -13,6 +13,7 @@ one and Δ̂ ± z·s*. Estimators without E_p[w̃ | x] = 1 have no s*, and neith
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.noise_sums import NoiseSums, noise_sums
@@ -22,6 +23,7 @@ from foretest.inference.buckets import Interval, mean_weights
 from foretest.inference.delta import quantile
 from foretest.inference.uplift_estimate import Uplift
 from foretest.inference.usual_intervals import UpliftIntervals
+from foretest.inference.verdict import Judgement, decide
 from foretest.results.result import Estimate
 from foretest.weights.weightings import Weighting
 
@@ -70,6 +72,42 @@ def with_predicted(
     half = quantile(aggregates.n_units, level) * error
     relative = intervals.relative if not control else _hull(intervals.relative, half / abs(control))
     return intervals._replace(absolute=_hull(intervals.absolute, half), relative=relative)
+
+
+def with_noise_reason(
+    judgement: Judgement, alone: UpliftIntervals, both: UpliftIntervals, error: float | None, control: float
+) -> Judgement:
+    """The judgement, where predicted noise takes the verdict of the log's own noise away with that as a reason."""
+    verdict = decide(alone.absolute.limits, judgement.enough, control)
+    if error is None or verdict == decide(both.absolute.limits, judgement.enough, control):
+        return judgement
+    times = f"{error / alone.errors.absolute:.1f} times " if alone.errors.absolute else ""
+    reason = (
+        f"the noise that this log happens to show would make it {verdict}; over all that the control could have shown"
+        f" noise is {times}as large"
+    )
+    return Judgement(judgement.enough, [*judgement.reasons, reason])
+
+
+def without_noise_note(aggregates: Aggregates, estimators: Sequence[Estimator]) -> list[str]:
+    """A note where sums of an earlier version lack what noise is predicted from."""
+    plan = aggregates.plan
+    lacking = [
+        e.label
+        for e in estimators
+        if plan.weighting(e).banded
+        and any(
+            aggregates.positives[m] and predicted_noise(aggregates, plan.weighting(e), m) is None
+            for m in plan.shown.values()
+            if plan.weighs(e, m)
+        )
+    ]
+    if not lacking:
+        return []
+    return [
+        f"noise is not predicted for {', '.join(lacking)}: these sums were saved by an earlier version. Fold the log"
+        " again before you trust an answer from few rewards."
+    ]
 
 
 def _hull(uplift: Uplift, half: float) -> Uplift:

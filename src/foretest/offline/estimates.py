@@ -27,7 +27,7 @@ from foretest.inference.company_pairs import slot_model
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of
 from foretest.inference.model_lead import model_lead, with_model_reason
-from foretest.inference.predicted_noise import predicted_error, with_predicted
+from foretest.inference.predicted_noise import predicted_error, with_noise_reason, with_predicted
 from foretest.inference.sensitivity import Terms, no_sensitivity, robustness, sensitivity
 from foretest.inference.slot_agreement import slot_agreement, with_agreement
 from foretest.inference.smoothing import value_lower_bound
@@ -198,7 +198,8 @@ def _estimate_of_rows(
     else:
         intervals = usual_intervals(aggregates, estimator, sums, counts)
         predicted = predicted_error(aggregates, estimator, metric, value, intervals.errors.absolute)
-        intervals = with_predicted(aggregates, intervals, predicted, control)
+        alone, intervals = intervals, with_predicted(aggregates, intervals, predicted, control)
+        judgement = with_noise_reason(judgement, alone, intervals, predicted, control)
     decided_on = betting if evidence.is_thin and betting is not None else intervals.absolute.limits
     estimate = dataclasses.replace(
         uplift_estimate(

@@ -43,4 +43,4 @@ class NoiseTerms(NamedTuple):
 
         with np.errstate(over="ignore", invalid="ignore"):
             observed, expected = by_row(np.square(np.expm1(log_h))), by_row(np.maximum(second - 1.0, 0.0))
-            return cls(observed, expected, np.bincount(owner, r * r * second, rows))
+            return cls(observed, expected, np.asarray(np.bincount(owner, r * r * second, rows), np.float64))
