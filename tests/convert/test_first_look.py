@@ -90,18 +90,21 @@ def test_proposed_settings_run(name: str, tmp_path: Path) -> None:
 def test_policies_that_were_proposed() -> None:
     assert starting_settings(bandit_log()).look.control == {"policy": "probabilities", "probs": "logging_probs"}
     assert starting_settings(logged_only()).look.control == {"policy": "logged", "log_prob": "log_prob"}
-    assert starting_settings(display_log()).look.treatment == {"policy": "plackett-luce", "scores": "new_scores"}
 
 
-def test_a_temperature_that_nobody_knows_is_a_comment() -> None:
-    """Uncommented, the lines are settings; they are missing where the log tells the number or none is needed."""
+def test_both_temperatures_are_written() -> None:
+    """The treatment's is the control's, so that it follows what is written there; comments say what is not known."""
     text = starting_settings(display_log()).text
-    control, treatment = (tables := tomllib.loads(text.replace("# temp", "temp")))["control"], tables["treatment"]
+    control, treatment = (tables := tomllib.loads(text))["control"], tables["treatment"]
     assert control == {"policy": "plackett-luce", "scores": "old_scores", "temperature": 1.0}
-    assert treatment == {"policy": "plackett-luce", "scores": "new_scores", "temperature": 1.0}
-    assert "\n# temperature = 1.0   # the default; write production's own\n\n[treatment]\n" in text
-    assert text.endswith("\n# temperature = 1.0   # the default; write the one to try\n")
-    assert starting_settings(logged_only()).text.count("temperature") == 1
+    assert treatment == {"policy": "plackett-luce", "scores": "new_scores", "temperature": "control"}
+    assert text.partition("\n\n[treatment]\n")[0].endswith(
+        '\n# 1.0 is the default: write production\'s own temperature, or "fit" if nobody knows it'
+    )
+    assert text.endswith('\ntemperature = "control"\n# the same: or write the temperature to try\n')
+    alone = starting_settings(logged_only()).text
+    assert alone.endswith("\ntemperature = 1.0\n# 1.0 is the default: or write the temperature to try\n")
+    assert alone.count("temperature =") == 1
     assert "temperature" not in starting_settings(bandit_log()).text
 
 
@@ -296,7 +299,8 @@ def test_what_a_writer_wrote(name: str, format: str, tmp_path: Path) -> None:
     }  # fmt: skip
     scores = {} if control["policy"] == "logged" else {"scores": "scores"}
     assert look.control == {**control, **scores, "log_prob": "log_prob"}
-    assert look.treatment == {"policy": "plackett-luce", "scores": "new_scores"}
+    temperature = "control" if name == "plackett-luce" else 1.0
+    assert look.treatment == {"policy": "plackett-luce", "scores": "new_scores", "temperature": temperature}
     (tmp_path / "settings.toml").write_text(text, encoding="utf-8")
     test = ft.OfflineTest.from_toml(tmp_path / "settings.toml").replace(n_resamples=20)
     check = test.check(str(tmp_path / "displays"))

@@ -34,6 +34,7 @@ FIRST_ROWS = 5_000
 _NO_REWARD = (
     CONTROL | TREATMENT | DAYS | DISPLAYS | ITEMS | KEEP | PROBABILITIES | SLOTS | TIMES | UNITS | {"id", "seed"}
 )
+_DRAWS = "plackett-luce"  # what a policy with scores is taken for
 DISPLAY, LONG = "one row per display", "one row per display and item"
 
 
@@ -81,6 +82,7 @@ def look_at(rows: pa.Table, rewards: Sequence[str] = ()) -> FirstLook:
         look = _with_keep(FirstLook(DISPLAY, columns))
         _displays(look)
     _rewards_and_units(look, rewards)
+    _temperatures(look)
     if not look.control:
         look.missing.append(
             "what the control would show: a list of its scores for all eligible items, or the probability of what was"
@@ -231,7 +233,16 @@ def _of_the_sampler(look: FirstLook, column: Column) -> bool:
 def _policy(look: FirstLook, column: Column, whose: str, single: bool) -> dict[str, Any]:
     if single and column.is_probabilities:
         return {"policy": "probabilities", "probs": look.name(column, f"{whose} probabilities")}
-    return {"policy": "plackett-luce", "scores": look.name(column, f"{whose} scores")}
+    return {"policy": _DRAWS, "scores": look.name(column, f"{whose} scores")}
+
+
+def _temperatures(look: FirstLook) -> None:
+    """A temperature for every policy that draws by one: the default, and for the treatment the control's."""
+    control, treatment = look.control, look.treatment
+    if control.get("policy") == _DRAWS:
+        control.setdefault("temperature", 1.0)
+    if treatment.get("policy") == _DRAWS:
+        treatment["temperature"] = "control" if control.get("policy") == _DRAWS else 1.0
 
 
 def _rewards_and_units(look: FirstLook, chosen: Sequence[str]) -> None:

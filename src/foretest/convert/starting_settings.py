@@ -109,13 +109,14 @@ def _comment(look: FirstLook) -> str:
 
 
 def _hints(look: FirstLook) -> dict[str, str]:
-    """The temperature, which a log of scores does not tell: the default, and whose it must be."""
-    whose = {"control": "production's own", "treatment": "the one to try"}
-    return {
-        name: f"temperature = 1.0   # the default; write {own}"
-        for name, own in whose.items()
-        if look.tables[name].get("policy") == "plackett-luce" and "temperature" not in look.tables[name]
-    }
+    """What to write in place of a temperature that the log does not tell."""
+    hints = {}
+    if "temperature" in look.control and "temperature" not in look.drawn:
+        hints["control"] = '1.0 is the default: write production\'s own temperature, or "fit" if nobody knows it'
+    if "temperature" in look.treatment:
+        own = look.treatment["temperature"] == "control"
+        hints["treatment"] = f"{'the same' if own else '1.0 is the default'}: or write the temperature to try"
+    return hints
 
 
 def _guess(reward: str) -> list[str]:
