@@ -108,11 +108,12 @@ def test_tests_are_what_they_are_alone(tmp_path: Path) -> None:
 def test_each_test_has_its_audit(tmp_path: Path) -> None:
     """The log of the first test is not of the control that its settings describe; the cache has that too."""
     path = write(tmp_path, 2)
-    scores = 'scores = "control_scores"'
+    scores, of_treatment = 'scores = "control_scores"', 'scores = "treatment_scores"'
     for i, temperature in enumerate((3.0, 1.0)):
         log = SmallLog(rows=600, units=300, m=4, seed=i)
         pq.write_table(log.table(), tmp_path / f"t{i}/control.parquet")
         settings = SETTINGS.replace(scores, f"{scores}\ntemperature = {temperature}")
+        settings = settings.replace(of_treatment, f"{of_treatment}\ntemperature = 1.0")
         (tmp_path / f"s{i}.toml").write_text(settings)
     text = path.read_text()
     for i in range(2):

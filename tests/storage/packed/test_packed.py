@@ -527,7 +527,7 @@ def test_killed_and_packed_again(plain: str, tmp_path: Path) -> None:
 def audited(features: list[str], temperature: float = 1.0, **analysis: Any) -> ft.OfflineTest:
     return ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", features=features),
-        control=ft.PlackettLuce("control_scores", temperature), treatment=SCORES["treatment"],
+        control=ft.PlackettLuce("control_scores", temperature), treatment=ft.PlackettLuce("treatment_scores", 1.0),
         estimators=["point-ncis-adaptive"], weight_bound=20.0, **{"cap": 2.0, **analysis},
     )  # fmt: skip
 
