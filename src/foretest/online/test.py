@@ -27,6 +27,7 @@ from foretest.online.checks import (
 from foretest.online.comparison import KEY as KEY
 from foretest.online.comparison import Comparison
 from foretest.online.covariate_balance import covariate_balance
+from foretest.online.displays_per_unit import DisplaysPerUnit, displays_per_unit
 from foretest.online.late_rewards import arm_notes, settle_read_at
 from foretest.online.limits import cut_by_arm, cut_notes, settle_limits
 from foretest.online.metrics import compare_metrics, made_notes, metric_places, per_of
@@ -38,6 +39,7 @@ from foretest.policies import Logged
 from foretest.progress import Progress, stage
 from foretest.provenance import rows_fingerprint, versions
 from foretest.results.result import Metric, Result
+from foretest.results.uplift_range import leaning
 from foretest.settings.analysis import BOUNDED, Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.file import read_tables, settings_from_tables
@@ -191,11 +193,15 @@ class OnlineTest:
         for arm in arms:
             refuse_tiny(places, arm.positives, arm.r2)
         split, balance = sample_ratio(arms, online.split), covariate_balance(arms, online.covariate)
+        per_unit = displays_per_unit(arms, self.settings)
         counts = arm_counts(analysis) if analysis.interval == "bootstrap" else None
         sequence = Sequence.of(arms, online, analysis.confidence_level) if online.sequential else None
         comparisons = compare_metrics(arms, self.settings, counts, sequence)
         metrics = with_roles(
-            {name: _metric(comparison, split, per_of(self.settings, name)) for name, comparison in comparisons.items()},
+            {
+                name: _metric(comparison, split, per_unit, per_of(self.settings, name))
+                for name, comparison in comparisons.items()
+            },
             self.settings.metrics,
         )
         fingerprint = rows_fingerprint(*(counts for arm in arms for counts in (arm.rows_by_bucket, arm.positives)))
@@ -204,10 +210,13 @@ class OnlineTest:
             log={**_facts(arms.control, names), "treatment": _facts(arms.treatment, names)},
             settings=_settings_dict(self.settings),
             metrics=metrics,
-            health=_health(comparisons, split) | ({} if balance is None else {"covariate": balance.to_dict()}),
+            health=_health(comparisons, split)
+            | ({} if per_unit is None else {"displays_per_unit": per_unit.to_dict()})
+            | ({} if balance is None else {"covariate": balance.to_dict()}),
             notes=[
                 *self.notes,
                 *split.notes,
+                *([] if per_unit is None else per_unit.notes),
                 *([] if balance is None else balance.notes),
                 *arm_notes(arms, self.settings),
                 *made_notes(arms, self.settings),
@@ -253,12 +262,17 @@ def _open(arm: str, log: Any, reader: ArmReader) -> Source:
         return source
 
 
-def _metric(comparison: Comparison, split: SampleRatio, per: str | None) -> Metric:
-    """One metric of the result; a split that is not as designed is among the reasons."""
-    for estimate in comparison.estimates.values():
-        estimate.reasons.extend([] if split.reason is None else [split.reason])
+def _metric(comparison: Comparison, split: SampleRatio, per_unit: DisplaysPerUnit | None, per: str | None) -> Metric:
+    """One metric of the result; a split that is not as designed is among the reasons. What is per display leans at most
+    where the arms differ in displays per unit."""
+    differ = None if per_unit is None or per is not None else per_unit.reason
+    estimates = {}
+    for label, estimate in comparison.estimates.items():
+        reasons = [*estimate.reasons, *(reason for reason in (split.reason, differ) if reason is not None)]
+        word = estimate.word if differ is None else leaning(estimate.word)
+        estimates[label] = dataclasses.replace(estimate, reasons=reasons, word=word)
     gain = None if comparison.gain is None else comparison.gain._asdict()
-    return Metric(comparison.control, comparison.estimates, KEY, comparison.estimate.verdict, covariate=gain, per=per)
+    return Metric(comparison.control, estimates, KEY, comparison.estimate.verdict, covariate=gain, per=per)
 
 
 def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:

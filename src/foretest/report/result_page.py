@@ -39,6 +39,7 @@ from foretest.report.words import (
     word_of,
 )
 from foretest.results.audit import AUDIT_FAILED, FAIL
+from foretest.results.online_text import warnings
 from foretest.results.questions import is_question
 from foretest.results.result import Metric, Result
 from foretest.settings.metric_roles import toward_good
@@ -168,7 +169,7 @@ def _answer(result: Result, truth: Mapping[str, float], *, online: bool) -> dict
         **_chip(metric, choice, several=bool(result.treatments)),
         "sentence": typeset(sentence),
         "hero": None if none_of_several else _hero(metric),
-        "warning": _warning(result),
+        "warnings": _warnings(result),
         "alarm": alarm(result),
         "questions": [] if online else _questions(result),
         "next_step": None
@@ -267,14 +268,17 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
     return remarks
 
 
-def _warning(result: Result) -> str | None:
+def _warnings(result: Result) -> list[str]:
+    """What is wrong with the arms of an online test: their split, their displays per unit."""
     check = result.health.get("sample_ratio")
-    if check is None or not check["alert"]:
-        return None
-    return (
-        "The units are not split as designed. Find out why before you believe any number on this page: whatever moved"
-        " the split may also have moved the result."
-    )
+    split = [] if check is None or not check["alert"] else [_SPLIT]
+    return [*split, *map(typeset, warnings(result))]
+
+
+_SPLIT = (
+    "The units are not split as designed. Find out why before you believe any number on this page: whatever moved"
+    " the split may also have moved the result."
+)
 
 
 def _questions(result: Result) -> list[str]:

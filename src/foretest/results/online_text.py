@@ -33,6 +33,12 @@ def control_value(metric: Metric) -> float | None:
     return value
 
 
+def warnings(result: Result) -> list[str]:
+    """What makes the arms of an online test hard to compare, each with what to do."""
+    warning = result.health.get("displays_per_unit", {}).get("warning")
+    return [] if warning is None else [warning]
+
+
 def units_of(result: Result) -> int:
     """The units of both arms."""
     return int(result.log["units"] + result.log["treatment"]["units"])
