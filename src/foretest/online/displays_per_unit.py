@@ -101,12 +101,13 @@ def rank_p_value(control: DisplaysOfUnits, treatment: DisplaysOfUnits) -> float 
     # unbiased, as in the variance of a sum of ranks
     variance = float(np.sum(m**2 * apart**2) / np.sum(m**2)) * len(m) / max(1.0, len(m) - 1.0)
     begin = len(control.displays)
-    shares = [(apart[arm], m[arm]) for arm in (slice(None, begin), slice(begin, None))]
-    difference = np.subtract(*(np.average(values, weights=weights) for values, weights in shares))
-    per_arm = sum(float(np.sum(weights**2) / np.sum(weights) ** 2) for _, weights in shares)
+    (mean, share), (other, share_of_other) = (
+        (float(np.average(apart[arm], weights=m[arm])), float(np.sum(m[arm] ** 2) / np.sum(m[arm]) ** 2))
+        for arm in (slice(None, begin), slice(begin, None))
+    )
     if not variance > 0.0:
         return None
-    return float(2.0 * ndtr(-abs(difference) / np.sqrt(variance * per_arm)))
+    return float(2.0 * ndtr(-abs(mean - other) / np.sqrt(variance * (share + share_of_other))))
 
 
 def _shares_below(displays: Floats, multiples: Floats) -> Floats:
@@ -124,9 +125,9 @@ def _warning(means: list[float | None], p: float | None, settings: Settings) -> 
     assert p is not None
     more = f"{percent(abs(treatment / control - 1.0))} {'more' if treatment > control else 'fewer'}"
     return (
-        f"The arms differ in displays per {unit} ({p_text(p)}): on average {format_number(treatment)} in the treatment and"
-        f" {format_number(control)} in the control, {more}. A reward per display is divided by these, and moves even if"
-        f" each {unit} earns the same. {_remedy(settings)}"
+        f"The arms differ in displays per {unit} ({p_text(p)}): on average {format_number(treatment)} in the treatment"
+        f" and {format_number(control)} in the control, {more}. A reward per display is divided by these, and moves even"
+        f" if each {unit} earns the same. {_remedy(settings)}"
     )
 
 

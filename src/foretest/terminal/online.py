@@ -9,7 +9,9 @@ from rich.console import Group
 from rich.text import Text
 
 from foretest.formatting import format_number, p_value, percent, round_percent
-from foretest.results.online_text import warnings
+from foretest.results.audit import FAIL, WARN
+from foretest.results.online_text import failed_arms, warnings
+from foretest.terminal.audit import audit_row, findings_table
 from foretest.terminal.log import log_text
 from foretest.terminal.parts import WIDTH, list_table
 
@@ -19,8 +21,9 @@ if TYPE_CHECKING:
 
 def warning_lines(result: Result) -> list[Text]:
     """What to know of the arms before any number, above all else; nothing where they can be compared."""
-    sentences = [Text(line, style="bold yellow") for text in warnings(result) for line in wrap(text, WIDTH)]
-    return [*sentences, Text()] if sentences else []
+    sentences = dict.fromkeys(failed_arms(result), "bold red") | dict.fromkeys(warnings(result), "bold yellow")
+    lines = [Text(line, style=style) for text, style in sentences.items() for line in wrap(text, WIDTH)]
+    return [*lines, Text()] if lines else []
 
 
 def arms_table(result: Result) -> Group:
@@ -37,7 +40,16 @@ def arms_table(result: Result) -> Group:
         means = " : ".join(f"{mean:.2f}" for mean in per_unit["means"])
         text = Text(f"{means} per {unit} ({p_value(per_unit['p_value'])}) ")
         table.add_row("displays", text.append("DIFFERENT", "bold red"))
-    return Group(Text("Foretest online A/B test", style="bold"), table)
+    for arm, audit in result.audits.items():
+        _, outcome, note = audit_row(audit)
+        table.add_row(f"{arm} audit", outcome.append(f"  {note}", style="dim"))
+    findings = [
+        line
+        for audit in result.audits.values()
+        if audit.outcome in (FAIL, WARN)
+        for line in findings_table(audit, in_full=False)
+    ]
+    return Group(Text("Foretest online A/B test", style="bold"), table, *findings)
 
 
 def _sample_ratio(check: dict[str, Any]) -> Text:
