@@ -87,16 +87,15 @@ def _audit(log: Any, n_rows: int, settings: Settings, own: Policy, against: Poli
     )  # fmt: skip
     analysis = Analysis(seed=settings.analysis.seed, ignore_audit=settings.analysis.ignore_audit)
     arm = Settings(columns, own, against, analysis)
-    audit = OfflineTest.from_settings(arm).check(_sampled(source, arm, n_rows), threads=threads).audit
+    share = _MARGIN * SAMPLED_DISPLAYS / max(1, n_rows)
+    audited = log if share >= 1.0 else _sampled(source, arm, share)
+    audit = OfflineTest.from_settings(arm).check(audited, threads=threads).audit
     assert audit is not None
     return audit
 
 
-def _sampled(source: Source, settings: Settings, n_rows: int) -> Source:
-    """The rows of the units of smallest hash, or where every row is a unit, of that many rows."""
-    share = _MARGIN * SAMPLED_DISPLAYS / max(1, n_rows)
-    if share >= 1.0:
-        return source
+def _sampled(source: Source, settings: Settings, share: float) -> SomeRows:
+    """The rows of a share of the units, those of smallest hash."""
     limit = np.uint64(share * 2.0**64)
     column = settings.log.unit or settings.log.id
 

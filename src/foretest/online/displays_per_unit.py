@@ -126,8 +126,8 @@ def _warning(means: list[float | None], p: float | None, settings: Settings) -> 
     more = f"{percent(abs(treatment / control - 1.0))} {'more' if treatment > control else 'fewer'}"
     return (
         f"The arms differ in displays per {unit} ({p_text(p)}): on average {format_number(treatment)} in the treatment"
-        f" and {format_number(control)} in the control, {more}. A reward per display is divided by these, and moves even"
-        f" if each {unit} earns the same. {_remedy(settings)}"
+        f" and {format_number(control)} in the control, {more}. A reward per display is divided by these, and moves"
+        f" even if each {unit} earns the same. {_remedy(settings)}"
     )
 
 
