@@ -51,8 +51,9 @@ class DisplaysPerUnit:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `health.displays_per_unit` in result.json."""
+        document = asdict(self)
         return {
-            key: value for key, value in asdict(self).items() if key not in ("warning", "obstacle") or value is not None
+            key: value for key, value in document.items() if key not in ("warning", "obstacle") or value is not None
         }
 
     @property
