@@ -79,6 +79,7 @@ def test_more_displays_make_a_reward_per_display_lean() -> None:
     assert text.startswith("The arms differ in displays per user (p < 0.0001)")
     assert '[metrics.click_per_user] with per = "unit" and of = "click"' in " ".join(text.split())
     assert "leans negative" in text
+    assert result.to_markdown().startswith("**The arms differ in displays per user")
     page = result_page(result)
     assert "The arms differ in displays per user" in page
     assert "Leans negative: clicks changed by" in page
