@@ -127,13 +127,13 @@ def test_of_a_thinned_log_it_is_known_where_a_unit_has_one_keep() -> None:
         log = ft.LogColumns(rewards=["click"], unit="user", keep="keep")
         return ft.OnlineTest(log=log).run(shown(1, 5.0, 0, keep=keep), shown(2, 7.0, 10_000, keep=keep))
 
-    known = run(by_user)
-    assert known.health["displays_per_unit"]["alert"]
-    assert "which needs logs with all rows" in " ".join(str(known).split())
-    unknown = run(by_row)
-    check = unknown.health["displays_per_unit"]
+    by_unit = run(by_user)
+    assert by_unit.health["displays_per_unit"]["alert"]
+    assert "which needs logs with all rows" in " ".join(str(by_unit).split())
+    several = run(by_row)
+    check = several.health["displays_per_unit"]
     assert (check["means"], check["p_value"], check["alert"]) == ([None, None], None, False)
     assert "was not tested: rows of one unit were kept with different" in check["obstacle"]
-    assert check["obstacle"] in unknown.notes
-    assert answer(unknown).word == answer(unknown).verdict
-    validate(unknown.to_dict(), SCHEMA)
+    assert check["obstacle"] in several.notes
+    assert answer(several).word == answer(several).verdict
+    validate(several.to_dict(), SCHEMA)
