@@ -14,7 +14,7 @@ from foretest.history.records import Measurement
 from foretest.sources import LakeLog, LogFiles, open_source
 from foretest.stores import Location, RemotePath
 
-_LAYOUT = "history-9"  # of a file of the cache; another layout has another name
+_LAYOUT = "history-10"  # of a file of the cache; another layout has another name
 
 
 def cached_file(folder: Location, entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> Location:

@@ -9,6 +9,7 @@ from typing import Any
 from foretest.calibration.estimate import Unsupported
 from foretest.files import json_ready, nan_if_none
 from foretest.history.manifest import Entry
+from foretest.results.audit import FAIL
 from foretest.results.result import Estimate
 from foretest.results.uplift_range import Range
 
@@ -112,13 +113,14 @@ def _estimate(document: Mapping[str, Any]) -> Estimate:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the logs of one test show: its metrics, the outcomes of its audit, its first and last day if it has any, and
-    what a reader must know of it."""
+    """What the logs of one test show: its metrics, the outcomes of the audit of the control's log, its first and last
+    day if it has any, what a reader must know of it, and the outcomes of the audit of the treatment's log."""
 
     metrics: dict[str, PastMetric]
     audit: dict[str, Any] | None
     days: list[str]
     notes: list[str] = field(default_factory=list)
+    treatment_audit: dict[str, Any] | None = None  # None without a log of the treatment, or where it cannot be audited
 
     def to_dict(self) -> dict[str, Any]:
         """JSON content; `from_dict` reads it back."""
@@ -128,7 +130,7 @@ class Measurement:
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> Measurement:
         metrics = {name: PastMetric.from_dict(metric) for name, metric in document["metrics"].items()}
-        return cls(metrics, document["audit"], document["days"], document["notes"])
+        return cls(metrics, document["audit"], document["days"], document["notes"], document["treatment_audit"])
 
 
 @dataclass(frozen=True)
@@ -139,14 +141,26 @@ class PastTest:
     date: str | None
     last_date: str | None
     metrics: dict[str, PastMetric]
-    audit: dict[str, Any] | None
+    audit: dict[str, Any] | None  # the outcomes, of the control's log
     notes: list[str] = field(default_factory=list)
+    treatment_audit: dict[str, Any] | None = None
+
+    @property
+    def is_verified(self) -> bool:
+        """Does no log fail its audit, or do the settings say that verdicts stand all the same? Else offline and online
+        are not about the same two policies, and nothing is learned from how far they are apart."""
+        return not any(
+            audit["outcome"] == FAIL and not audit["ignored"] for audit in (self.audit, self.treatment_audit) if audit
+        )
 
     @classmethod
     def of(cls, entry: Entry, measurement: Measurement) -> PastTest:
         """A test of the manifest with what its logs show."""
         first, last = (measurement.days[0], measurement.days[-1]) if measurement.days else (None, None)
-        return cls(entry.name, entry.date or first, last, measurement.metrics, measurement.audit, measurement.notes)
+        return cls(
+            entry.name, entry.date or first, last, measurement.metrics, measurement.audit, measurement.notes,
+            measurement.treatment_audit,
+        )  # fmt: skip
 
     def with_metric(self, name: str, metric: PastMetric) -> PastTest:
         """This test with another content of one metric."""
