@@ -215,10 +215,6 @@ def test_the_cache_follows_content(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_an_examination_curve_for_two_logs(tmp_path: Path) -> None:
     """Given as numbers, as a run takes it; the cache tells two curves apart."""
     path, settings = write(tmp_path, 1), tmp_path / "settings.toml"
-    for log in (tmp_path / "t0").iterdir():
-        table = pq.read_table(log)
-        slots = [[click, 0.0] for click in table["click"].to_pylist()]
-        pq.write_table(table.append_column("slot_click", pa.array(slots)), log)
     text = SETTINGS.replace("[control]", 'slot_rewards = {click = "slot_click"}\n[control]', 1)
     for curve in ("[1.0, 0.7]", "[1.0, 0.6]"):
         settings.write_text(f"{text}examination = {curve}\n")
