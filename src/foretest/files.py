@@ -97,10 +97,10 @@ def write_whole(path: Location, text: str) -> None:
 
 def write_all(files: Mapping[Location, bytes]) -> None:
     """Write all beside their places, then rename all: where one cannot be written, every file is as it was."""
-    with whole_files(list(files)) as places:
-        for (path, content), place in zip(files.items(), places, strict=True):
+    with whole_files(list(files)) as unfinished:
+        for (path, content), beside in zip(files.items(), unfinished, strict=True):
             with _naming(path):
-                place.write_bytes(content)
+                beside.write_bytes(content)
 
 
 def upload_all(copies: Mapping[RemotePath, Path]) -> None:
@@ -137,29 +137,29 @@ def cache_folder() -> Path:
 def whole_file(path: Location) -> Iterator[Path]:
     """A place beside `path` to write to, renamed to it in the end: the file is complete, or as it was. What goes to
     a store is first a temporary file."""
-    with whole_files([path]) as [place]:
-        yield place
+    with whole_files([path]) as [beside]:
+        yield beside
 
 
 @contextmanager
 def whole_files(paths: Sequence[Location]) -> Iterator[list[Path]]:
     """Places to write to, one for each path, that are renamed in the end: all files are complete, or as they were."""
-    places: dict[Location, Path] = {}
+    unfinished: dict[Location, Path] = {}
     with ExitStack() as stack:
         if any(isinstance(path, RemotePath) for path in paths):
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         for number, path in enumerate(paths):
             if isinstance(path, RemotePath):
-                places[path] = folder / str(number)
+                unfinished[path] = folder / str(number)
                 continue
             stack.enter_context(folders_for(path))
             with _naming(path):
-                places[path] = _temporary_file(path)
-            stack.callback(places[path].unlink, missing_ok=True)
+                unfinished[path] = _temporary_file(path)
+            stack.callback(unfinished[path].unlink, missing_ok=True)
         with _naming(paths[0] if paths else None):
-            yield list(places.values())
-        replace_all({path: place for path, place in places.items() if isinstance(path, Path)})
-        upload_all({path: place for path, place in places.items() if isinstance(path, RemotePath)})
+            yield list(unfinished.values())
+        replace_all({path: beside for path, beside in unfinished.items() if isinstance(path, Path)})
+        upload_all({path: beside for path, beside in unfinished.items() if isinstance(path, RemotePath)})
 
 
 @contextmanager

@@ -54,9 +54,9 @@ def remove_remains(folder: Path) -> None:
 @contextmanager
 def temporary_folder(parent: Path | None = None) -> Iterator[Path]:
     """A folder, hidden where a parent is given, that is removed in the end; first what is left of earlier ones."""
-    place = Path(tempfile.gettempdir()) if parent is None else parent
-    remove_remains(place)
-    folder = place / (temporary_name() if parent is None else f".{temporary_name()}")
+    above = Path(tempfile.gettempdir()) if parent is None else parent
+    remove_remains(above)
+    folder = above / (temporary_name() if parent is None else f".{temporary_name()}")
     folder.mkdir(0o700)
     try:
         yield folder

@@ -129,7 +129,7 @@ def changed_everywhere(value: Any) -> list[Any]:
 def test_an_edit_with_a_right_digest_is_a_miss_or_a_measurement(tmp_path: Path) -> None:
     """Whatever was edited, nothing but numbers, words and lists of the right kinds comes through the door."""
     path, count = tmp_path / "a.json", 0
-    for document in changed_everywhere(MEASUREMENT.to_dict())[::2]:
+    for document in changed_everywhere(MEASUREMENT.to_dict())[::5]:
         text = json.dumps(document)
         path.write_text(f'{{"digest": "{cache._digest(path, text)}", "measurement": {text}}}\n')
         taken = read_cached(path)
@@ -144,7 +144,7 @@ def test_an_edit_with_a_right_digest_is_a_miss_or_a_measurement(tmp_path: Path) 
                 assert estimate.range is None or isinstance(estimate.range.ci_lower, float | None)
             assert all(isinstance(noise.variance, float) for noise in metric.noise.values())
             assert all(isinstance(part.variance_at(1.1), float) for part in metric.unsupported.values())
-    assert count > 500
+    assert count > 200
 
 
 def test_the_key_has_resolved_settings(entry: Entry, tmp_path: Path) -> None:

@@ -61,13 +61,14 @@ EDITS: list[tuple[int, Callable[[Path], object]]] = [
 @pytest.mark.parametrize("edit", EDITS)
 def test_what_was_edited_is_the_persons(tmp_path: Path, edit: tuple[int, Callable[[Path], object]]) -> None:
     paths = write(tmp_path)
-    place, change = edit
-    change(paths[place])
+    number, change = edit
+    change(paths[number])
     before = [path.read_bytes() for path in paths]
-    said = refused(paths)
-    assert said.startswith(f"{paths[place]}: already there, and ")
-    assert said.endswith(": it is not replaced. Give -o another name, or --replace (in Python replace=True) if it may"
-                         " be lost.")  # fmt: skip
+    message = refused(paths)
+    assert message.startswith(f"{paths[number]}: already there, and ")
+    assert message.endswith(
+        ": it is not replaced. Give -o another name, or --replace (in Python replace=True) if it may be lost."
+    )
     with pytest.raises(BadInput):
         write(tmp_path)
     assert [path.read_bytes() for path in paths] == before

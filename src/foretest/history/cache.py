@@ -63,8 +63,8 @@ def _state(settings: Settings) -> bytes | None:
 def _own_classes(settings: Settings) -> Iterator[type]:
     """The classes of policies and estimators that Foretest does not have."""
     for policy in (settings.control, *settings.treatments.values()):
-        for part in parts_of(policy):
-            yield part.own_class if isinstance(part, AdaptedPolicy) else type(part)
+        for single in parts_of(policy):
+            yield single.own_class if isinstance(single, AdaptedPolicy) else type(single)
     yield from (type(estimator) for estimator in settings.analysis.estimators or () if is_own(type(estimator)))
 
 

@@ -42,11 +42,11 @@ def digest_of_code(classes: Iterable[type]) -> str | None:
             else:  # where it is beside, what it imports follows too
                 files.setdefault(module.file, module.file.name)
     digest = hashlib.blake2b(digest_size=16)
-    for file, place in sorted(files.items(), key=lambda entry: (entry[1], str(entry[0]))):
+    for file, name in sorted(files.items(), key=lambda entry: (entry[1], str(entry[0]))):
         status = file.stat()
         if max(status.st_mtime, status.st_ctime) >= _BEGUN:
             return None
-        digest.update(f"{place} {status.st_size}\n".encode())
+        digest.update(f"{name} {status.st_size}\n".encode())
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
@@ -102,8 +102,8 @@ def _modules(folder: Path, name: str) -> Iterator[_Module]:
     """The modules that a dotted name stands for: its packages, and itself, where they are in the folder."""
     names = name.split(".")
     for end in range(1, len(names) + 1):
-        place = folder.joinpath(*names[:end])
+        path = folder.joinpath(*names[:end])
         for suffix in all_suffixes():
-            for file in (place.with_name(f"{place.name}{suffix}"), place / f"__init__{suffix}"):
+            for file in (path.with_name(f"{path.name}{suffix}"), path / f"__init__{suffix}"):
                 if file.is_file():
                     yield _Module(".".join(names[:end]), file)

@@ -159,9 +159,9 @@ def write_history(
         truth_file: json.dumps(marked_json(truth), indent=2) + "\n",
         manifest: marked_toml(_manifest(title, list(truth))),
     }
-    with own_files(list(texts), replace=replace) as places:
-        for place, text in zip(places, texts.values(), strict=True):
-            place.write_text(text, encoding="utf-8")
+    with own_files(list(texts), replace=replace) as files:
+        for file, text in zip(files, texts.values(), strict=True):
+            file.write_text(text, encoding="utf-8")
 
 
 @contextmanager

@@ -52,10 +52,10 @@ def own_files(paths: Sequence[Location], *, replace: bool = False) -> Iterator[l
     """
     refuse_others(paths, replace=replace)
     before = [_state(path) for path in paths]
-    with whole_files(paths) as places:
-        yield places
-        for place in places:
-            put_mark(place)
+    with whole_files(paths) as unfinished:
+        yield unfinished
+        for beside in unfinished:
+            put_mark(beside)
         refuse_others(
             (path for path, state in zip(paths, before, strict=True) if _state(path) != state), replace=replace
         )

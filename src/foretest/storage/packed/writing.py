@@ -281,13 +281,13 @@ def _whole_folder(out: Location, replace: bool) -> Iterator[Path]:
             _refuse_taken(out, replace)
             upload_all({out / name: Path(temporary) / name for name in names})
         return
-    place = Path(os.path.realpath(out))
-    with folders_for(place), temporary_folder(place.parent) as beside:
+    target = Path(os.path.realpath(out))
+    with folders_for(target), temporary_folder(target.parent) as beside:
         new = beside / "new"
         new.mkdir()
         yield new
         _refuse_taken(out, replace)  # what came meanwhile
-        if place.exists():
-            replace_all({place / name: new / name for name in names})
+        if target.exists():
+            replace_all({target / name: new / name for name in names})
         else:
-            new.rename(place)
+            new.rename(target)

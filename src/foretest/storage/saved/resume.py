@@ -92,10 +92,10 @@ def _saved_state(place: Location, plan: FoldPlan) -> tuple[Aggregates | None, in
 def remove_parts(parts: Location) -> None:
     """Remove the saved sums of a fold that is finished; what else is in their folder stays."""
     with suppress(FileNotFoundError, NotADirectoryError):
-        places: list[Location] = list(parts.iterdir())
-        for place in places:
-            if _SAVED.fullmatch(place.name) and place.is_file():
-                place.unlink(missing_ok=True)
+        paths: list[Location] = list(parts.iterdir())
+        for path in paths:
+            if _SAVED.fullmatch(path.name) and path.is_file():
+                path.unlink(missing_ok=True)
     if isinstance(parts, Path):
         with suppress(OSError):
             parts.rmdir()
