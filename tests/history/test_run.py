@@ -213,6 +213,17 @@ def test_the_cache_follows_content(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert run_history(path, cache=cache).reused == 0
 
 
+def test_an_examination_curve_for_two_logs(tmp_path: Path) -> None:
+    """Given as numbers, as a run takes it; the cache tells two curves apart."""
+    path, settings = write(tmp_path, 1), tmp_path / "settings.toml"
+    text = SETTINGS.replace("[control]", 'slot_rewards = {click = "slot_click"}\n[control]', 1)
+    for curve in ("[1.0, 0.7]", "[1.0, 0.6]"):
+        settings.write_text(f"{text}examination = {curve}\n")
+        agreement = run_history(path, cache=tmp_path / "cache")
+        assert (agreement.failures, agreement.reused) == ([], 0)
+    assert run_history(path, cache=tmp_path / "cache").reused == 1
+
+
 def test_a_test_that_fails_is_named_and_the_rest_go_on(tmp_path: Path) -> None:
     path = write(tmp_path, 4)
     (tmp_path / "t0/treatment.parquet").unlink()

@@ -106,7 +106,7 @@ def _lines_below(figures: dict[str, Figures]) -> list[str]:
             lines.append(_UNKNOWN)
     if any("rmse" in row for row in figures.values()):
         lines.append("against the truth: bias, root mean square error, held by interval, by range")
-        for label, row in figures.items():
+        for label, row in ((label, row) for label, row in figures.items() if "rmse" in row):
             shares = percent(row["coverage"]), percent(row.get("range_coverage"))
             errors = percent(row["bias"], sign=True), percent(row["rmse"]), *shares
             lines.append(f"  {label}: {', '.join(errors)}")
