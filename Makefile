@@ -104,6 +104,7 @@ bench: $(VENV)/.ready-dev data
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/interval_coverage.py
 	$(BIN)/python benchmarks/small_samples.py
+	$(BIN)/python benchmarks/short_logs.py
 	$(BIN)/python benchmarks/thinned.py
 	$(BIN)/python benchmarks/fitted_control.py --write
 	$(BIN)/python benchmarks/lower_bounds.py

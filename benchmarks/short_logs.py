@@ -1,4 +1,4 @@
-"""Does a short log get a confident answer that is wrong? Logs of 1,000 to 60,000 displays, four worlds, default headline.
+"""Does a short log get a confident answer that is wrong? 1,000 to 60,000 displays, four worlds, default headline.
 
 Each log is the control's log of one simulated test, whose true uplift is known; estimators, bound and factors are the
 defaults of those that may lead. What was found of each log is a line of RESULTS: a run that was stopped goes on from
