@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
+from foretest.formatting import visible_lines
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,6 +26,9 @@ class BadInput(ValueError):
     ...     print(error)
     cap = -1.0: expected a number above 0.
     """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(visible_lines(message))  # names of the user's have any characters
 
 
 class RowFault(BadInput):

@@ -213,8 +213,8 @@ def test_a_connection_is_bounded_and_leaves_nothing(monkeypatch: pytest.MonkeyPa
     with connect() as connection:
         [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
         assert float(limit.split()[0]) * {"MiB": 1, "GiB": 1024}[limit.split()[1]] <= 2048
-        connection.execute("SET threads = 1")
-        connection.execute("SET memory_limit = '80MiB'")
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    with connect(80 << 20) as connection:
         wide = "SELECT i, repeat(md5(i::VARCHAR), 10) AS t FROM range(300000) r(i)"
         rows = 0
         spilled = False
