@@ -21,7 +21,7 @@ from foretest.serving import LogWriter
 assert importlib.util.find_spec("pandas") is None
 with LogWriter("served", "parquet") as log:
     for row in range(50):
-        log.write({"user": row, "click": row % 3 == 0, "ranking": [row % 2, 1 - row % 2], "scores": np.array([0.5, 1.0])})
+        log.write({"user": row, "click": row % 3 == 0, "ranking": [1, 0], "scores": np.array([0.5, 1.0])})
 import pyarrow.parquet as pq
 from pathlib import Path
 [file] = Path("served").rglob("*.parquet")
