@@ -27,8 +27,8 @@ class BadInput(ValueError):
     cap = -1.0: expected a number above 0.
     """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(visible_lines(message))  # names of the user's have any characters
+    def __str__(self) -> str:
+        return visible_lines(super().__str__())  # the names in it have any characters
 
 
 class RowFault(BadInput):
