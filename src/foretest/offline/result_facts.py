@@ -74,6 +74,6 @@ def _without_credentials(value: Any) -> Any:
     """The settings, also those of a policy of the user's own, without what a result must not show."""
     if isinstance(value, dict):
         return {key: _without_credentials(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_credentials(item) for item in value]
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_credentials, value))
     return without_credentials(value) if isinstance(value, str) else value
