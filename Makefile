@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo quick test tests checked lint kernels compiled data browser java docs dist bench fuzz clean
+.PHONY: demo quick test tests checked lint kernels compiled lowest data browser java docs dist bench fuzz clean
 
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
@@ -20,7 +20,7 @@ quick: checked
 # what is fetched comes side by side; mypy, which uses one core, takes what the tests leave while they wait for browsers,
 # servers and Spark
 test: $(VENV)/.ready-dev
-	@$(MAKE) --no-print-directory --jobs 3 kernels data browser java
+	@$(MAKE) --no-print-directory --jobs 3 kernels $(VENV)/lowest/.ready data browser java
 	@$(MAKE) --no-print-directory --jobs 2 lint tests
 
 tests: $(VENV)/.ready-dev
@@ -43,6 +43,10 @@ compiled: $(VENV)/.ready
 	rm -rf build/warm src/foretest/kernels/compiled
 	$(BIN)/foretest warm build/warm
 	mv build/warm/kernels src/foretest/kernels/compiled
+
+# the oldest versions that pyproject.toml allows, on every supported Python that is here: a demo, a run, a service's log
+lowest: $(VENV)/lowest/.ready
+	$(BIN)/python -m pytest tests/test_lowest.py
 
 # sample data of other packages, 3.4 MB, which the gallery's pages read; without them the tests of these pages fail in CI
 # and for root, and are shown as skipped elsewhere
@@ -140,6 +144,11 @@ $(VENV)/.ready-pip: $(VENV)/.ready
 $(VENV)/.ready-dev: $(VENV)/.ready $(VENV)/.ready-pip pyproject.toml
 	$(BIN)/python -m pip install --quiet --group dev
 	touch $@
+
+# their kernels are compiled here, which takes a third of a minute each; a change of a kernel does it again
+$(VENV)/lowest/.ready: $(VENV)/.ready-dev pyproject.toml tests/lowest.py $(wildcard src/foretest/kernels/*.py)
+	@$(BIN)/python -m tests.lowest $(VENV)/lowest
+	@touch $@
 
 $(VENV)/.ready-docs: $(VENV)/.ready $(VENV)/.ready-pip pyproject.toml
 	$(BIN)/python -m pip install --quiet --group docs

@@ -95,7 +95,7 @@ def test_paths_below_here_and_home_stay_usable(tmp_path: Path, monkeypatch: pyte
     here.mkdir()
     monkeypatch.chdir(here)
     assert public(f"{here}/logs/a.parquet") == "logs/a.parquet"
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     assert public(f"{tmp_path}/logs/a.parquet") == "~/logs/a.parquet"
 
 

@@ -12,7 +12,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "foretest"
 
 #: Top first. A module may import from its own room and from any room above it.
 ROOMS = [
-    "_version", "records", "errors", "formatting", "serving", "special", "background", "stores", "remains", "files",
+    "_version", "records", "formatting", "errors", "serving", "special", "background", "stores", "remains", "files",
     "compiling", "progress", "provenance", "kernels", "displays", "sources", "policies", "weights", "estimators",
     "settings", "log", "results", "aggregation", "engines", "storage", "inference", "diagnostics", "calibration",
     "offline", "online", "planning", "history", "terminal", "report", "testing", "simulate", "paper", "convert", "cli",

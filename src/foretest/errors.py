@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
+from foretest.formatting import visible_lines
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -24,6 +26,9 @@ class BadInput(ValueError):
     ...     print(error)
     cap = -1.0: expected a number above 0.
     """
+
+    def __str__(self) -> str:
+        return visible_lines(super().__str__())  # the names in it have any characters
 
 
 class RowFault(BadInput):

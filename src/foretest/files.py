@@ -18,6 +18,7 @@ from typing import Any
 
 from foretest.background import in_background
 from foretest.errors import BadInput, nearest_file
+from foretest.formatting import visible_path
 from foretest.remains import is_temporary, remove_remains, temporary_name
 from foretest.stores import Location, RemotePath, is_address, location
 
@@ -73,13 +74,26 @@ def user_path(text: str | Location) -> Location:
         impossible = True
     if impossible:
         raise BadInput(f"{str(text)!r}: no file can have this path: it has a null character or a lone surrogate.")
-    return Path(os.path.expanduser(text))  # a ~ of nobody stays as it is
+    refuse_undecodable(str(text))
+    return location(os.path.expanduser(text))  # a ~ of nobody stays as it is
 
 
-def read_text(path: Location, kind: str, remedy: str) -> str:
-    """The text of a file that the user named; what cannot be read is refused as that `kind` of file."""
+def refuse_undecodable(name: str) -> None:
+    """Refuse a name that is not text: no result or page could have it."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadInput(f"{visible_path(name)}: the name is not text in UTF-8. Rename the file or the folder.") from None
+
+
+def read_text(path: Location, kind: str, remedy: str, most: int | None = None) -> str:
+    """The text of a file that the user named; what cannot be read is refused as that `kind` of file, which has at most
+    so many bytes."""
     user_path(path)
     try:
+        refuse_device(path)
+        if most is not None and path.stat().st_size > most:
+            raise BadInput(f"{path}: larger than {most / 1e6:g} MB; {remedy}")
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         near = nearest_file(path) if isinstance(path, Path) else ""
@@ -88,6 +102,12 @@ def read_text(path: Location, kind: str, remedy: str) -> str:
         raise BadInput(f"{path}: not a text file; {remedy}") from None
     except OSError as error:
         raise BadInput(f"{path}: cannot be read as a {kind} ({error.strerror or error}).") from None
+
+
+def refuse_device(path: Location) -> None:
+    """Refuse what has no end, or none until another process gives it: a device, a pipe or a socket."""
+    if isinstance(path, Path) and not (path.is_file() or path.is_dir()) and path.exists():
+        raise BadInput(f"{path}: a device or a pipe, expected a file. Write what it gives to a file, and name that.")
 
 
 def write_whole(path: Location, text: str) -> None:

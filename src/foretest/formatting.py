@@ -1,9 +1,15 @@
-"""Numbers, and long texts, as people read them: one formatter for the terminal, notes and the page."""
+"""Numbers, names and long texts, as people read them: one formatter for the terminal, notes and the page."""
 
 from __future__ import annotations
 
+import os
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+#: a letter of these kinds is shown by its number: controls, marks that turn the direction of text, lone surrogates,
+#: breaks of lines and paragraphs
+_NUMBERED = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def percent(value: float | None, *, sign: bool = False) -> str:
@@ -168,3 +174,37 @@ def one_line(text: str) -> str:
     'no such file: log.parquet'
     """
     return " ".join(text.splitlines())
+
+
+def visible(text: str) -> str:
+    r"""A text as it can be shown anywhere: what has no shape of its own, or would turn the text around it, is written
+    by its number.
+
+    >>> visible("a\u202eb\x1b[1m\ud800"), visible("café ✓")
+    ('a\\u202eb\\x1b[1m\\ud800', 'café ✓')
+    """
+    return text if text.isprintable() else "".join(map(_visible_letter, text))
+
+
+def visible_lines(text: str) -> str:
+    r"""A text of several lines, each as it can be shown in a terminal.
+
+    >>> visible_lines("click\x1b[2J\nrevenue")
+    'click\\x1b[2J\nrevenue'
+    """
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def visible_path(path: str) -> str:
+    r"""A path from the file system as text: bytes that are not UTF-8 are written by their number.
+
+    >>> visible_path("tests/caf\udce9")
+    'tests/caf\\xe9'
+    """
+    return visible(os.fsencode(path).decode("utf-8", "backslashreplace"))
+
+
+def _visible_letter(letter: str) -> str:
+    if unicodedata.category(letter) not in _NUMBERED:
+        return letter
+    return letter.encode("ascii", "backslashreplace").decode() if ord(letter) > 127 else f"\\x{ord(letter):02x}"

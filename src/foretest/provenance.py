@@ -10,13 +10,16 @@ import shlex
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from foretest._version import __version__
 from foretest.background import side_by_side
-from foretest.stores import Location
+from foretest.errors import BadInput
+from foretest.formatting import shortened
+from foretest.stores import Location, without_credentials
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -63,10 +66,23 @@ def public(text: str) -> str:
     >>> public("--config=/home/ada/tests/a.toml"), public("logs/a.parquet"), public("s3://shop/logs/a.parquet")
     ('--config=a.toml', 'logs/a.parquet', 's3://shop/logs/a.parquet')
     """
-    for folder, short in ((Path.cwd(), ""), (Path.home(), "~/")):  # their names may have spaces
-        if folder != folder.parent:
+    for folder, short in ((os.getcwd(), ""), (os.path.expanduser("~"), "~/")):  # their names may have spaces
+        if folder not in ("/", "~"):  # a user without a home has ~
             text = text.replace(f"{folder}/", short)
-    return _FOLDERS.sub("", text)
+    return _FOLDERS.sub("", without_credentials(text))
+
+
+def today() -> str:
+    """Today's date as a page has it, or the one that a reproducible build sets."""
+    seconds = os.environ.get("SOURCE_DATE_EPOCH")
+    try:
+        now = datetime.fromtimestamp(int(seconds), UTC) if seconds else datetime.now(UTC)
+    except (ValueError, OverflowError, OSError):
+        raise BadInput(
+            f"SOURCE_DATE_EPOCH={shortened(str(seconds))}: expected a whole number of seconds since 1970, of a year up"
+            " to 9999, or no such variable."
+        ) from None
+    return f"{now.day} {now:%B %Y}"
 
 
 # options for where and how results are shown, with how many values each has: results do not depend on them

@@ -213,8 +213,8 @@ def test_a_connection_is_bounded_and_leaves_nothing(monkeypatch: pytest.MonkeyPa
     with connect() as connection:
         [(limit,)] = connection.execute("SELECT current_setting('memory_limit')").fetchall()
         assert float(limit.split()[0]) * {"MiB": 1, "GiB": 1024}[limit.split()[1]] <= 2048
-        connection.execute("SET threads = 1")
-        connection.execute("SET memory_limit = '80MiB'")
+    monkeypatch.setattr(os, "cpu_count", lambda: 1)
+    with connect(80 << 20) as connection:
         wide = "SELECT i, repeat(md5(i::VARCHAR), 10) AS t FROM range(300000) r(i)"
         rows = 0
         spilled = False
@@ -225,3 +225,40 @@ def test_a_connection_is_bounded_and_leaves_nothing(monkeypatch: pytest.MonkeyPa
     assert spilled
     assert list((tmp_path / "temporary").iterdir()) == []
     assert sorted(os.listdir()) == ["log.parquet", "temporary"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("autoinstall_known_extensions", False), ("autoload_known_extensions", False), ("lock_configuration", True)],
+)
+def test_a_query_finds_a_locked_database(setting: str, value: bool) -> None:
+    assert read(Sql(f"SELECT current_setting('{setting}') AS x"), "x") == {"x": [value]}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * FROM read_csv('ht' || 'tps://shop.example/a.csv')",
+        "SELECT * FROM read_parquet(concat('s', '3', '://shop/a.parquet'))",
+        "SELECT * FROM read_text(chr(115) || '3://shop/a')",
+        "SELECT ST_Point(1, 2) AS x",
+        "SELECT * FROM sqlite_scan('log.db', 't')",
+        "SELECT * FROM postgres_scan('host=shop', 'a', 'b')",
+        "SELECT * FROM query('SET memory_limit = ''9GB''')",
+        "SELECT * FROM query('INSTALL httpfs')",
+        "SELECT * FROM 'https' || '://shop.example/a.csv'",
+        "SET threads = 1",
+        "INSTALL httpfs",
+        "LOAD httpfs",
+        "ATTACH 'x.db'",
+        "SELECT 1; LOAD httpfs",
+        "RESET lock_configuration",
+        "PRAGMA enable_progress_bar",
+        "COPY (SELECT 1) TO 'x.csv'",
+        "CALL force_checkpoint()",
+    ],
+)
+def test_a_query_that_needs_more_than_is_here(query: str) -> None:
+    before = sorted(os.listdir())
+    assert refused(query).startswith("the SQL query: ")
+    assert sorted(os.listdir()) == before

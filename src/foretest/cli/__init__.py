@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -21,7 +22,9 @@ from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 from foretest.background import busy
 from foretest.cli import board, convert, demo, history, init, offline, online, paper, planning, saved, simulate, warm  # noqa: F401  importing them registers them
 from foretest.cli.application import app
+from foretest.cli.streams import refuse_closed_output, visible_streams
 from foretest.errors import BadInput
+from foretest.files import refuse_undecodable
 from foretest.formatting import one_line
 from foretest.remains import temporary_folder
 from foretest.stores import without_credentials
@@ -64,21 +67,25 @@ def main() -> NoReturn:
     """Run a command: every outcome has an exit code, and bad input one line on stderr."""
     # our matrix products are small: BLAS threads would wait between them for longer than they work
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    try:
-        with _raise_on_termination(), _one_temporary_folder():
-            _main()
-    except KeyboardInterrupt:
-        _stop(128 + signal.SIGINT)
-    except _Terminated:
-        _stop(128 + signal.SIGTERM)
-    finally:
-        # the last garbage collection takes longer than --help; without it DuckDB reports a leak on stderr
-        if "duckdb" not in sys.modules:
-            gc.freeze()
+    with visible_streams():
+        try:
+            with _raise_on_termination(), _one_temporary_folder():
+                _main()
+        except KeyboardInterrupt:
+            _stop(128 + signal.SIGINT)
+        except _Terminated:
+            _stop(128 + signal.SIGTERM)
+        finally:
+            # the last garbage collection takes longer than --help; without it DuckDB reports a leak on stderr
+            if "duckdb" not in sys.modules:
+                gc.freeze()
 
 
 def _main() -> NoReturn:
     try:
+        refuse_closed_output()
+        for word in sys.argv[1:]:
+            refuse_undecodable(word)
         code = app(sys.argv[1:], exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()  # a full disk or a closed pipe shows here, not at exit
         sys.exit(code if isinstance(code, int) else 0)
@@ -86,6 +93,11 @@ def _main() -> NoReturn:
         _fail(_usage_message(error))
     except BadInput as error:
         _fail(str(error))
+    except MemoryError:
+        _fail(
+            "there is not enough memory for this. Run with fewer --threads, on a machine with more memory, or on a part"
+            " of the log."
+        )
     except BrokenPipeError:
         _forget_stdout()  # the reader of the pipe has gone: there is nobody to tell
         sys.exit(0)
@@ -129,5 +141,5 @@ def _usage_message(error: CycloptsError) -> str:
             if "--config" in argument.names:
                 what += " foretest init LOG proposes one."
     else:
-        what = " ".join(str(error).split()).replace("float|Literal[auto]|None", 'a number or "auto"')
+        what = re.sub(r"float\|Literal\[auto\](\|None)?", 'a number or "auto"', " ".join(str(error).split()))
     return f"{what} See foretest {command + ' ' if command else ''}--help."

@@ -218,7 +218,9 @@ def query_text(sql: str) -> str:
     if sql == "@":
         raise BadInput("--sql @: expected the name of a file after the @, as in --sql @query.sql.")
     path = user_path(sql[1:])
-    text = read_text(path, "SQL file", "expected a query in UTF-8, as in SELECT * FROM 'log.parquet'.")
+    from foretest.settings.file import MOST_BYTES
+
+    text = read_text(path, "SQL file", "expected a query in UTF-8, as in SELECT * FROM 'log.parquet'.", MOST_BYTES)
     return text.removeprefix("\ufeff")  # a byte order mark, as some editors write
 
 

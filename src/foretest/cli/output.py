@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import re
 import sys
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from foretest.cli.exit_codes import exit_code
 from foretest.errors import BadInput
-from foretest.stores import Location, RemotePath, location
+from foretest.provenance import today
+from foretest.stores import Location, RemotePath, location, refuse_credentials
 
 if TYPE_CHECKING:
     from foretest.history.agreement_result import Agreement
@@ -25,9 +27,11 @@ def check_output_folder(out: Location | None) -> None:
     """Refuse a folder that cannot be written, before the work and not after it."""
     if out is None:
         return
+    today()  # a page has it, and what sets it may be wrong
     if isinstance(out, RemotePath):
         _check_remote_folder(out)
         return
+    refuse_credentials(str(out))
     if _BROKEN_ADDRESS.match(str(out)) and not out.exists():
         raise BadInput(f"{out}: this command writes to a local folder, not to a store. Give -o another name.")
     place = next(p for p in (out, *out.absolute().parents) if p.exists())
@@ -126,9 +130,9 @@ def figures_place(out: Location) -> str:
 
 def console(width: int = 80) -> Any:
     """A console for stdout: as wide as the terminal, or so many columns in a file or pipe."""
-    from rich.console import Console
+    from foretest.terminal.parts import PlainConsole
 
-    class Terminal(Console):
+    class Terminal(PlainConsole):
         def on_broken_pipe(self) -> None:
             raise BrokenPipeError  # rich would exit with code 1, which is a bug's
 
@@ -153,7 +157,11 @@ def show_result(result: Result, form: str = TABLE) -> None:
 
 
 def print_json(document: dict[str, Any]) -> None:
-    """Print a JSON document."""
+    """Print a JSON document; what a terminal would obey is escaped, as JSON can."""
     from foretest.files import json_text
 
-    print(json_text(document), end="")
+    print("\n".join(map(_escaped, json_text(document).split("\n"))), end="")
+
+
+def _escaped(line: str) -> str:
+    return line if line.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)

@@ -22,7 +22,7 @@ from foretest.convert.dsjson_lines import Decision, decision
 from foretest.convert.dsjson_survey import LeftOut, Survey, lines_of, survey
 from foretest.convert.written import LOG, SETTINGS, write_converted
 from foretest.errors import BadInput, check_number, nearest_file
-from foretest.files import user_path
+from foretest.files import refuse_undecodable, user_path
 from foretest.formatting import plural, some_of
 from foretest.offline.test import OfflineTest
 from foretest.progress import Progress
@@ -177,6 +177,7 @@ def _files(items: Sequence[str | Path]) -> list[Path]:
         raise BadInput("the list of files is empty: expected at least one path.")
     places: set[str] = set()
     for path in files:
+        refuse_undecodable(str(path))
         refuse_missing(path)
         place = os.path.realpath(path)
         if place in places:

@@ -29,8 +29,8 @@ from foretest.convert.column_guesses import (
     first_with,
 )
 from foretest.convert.drawn_policy import drawn_policy
+from foretest.formatting import visible
 from foretest.records import dataclass
-from foretest.report.board.texts import visible
 
 FIRST_ROWS = 5_000
 FEW_ROWS = 200  # that are compared one by one

@@ -14,7 +14,7 @@ from foretest.convert.first_look import FIRST_ROWS, LONG, FirstLook, look_at
 from foretest.convert.settings_text import settings_text
 from foretest.displays.column_types import is_number
 from foretest.errors import BadInput, nearest
-from foretest.report.board.texts import visible
+from foretest.formatting import visible
 from foretest.sources import AGGREGATES, Source, open_source
 from foretest.sources.base import refuse_repeated
 from foretest.sources.json_files import JsonFiles

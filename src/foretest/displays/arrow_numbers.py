@@ -11,6 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+#: numbers that NumPy calls otherwise than Arrow; PyArrow's own table of types needs pandas before PyArrow 26
+_NUMPY = {"halffloat": "float16", "float": "float32", "double": "float64"}
+
 
 def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
     """The values of an Arrow array; of numbers without nulls the same memory, which may not be written to.
@@ -22,7 +25,7 @@ def to_numpy(array: pa.Array) -> npt.NDArray[Any]:
     if array.null_count == 0 and n:
         data = array.buffers()[1]
         if pa.types.is_integer(kind) or pa.types.is_floating(kind):
-            size = np.dtype(kind.to_pandas_dtype())
+            size = np.dtype(_NUMPY.get(str(kind), str(kind)))
             return np.frombuffer(data, size, n, array.offset * size.itemsize)
         if pa.types.is_boolean(kind):
             bits = np.frombuffer(data, np.uint8, (array.offset + n + 7) // 8)

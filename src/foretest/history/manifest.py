@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from foretest.errors import BadInput, check_integer, is_finite_number
-from foretest.files import user_path
+from foretest.files import refuse_device, user_path
 from foretest.history.online_results import ArmResults, OnlineResult, read_online
 from foretest.history.results_table import ListedTest, read_results_table
 from foretest.settings.file import read_tables
@@ -166,6 +166,7 @@ def _text(where: str, value: Any) -> str:
 def _truth(name: str, folder: Location) -> dict[str, float]:
     path = joined(folder, name)
     user_path(path)
+    refuse_device(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         truth = {test: values["rel_uplift"] for test, values in content.items() if test != JSON_KEY}

@@ -11,6 +11,7 @@ from foretest.policies.pooled import Pooled
 from foretest.provenance import public
 from foretest.settings.metric_roles import roles_dict
 from foretest.settings.settings import TREATMENT, Settings
+from foretest.stores import without_credentials
 
 
 def log_facts(aggregates: Aggregates) -> dict[str, Any]:
@@ -59,10 +60,20 @@ def settings_dict(settings: Settings, plan: FoldPlan) -> dict[str, Any]:
     control: Any = settings.control.settings()
     if isinstance(settings.control, Pooled):
         control = [{"name": name, **policy.settings()} for name, policy in settings.control.components]
-    return {
+    tables = {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
         "control": control,
         TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
         **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
         "analysis": {k: v for k, v in analysis.items() if v is not None},
     }
+    return {name: _without_credentials(table) for name, table in tables.items()}
+
+
+def _without_credentials(value: Any) -> Any:
+    """The settings, also those of a policy of the user's own, without what a result must not show."""
+    if isinstance(value, dict):
+        return {key: _without_credentials(item) for key, item in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(_without_credentials, value))
+    return without_credentials(value) if isinstance(value, str) else value

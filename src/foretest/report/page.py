@@ -6,12 +6,10 @@ Content-Security-Policy allows its scripts by hash, and no address at all.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field
-from datetime import UTC, datetime
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,6 +17,7 @@ from urllib.parse import urlparse
 
 from foretest._version import __version__
 from foretest.files import cache_folder
+from foretest.provenance import today
 from foretest.records import dataclass
 from foretest.report.blocks import Chart, Document, Link, Remark, Table
 from foretest.report.bundle import notices, vega_bundle
@@ -137,7 +136,7 @@ def fill(
         kind=kind,
         title=title,
         version=__version__,
-        date=_today(),
+        date=today(),
         policy=security_policy(*filter(None, (bundle, script))),
         places=[*places, ("reproduce", "Method")],
         style=Markup(style),
@@ -212,10 +211,3 @@ def _column_kind(table: Table, column: int) -> str:
     cells = [row[column] for row in table.rows if column < len(row)]
     numbers = [cell[:1].isdigit() or cell[:1] in "+−-.–" for cell in cells]
     return "number" if column and cells and all(numbers) else "text"
-
-
-def _today() -> str:
-    """Today's date, or the one that a reproducible build sets."""
-    epoch = os.environ.get("SOURCE_DATE_EPOCH")
-    now = datetime.fromtimestamp(int(epoch), UTC) if epoch else datetime.now(UTC)
-    return f"{now.day} {now:%B %Y}"

@@ -92,7 +92,8 @@ def _arrow(values: list[Any], kind: Kind, of_values: Any) -> Any:
         return pa.array(values, of_values)
     if kind.base not in (INTEGER, LONG, NUMBER):
         return pa.array(values, pa.list_(of_values))
-    lists = [np.asarray(() if value is None else value, of_values.to_pandas_dtype()) for value in values]
+    dtype = np.float64 if kind.base == NUMBER else np.int64
+    lists = [np.asarray(() if value is None else value, dtype) for value in values]
     ends = np.cumsum([0, *map(len, lists)], dtype=np.int32)
     mask = pa.array([value is None for value in values])
     return pa.ListArray.from_arrays(pa.array(ends), pa.array(np.concatenate(lists)), mask=mask)

@@ -24,6 +24,8 @@ from foretest.settings.settings import TREATMENT, Settings
 from foretest.settings.unknown_keys import refuse_unknown
 from foretest.stores import Location, joined, location
 
+MOST_BYTES = 10_000_000  # of a settings file, which has some thousand
+
 
 def read_settings(path: str | Location) -> Settings:
     """Read a settings file; every fault is a BadInput that begins with the file's name."""
@@ -38,7 +40,7 @@ def read_settings(path: str | Location) -> Settings:
 
 def read_tables(path: Location, kind: str = "settings file") -> dict[str, Any]:
     """The tables of a settings file, or of another `kind` of TOML file, as they are written."""
-    text = read_text(path, kind, f"expected a {kind} (TOML), not the log.")
+    text = read_text(path, kind, f"expected a {kind} (TOML), not the log.", MOST_BYTES)
     try:
         tables = tomllib.loads(text)
     except RecursionError:

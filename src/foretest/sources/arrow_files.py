@@ -13,7 +13,7 @@ from foretest.records import dataclass
 from foretest.sources.base import decode_names, short
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends
-from foretest.sources.same_file import mark_of_file, opened
+from foretest.sources.same_file import opened, opened_with_mark
 from foretest.stores import Location, RemotePath
 from foretest.stores.faults import is_store_fault, store_fault
 from foretest.stores.remote import changed
@@ -109,8 +109,7 @@ def _open_arrow(path: Location) -> ArrowFile:
         raise BadInput(f"{path}: a Feather file of version 1. Write it as version 2, or as Parquet.")
     stream = not begin.startswith(_FILE)
     try:
-        with opened(path) as file:
-            mark = mark_of_file(file)
+        with opened_with_mark(path) as (file, mark):
             schema = (pa.ipc.open_stream(file) if stream else pa.ipc.open_file(file)).schema
             decode_names(schema)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

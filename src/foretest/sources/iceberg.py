@@ -18,7 +18,7 @@ from foretest.sources.base import short
 from foretest.sources.files import Piece
 from foretest.sources.lake_source import DataFile, LakeLog, ParquetOfTable, no_version
 from foretest.sources.lake_tables import METADATA, LakeTable, is_metadata_name, without_extra
-from foretest.stores import Location, RemotePath, is_address, location
+from foretest.stores import Location, RemotePath, is_address, listed_location
 from foretest.stores.faults import is_store_fault, store_fault
 from foretest.stores.file_systems import CONNECT_SECONDS, REQUEST_SECONDS, endpoint, s3_region
 
@@ -131,7 +131,7 @@ def _place(address: str) -> Location:
         return Path(unquote(urlparse(address).path))
     if address.startswith(("s3a://", "s3n://")):
         address = f"s3://{address.partition('://')[2]}"
-    return location(address) if is_address(address) else Path(address)
+    return listed_location(address) if is_address(address) else Path(address)
 
 
 def _open(table: LakeTable) -> Any:

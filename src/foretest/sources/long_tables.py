@@ -24,7 +24,7 @@ from foretest.sources.queries import connect, errors_explained, quoted
 
 LOG = "log"  # the table where there is one
 IMPRESSIONS, CANDIDATES, REWARDS = "impressions", "candidates", "rewards"
-_MEMORY = "512MiB"  # beyond it DuckDB sorts and joins on disk
+_MEMORY = 512 << 20  # bytes; beyond it DuckDB sorts and joins on disk
 _LONG_ROWS = 1 << 18  # of a batch that is folded at a time
 
 
@@ -188,9 +188,7 @@ class LongTables:
         """A database with the tables, and the query of their joined rows."""
         problems: list[Exception] = []
         asked = [self.columns.display, self.columns.item]
-        with connect() as database, errors_explained(self._name, problems):
-            database.execute(f"SET memory_limit = '{_MEMORY}'")
-            database.execute("SET preserve_insertion_order = false")
+        with connect(_MEMORY, in_order=False) as database, errors_explained(self._name, problems):
             for table, source in self.tables.items():
                 names = [*asked, *(name for name in columns if self._where.get(name) == table)]
                 database.register(table, _reader(source, list(dict.fromkeys(names)), problems))

@@ -21,7 +21,7 @@ from foretest.sources.queries import Relation, Sql, SqlQuery
 from foretest.sources.some_rows import SomeRows
 from foretest.sources.spool import Spooled
 from foretest.sources.tables import ArrowDataset, ArrowStream, ArrowTable, LazyPolars, PandasFrame
-from foretest.stores import Location, location
+from foretest.stores import Location, listed_location
 
 _FILES: dict[str, Callable[[list[Location]], Source]] = {
     PARQUET: ParquetFiles,
@@ -90,7 +90,7 @@ def _open_table(table: LakeTable, *, alone: bool) -> Source:
 
 def _refuse_halves(source: Source) -> None:
     """Refuse one file of a packed log: it would be taken for the whole log."""
-    packs = [(location(name), pack_of(schema)) for name, schema in source.schemas()]
+    packs = [(listed_location(name), pack_of(schema)) for name, schema in source.schemas()]
     named = [(path.parent, pack) for path, pack in packs]
     for path, pack in packs:
         if pack is not None and named.count((path.parent, pack)) != 2:

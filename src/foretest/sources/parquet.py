@@ -14,11 +14,12 @@ import pyarrow.parquet as pq
 
 from foretest.background import side_by_side
 from foretest.errors import BadInput
+from foretest.formatting import plural
 from foretest.records import dataclass
 from foretest.sources.base import BATCH_BYTES, decode_names, short
 from foretest.sources.files import LogFiles, Piece
 from foretest.sources.paths import file_ends, refuse_missing
-from foretest.sources.same_file import mark_of_file, opened
+from foretest.sources.same_file import opened, opened_with_mark
 from foretest.sources.texts import refuse_broken_texts
 from foretest.stores import Location, RemotePath
 from foretest.stores.faults import is_store_fault, store_fault
@@ -26,6 +27,7 @@ from foretest.stores.faults import is_store_fault, store_fault
 _MAGIC = b"PAR1"  # both ends of a file
 _BUFFER = 1 << 16  # bytes of a column read at a time, which stay in the cache until they are decoded
 _REMOTE_BUFFER = 1 << 22  # a request takes longer than a disk: more bytes at a time
+MOST_VALUES = 10**7  # of a list, as a mean over a row group: a display of as many takes gigabytes
 _AT_ONCE = 1 << 24  # bytes of a row group in a store that are read at once
 _REQUESTS = 16  # files of a store that are opened at a time
 
@@ -69,14 +71,33 @@ class ParquetFile:
 
     def pieces(self, columns: list[str], batch_rows: int) -> list[Piece]:
         pieces, row = [], 0
+        lists = self._lists(columns)
         for group in range(self.metadata.num_row_groups):
             of_group = self.metadata.row_group(group)
+            for leaf in lists:
+                self._refuse_endless(group, of_group.column(leaf), of_group.num_rows)
             rows, size = of_group.num_rows, max(1, of_group.total_byte_size)
             most = min(batch_rows, max(256, rows * BATCH_BYTES // size))
             batches = max(1, ceil(rows / most))  # of the same size: a small one at the end would save no memory
             pieces.append(self._row_group(group, row, rows, columns, ceil(rows / batches) or 1))
             row += rows
         return pieces
+
+    def _lists(self, columns: list[str]) -> list[int]:
+        """The numbers of those columns of the file that hold the values of these lists."""
+        leaves = [self.metadata.schema.column(leaf) for leaf in range(self.metadata.num_columns)]
+        needed = set(columns)
+        return [n for n, leaf in enumerate(leaves)
+                if leaf.max_repetition_level and leaf.path.partition(".")[0] in needed]  # fmt: skip
+
+    def _refuse_endless(self, group: int, chunk: pq.ColumnChunkMetaData, rows: int) -> None:
+        """Refuse lists that cannot be in memory: some kilobytes of one value many times may be gigabytes of it."""
+        if chunk.num_values > MOST_VALUES * max(1, rows):
+            raise BadInput(
+                f"{self.path}: column '{chunk.path_in_schema.partition('.')[0]}', row group {group} (the first is 0):"
+                f" {chunk.num_values:,} values in {plural(rows, 'display')}, where a display has at most"
+                f" {MOST_VALUES:,}. Is the file damaged? Write it again, or leave it out."
+            )
 
     def _row_group(self, group: int, row: int, rows: int, columns: list[str], batch_rows: int) -> Piece:
         def read() -> Iterator[pa.RecordBatch]:
@@ -118,9 +139,9 @@ def open_parquet_file(path: Location) -> ParquetFile:
     try:
         if isinstance(path, Path):
             refuse_missing(path)  # to open a pipe would block for ever
-        with opened(path) as source, pq.ParquetFile(source) as file:
+        with opened_with_mark(path) as (source, mark), pq.ParquetFile(source) as file:
             decode_names(file.schema_arrow)
-            return ParquetFile(path, file.schema_arrow, file.metadata, mark_of_file(source))
+            return ParquetFile(path, file.schema_arrow, file.metadata, mark)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
 

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from foretest.errors import BadInput, nearest_file
-from foretest.files import user_path
+from foretest.files import refuse_undecodable, user_path
 from foretest.sources.file_kinds import EXPECTED, has_known_ending, is_data, is_walked, kind_of
 from foretest.sources.lake_tables import refuse_lake_tables
 from foretest.sources.remote_paths import expand_remote
@@ -27,6 +27,8 @@ def find_files(items: Iterable[str | Location]) -> tuple[str, list[Location]]:
     """The kind that all files of a log have, and the files that its paths, globs and folders stand for."""
     paths = [path for item in items for path in _expand(item)]
     local = [path for path in paths if isinstance(path, Path)]
+    for file in local:
+        refuse_undecodable(str(file))
     refuse_lake_tables(folder for path in local for folder in (path.parent, Path(os.path.realpath(path)).parent))
     _refuse_twice(paths)
     first: dict[str, Location] = {}

@@ -171,31 +171,34 @@ def _folder_of(place: str) -> Path | None:
     return path if path.is_dir() else path.parent
 
 
-def open_database() -> Any:
-    """A new DuckDB: rows keep their order, memory is bounded, and what does not fit in it is in the folder of temporary
-    files until the database is closed."""
+def open_database(memory: int = _MOST_MEMORY, *, in_order: bool = True) -> Any:
+    """A new DuckDB: rows keep their order unless nobody asks for it, memory is bounded, what does not fit in it is in
+    the folder of temporary files until the database is closed, and no extension is fetched or loaded."""
     import duckdb
 
     database = duckdb.connect(
         config={
             "threads": os.cpu_count() or 1,
             "temp_directory": str(Path(tempfile.gettempdir()) / f"foretest-duckdb-{uuid4().hex}"),
-            "preserve_insertion_order": True,
+            "preserve_insertion_order": in_order,
             "enable_external_file_cache": False,  # it would keep in memory what is read only once
             "python_enable_replacements": False,  # a name in SQL is a file or a table, never a Python variable
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
         }
     )
     [(most,)] = database.execute("SELECT current_setting('memory_limit')").fetchall()
-    database.execute(f"SET memory_limit = '{min(_MOST_MEMORY, _bytes(most) // 2) >> 20}MiB'")
+    database.execute(f"SET memory_limit = '{min(memory, _bytes(most) // 2) >> 20}MiB'")
     database.execute("SET enable_progress_bar = false")
     return database
 
 
 @contextmanager
-def connect() -> Iterator[Any]:
-    """A database for one query."""
-    database = open_database()
+def connect(memory: int = _MOST_MEMORY, *, in_order: bool = True) -> Iterator[Any]:
+    """A database for one query, which cannot change its settings."""
+    database = open_database(memory, in_order=in_order)
     try:
+        database.execute("SET lock_configuration = true")
         yield database
     finally:
         database.close()

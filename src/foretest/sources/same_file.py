@@ -21,25 +21,32 @@ def opened(path: Location, mark: str | None = None) -> AbstractContextManager[An
     return pa.OSFile(str(path)) if mark is None else _unchanged(path, mark)
 
 
-def mark_of_file(file: Any) -> str:
-    """What changes when an open file is written again: of a local one its size, and when it was written."""
-    if not isinstance(file, pa.OSFile):
-        return mark_of(file)
-    known = os.fstat(file.fileno())
-    return f"{known.st_size} {known.st_mtime_ns}"
+@contextmanager
+def opened_with_mark(path: Location) -> Iterator[tuple[Any, str]]:
+    """A file opened for the first time, and its mark: what changes when the file is written again."""
+    # of a local file the mark comes first: where another file takes its place before it is opened, that one has another
+    mark = None if isinstance(path, RemotePath) else _mark(path)
+    with opened(path) as file:
+        yield file, mark_of(file) if mark is None else mark
+
+
+def _mark(path: Path) -> str:
+    """The size of a local file, and when it was written."""
+    facts = os.stat(path)
+    return f"{facts.st_size} {facts.st_mtime_ns}"
 
 
 @contextmanager
 def _unchanged(path: Path, mark: str) -> Iterator[pa.OSFile]:
     """A local file opened to be read, if it is still the one with this mark, before and after."""
     with pa.OSFile(str(path)) as file:
-        if mark_of_file(file) != mark:
+        if _mark(path) != mark:
             raise changed(path)
         try:
             yield file
         except (pa.ArrowException, OSError):
-            if mark_of_file(file) != mark:  # what was read was partly of another file
+            if _mark(path) != mark:  # what was read was partly of another file
                 raise changed(path) from None
             raise
-        if mark_of_file(file) != mark:
+        if _mark(path) != mark:
             raise changed(path)

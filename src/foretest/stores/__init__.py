@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from foretest.stores.addresses import is_address, without_credentials
-from foretest.stores.remote import Location, RemotePath, joined, location
+from foretest.stores.addresses import is_address, refuse_credentials, without_credentials
+from foretest.stores.remote import Location, RemotePath, joined, listed_location, location
 
-__all__ = ["Location", "RemotePath", "is_address", "joined", "location", "without_credentials"]
+__all__ = [
+    "Location", "RemotePath", "is_address", "joined", "listed_location", "location", "refuse_credentials",
+    "without_credentials",
+]  # fmt: skip

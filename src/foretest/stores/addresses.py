@@ -16,9 +16,14 @@ from foretest.errors import BadInput
 S3, GOOGLE, AZURE = "s3", "gs", "abfss"
 SCHEMES = (S3, GOOGLE, AZURE)
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
-_OPTIONS = re.compile(r"\?[\w.%-]+=")  # a query string; a ? alone is a pattern for one character
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]*:[^/\s'\"]*@")
-_QUERY = re.compile(r"(://[^\s'\"?]*\?)[\w.%-]+=[^\s'\"]*")
+# how an address begins, also as Path, a shell or haste leave it: s3:/bucket, s3:bucket
+_BEGIN = (
+    r"((?:[a-z][a-z0-9+.-]{0,30}://|[a-z][a-z0-9+.-]{1,30}:[/\\]|\b(?:s3[an]?|gs|gcs|abfss?|az|azure|https?):)[/\\]*)"
+)
+# a secret may have a / in it: a user and a password end at the last @
+_USER = re.compile(rf"{_BEGIN}(\S*)@", re.IGNORECASE)
+# a query string; a ? alone is a pattern for one character
+_OPTIONS = re.compile(rf"{_BEGIN}([^\s'\"?]*\?)[\w.%-]+=[^\s'\"]*", re.IGNORECASE)
 _OTHER_NAMES = {"s3a": S3, "s3n": S3, "gcs": GOOGLE, "abfs": AZURE, "az": AZURE, "azure": AZURE}
 _SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ACCESS_KEY_ID", "AZURE_STORAGE_KEY",
             "AZURE_CLIENT_SECRET", "AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_ACCOUNT_KEY")  # fmt: skip
@@ -47,11 +52,17 @@ def parse_address(text: str) -> Address:
     >>> parse_address("s3://shop/logs/day=1/")
     Address(scheme='s3', authority='shop', key='logs/day=1')
     """
-    found = _ADDRESS.match(text)
-    assert found is not None
-    scheme, rest = found[1].lower(), text[found.end() :]
+    refuse_credentials(text)
+    return parse_listed(text)
+
+
+def parse_listed(text: str) -> Address:
+    """The parts of an address that a store or a table listed: an @ in the name of a file begins no credential there."""
+    match = _ADDRESS.match(text)
+    assert match is not None
+    scheme, rest = match[1].lower(), text[match.end() :]
     authority, _, key = rest.partition("/")
-    _refuse_credentials(scheme, authority, text)
+    refuse_credentials(f"{scheme}://{authority}")
     if scheme not in SCHEMES:
         raise BadInput(_unknown_scheme(scheme, text))
     if not authority or (scheme == AZURE and not re.fullmatch(r"[^@]+@[^@]+", authority)):
@@ -68,18 +79,28 @@ def normal_key(key: str) -> str:
     return (posixpath.normpath(f"/{key}").strip("/") if "." in parts or ".." in parts else key).strip("/")
 
 
-def _refuse_credentials(scheme: str, authority: str, text: str) -> None:
-    user, at, _ = authority.rpartition("@")
-    if at and (scheme != AZURE or ":" in user):
+def refuse_credentials(text: str) -> None:
+    """Refuse a place, an address or not quite one, in which a credential could be."""
+    for match in _USER.finditer("".join(text.split())):
+        if not _is_container(match):
+            raise BadInput(
+                f"{_scheme(match)}://…: the address has a user or a password before an @, and a credential must not be"
+                f" in it. {_FROM_WHERE} A file whose name has an @ is read by its folder, or by a ? in place of the @."
+            )
+    for match in _OPTIONS.finditer(text):
         raise BadInput(
-            f"{scheme}://…: the address has a user or a password before an @, and a credential must not be in it."
-            f" {_FROM_WHERE}"
+            f"{_scheme(match)}://…: the address has options after a ?, where a credential could be, and they are not"
+            f" read. {_FROM_WHERE} For another server than Amazon's set AWS_ENDPOINT_URL."
         )
-    if _OPTIONS.search(text):
-        raise BadInput(
-            f"{scheme}://…: the address has options after a ?, where a credential could be, and they are not read."
-            f" {_FROM_WHERE} For another server than Amazon's set AWS_ENDPOINT_URL."
-        )
+
+
+def _scheme(match: re.Match[str]) -> str:
+    return match[1].partition(":")[0].lower()
+
+
+def _is_container(match: re.Match[str]) -> bool:
+    """Is what stands before the @ the container of abfss://container@account, and no user?"""
+    return match[1].lower() == f"{AZURE}://" and re.fullmatch(r"[^@:/]+", match[2]) is not None
 
 
 _FROM_WHERE = (
@@ -103,7 +124,8 @@ def without_credentials(text: str) -> str:
     >>> without_credentials("no 's3://key:secret@shop/a.parquet?token=x' here")
     "no 's3://…@shop/a.parquet?…' here"
     """
-    text = _QUERY.sub(r"\1…", _CREDENTIALS.sub("…@", text))
+    text = _USER.sub(lambda match: match[0] if _is_container(match) else f"{match[1]}…@", text)
+    text = _OPTIONS.sub(r"\1\2…", text)
     for name in _SECRETS:
         secret = os.environ.get(name, "")
         if len(secret) >= 8:  # a shorter one would be part of ordinary words

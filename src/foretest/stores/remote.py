@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from foretest.background import in_background
 from foretest.errors import BadInput
-from foretest.stores.addresses import is_address, normal_key, parse_address
+from foretest.stores.addresses import is_address, normal_key, parse_address, parse_listed, refuse_credentials
 from foretest.stores.faults import no_bucket, store_fault
 from foretest.stores.file_systems import file_system
 
@@ -31,6 +31,13 @@ class RemotePath:
 
     def __init__(self, text: str) -> None:
         self.scheme, self.authority, self.key = parse_address(text)
+
+    @classmethod
+    def listed_as(cls, name: str) -> RemotePath:
+        """The place of a file that a store or a table listed by this address."""
+        path = cls.__new__(cls)
+        path.scheme, path.authority, path.key = parse_listed(name)
+        return path
 
     def _at(self, key: str) -> RemotePath:
         """Another place in the same bucket; a name that a store lists may have any characters."""
@@ -247,13 +254,22 @@ def location(text: str | Location) -> Location:
     """The place that a text names: an address of a store, or a local path."""
     if isinstance(text, RemotePath):
         return text
-    return RemotePath(text) if isinstance(text, str) and is_address(text) else Path(text)
+    if isinstance(text, str) and is_address(text):
+        return RemotePath(text)
+    refuse_credentials(str(text))
+    return Path(text)
+
+
+def listed_location(name: str) -> Location:
+    """The place of a file that was listed: its name may have an @, as a place that a user names may not."""
+    return RemotePath.listed_as(name) if is_address(name) else Path(name)
 
 
 def joined(folder: Location, text: str) -> Location:
     """A place that a file in the folder names: relative to the folder, unless it is an address or an absolute path."""
     if is_address(text):
         return RemotePath(text)
+    refuse_credentials(text)
     if isinstance(folder, RemotePath) and Path(text).is_absolute():
         raise BadInput(f"{text}: a local path, named by a file in {folder}. Give an address, or a path relative to it.")
     return folder / text

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from io import StringIO
 from textwrap import wrap
 
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from foretest.formatting import visible_lines
 from foretest.settings.metric_roles import INCREASE, toward_good
 
 WIDTH = 80  # of text, and of everything in a narrow terminal
@@ -21,11 +23,21 @@ VERDICT_STYLES = {
 GUARDRAIL_STYLES = {"pass": "green", "fail": "bold red", "unclear": "yellow"}
 
 
+class PlainConsole(Console):
+    """A console that shows names as they are, but for characters that a terminal would obey."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible_lines(segment.text))
+
+
 def plain_text(content: RenderableType, width: int = WIDTH) -> str:
     """What the terminal would show, without colours and without spaces at the ends of lines."""
     out = StringIO()
     # in a notebook rich would show the content below the cell, and write nothing
-    console = Console(file=out, width=width, color_system=None, emoji=False, legacy_windows=False, force_jupyter=False)
+    console = PlainConsole(
+        file=out, width=width, color_system=None, emoji=False, legacy_windows=False, force_jupyter=False
+    )
     console.print(content)
     return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip("\n")
 

@@ -12,8 +12,8 @@ from urllib.parse import unquote_to_bytes, urljoin, urlparse
 import pytest
 
 from foretest.errors import BadInput
+from foretest.formatting import visible, visible_path
 from foretest.report.board.files import find_results, relative_link
-from foretest.report.board.texts import visible, visible_path
 from foretest.stores import RemotePath
 from tests.report.board.results import put
 

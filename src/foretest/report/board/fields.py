@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from foretest.errors import is_finite_number
-from foretest.formatting import shortened
+from foretest.formatting import shortened, visible
 from foretest.records import dataclass
-from foretest.report.board.texts import visible
 
 
 class Damaged(ValueError):

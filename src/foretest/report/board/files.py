@@ -12,8 +12,8 @@ from pathlib import Path
 from urllib.parse import quote, quote_from_bytes
 
 from foretest.errors import BadInput, nearest_file
+from foretest.formatting import visible, visible_path
 from foretest.records import dataclass
-from foretest.report.board.texts import visible, visible_path
 from foretest.stores import Location, RemotePath
 
 RESULT_FILES = ("result.json", "agreement.json")  # what run, online and history write

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from foretest.estimators import HEADLINES
+from foretest.formatting import visible
 from foretest.history.agreement import DECISIONS
 from foretest.report.board.fields import Fields
 from foretest.report.board.files import ResultFile
 from foretest.report.board.rows import HISTORY, OUTCOMES, Agreed, Check, Entry, Row, latest, outcome_of
-from foretest.report.board.texts import visible
 from foretest.report.words import VERDICTS
 
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 from datetime import date
 from typing import Any, NamedTuple
 
+from foretest.formatting import visible
 from foretest.records import dataclass
 from foretest.report.board.estimates import estimate_of
 from foretest.report.board.fields import Fields
 from foretest.report.board.files import ResultFile
-from foretest.report.board.texts import visible
 from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN
 from foretest.results.result import Estimate
 from foretest.settings.metric_roles import DIRECTIONS, GOAL, INCREASE, ROLES

@@ -37,7 +37,7 @@ from foretest.storage.saved.differences import difference_text
 from foretest.storage.saved.files import SavedFile
 from foretest.storage.saved.json_values import Tables, tables_of
 from foretest.storage.saved.recipe import OtherLayout
-from foretest.stores import Location, location
+from foretest.stores import Location, listed_location
 from foretest.weights.policy_pair import z_of
 from foretest.weights.weightings import Capped, Weighting
 
@@ -150,7 +150,7 @@ def fold_packed(
 
 def packed_logs(source: Source) -> list[PackedLog]:
     """The packed logs of a source; none where any of its files is not of a packed log."""
-    files = [(location(name).parent, pack_of(schema)) for name, schema in source.schemas()]
+    files = [(listed_location(name).parent, pack_of(schema)) for name, schema in source.schemas()]
     if any(pack is None for _, pack in files):
         return []
     logs = [PackedLog.open(folder) for folder in dict.fromkeys(folder for folder, _ in files)]

@@ -28,7 +28,7 @@ from foretest.storage.saved.inputs import InputFile, refuse_repeated
 from foretest.storage.saved.json_values import digest
 from foretest.storage.saved.logger_days import Days, days_of_all
 from foretest.storage.saved.recipe import Recipe, refuse_other_layout
-from foretest.stores import Location, RemotePath, location
+from foretest.stores import Location, RemotePath, listed_location, location
 from foretest.stores.faults import is_store_fault, store_fault
 
 _FIRST_ROWS = 1024  # of kept rows, in the first block; each later block doubles what is there
@@ -102,7 +102,7 @@ def saved_files(source: Source) -> list[SavedFile]:
             f"{first} holds aggregates and {other} is a log: they cannot be mixed. Fold the log first, with foretest"
             " aggregate, then give its aggregates."
         )
-    opened = [SavedFile.of_schema(location(name), schema) for name, schema in files]
+    opened = [SavedFile.of_schema(listed_location(name), schema) for name, schema in files]
     for file in opened:
         if "packed" in file.document:
             raise BadInput(f"{file.name}: a part of a packed log. Give its folder, {file.path.parent}.")
