@@ -8,7 +8,7 @@ is then at best unverified.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -21,11 +21,24 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.likelier_number import LIKELIER
 from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.shown_scores import RESIDUAL
+from foretest.aggregation.treatment_scores import ranked_by
 from foretest.aggregation.weight_bins import WeightBins
-from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, replayed, rows
+from foretest.diagnostics.audit import (
+    item_slots,
+    knows_draw,
+    likelihood,
+    moments,
+    own_policy,
+    possible_weights,
+    replayed,
+    rows,
+)
 from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
+from foretest.diagnostics.reward_questions import are_counts
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
+from foretest.inference.multiple_testing import holm
 from foretest.policies.fitted_parameter import number_of, parameter_of
 from foretest.results.audit import (
     CONTROL,
@@ -43,13 +56,27 @@ from foretest.results.audit import (
 from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Uncapped
 
-__all__ = ["FAIL", "NOT_MADE", "PASS", "UNVERIFIED", "WARN", "Audit", "Finding", "audit"]
+__all__ = ["FAIL", "NOT_MADE", "PASS", "UNVERIFIED", "WARN", "Audit", "Finding", "audit", "audits"]
 
 FEWEST_UNITS = 100  # in the sample
 
 
 def audit(aggregates: Aggregates) -> Audit:
-    """All tests: on the fixed sample of displays, but for the replay, which is of every row."""
+    """All tests of one treatment: on the fixed sample of displays, but for the replay, which is of every row."""
+    return audits({"": aggregates})[""]
+
+
+def audits(by_treatment: Mapping[str, Aggregates]) -> dict[str, Audit]:
+    """The audit of each treatment; of whether their scores know the draw they are asked as one family."""
+    standings = {name: draw_standing(aggregates) for name, aggregates in by_treatment.items()}
+    tested = {name: one for name, one in standings.items() if isinstance(one, knows_draw.Standing)}
+    adjusted = dict(zip(tested, holm([one.p_value for one in tested.values()]), strict=True))
+    return {
+        name: _audit(aggregates, standings[name], adjusted.get(name, 1.0)) for name, aggregates in by_treatment.items()
+    }
+
+
+def _audit(aggregates: Aggregates, standing: knows_draw.Standing | str, p_adjusted: float) -> Audit:
     plan, sample = aggregates.plan, aggregates.sampled_displays
     tests: dict[str, Callable[[Columns, FoldPlan], Finding]] = {
         rows.EXPLORATION: _exploration,
@@ -73,7 +100,47 @@ def audit(aggregates: Aggregates) -> Audit:
     of_own = own_policy.own_policy(sample)
     if of_own is not None:
         findings.append(of_own)
+    findings = _with_treatment(findings, standing, p_adjusted)
     return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, unchecked=_unchecked(findings, sample, plan))
+
+
+_OF_TREATMENT = (moments.MOMENT, moments.BALANCE, possible_weights.NAME)  # which a right control may fail
+
+
+def _with_treatment(findings: list[Finding], standing: knows_draw.Standing | str, p_value: float) -> list[Finding]:
+    """The findings with whether the treatment knows the draw. Where the control passes its own tests, a capped moment
+    that is off has the same cause; so have the other tests of weights where the treatment does know it."""
+    if isinstance(standing, str):
+        return _after_balance(findings, not_made(knows_draw.NAME, standing))
+    doubts = [
+        finding.name for finding in findings
+        if finding.name not in _OF_TREATMENT
+        and (finding.outcome == FAIL or (finding.outcome == WARN and finding.name in _OF_DRAWS))
+    ]  # fmt: skip
+    further = knows_draw.knows_draw(standing, p_value, doubts)
+    if not doubts:
+        alike = _OF_TREATMENT if further.outcome == FAIL else (moments.MOMENT,)
+        findings = [knows_draw.with_leak(one) if one.name in alike else one for one in findings]
+    return _after_balance(findings, further)
+
+
+def _after_balance(findings: list[Finding], further: Finding) -> list[Finding]:
+    after = 1 + [finding.name for finding in findings].index(moments.BALANCE)
+    return [*findings[:after], further, *findings[after:]]
+
+
+def draw_standing(aggregates: Aggregates) -> knows_draw.Standing | str:
+    """How far the treatment's scores are from not knowing the draw; in words where that cannot be said."""
+    plan, sample = aggregates.plan, aggregates.sample.columns()
+    obstacle = _obstacle(knows_draw.NAME, sample, plan)
+    if obstacle is not None:
+        return obstacle
+    if any(aggregates.positives[m] == aggregates.rows and are_counts(sample[f"r:{m}"]) for m in plan.rewards.values()):
+        return "every row has a reward, and rows that were chosen by their reward show what users like"
+    starts = first_of_units(sample["unit"])
+    error = sample.get("log_p_scores", sample.get(OWN, sample["log_p"])) - sample["expected_log_p"]
+    standing = knows_draw.standing(sample, starts, error, _information_ratio(sample, plan, np.arange(len(error))))
+    return "the treatment's scores follow the control's, or no display has a choice" if standing is None else standing
 
 
 def _unchecked(findings: list[Finding], sample: Columns, plan: FoldPlan) -> str | None:
@@ -106,7 +173,7 @@ def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
     if name == rows.LOGGED and "log_p_scores" not in sample:
         has = "logged probability" if control.can_draw else "scores"
         return f"the control has no {has} to compare"
-    if name in (*_OF_DRAWS, *_OF_BOTH):
+    if name in (*_OF_DRAWS, *_OF_BOTH, knows_draw.NAME):
         return _obstacle_to_draws(name, sample, plan) or _too_few(len(first_of_units(sample["unit"])))
     return None
 
@@ -121,6 +188,11 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
             return f"this test draws rankings, and the {role} is a logged policy; log the scores of all items"
     if _is_deterministic(sample):
         return "the control is deterministic"
+    if name == knows_draw.NAME and RESIDUAL not in sample:
+        for role, policy in (("treatment", treatment), ("control", control)):
+            if not ranked_by(policy).score_columns:
+                return f"the {role} has no scores"
+        return "the saved sample of displays lacks what the treatment scores of it; pack or fold the log again"
     if name == moments.BALANCE and not log.features:
         return "the settings name no context features; name some in [log] features"
     lacking = [f for f in log.features if NUMBER + f not in sample and TEXT + f not in sample]
