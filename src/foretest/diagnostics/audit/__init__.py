@@ -34,7 +34,7 @@ from foretest.diagnostics.audit import (
     replayed,
     rows,
 )
-from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
+from foretest.diagnostics.audit.by_unit import FEWEST_UNITS, independent_rows, rows_of_units
 from foretest.diagnostics.reward_questions import are_counts
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
@@ -43,7 +43,7 @@ from foretest.policies.fitted_parameter import number_of, parameter_of
 from foretest.results.audit import (
     CONTROL,
     FAIL,
-    FEW_UNITS,
+    FEW_ROWS,
     NOT_MADE,
     PASS,
     TREATMENT,
@@ -58,7 +58,7 @@ from foretest.weights.weightings import Uncapped
 
 __all__ = ["FAIL", "NOT_MADE", "PASS", "UNVERIFIED", "WARN", "Audit", "Finding", "audit", "audits"]
 
-FEWEST_UNITS = 100  # in the sample
+FEWEST_ROWS = 100  # in the sample, independent of one another
 
 
 def audit(aggregates: Aggregates) -> Audit:
@@ -137,28 +137,30 @@ def draw_standing(aggregates: Aggregates) -> knows_draw.Standing | str:
         return obstacle
     if any(aggregates.positives[m] == aggregates.rows and are_counts(sample[f"r:{m}"]) for m in plan.rewards.values()):
         return "every row has a reward, and rows that were chosen by their reward show what users like"
-    starts = first_of_units(sample["unit"])
+    starts = independent_rows(sample["unit"])
     error = sample.get("log_p_scores", sample.get(OWN, sample["log_p"])) - sample["expected_log_p"]
     standing = knows_draw.standing(sample, starts, error, _information_ratio(sample, plan, np.arange(len(error))))
     return "the treatment's scores follow the control's, or no display has a choice" if standing is None else standing
 
 
 def _unchecked(findings: list[Finding], sample: Columns, plan: FoldPlan) -> str | None:
-    """Whose probabilities could not be checked against its scores, or that there are too few units for it."""
+    """Whose probabilities could not be checked against its scores, or that there are too few rows for it."""
     control, treatment = plan.settings.control, plan.settings.treatment
-    verified = any(finding.name in _VERIFYING and finding.outcome != NOT_MADE for finding in findings)
+    made = {finding.name for finding in findings if finding.outcome != NOT_MADE}
+    can_compare = bool(sample) and _obstacle_to_draws(likelihood.CALIBRATION, sample, plan) is None
+    if can_compare and not made & {likelihood.CALIBRATION, replayed.NAME}:
+        return FEW_ROWS
     # the one ranking that its scores allow was shown in every row, or a row would have been refused
-    verified |= bool(sample) and control.can_draw and _needs_no_exploration(sample, plan)
-    if not verified:
-        few = bool(sample) and _obstacle_to_draws(likelihood.CALIBRATION, sample, plan) is None
-        return FEW_UNITS if few else CONTROL
+    alone = bool(sample) and control.can_draw and _needs_no_exploration(sample, plan)
+    if not made & _VERIFYING and not alone:
+        return CONTROL
     return None if treatment.can_draw else TREATMENT
 
 
 _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
 _OF_BOTH = (moments.MOMENT, moments.BALANCE)
 # the tests that compare what was shown with the control's scores: without any of them, probabilities are taken on trust
-_VERIFYING = (rows.LOGGED, rows.SERVED, replayed.NAME, likelihood.CALIBRATION)
+_VERIFYING = {rows.LOGGED, rows.SERVED, replayed.NAME, likelihood.CALIBRATION}
 
 
 def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
@@ -174,12 +176,12 @@ def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
         has = "logged probability" if control.can_draw else "scores"
         return f"the control has no {has} to compare"
     if name in (*_OF_DRAWS, *_OF_BOTH, knows_draw.NAME):
-        return _obstacle_to_draws(name, sample, plan) or _too_few(len(first_of_units(sample["unit"])))
+        return _obstacle_to_draws(name, sample, plan) or _too_few(len(independent_rows(sample["unit"])))
     return None
 
 
 def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None:
-    """Why a test that needs drawn rankings cannot be run, however many units there are; None if it can."""
+    """Why a test that needs drawn rankings cannot be run, however many rows there are; None if it can."""
     log, control, treatment = plan.settings.log, plan.settings.control, plan.settings.treatment
     for role, policy in (("control", control), ("treatment", treatment)):
         if not policy.prices_rankings:
@@ -203,9 +205,9 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
     return None
 
 
-def _too_few(units: int) -> str | None:
-    """That a test cannot be run on so few units; None if it can."""
-    return f"{units:,} units are too few, {FEWEST_UNITS} are needed" if units < FEWEST_UNITS else None
+def _too_few(rows: int) -> str | None:
+    """That a test cannot be run on so few rows; None if it can."""
+    return f"{rows:,} rows are too few, {FEWEST_ROWS} are needed" if rows < FEWEST_ROWS else None
 
 
 def _is_deterministic(sample: Columns) -> bool:
@@ -233,7 +235,7 @@ def _logged(sample: Columns, plan: FoldPlan) -> Finding:
 def _calibration(sample: Columns, plan: FoldPlan) -> Finding:
     priced = sample.get("log_p_scores", sample.get(OWN, sample["log_p"]))
     ratio = _information_ratio(sample, plan, np.arange(len(sample["unit"])))
-    finding = likelihood.calibration(priced, sample["expected_log_p"], first_of_units(sample["unit"]), ratio)
+    finding = likelihood.calibration(priced, sample["expected_log_p"], independent_rows(sample["unit"]), ratio)
     parameter = parameter_of(plan.settings.control)
     if finding.outcome != FAIL or LIKELIER not in sample or parameter is None:
         return finding
@@ -249,12 +251,12 @@ def _information_ratio(sample: Columns, plan: FoldPlan, rows: Ints) -> float:
 
 
 def _ranks(sample: Columns, plan: FoldPlan) -> Finding:
-    first = first_of_units(sample["unit"])
+    first = independent_rows(sample["unit"])
     return likelihood.ranks(sample["place"][first], _information_ratio(sample, plan, first))
 
 
 def _items(sample: Columns, plan: FoldPlan) -> Finding:
-    first = first_of_units(sample["unit"])
+    first = independent_rows(sample["unit"])
     for name, label, absent in ((ITEMS, "id", NO_ITEM), (HASHED_ITEMS, None, NO_ITEM), (RANKS, "rank", NO_RANK)):
         if name in sample:
             return item_slots.items_by_slot(sample[name][first], absent, label)
@@ -262,7 +264,7 @@ def _items(sample: Columns, plan: FoldPlan) -> Finding:
 
 
 def _moment(sample: Columns, plan: FoldPlan) -> Finding:
-    a, first = plan.settings.analysis, first_of_units(sample["unit"])
+    a, first = plan.settings.analysis, independent_rows(sample["unit"])
     ratio = _information_ratio(sample, plan, first)
     return moments.capped_moment(sample["log_w"][first], sample["draws_control"][first], a.cap_number, a.capping, ratio)
 
@@ -271,8 +273,7 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
     name = possible_weights.NAME
     if not sample:
         return not_made(name, "the log is empty")
-    weights = _WeightSums.of(aggregates)
-    too_few = _too_few(weights.units)
+    too_few = _too_few(len(sample["unit"]))
     if too_few is not None:
         return not_made(name, too_few)
     if "certain" in sample and _is_deterministic(sample):
@@ -283,17 +284,19 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
         never_shown = possible_weights.impossible_rankings(sample.get(OWN, sample["log_p"]), sample[LOG_RANKINGS])
         if never_shown is not None:
             return never_shown
-    plan, units = aggregates.plan, float(weights.units)
-    over_all = possible_weights.capped_means(weights.bins, plan.loggers, units, weights.largest_unit)
+    plan, weights = aggregates.plan, _WeightSums.of(aggregates)
+    unit = sample["unit"]
+    if weights.units < FEWEST_UNITS:
+        unit = np.arange(len(unit), dtype=np.uint64)
+        over_all, mean_weight = possible_weights.means_of_rows(sample["log_w"])
+    else:
+        units = float(weights.units)
+        over_all = possible_weights.capped_means(weights.bins, plan.loggers, units, weights.largest_unit)
+        mean_weight = weights.mean_below_one(plan.loggers)
     contexts = [kind + column for column in plan.settings.log.contexts for kind in (NUMBER, TEXT)]
     days = [] if plan.settings.log.date is None else [DAY]
     columns = {name: sample[name] for name in [*contexts, *days] if name in sample}
-    in_groups = possible_weights.group_means(features_that_vary(columns), sample["log_w"], sample["unit"])
-    mean_weight = None
-    if weights.max_log_w < 700.0:
-        n, w = (x.reshape(plan.loggers, -1).sum(axis=0) for x in (weights.n, weights.w))
-        largest = float(np.exp(weights.max_log_w))
-        mean_weight = possible_weights.mean_below_one(w * np.exp(weights.log_unit), n, units, largest)
+    in_groups = possible_weights.group_means(features_that_vary(columns), sample["log_w"], unit)
     return possible_weights.possible_weights(over_all, in_groups, mean_weight)
 
 
@@ -323,9 +326,17 @@ class _WeightSums(NamedTuple):
         n, w = (np.bincount(cell, amounts, cells).astype(np.float64) for amounts in (None, sums.scaled(log_w)))
         return cls(bins, n, w, sums.log_unit, float(log_w.max()), len(sizes), int(sizes.max()))
 
+    def mean_below_one(self, loggers: int) -> possible_weights.CappedMean | None:
+        """The test of the mean of w itself; None where a weight is large enough to move it."""
+        if self.max_log_w >= 700.0:
+            return None
+        n, w = (x.reshape(loggers, -1).sum(axis=0) for x in (self.n, self.w))
+        largest = float(np.exp(self.max_log_w))
+        return possible_weights.mean_below_one(w * np.exp(self.log_unit), n, float(self.units), largest)
+
 
 def _balance(sample: Columns, plan: FoldPlan) -> Finding:
-    a, first = plan.settings.analysis, first_of_units(sample["unit"])
+    a, first = plan.settings.analysis, independent_rows(sample["unit"])
     ratio = _information_ratio(sample, plan, first)
     names = [kind + name for name in plan.settings.log.features for kind in (NUMBER, TEXT)]
     features = features_that_vary({name: sample[name][first] for name in names if name in sample})
