@@ -17,7 +17,7 @@ from foretest.diagnostics.audit import audits
 from foretest.diagnostics.audit.rows import EXPLORATION
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
-from foretest.diagnostics.late_rewards import late_notes, late_rewards, refuse_all_left_out
+from foretest.diagnostics.late_rewards import late_notes, late_rewards, refuse_all_left_out, training_notes
 from foretest.diagnostics.mass_kept import mass_kept_by
 from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
@@ -110,7 +110,13 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     first = next(iter(answers.values()))
     notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(folded.aggregates.plan)]
     notes = [*fit_notes(plan), *winsorised_notes(aggregates), *notes]
-    notes += [*thinning_notes(aggregates), *late_notes(aggregates), *folded.notes, *plan_notes]
+    notes += [
+        *training_notes(aggregates),
+        *thinning_notes(aggregates),
+        *late_notes(aggregates),
+        *folded.notes,
+        *plan_notes,
+    ]
     notes += [note for answer in answers.values() for note in answer.notes]
     metrics = {name: answer.metrics for name, answer in answers.items()}
     order = ranked(metrics)
@@ -143,6 +149,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
     """The result of a check: facts, health and the audit, without estimates."""
     plan = choose_estimators(settings)[0]
     aggregates = with_differences(_as_in_a_run(folded.aggregates, plan))
+    refuse_all_left_out(aggregates)
     outcomes = audits(by_treatment(aggregates))
     outcome = next(iter(outcomes.values()))
     notes = [
@@ -151,7 +158,13 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         *outside_notes(aggregates),
         *question_notes(aggregates),
     ]
-    notes += [*cap_note(aggregates.plan), *late_notes(aggregates), *folded.notes, *audit_notes(outcomes)]
+    notes += [
+        *cap_note(aggregates.plan),
+        *training_notes(aggregates),
+        *late_notes(aggregates),
+        *folded.notes,
+        *audit_notes(outcomes),
+    ]
     if control_is_deterministic(aggregates):
         answers = by_exposure(aggregates.plan) and EXPLORATION not in outcome.named(FAIL)
         notes.append(_BY_EXPOSURE_ALONE if answers else f"{DETERMINISTIC}.")
