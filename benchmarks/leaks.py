@@ -1,8 +1,8 @@
 """Is a treatment that was trained on the log it is tested on found, and is a right one left alone?
 
 `python benchmarks/leaks.py` draws logs of 20,000 rows, gives each several treatments, right ones and ones that know
-what was clicked, and writes how often the audit's test `knows the draw` fails into docs/explanation/audit.md, between
-two comments. Each treatment is tested as the only one of its log.
+what was clicked, and writes how often the audit's test `knows the draw` fails into docs/measured/leaks.md, between two
+comments. Each treatment is tested as the only one of its log.
 """
 
 from __future__ import annotations
@@ -299,7 +299,7 @@ def main() -> None:
     text = report(of_leaks, of_right, time.process_time() - start)
     print(text)
     if (given.logs, given.right) == (LOGS, RIGHT_LOGS):
-        into_page(DOCS / "explanation" / "audit.md", "leaks", text)
+        into_page(DOCS / "measured" / "leaks.md", "leaks", text)
 
 
 if __name__ == "__main__":
