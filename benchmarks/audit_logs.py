@@ -108,7 +108,7 @@ def simulated(world: World, rows: int, g: Generator) -> pa.Table:
 
 def world_case(table: pa.Table, control: Any = None, candidates: str | None = None) -> Case:
     columns = WORLD_COLUMNS if candidates is None else replace(WORLD_COLUMNS, candidates=candidates)
-    return Case(table, columns, control or ft.PlackettLuce("control_scores"), ft.PlackettLuce("treatment_scores"))
+    return Case(table, columns, control or ft.PlackettLuce("control_scores"), ft.PlackettLuce("treatment_scores", 1.0))
 
 
 def plain(world: World) -> Maker:

@@ -75,11 +75,13 @@ class Arms(NamedTuple):
 
 
 def mixture(t: float) -> Arms:
-    return Arms(ft.PlackettLuce("new"), ft.Mixture([(0.8, ft.PlackettLuce("old", t)), (0.2, ft.PlackettLuce("old"))]))
+    return Arms(
+        ft.PlackettLuce("new", 1.0), ft.Mixture([(0.8, ft.PlackettLuce("old", t)), (0.2, ft.PlackettLuce("old"))])
+    )
 
 
 KINDS: dict[str, Callable[[float], Arms]] = {
-    "plackett-luce": lambda t: Arms(ft.PlackettLuce("new"), ft.PlackettLuce("old", t)),
+    "plackett-luce": lambda t: Arms(ft.PlackettLuce("new", 1.0), ft.PlackettLuce("old", t)),
     "plackett-luce, both sharp": lambda t: Arms(ft.PlackettLuce("new", t), ft.PlackettLuce("old", t)),
     "mixture": mixture,
     "own": lambda t: Arms(Own("new", 1.0), Own("old", t)),

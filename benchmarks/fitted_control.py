@@ -61,7 +61,7 @@ def offline_test(kind: str, temperature: float | str) -> ft.OfflineTest:
     return ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], id="display", unit=unit, ranking="ranking"),
         control=ft.PlackettLuce("control", temperature),
-        treatment=ft.PlackettLuce("treatment"),
+        treatment=ft.PlackettLuce("treatment", 1.0),
         estimators=[estimator(label) for label in LABELS],
         strata="group",
         interval="delta",

@@ -52,6 +52,7 @@ temperature = 0.9
 name = "new"
 policy = "plackett-luce"
 scores = "treatment_scores"
+temperature = "control"
 [[treatment]]
 name = "bold"
 policy = "mallows"

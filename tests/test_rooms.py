@@ -12,10 +12,10 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "foretest"
 
 #: Top first. A module may import from its own room and from any room above it.
 ROOMS = [
-    "_version", "records", "errors", "formatting", "serving", "special", "background", "stores", "files", "compiling",
-    "progress", "provenance", "kernels", "displays", "sources", "policies", "weights", "estimators", "settings", "log",
-    "results", "aggregation", "engines", "storage", "inference", "diagnostics", "calibration", "offline", "online",
-    "planning", "history", "terminal", "report", "testing", "simulate", "paper", "convert", "cli",
+    "_version", "records", "errors", "formatting", "serving", "special", "background", "stores", "remains", "files",
+    "compiling", "progress", "provenance", "kernels", "displays", "sources", "policies", "weights", "estimators",
+    "settings", "log", "results", "aggregation", "engines", "storage", "inference", "diagnostics", "calibration",
+    "offline", "online", "planning", "history", "terminal", "report", "testing", "simulate", "paper", "convert", "cli",
 ]  # fmt: skip
 
 #: The only exits upward: a result that renders itself imports its tables or its page inside the method.

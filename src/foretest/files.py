@@ -6,9 +6,11 @@ import json
 import math
 import os
 import re
+import shutil
+import stat
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 
 from foretest.background import in_background
 from foretest.errors import BadInput, nearest_file
+from foretest.remains import is_temporary, remove_remains, temporary_name
 from foretest.stores import Location, RemotePath, is_address, location
 
 
@@ -94,17 +97,10 @@ def write_whole(path: Location, text: str) -> None:
 
 def write_all(files: Mapping[Location, bytes]) -> None:
     """Write all beside their places, then rename all: where one cannot be written, every file is as it was."""
-    remote = {path: content for path, content in files.items() if isinstance(path, RemotePath)}
-    with ExitStack() as places:
-        for path, content in files.items():
-            if path not in remote:
-                places.enter_context(whole_file(path)).write_bytes(content)
-        if remote:
-            folder = Path(places.enter_context(tempfile.TemporaryDirectory()))
-            copies = {path: folder / str(number) for number, path in enumerate(remote)}
-            for path, content in remote.items():
-                copies[path].write_bytes(content)
-            upload_all(copies)
+    with whole_files(list(files)) as unfinished:
+        for (path, content), beside in zip(files.items(), unfinished, strict=True):
+            with _naming(path):
+                beside.write_bytes(content)
 
 
 def upload_all(copies: Mapping[RemotePath, Path]) -> None:
@@ -141,13 +137,29 @@ def cache_folder() -> Path:
 def whole_file(path: Location) -> Iterator[Path]:
     """A place beside `path` to write to, renamed to it in the end: the file is complete, or as it was. What goes to
     a store is first a temporary file."""
-    if isinstance(path, RemotePath):
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder) / path.name
-            upload_all({path: Path(folder) / path.name})
-        return
-    with folders_for(path), _renamed(path) as place:
-        yield place
+    with whole_files([path]) as [beside]:
+        yield beside
+
+
+@contextmanager
+def whole_files(paths: Sequence[Location]) -> Iterator[list[Path]]:
+    """Places to write to, one for each path, that are renamed in the end: all files are complete, or as they were."""
+    unfinished: dict[Location, Path] = {}
+    with ExitStack() as stack:
+        if any(isinstance(path, RemotePath) for path in paths):
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        for number, path in enumerate(paths):
+            if isinstance(path, RemotePath):
+                unfinished[path] = folder / str(number)
+                continue
+            stack.enter_context(folders_for(path))
+            with _naming(path):
+                unfinished[path] = _temporary_file(path)
+            stack.callback(unfinished[path].unlink, missing_ok=True)
+        with _naming(paths[0] if paths else None):
+            yield list(unfinished.values())
+        replace_all({path: beside for path, beside in unfinished.items() if isinstance(path, Path)})
+        upload_all({path: beside for path, beside in unfinished.items() if isinstance(path, RemotePath)})
 
 
 @contextmanager
@@ -164,17 +176,65 @@ def folders_for(path: Path) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _renamed(path: Path) -> Iterator[Path]:
-    """A temporary file beside the path, renamed to it in the end."""
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    os.close(descriptor)
+def _temporary_file(path: Path) -> Path:
+    """An empty file beside the path: nobody may read it who may not read the file that it is to replace."""
+    remove_remains(path.parent)
+    beside = path.with_name(f".{temporary_name()}")
+    mode = _mode_of(path)
+    os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if mode is None else mode | stat.S_IWUSR))
+    return beside
+
+
+def _mode_of(path: Path) -> int | None:
+    """Who may read and write a file; None where there is none."""
     try:
-        os.chmod(name, 0o644)
-        yield Path(name)
-        os.replace(name, path)
-    except BaseException as error:
-        Path(name).unlink(missing_ok=True)
-        if isinstance(error, OSError):  # the error of a full disk names no file
-            raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+        return stat.S_IMODE(path.stat().st_mode) & 0o777
+    except OSError:
+        return None
+
+
+def replace_all(files: Mapping[Path, Path]) -> None:
+    """Rename files to the paths that they are given by, in order, each with the mode of what it replaces. Where one
+    cannot be renamed, every path has what it had."""
+    spares: dict[Path, Path | None] = {}
+    try:
+        for path, new in files.items():
+            with _naming(path):
+                spares[path] = _second_name(path) if len(files) > 1 else None
+                mode = _mode_of(path)
+                if mode is not None and mode != _mode_of(new):
+                    new.chmod(mode)
+                os.replace(new, path)
+    except BaseException:
+        for path, spare in spares.items():
+            if not files[path].exists():  # it was renamed
+                with suppress(OSError):
+                    path.unlink() if spare is None else os.replace(spare, path)
         raise
+    finally:
+        for spare in spares.values():
+            if spare is not None:
+                spare.unlink(missing_ok=True)
+
+
+def _second_name(path: Path) -> Path | None:
+    """Another name of a file that is to be replaced; None where there is no file."""
+    if not os.path.lexists(path):
+        return None
+    name = path.with_name(f".{temporary_name()}")
+    try:
+        os.link(path, name, follow_symlinks=False)
+    except OSError:  # a file system without them
+        shutil.copy2(path, name, follow_symlinks=False)
+    return name
+
+
+@contextmanager
+def _naming(path: Location | None) -> Iterator[None]:
+    """An error of a temporary file, or one that names no file, as that of a full disk, as one of the path."""
+    try:
+        yield
+    except OSError as error:
+        if path is None or (error.filename is not None and not is_temporary(error.filename)):
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None

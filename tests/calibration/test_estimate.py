@@ -84,7 +84,11 @@ def test_the_estimate_is_the_printed_formula(log: SmallLog) -> None:
     x, share = d.mean() / r.mean(), t.mean() / r.mean()
     moved = x + 0.25 * share
     sums = by_unit(log, (d + 0.25 * t - moved * r) / r.mean())
-    variance = len(sums) / (len(sums) - 1) * (sums @ sums) / log.rows**2 + share**2 * (FIT.variance + FIT.tau2)
+    assert plain.predicted_std_error is not None
+    assert plain.std_error is not None
+    of_rows = len(sums) / (len(sums) - 1) * (sums @ sums) / log.rows**2
+    of_rows *= max(1.0, plain.predicted_std_error / plain.std_error) ** 2
+    variance = of_rows + share**2 * (FIT.variance + FIT.tau2)
     half = stats.norm.ppf(0.95) * np.sqrt(variance)
     assert estimate.rel_effect_size == pytest.approx(moved, rel=1e-9)
     limits = estimate.rel_effect_size_ci_lower, estimate.rel_effect_size_ci_upper

@@ -114,7 +114,8 @@ def test_other_settings_are_refused_by_name(changes: dict[str, Any], message: st
 def test_other_bounds_and_policies_are_refused_by_name() -> None:
     with pytest.raises(BadInput, match=r"analysis.weight_bound was 3 and is 20 here\. Run"):
         made().refuse_other_settings(SETTINGS, {LABEL: 20.0})
-    warm = dataclasses.replace(SETTINGS, control=ft.PlackettLuce(scores="control_scores", temperature=2.0))
+    hot, mild = ft.PlackettLuce("control_scores", 2.0), ft.PlackettLuce("treatment_scores", 1.0)
+    warm = dataclasses.replace(SETTINGS, control=hot, treatment=mild)
     with pytest.raises(BadInput, match=r"control\.temperature was 1 and is 2 here"):
         made().refuse_other_settings(warm, {LABEL: 3.0})
     mallows = dataclasses.replace(SETTINGS, treatment=ft.Mallows(scores="treatment_scores", dispersion=0.5))

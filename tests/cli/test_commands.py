@@ -7,7 +7,6 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
@@ -419,6 +418,54 @@ def test_demo(foretest_command: Command) -> None:
     assert foretest_command(*proposed[0][1:]).code == 0
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (("demo",), ("log.parquet", "settings.toml", "truth.json")),
+        (("simulate", "log", "--rows", "200", "--world", "browsing"), ("log.parquet", "settings.toml", "truth.json")),
+        (("simulate", "history", "--rows", "300", "--tests", "1"),
+         ("settings.toml", "manifest.toml", "truth.json", "test-001/treatment.parquet")),
+        (("convert", "long", "long.parquet", "-c", "long.toml"), ("log.parquet", "settings.toml")),
+    ],
+    ids=["demo", "log", "history", "convert"],
+)  # fmt: skip
+def test_files_of_other_people_stay(
+    foretest_command: Command, command: tuple[str, ...], names: tuple[str, ...]
+) -> None:
+    """Nothing is written beside a file of theirs; an unedited folder is overwritten; --replace replaces."""
+    rows = {"display": [1, 1, 2, 2], "item": [1, 2, 1, 2], "slot": [1, None, 1, None], "click": [1, 0, 0, 0]}
+    pq.write_table(pa.table({**rows, "s": [1.0] * 4}), "long.parquet")
+    policy = 'policy = "plackett-luce"\nscores = "s"\n'
+    Path("long.toml").write_text(
+        '[log]\nlayout = "long"\ndisplay = "display"\nitem = "item"\nslot = "slot"\nrewards = ["click"]\n'
+        f"[control]\n{policy}[treatment]\n{policy}", encoding="utf-8",
+    )  # fmt: skip
+
+    def content() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in Path("out").rglob("*") if path.is_file()}
+
+    for name in names:
+        Path("out", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("out", name).write_text("mine", encoding="utf-8")
+        before, ran = content(), foretest_command(*command, "-o", "out")
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith(f"foretest: out/{name}: already there, and not made by Foretest: it is not replaced.")
+        assert content() == before
+        Path("out", name).unlink()
+    if command == ("demo",):  # which simulates a log as the next command does, and runs it
+        return
+    Path("out/notes.txt").write_text("mine", encoding="utf-8")
+    assert foretest_command(*command, "-o", "out").code == 0
+    assert foretest_command(*command, "-o", "out").code == 0
+    Path("out", names[0]).write_bytes(Path("out", names[0]).read_bytes() + b"\n")
+    before, ran = content(), foretest_command(*command, "-o", "out")
+    assert (ran.code, content()) == (2, before)
+    assert f"out/{names[0]}: already there, and " in ran.err
+    assert foretest_command(*command, "-o", "out", "--replace").code == 0
+    assert Path("out/notes.txt").read_text(encoding="utf-8") == "mine"
+
+
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 RUN = ("run", "up.parquet", "-c", "test.toml")
@@ -495,12 +542,24 @@ def test_unwritable_folder_is_told_before_the_work(foretest_command: Command, mo
 
 
 def test_full_disk(foretest_command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(28, "No space left on device", "out/.result.json.x")
+    def full(*_: Any, **__: Any) -> Any:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tempfile, "mkstemp", full)
+    Path("out").mkdir()
+    Path("out/result.json").write_text("old", encoding="utf-8")
+    write = Path.write_bytes
+
+    def full_at_the_page(self: Path, content: bytes) -> int:
+        return full() if b"<html" in content else write(self, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full_at_the_page)
     ran = foretest_command(*RUN, "-o", "out")
-    assert ran == Ran(2, "", "foretest: out/.result.json.x: No space left on device.\n")
+    assert ran == Ran(2, "", "foretest: out/report.html: No space left on device.\n")
+    assert [path.name for path in Path("out").iterdir()] == ["result.json"]  # both or neither
+    assert Path("out/result.json").read_text(encoding="utf-8") == "old"
+    monkeypatch.setattr("foretest.files._temporary_file", full)
+    ran = foretest_command(*RUN, "-o", "out")
+    assert ran == Ran(2, "", "foretest: out/result.json: No space left on device.\n")
 
 
 def test_a_message_is_one_line(foretest_command: Command) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
 from foretest import serving
-from foretest.convert.starting_settings import starting_settings
+from foretest.convert.starting_settings import first_look_text, starting_settings
 from tests.commands import exit_code_of
 from tests.convert.test_open_bandit import write_csv
 from tests.long_log import long_log, short_log
@@ -90,18 +91,21 @@ def test_proposed_settings_run(name: str, tmp_path: Path) -> None:
 def test_policies_that_were_proposed() -> None:
     assert starting_settings(bandit_log()).look.control == {"policy": "probabilities", "probs": "logging_probs"}
     assert starting_settings(logged_only()).look.control == {"policy": "logged", "log_prob": "log_prob"}
-    assert starting_settings(display_log()).look.treatment == {"policy": "plackett-luce", "scores": "new_scores"}
 
 
-def test_a_temperature_that_nobody_knows_is_a_comment() -> None:
-    """Uncommented, the lines are settings; they are missing where the log tells the number or none is needed."""
+def test_both_temperatures_are_written() -> None:
+    """The treatment's is the control's, so that it follows what is written there; comments say what is not known."""
     text = starting_settings(display_log()).text
-    control, treatment = (tables := tomllib.loads(text.replace("# temp", "temp")))["control"], tables["treatment"]
+    control, treatment = (tables := tomllib.loads(text))["control"], tables["treatment"]
     assert control == {"policy": "plackett-luce", "scores": "old_scores", "temperature": 1.0}
-    assert treatment == {"policy": "plackett-luce", "scores": "new_scores", "temperature": 1.0}
-    assert "\n# temperature = 1.0   # the default; write production's own\n\n[treatment]\n" in text
-    assert text.endswith("\n# temperature = 1.0   # the default; write the one to try\n")
-    assert starting_settings(logged_only()).text.count("temperature") == 1
+    assert treatment == {"policy": "plackett-luce", "scores": "new_scores", "temperature": "control"}
+    assert text.partition("\n\n[treatment]\n")[0].endswith(
+        '\n# 1.0 is the default: write production\'s own temperature, or "fit" if nobody knows it'
+    )
+    assert text.endswith('\ntemperature = "control"\n# the same: or write the temperature to try\n')
+    alone = starting_settings(logged_only()).text
+    assert alone.endswith("\ntemperature = 1.0\n# 1.0 is the default: or write the temperature to try\n")
+    assert alone.count("temperature =") == 1
     assert "temperature" not in starting_settings(bandit_log()).text
 
 
@@ -119,6 +123,7 @@ LACKS = {
     "no treatment": (display_log(new_scores=None), "what the treatment would show"),
     "no reward": (display_log(clicks=None, slot_clicks=None), "a reward: a column with a number of at least 0"),
 }
+REFUSED = {"no control": "[treatment] policy", "no treatment": "[treatment] policy", "no reward": "[log] rewards"}
 
 
 @pytest.mark.parametrize("name", LACKS)
@@ -127,9 +132,17 @@ def test_what_is_missing_is_said(
 ) -> None:
     log, what = LACKS[name]
     pq.write_table(log, tmp_path / "log.parquet")
-    assert exit_code_of(monkeypatch, "init", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "new.toml")) == 2
-    assert f"- {what}" in capsys.readouterr().out
-    assert not (tmp_path / "new.toml").exists()
+    file, place = str(tmp_path / "log.parquet"), tmp_path / "new.toml"
+    assert exit_code_of(monkeypatch, "init", file, "-o", str(place)) == 0
+    printed = capsys.readouterr().out
+    assert f"- {what}" in printed
+    assert f"Written: {place}, a skeleton: write what is marked MISSING in it." in printed
+    skeleton = place.read_text(encoding="utf-8")
+    assert f"\n# MISSING: {what}" in skeleton
+    assert "# A skeleton, which does not run yet" in skeleton
+    assert 'ranking = "shown"' in skeleton
+    assert exit_code_of(monkeypatch, "check", file, "-c", str(place)) == 2
+    assert f"new.toml: {REFUSED[name]} is missing" in capsys.readouterr().err
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -213,7 +226,7 @@ def test_of_several_possible_rewards_the_user_says_which(
 ) -> None:
     log, out = str(tmp_path / "log.parquet"), str(tmp_path / "new.toml")
     pq.write_table(unnamed_reward(age=np.random.default_rng(5).integers(18, 80, ROWS)), log)
-    assert exit_code_of(monkeypatch, "init", log, "-o", out) == 2
+    assert exit_code_of(monkeypatch, "init", log, "-o", str(tmp_path / "skeleton.toml")) == 0
     question = "- which column is the reward? Possible: sold, age. Say so with --reward, as in --reward sold."
     assert question in capsys.readouterr().out
     assert exit_code_of(monkeypatch, "init", log, "-o", out, "--reward", "sold") == 0
@@ -239,6 +252,116 @@ def test_a_list_that_lacks_a_number() -> None:
     with_nulls = pa.array([[None if one == 0.0 else one for one in row] for row in slots.tolist()])
     look = starting_settings(display_log(clicks=None, slot_clicks=with_nulls, sold=slots.sum(axis=1))).look
     assert look.log["slot_rewards"] == {"sold": "slot_clicks"}
+
+
+# -- odd logs ---------------------------------------------------------------------------------------------------------
+
+
+def item_log(*columns: str, shown_alone: bool = False, seed: int = 8) -> pa.Table:
+    """One row per display and item, by short names; slots of candidates that were not shown are null."""
+    g = np.random.default_rng(seed)
+    rows = []
+    for session in range(60):
+        scores = g.normal(size=M)
+        for place, item in enumerate(np.argsort(-(scores + g.gumbel(size=M))), start=1):
+            rows.append({
+                "session": f"s{session}", "uid": f"u{session // 3}", "itm": int(item) + 100,
+                "pos": place if place <= K else None, "clk": int(place <= K and g.random() < 0.3),
+                "mdl_score": scores[item], "new_score": scores[item] + 0.3 * g.normal(),
+                "propensity": float(g.uniform(0.1, 0.9)),
+            })  # fmt: skip
+    named = [{name: row[name] for name in columns} for row in rows if row["pos"] is not None or not shown_alone]
+    return pa.Table.from_pylist(named)
+
+
+def typed(column: str, kind: pa.DataType, log: pa.Table) -> pa.Table:
+    return log.set_column(log.column_names.index(column), column, pa.array(log[column].to_pylist(), kind))
+
+
+def bandit_csv() -> pa.Table:
+    g = np.random.default_rng(9)
+    shares = {name: g.uniform(0.1, 0.9, ROWS).round(4) for name in ("propensity", "new_propensity")}
+    return pa.table({
+        "user": g.integers(0, 90, ROWS), "action": g.integers(0, 5, ROWS), "reward": g.integers(0, 2, ROWS), **shares
+    })  # fmt: skip
+
+
+CONTROL_CHARACTERS = [
+    "id",
+    "us\x07er",
+    "sh\x1bown",
+    "old\nscores",
+    "new\x7f_scores",
+    "clicks",
+    "slot_clicks",
+    "country",
+]
+IDS = {"ranking": "shown", "candidates": "available"}
+ITEMS = {"layout": "long", "display": "session", "item": "itm", "slot": "pos", "unit": "uid", "rewards": ["clk"]}
+ODD: dict[str, tuple[pa.Table, dict[str, Any], list[str]]] = {
+    "a large list beside a list": (typed("available", pa.large_list(pa.int64()), with_ids()), IDS, []),
+    "int64 beside int32": (typed("shown", pa.list_(pa.int32()), with_ids()), IDS, []),
+    "lists of one length": (typed("available", pa.list_(pa.int64(), M), with_ids()), IDS, []),
+    "clicks of slots as int8": (
+        typed("slot_clicks", pa.list_(pa.int8()), display_log()), {"slot_rewards": {"clicks": "slot_clicks"}}, []
+    ),
+    "clicks before what was shown": (
+        typed("slot_clicks", pa.list_(pa.int8()), display_log()).rename_columns(
+            ["id", "user", "list", "old_scores", "new_scores", "clicks", "by_slot", "country"]
+        ), {"ranking": "list", "slot_rewards": {"clicks": "by_slot"}}, [],
+    ),
+    "scores as integers": (
+        typed("old_scores", pa.list_(pa.int64()), display_log(old_scores=lists(np.tile(np.arange(M), (ROWS, 1))))),
+        {"ranking": "shown"}, [],
+    ),
+    "items by short names": (item_log("session", "uid", "itm", "pos", "clk", "mdl_score", "new_score"), ITEMS, []),
+    "one score of an item": (
+        item_log("session", "uid", "itm", "pos", "clk", "mdl_score", shown_alone=True), ITEMS, ["treatment"]
+    ),
+    "probabilities of items": (
+        item_log("session", "uid", "itm", "pos", "clk", "propensity"), ITEMS, ["control", "treatment"]
+    ),
+    "a CSV with propensities": (bandit_csv(), {"ranking": "action", "rewards": ["reward"]}, []),
+    "a CSV with one propensity": (bandit_csv().drop_columns(["new_propensity"]), {"ranking": "action"}, ["treatment"]),
+    "control characters": (display_log().rename_columns(CONTROL_CHARACTERS), {"ranking": "sh\x1bown"}, []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_logs_get_settings_that_are_accepted_or_a_skeleton(name: str, tmp_path: Path) -> None:
+    log, expected, missing = ODD[name]
+    path = tmp_path / ("log.csv" if "CSV" in name else "log.parquet")
+    pc.write_csv(log, path) if "CSV" in name else pq.write_table(log, path)
+    look, text = starting_settings(str(path))
+    assert {key: look.log[key] for key in expected} == expected
+    assert list(look.lacks) == missing
+    settings = tmp_path / "settings.toml"
+    settings.write_text(text, encoding="utf-8")
+    assert text.count("# MISSING: ") == len(missing)
+    printed = first_look_text(look)
+    assert (printed + text).replace("\n", "").isprintable()
+    if missing:
+        with pytest.raises(ft.BadInput, match=r"\[treatment\] policy is missing"):
+            ft.OfflineTest.from_toml(settings)
+        return
+    assert ft.OfflineTest.from_toml(settings).check(str(path)).log["rows"] in (ROWS, 60)
+
+
+def test_a_probability_of_each_item_is_not_that_of_what_was_shown() -> None:
+    look = starting_settings(item_log("session", "uid", "itm", "pos", "clk", "propensity")).look
+    assert look.lacks["control"].endswith("(together: 'propensity' differs from item to item)")
+
+
+def test_what_is_no_display_of_items() -> None:
+    """Rows of a user whose positions do not follow one another are displays of one item each."""
+    g = np.random.default_rng(10)
+    log = pa.table({
+        "user": g.integers(0, 90, ROWS), "item": g.integers(0, 9, ROWS), "position": g.integers(1, 4, ROWS),
+        "click": g.integers(0, 2, ROWS), "propensity": g.uniform(0.1, 0.9, ROWS),
+    })  # fmt: skip
+    look = starting_settings(log).look
+    assert "layout" not in look.log
+    assert (look.log["ranking"], look.log["unit"]) == ("item", "user")
 
 
 # -- what a service's writer wrote -------------------------------------------------------------------------------------
@@ -296,7 +419,8 @@ def test_what_a_writer_wrote(name: str, format: str, tmp_path: Path) -> None:
     }  # fmt: skip
     scores = {} if control["policy"] == "logged" else {"scores": "scores"}
     assert look.control == {**control, **scores, "log_prob": "log_prob"}
-    assert look.treatment == {"policy": "plackett-luce", "scores": "new_scores"}
+    temperature = "control" if name == "plackett-luce" else 1.0
+    assert look.treatment == {"policy": "plackett-luce", "scores": "new_scores", "temperature": temperature}
     (tmp_path / "settings.toml").write_text(text, encoding="utf-8")
     test = ft.OfflineTest.from_toml(tmp_path / "settings.toml").replace(n_resamples=20)
     check = test.check(str(tmp_path / "displays"))

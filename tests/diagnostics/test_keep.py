@@ -88,7 +88,7 @@ def test_a_wrong_control_still_fails() -> None:
     test = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="display_id", keep="keep"),
         control=ft.PlackettLuce(scores="control_scores", temperature=0.7),
-        treatment=ft.PlackettLuce(scores="treatment_scores"),
+        treatment=ft.PlackettLuce(scores="treatment_scores", temperature=1.0),
     )
     assert test.check(thinned).audit.outcome == "fail"
 

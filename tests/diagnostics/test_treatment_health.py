@@ -71,6 +71,45 @@ def test_temperatures_are_part_of_the_scale() -> None:
     assert sorts["rank_correlation"] == plain["rank_correlation"]
 
 
+def another_temperature(control: Any, treatment: Any, scores: np.ndarray | None = None) -> list[str]:
+    """The questions about the temperature of a log drawn at .6, of a new model whose scores are as far apart."""
+    g = np.random.default_rng(0)
+    old = g.normal(size=(3000, 5))
+    new = (0.8 * old + 0.6 * g.normal(size=old.shape)) if scores is None else scores * old
+    shown = np.argsort(-(old / 0.6 + g.gumbel(size=old.shape)), axis=1)[:, :2]
+    log = pa.table({
+        "click": g.random(len(old)) < 0.1, "ranking": shown.tolist(), "old": old.tolist(), "new": new.tolist(),
+    })  # fmt: skip
+    policies = {"control": ft.PlackettLuce("old", control), "treatment": ft.PlackettLuce("new", treatment)}
+    result = ft.OfflineTest(log=ft.LogColumns(rewards=["click"], ranking="ranking"), **policies).check(log)
+    asked = [note for note in result.notes if "temperature" in note and "?" in note]
+    assert ("another temperature" in result.health["questions"]) == bool(asked)
+    return asked
+
+
+def test_another_temperature_of_scores_that_are_as_far_apart_is_asked_about() -> None:
+    [question] = another_temperature(0.6, 1.0)
+    assert question == (
+        "the control has temperature 0.6 and the treatment 1, though the scores of both are as far apart within a"
+        " display: for that alone the treatment shows its best items less often. Is that meant? If it would be served"
+        ' with the control\'s, give it temperature = "control".'
+    )
+    assert "shows its best items more often" in another_temperature(0.6, 0.3)[0]
+    assert "the control has temperature 0.6" in another_temperature("fit", 1.0)[0]
+    for control, treatment in ((0.6, "control"), (0.6, 0.7), ("fit", "control"), (None, 0.5)):
+        assert another_temperature(control, treatment) == []
+    assert another_temperature(0.6, 1.2, scores=np.array(2.0)) == []  # scores twice as far apart explain it
+
+
+def test_a_fitted_temperature_that_the_treatment_has_not_is_asked_about() -> None:
+    [question] = another_temperature("fit", None)
+    assert question.startswith("the control's temperature was fitted as 0.6")
+    assert question.endswith(
+        ", and the treatment has none, so that it draws at 1. Would it be served with the control's? Then give it"
+        ' temperature = "control", else its own, as in temperature = 1.0.'
+    )
+
+
 def test_a_mean_by_unit_leaves_out_what_is_not_known() -> None:
     values, unit = np.array([1.0, np.nan, 3.0, 5.0]), np.array([1, 1, 2, 2], np.uint64)
     mean, error = mean_by_unit(values, unit)

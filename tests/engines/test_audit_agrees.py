@@ -27,7 +27,7 @@ COPIES = np.sort(np.concatenate([np.arange(900), np.arange(0, 900, 20)]))  # 45 
 def build(control: Any, features: list[str]) -> ft.OfflineTest:
     return ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", features=features),
-        control=control, treatment=SCORES["treatment"],
+        control=control, treatment=ft.PlackettLuce("treatment_scores", 1.0),
         estimators=["cis", "point-ncis-adaptive"], cap=2.0, interval="delta",
     )  # fmt: skip
 

@@ -108,11 +108,12 @@ def test_tests_are_what_they_are_alone(tmp_path: Path) -> None:
 def test_each_test_has_its_audit(tmp_path: Path) -> None:
     """The log of the first test is not of the control that its settings describe; the cache has that too."""
     path = write(tmp_path, 2)
-    scores = 'scores = "control_scores"'
+    scores, of_treatment = 'scores = "control_scores"', 'scores = "treatment_scores"'
     for i, temperature in enumerate((3.0, 1.0)):
         log = SmallLog(rows=600, units=300, m=4, seed=i)
         pq.write_table(log.table(), tmp_path / f"t{i}/control.parquet")
         settings = SETTINGS.replace(scores, f"{scores}\ntemperature = {temperature}")
+        settings = settings.replace(of_treatment, f"{of_treatment}\ntemperature = 1.0")
         (tmp_path / f"s{i}.toml").write_text(settings)
     text = path.read_text()
     for i in range(2):
@@ -210,6 +211,17 @@ def test_the_cache_follows_content(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert run_history(path, cache=cache).reused == 0
     monkeypatch.setattr(cache_module, "__version__", "9.9.9")
     assert run_history(path, cache=cache).reused == 0
+
+
+def test_an_examination_curve_for_two_logs(tmp_path: Path) -> None:
+    """Given as numbers, as a run takes it; the cache tells two curves apart."""
+    path, settings = write(tmp_path, 1), tmp_path / "settings.toml"
+    text = SETTINGS.replace("[control]", 'slot_rewards = {click = "slot_click"}\n[control]', 1)
+    for curve in ("[1.0, 0.7]", "[1.0, 0.6]"):
+        settings.write_text(f"{text}examination = {curve}\n")
+        agreement = run_history(path, cache=tmp_path / "cache")
+        assert (agreement.failures, agreement.reused) == ([], 0)
+    assert run_history(path, cache=tmp_path / "cache").reused == 1
 
 
 def test_a_test_that_fails_is_named_and_the_rest_go_on(tmp_path: Path) -> None:

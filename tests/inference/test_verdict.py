@@ -46,8 +46,9 @@ def test_reasons() -> None:
     assert evidence(curve="(1, 0.6)") == (True, ["it rests on the examination curve (1, 0.6) that was given"])
     assert evidence(effective_positives=29.9) == (False, ["only 29.9 effective positives: at least 30 are needed"])
     assert evidence(effective_positives=30.0)[0] is True
-    # what is predicted goes before what the log itself shows
-    assert evidence(effective_positives=10.0, predicted=30.0) == (True, [])
+    # the smaller of what is predicted and what the log itself shows
+    too_few = "only 10.0 effective positives: at least 30 are needed"
+    assert evidence(effective_positives=10.0, predicted=30.0) == (False, [too_few])
     said = "only 29.9 predicted effective positives"
     assert evidence(predicted=29.94) == (False, [f"{said}: at least 30 are needed"])
     for verdict in ("positive", "negative"):

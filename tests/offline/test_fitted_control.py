@@ -40,7 +40,7 @@ def offline(temperature: float | str, *, keep: bool = False, **more: Any) -> ft.
         "rewards": ["click", "revenue"], "unit": "user", "ranking": "ranking", "segments": ["stratum"],
         "slot_rewards": SLOTS, **({"keep": "keep"} if keep else {}),
     }  # fmt: skip
-    policy = more.pop("policy", ft.PlackettLuce)
+    policy, own = more.pop("policy", ft.PlackettLuce), more.pop("own", 1.0)
     analysis = {
         "strata": "stratum", "value": "v", "cap": 5.0, "weight_bound": 8.0, "interval": "delta",
         "examination": [1.0, 0.6], "predictions": {name: f"predicted_{name}" for name in SLOTS}, **more,
@@ -48,7 +48,7 @@ def offline(temperature: float | str, *, keep: bool = False, **more: Any) -> ft.
     return ft.OfflineTest(
         log=ft.LogColumns(**columns),
         control=policy("control_scores", temperature),
-        treatment=ft.PlackettLuce("treatment_scores"),
+        treatment=ft.PlackettLuce("treatment_scores", own),
         **analysis,
     )
 
@@ -119,19 +119,22 @@ LISTED = ["point-dr-adaptive", "niips"]  # left out of a log like this one, unle
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("estimators", [None, LISTED])
-def test_the_error_of_every_estimator_is_its_slope_times_that_of_the_number(log: SmallLog, estimators: Any) -> None:
+@pytest.mark.parametrize(("estimators", "own"), [(None, 1.0), (LISTED, 1.0), (None, "control")])
+def test_the_error_of_every_estimator_is_its_slope_times_that_of_the_number(
+    log: SmallLog, estimators: Any, own: float | str
+) -> None:
+    """Of a treatment with the control's number the slope is that of both together."""
     table = log.table()
-    folded = offline("fit", estimators=estimators).aggregate(table).aggregates
+    folded = offline("fit", estimators=estimators, own=own).aggregate(table).aggregates
     [fit] = folded.plan.control_fits
     assert isinstance(fit, FittedNumber)
     assert fit.influence.sum() == pytest.approx(0.0, abs=1e-15)
-    plain = offline(fit.value, estimators=estimators).aggregate(table).aggregates
+    plain = offline(fit.value, estimators=estimators, own=own).aggregate(table).aggregates
     runs: dict[float, ft.Result] = {}
 
     def run(temperature: float) -> ft.Result:
         if temperature not in runs:
-            runs[temperature] = offline(temperature, estimators=estimators).run(table)
+            runs[temperature] = offline(temperature, estimators=estimators, own=own).run(table)
         return runs[temperature]
 
     labels = {e.label for e in folded.plan.estimators}
@@ -218,7 +221,7 @@ def test_several_treatments(log: SmallLog) -> None:
         return ft.OfflineTest(
             log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking"),
             control=ft.PlackettLuce("control_scores", temperature),
-            treatment={"a": ft.PlackettLuce("treatment_scores"), "b": ft.PlackettLuce("treatment_scores", 3.0)},
+            treatment={"a": ft.PlackettLuce("treatment_scores", 1.0), "b": ft.PlackettLuce("treatment_scores", 3.0)},
             estimators=["ncis", "point-ncis-adaptive"], interval="delta", weight_bound=8.0,
         )  # fmt: skip
 
@@ -232,11 +235,60 @@ def test_several_treatments(log: SmallLog) -> None:
         assert added == pytest.approx(slope * fit.influence, rel=2e-3, abs=1e-6 * abs(slope))
 
 
+def test_a_treatment_with_the_controls_number_moves_with_it(log: SmallLog) -> None:
+    """Beside it one with a number of its own; what is reported is the word, and the number is that of the fit."""
+
+    def test_of(temperature: float | str) -> ft.OfflineTest:
+        policies = {name: ft.PlackettLuce("treatment_scores", t) for name, t in (("a", 1.0), ("b", "control"))}
+        return ft.OfflineTest(
+            log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking"),
+            control=ft.PlackettLuce("control_scores", temperature), treatment=policies,
+            estimators=["ncis", "point-ncis-adaptive"], interval="delta", weight_bound=8.0,
+        )  # fmt: skip
+
+    table = log.table()
+    folded = test_of("fit").aggregate(table).aggregates
+    [fit] = folded.plan.control_fits
+    plain = test_of(fit.value).aggregate(table).aggregates
+    for name, mine, theirs in (("a", folded, plain), ("b", folded.treatments["b"], plain.treatments["b"])):
+        for estimator in folded.plan.estimators:
+            added = errors_by_cell(mine, theirs, estimator, 0)
+            slope = uplift_slope(lambda t: test_of(t).run(table), fit.value, estimator.label, "click", name)
+            assert added == pytest.approx(slope * fit.influence, rel=2e-3, abs=1e-6 * abs(slope))
+    fitted, written = test_of("fit").run(table), test_of(fit.value).run(table)
+    assert [table["temperature"] for table in fitted.settings["treatment"]] == [1.0, "control"]
+    for one, other in zip(fitted.treatments, written.treatments, strict=True):
+        for label, estimate in one.metrics["click"].estimates.items():
+            assert estimate.effect_size == pytest.approx(other.metrics["click"].estimates[label].effect_size, rel=1e-9)
+
+
+@pytest.mark.slow
+def test_the_error_with_the_controls_number_is_the_spread_over_logs() -> None:
+    """Where control and treatment move together, most of the fit's error cancels: without that it is 1.6 times this."""
+    uplifts, errors = [], []
+    for seed in range(60):
+        g = np.random.default_rng(seed)
+        scores = 1.5 * g.normal(size=(400, 4))
+        shown = np.argmax(scores / 0.7 + g.gumbel(size=scores.shape), axis=1)
+        table = pa.table({
+            "s": scores.tolist(), "t": (2.0 * scores + 0.5 * g.normal(size=scores.shape)).tolist(),
+            "ranking": shown[:, None].tolist(), "click": 0.2 + 0.8 * (shown == scores.argmax(axis=1)),
+        })  # fmt: skip
+        test = ft.OfflineTest(
+            log=ft.LogColumns(rewards=["click"], ranking="ranking"), control=ft.PlackettLuce("s", "fit"),
+            treatment=ft.PlackettLuce("t", "control"), estimators=["ncis"], interval="delta", cap=20.0,
+        )  # fmt: skip
+        estimate = test.run(table, threads=1).metrics["click"].estimates["ncis"]
+        uplifts.append(estimate.effect_size)
+        errors.append(estimate.std_error)
+    assert np.std(uplifts, ddof=1) == pytest.approx(np.mean(errors), rel=4 / np.sqrt(2 * 59))
+
+
 def by_loggers(temperatures: dict[str, float | str]) -> ft.OfflineTest:
     return ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", date="day", logger="policy"),
         control={name: ft.PlackettLuce(f"{name}_scores", temperatures.get(name, 1.0)) for name in NAMES},
-        treatment=ft.PlackettLuce("treatment_scores"),
+        treatment=ft.PlackettLuce("treatment_scores", 1.0),
         estimators=["cis", "ncis", "point-ncis-adaptive"], baseline="new", interval="delta", weight_bound=8.0,
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ VALUES = (
     "treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper", "rel_effect_size",
     "rel_effect_size_ci_lower", "rel_effect_size_ci_upper",
 )  # fmt: skip
+LIMITS = tuple(name for name in VALUES if "_ci_" in name)
 SLOTS = {"click": "slot_click", "revenue": "slot_revenue"}
 
 
@@ -41,7 +42,8 @@ def copied(table: pa.Table, m: np.ndarray) -> pa.Table:
 
 
 def assert_same(thinned: dict[str, Any], full: dict[str, Any]) -> None:
-    """The metrics of two results have the same values, errors and limits."""
+    """The metrics of two results have the same values, errors and limits; but limits where noise is predicted too: of
+    it a row that stands for m adds m² squares, and m copies, whose sum is as large, m."""
     assert thinned.keys() == full.keys()
     for name, metric in thinned.items():
         for key, value in metric["control"].items():
@@ -49,6 +51,8 @@ def assert_same(thinned: dict[str, Any], full: dict[str, Any]) -> None:
         assert metric["estimates"].keys() == full[name]["estimates"].keys()
         for label, estimate in metric["estimates"].items():
             for key in VALUES:
+                if key in LIMITS and estimate["predicted_std_error"] is not None:
+                    continue
                 other = full[name]["estimates"][label][key]
                 assert estimate[key] == pytest.approx(other, rel=1e-9, abs=1e-9), (name, label, key)
 
@@ -92,7 +96,7 @@ def test_the_band_the_slice_test_and_a_fitted_curve_are_those_of_copies(small: A
     assert thinned["examination"]["std_error"] == pytest.approx(full["examination"]["std_error"], rel=1e-9)
     for label in kinds:
         mine, theirs = (metric["estimates"][label]["sensitivity"] for metric in (thinned, full))
-        for key in ("effect_size_lower", "effect_size_upper", "ci_lower", "ci_upper", "slice_gamma"):
+        for key in ("effect_size_lower", "effect_size_upper", "slice_gamma"):
             assert mine[key] == pytest.approx(theirs[key], rel=1e-9), (label, key)
 
 

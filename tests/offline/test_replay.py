@@ -34,7 +34,7 @@ def served(table: dict[str, Any], rows: int = 600, *, ids: str = "int", items: b
 
 def test_of(control: Any, **log: Any) -> ft.OfflineTest:
     columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", **{"id": "id", **log})
-    return ft.OfflineTest(log=columns, control=control, treatment=ft.PlackettLuce("new"), n_resamples=100)
+    return ft.OfflineTest(log=columns, control=control, treatment=ft.PlackettLuce("new", 1.0), n_resamples=100)
 
 
 test_of.__test__ = False  # type: ignore[attr-defined]
@@ -137,7 +137,7 @@ def test_every_treatment_has_the_finding() -> None:
     log = served(TABLES["mallows"])
     control = analysed_policy(TABLES["mallows"], "scores", replay_seed=SEED)
     columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id")
-    treatments = {"a": ft.PlackettLuce("new"), "b": ft.PlackettLuce("new", 3.0)}
+    treatments = {"a": ft.PlackettLuce("new", 1.0), "b": ft.PlackettLuce("new", 3.0)}
     result = ft.OfflineTest(log=columns, control=control, treatment=treatments).check(log)
     assert finding(result).meaning.startswith("100 % of the rows (600)")
     assert [finding(treatment) for treatment in result.treatments] == [finding(result)] * len(result.treatments)
@@ -152,10 +152,10 @@ def test_of_several_loggers_each_replays_its_own_rows() -> None:
         "b": analysed_policy(TABLES["mallows"], "scores"),
     }
     columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", logger="who")
-    test = ft.OfflineTest(log=columns, control=controls, treatment=ft.PlackettLuce("new"), baseline="a")
+    test = ft.OfflineTest(log=columns, control=controls, treatment=ft.PlackettLuce("new", 1.0), baseline="a")
     assert finding(test.check(log)).meaning.startswith("100 % of the rows (300)")
     controls["b"] = analysed_policy(TABLES["mallows"], "scores", replay_seed=SEED)
-    test = ft.OfflineTest(log=columns, control=controls, treatment=ft.PlackettLuce("new"), baseline="a")
+    test = ft.OfflineTest(log=columns, control=controls, treatment=ft.PlackettLuce("new", 1.0), baseline="a")
     assert finding(test.check(log)).meaning.startswith("100 % of the rows (600)")
 
 

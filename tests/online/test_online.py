@@ -126,6 +126,13 @@ def test_policies_in_the_settings_are_not_asked(command: Command) -> None:
     assert 'interval = "bernstein" is for offline tests' in json.loads(out)["notes"][0]
 
 
+def test_an_examination_curve_in_the_settings_is_not_asked(command: Command) -> None:
+    """It is of slots, which an online test does not read."""
+    slots = SETTINGS.replace("[analysis]", 'slot_rewards = {click = "slot_click"}\nranking = "shown"\n\n[analysis]')
+    Path("test.toml").write_text(f"{slots}examination = [1.0, 0.5]\n", encoding="utf-8")
+    assert command(*BOTH)[0::2] == (0, "")
+
+
 def broken(**columns: Any) -> pa.Table:
     table = {"user": np.arange(5000, 6000), "click": np.arange(1000) % 5 == 0, **columns}
     return pa.table({name: column for name, column in table.items() if column is not None})

@@ -187,8 +187,10 @@ def test_every_way_to_explore_ranks_the_controls_own_candidates(control: ft.Poli
         tables = {
             "log": {"rewards": ["click"], "ranking": "shown"},
             "control": row["settings"],
-            "treatment": {"policy": "plackett-luce", "scores": "treatment_scores", "candidates": TREATMENT},
-        }
+            "treatment": {
+                "policy": "plackett-luce", "scores": "treatment_scores", "candidates": TREATMENT, "temperature": 1.0
+            },
+        }  # fmt: skip
         assert candidates_of(settings_from_tables(tables).control) == CONTROL
     sample = rewarded_sample(open_source(log.table()), FoldPlan(test.settings))
     assert sample is not None

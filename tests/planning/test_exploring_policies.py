@@ -26,7 +26,7 @@ DISPLAYS = Displays(
 def of_control(control: Any, treatment: Any = None) -> list[Exploration]:
     test = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], ranking="ranking"), control=control,
-        treatment=treatment or ft.PlackettLuce(scores="t"),
+        treatment=treatment or ft.PlackettLuce(scores="t", temperature=1.0),
     )  # fmt: skip
     return explorations(FoldPlan(test.settings), DISPLAYS)
 

@@ -68,6 +68,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Path("run.toml").write_text(SETTINGS, encoding="utf-8")
         foretest("run", str(folder / "run-data/log.parquet"), "-c", "run.toml", "-o", "run")
         warmer = SETTINGS.replace('scores = "control_scores"', 'scores = "control_scores"\ntemperature = 1.4')
+        warmer = warmer.replace('scores = "treatment_scores"', 'scores = "treatment_scores"\ntemperature = 1.0')
         Path("failed.toml").write_text(warmer, encoding="utf-8")
         foretest("run", "run-data/log.parquet", "-c", "failed.toml", "-o", "failed")
 

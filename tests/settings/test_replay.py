@@ -29,11 +29,12 @@ def settings(control: dict[str, Any], treatment: dict[str, Any] = TREATMENT, log
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
 def test_every_policy_of_a_service_takes_it(table: dict[str, Any]) -> None:
-    control = settings({**control_table(table), "replay_seed": 7}).control
+    treatment = {**TREATMENT, "temperature": 1.0}
+    control = settings({**control_table(table), "replay_seed": 7}, treatment).control
     assert [replay.seed for replay in replays_of(control)] == [7]
     assert control.settings()["replay_seed"] == 7
     assert "replay_seed=7" in repr(control)
-    without = settings(control_table(table)).control
+    without = settings(control_table(table), treatment).control
     assert replays_of(without) == []
     assert "replay_seed" not in without.settings()
 

@@ -125,7 +125,7 @@ def test_nothing_half_written_is_left(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        write_log(tmp_path, PAPER, 100, progress=fail)
+        write_log(tmp_path, PAPER, 100, progress=fail, replace=True)
     assert [path.name for path in tmp_path.iterdir()] == ["truth.json"]
     assert (tmp_path / "truth.json").read_text() == "old"
 

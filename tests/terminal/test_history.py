@@ -36,3 +36,16 @@ def test_noise_and_truth_are_below_the_table_where_they_are_known() -> None:
     assert lines[ceiling + 1] == "  estimator-0: .90, .56"
     truth = lines.index("against the truth: bias, root mean square error, held by interval, by range")
     assert lines[truth + 1] == "  estimator-0: -1.2 %, 3.4 %, 87.5 %, 91.0 %"
+
+
+def test_a_correlation_beyond_1_is_not_known() -> None:
+    ends = {"deconvolved_correlation_low": -1.2, "deconvolved_correlation_high": 0.7}
+    lines = lines_of(figures(0.5, noise_ceiling=0.4, deconvolved_correlation=1.96, tests=12, **ends))
+    ceiling = lines.index("correlation of a perfect estimator, and ours with the noise removed:")
+    assert lines[ceiling + 1] == "  estimator-0: .40, not known from 12 tests (not known from 12 tests to .70)"
+
+
+def test_false_negatives_are_a_share_of_all_tests_beside_the_miss_rate() -> None:
+    lines = lines_of(figures(0.25))
+    assert lines[3].split() == ["estimator", "corr.", "right", "FN", "miss", "rate", "PPV", "CI", "size"]
+    assert "false negatives and false positives, share of all tests; miss rate: of" in " ".join(lines)

@@ -49,7 +49,7 @@ def test_vectors() -> None:
     rankings = np.array([[0, 1], [2, 3]])
     displays = displays_of(CONTROL, TREATMENT, rankings)
     of_log = prices(displays, (1.0, 0.5), [1.5, UNCAPPED])
-    cap, q, _ = of_log.caps[1.5, 0]
+    cap, q, *_ = of_log.caps[1.5, 0]
     assert cap == pytest.approx([1.307682513] * 2, abs=1e-8)
     assert q == pytest.approx([0.871788342] * 2, abs=1e-8)
     w = np.exp(of_log.log_w[0])
@@ -64,7 +64,7 @@ def test_vectors() -> None:
         (1.5, 0.766194433, 0.510796289, (0.75, 1.5)),
     ):
         one = prices(fixed, (1.0, 0.5), [bound], control=ft.TopK(scores="c"))
-        cap, q, _ = one.caps[bound, 0][:, 0]
+        cap, q, *_ = one.caps[bound, 0][:, 0]
         assert c is None or cap == pytest.approx(c, abs=1e-8)
         assert q == pytest.approx(mass, abs=1e-8)
         assert np.minimum(np.exp(one.log_w[0]), cap) / q == pytest.approx(weights, abs=1e-7)
@@ -80,7 +80,7 @@ def test_identities() -> None:
     def same(one: ExposurePrices, other: ExposurePrices, rel: float) -> None:
         assert one.log_w[0] == pytest.approx(other.log_w[0], abs=rel)
         for key in one.caps:
-            assert one.caps[key] == pytest.approx(other.caps[key], rel=rel)
+            assert one.caps[key] == pytest.approx(other.caps[key], rel=rel, nan_ok=True)
 
     plain = prices(displays, (1.0, 0.6, 0.4), bounds)
     same(plain, prices(displays, (50.0, 30.0, 20.0), bounds), 1e-12)  # the unit of θ does not matter
@@ -161,7 +161,7 @@ def test_every_policy_enumerated(name: str) -> None:
     with np.errstate(divide="ignore", invalid="ignore"):
         w = (e["t"] / e["c"])[rankings.ravel()]
     assert np.exp(found.log_w[0])[shown] == pytest.approx(w[shown], rel=1e-7)
-    cap, q, _ = found.caps[2.0, 0][:, 0]
+    cap, q, *_ = found.caps[2.0, 0][:, 0]
     assert q == pytest.approx(np.minimum(e["t"], cap * e["c"]).sum(), rel=1e-7)
     assert cap == pytest.approx(2.0 * q, rel=1e-9)  # the largest cap: the bound is met
 
@@ -181,7 +181,7 @@ def test_slopes_are_derivatives() -> None:
 
     def logs(curve: np.ndarray, bound: float) -> tuple[np.ndarray, np.ndarray]:
         one = prices(displays, curve, [bound])
-        cap, q, _ = one.caps[bound, 0]
+        cap, q, *_ = one.caps[bound, 0]
         log_q = np.log(q) if bound != UNCAPPED else np.zeros(len(q))
         log_capped = np.minimum(one.log_w[0], np.repeat(np.log(cap), 3))
         return log_capped - np.repeat(log_q, 3), log_q

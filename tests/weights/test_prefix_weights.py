@@ -33,7 +33,7 @@ def priced(log: SmallLog, bounds: tuple[float, ...], together: tuple[float, ...]
 
 def test_prices_are_sums_over_all_prefixes() -> None:
     prices, _ = priced(LOG, (BOUND,))
-    cap, q, below = (column.reshape(LOG.rows, LOG.k) for column in prices.caps[BOUND])
+    cap, q, below, _ = (column.reshape(LOG.rows, LOG.k) for column in prices.caps[BOUND])
     w = np.exp(prices.log_w).reshape(LOG.rows, LOG.k)
     np.testing.assert_allclose(w, LOG.slot_weights("rips", BOUND), rtol=1e-9)
     for k in range(LOG.k):

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from foretest.aggregation import noise_sums
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.bound_sums import COUNT, PRODUCTS
 from foretest.aggregation.bound_sums import GAINS as BOUND_GAINS
@@ -27,8 +28,12 @@ from foretest.weights.weightings import Weighting
 
 SIZES = "hr_sizes"  # Σ h|r|, the rewards counted by their size
 LOSSES_T = "t_losses"  # Σ t of the losses, beside that of the gains
-_OF_SIZES = ("hr2", "hrr", "slice", "slice_expected", BOUND_GAINS, PRODUCTS[2])
-_OF_ROWS = (PRODUCTS[0], COUNT)  # without a reward in them: those of the gains are those of the losses
+_OF_SIZES = ("hr2", "hrr", "slice", "slice_expected", BOUND_GAINS, PRODUCTS[2], *noise_sums.OF_SIZES)
+_OF_ROWS = (
+    PRODUCTS[0],
+    COUNT,
+    *noise_sums.OF_ROWS,
+)  # without a reward in them: those of the gains are those of the losses
 
 
 def with_differences(aggregates: Aggregates) -> Aggregates:

@@ -15,15 +15,17 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.fold_state import FoldState
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.model_sums import add_weighted_predictions, model_weightings
+from foretest.aggregation.noise_sums import noise_amounts
 from foretest.aggregation.point_path import path_columns
 from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Displays, Floats
-from foretest.log.rows import times
+from foretest.log.rows import Rows, times
 from foretest.policies.pooled import LOGGER
 from foretest.weights.batch_draws import MeansAt
 from foretest.weights.examination import VARIANTS, Curves
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
+from foretest.weights.noise_terms import NoiseTerms
 from foretest.weights.normaliser import Masses, Normaliser
 from foretest.weights.prefix_weights import PrefixAdaptive, PrefixPrices, prefix_prices
 from foretest.weights.row_weights import WeighedSlots
@@ -41,7 +43,10 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
     for weighting in plan.weightings:
         _add_weighted_rewards(state, weighting, weighting.log_h(rewarded.log_w), rewarded)
     normaliser = plan.normaliser.for_batch(rewarded.rows.displays, _cap_of_points(plan))
-    weighed = WeighedSlots.of(rewarded.rows.displays, rewarded.rows.slots, len(plan.metrics), dense=plan.dense)
+    rows = rewarded.rows
+    weighed = WeighedSlots.of(
+        rows.displays, rows.slots, len(plan.metrics), dense=plan.dense, multiple=rows.multiple,
+    )  # fmt: skip
     prices = _prices(state, rewarded, normaliser, weighed)
     points = _point_weights(state, rewarded, normaliser, prices, weighed)
     for weighting, point in points.items():
@@ -50,6 +55,7 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
         _add_weighted_rewards(state, weighting, point.log_h, rewarded, point.slopes)
         if weighting.banded:
             _add_band_terms(state, weighting, point, rewarded)
+        _add_noise(state, weighting, point, rewarded)
         if weighting in plan.normalised_weightings:
             sums = state.h[weighting]
             h = times(sums.scaled(point.log_mean), rewarded.rows.multiple)
@@ -161,7 +167,16 @@ def _point_weights(
             )  # fmt: skip
         else:
             points[weighting] = weighting.of_rewarded(log_w, displays, normaliser)
-    return points
+    return {w: point if w.by_slot else _with_noise(plan, point, rows) for w, point in points.items()}
+
+
+def _with_noise(plan: FoldPlan, point: PointWeights, rows: Rows) -> PointWeights:
+    """Weights of rankings with what each row adds to the noise of each metric."""
+    of_row = partial(NoiseTerms.of, multiple=rows.multiple, dense=plan.dense)
+    each = np.arange(len(rows))
+    metrics = range(len(plan.metrics))
+    noise = {m: of_row(point.log_h, point.second, rows.rewards[:, m], each, len(rows)) for m in metrics}
+    return point._replace(noise=noise)
 
 
 def _add_weighted_rewards(
@@ -206,6 +221,19 @@ def _add_band_terms(state: FoldState, weighting: Weighting, point: PointWeights,
         if point.slopes is not None:
             of_h, of_capped = (slopes[some, m] for slopes in point.slopes)
             add_slopes(sums, "t", (h * r)[:, None] * of_h - (capped * r)[:, None] * of_capped)
+
+
+def _add_noise(state: FoldState, weighting: Weighting, point: PointWeights, rewarded: RewardedRows) -> None:
+    """What the predicted noise needs; of weights at steeper and flatter curves nothing is asked."""
+    rows = rewarded.rows
+    slots = np.ones(len(rows)) if rows.multiple is None else rows.multiple
+    slots = slots * rows.displays.slots if weighting.by_slot else slots
+    for m, noise in point.noise.items():
+        sums = state.hr[weighting, m]
+        if sums.exponent is None:  # no reward so far
+            sums.raise_to(0)
+        for name, of_rows in noise_amounts(noise, rows.rewards[:, m], slots, sums.log_unit):
+            sums.add(name, of_rows.sum())
 
 
 def add_slopes(sums: ScaledSums, kind: str, by_row: Floats) -> None:

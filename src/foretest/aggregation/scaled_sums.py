@@ -15,7 +15,10 @@ from foretest.records import dataclass
 
 _STEP = 64  # exponents move in steps, so that rescaling is exact and rare
 MODEL_MOMENTS = "model_moments"
-SQUARES = ("h2", "hr2", "bound_products", "bound_products_r", "bound_products_1", MODEL_MOMENTS)
+SQUARES = (
+    "h2", "hr2", "bound_products", "bound_products_r", "bound_products_1", MODEL_MOMENTS, "noise_second",
+    "noise_observed", "noise_observed_r", "noise_observed_1", "noise_expected", "noise_expected_r", "noise_expected_1",
+)  # fmt: skip
 _LN2 = float(np.log(2.0))
 
 

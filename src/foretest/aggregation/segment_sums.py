@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from foretest.aggregation.examination import slope_name
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.noise_sums import noise_amounts
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
 from foretest.displays.arrow_functions import cast, dictionary_encode, take
 from foretest.displays.arrow_numbers import filled, to_arrow, to_numpy
@@ -52,7 +53,7 @@ class SegmentSums:
     sums: dict[str, Floats] = field(default_factory=dict)  # n, r:<metric>, r2:, positives:, rewarded, second:, …
     units: dict[int, Hashes] = field(default_factory=dict)  # by code: the smallest unit hashes, at most `buckets`
     h: dict[Weighting, ScaledSums] = field(default_factory=dict)  # h, h2
-    hr: dict[tuple[Weighting, int], ScaledSums] = field(default_factory=dict)  # hr, hr2
+    hr: dict[tuple[Weighting, int], ScaledSums] = field(default_factory=dict)  # hr, hr2, and of their noise
     most: int | None = field(default=None, metadata={"optional": True})  # values with sums of their own, where fewer
 
     def add(
@@ -84,6 +85,8 @@ class SegmentSums:
         """Add the rewards of the rewarded rows, with their places, codes and buckets, and their pointwise weights."""
         rewards, control_rewards = rows.rewards[at], rows.control_rewards[at]
         metrics = range(rewards.shape[1])
+        multiple = np.ones(len(at)) if rows.multiple is None else rows.multiple[at]
+        slots = (multiple, multiple * rows.displays.slots[at])  # of rankings, and by slot
         self._add(self.sums, "rewarded", code, bucket, 1.0)
         for m in metrics:
             self._add(self.sums, f"r:{m}", code, bucket, control_rewards[:, m])
@@ -91,11 +94,12 @@ class SegmentSums:
         for i, (weighting, point) in enumerate(points.items()):
             self._add_weighted_rewards(weighting, point.log_h, code, bucket, rewards, point.slopes)
             self._add(self.sums, f"unsupported:{i}", code, bucket, point.unsupported)
-            second = np.nan_to_num(point.second)  # weights by slot have none
-            for m in metrics:
-                r = np.where(second > 0.0, rewards[:, m], 0.0)
-                self._add(self.sums, f"supported:{i}:{m}", code, bucket, r)
-                self._add(self.sums, f"second:{i}:{m}", code, bucket, r * r * second)
+            for m, noise in point.noise.items():
+                sums = self.hr[weighting, m]
+                if sums.exponent is None:  # no reward so far
+                    sums.raise_to(0)
+                for name, of_rows in noise_amounts(noise, rewards[:, m], slots[weighting.by_slot], sums.log_unit):
+                    self._add(sums.arrays, name, code, bucket, of_rows)
 
     def _add_units(self, code: Ints, unit: Hashes) -> None:
         """Keep the smallest unit hashes of each value, at most as many as buckets: no answer needs a larger count."""

@@ -34,7 +34,8 @@ def mass_columns(plan: FoldPlan, displays: Displays, log_w: Floats) -> Columns:
     by_bound: dict[str, list[Floats]] = {}
     for name, pricer in pricers.items():
         if isinstance(pricer, SlotPricer):
-            by_bound[name] = [_mean_over_slots(part, pricer.caps[bound][1]) for bound in bounds[name]]
+            caps = pricer.prices().caps
+            by_bound[name] = [_mean_over_slots(part, caps[bound][1]) for bound in bounds[name]]
         else:
             by_bound[name] = [pricer.caps[bound, 0][1] for bound in bounds[name]]  # type: ignore[attr-defined]
     if bounds[PREFIX]:

@@ -17,9 +17,8 @@ from foretest.displays.ragged import Ragged
 from foretest.kernels.ranking_draws import LOG_W
 from foretest.kernels.score_lists import rank_correlations, spreads_and_shapes
 from foretest.policies.base import Policy
-from foretest.policies.mixture import Mixture
-from foretest.policies.own_candidates import OwnCandidates, places_column, without_list
-from foretest.policies.pooled import Pooled
+from foretest.policies.control_number import main_policy
+from foretest.policies.own_candidates import OwnCandidates, places_column
 from foretest.policies.probabilities import Probabilities
 from foretest.weights.policy_pair import FROM_TREATMENT, PolicyPair
 
@@ -30,17 +29,6 @@ SCALED_CONTROL, SCALED_TREATMENT = "score_scaled_control", "score_scaled_treatme
 SHAPE_CONTROL, SHAPE_TREATMENT = "score_shape_control", "score_shape_treatment"
 DRAWN_TREATMENT = "drawn_log_t"  # log π_t of a ranking drawn from the treatment: minus its mean is the entropy
 ONE_IN = 4  # displays has such a draw, chosen by its key; NaN elsewhere: enough for the mean of 20 000 to 0.02
-
-
-def ranked_by(policy: Policy) -> Policy:
-    """The policy whose scores stand for all: of several loggers the baseline, of a mixture the largest component."""
-    policy = without_list(policy)
-    if isinstance(policy, Pooled):
-        return ranked_by(policy.loggers[policy.baseline])
-    if isinstance(policy, Mixture):
-        with_scores = [(share, part) for share, part in policy.components if part.score_columns]
-        return ranked_by(max(with_scores, key=lambda pair: pair[0])[1]) if with_scores else policy
-    return policy
 
 
 def noise_scale(policy: Policy) -> float:
@@ -62,7 +50,7 @@ def treatment_columns(plan: FoldPlan, displays: Displays) -> Columns:
             (control, SCALED_CONTROL, SPREAD_CONTROL),
             (treatment, SCALED_TREATMENT, SPREAD_TREATMENT),
         ):
-            columns[scaled] = columns[spread] / np.float32(noise_scale(ranked_by(policy)))
+            columns[scaled] = columns[spread] / np.float32(noise_scale(main_policy(policy)))
     if treatment.can_draw:
         drawn = np.full(len(displays), np.nan)
         some = np.flatnonzero(displays.key() % np.uint64(ONE_IN) == 0)
@@ -109,7 +97,7 @@ def _plain(lists: Ragged) -> tuple[Floats, Floats]:
 
 def scores_of(policy: Policy, displays: Displays) -> Ragged | None:
     """The score lists that a policy ranks by; None where it has none."""
-    ranked = ranked_by(policy)
+    ranked = main_policy(policy)
     names = ranked.score_columns
     column = displays.columns.get(names[0]) if names else None
     if not isinstance(column, Ragged) or column.values.dtype.kind not in "biuf":

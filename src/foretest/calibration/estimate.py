@@ -19,6 +19,7 @@ from foretest.estimators import Estimator
 from foretest.files import finite_or_none
 from foretest.inference.buckets import Interval
 from foretest.inference.by_logger import by_unit
+from foretest.inference.predicted_noise import inflation
 from foretest.inference.sensitivity import Terms
 from foretest.inference.uplift_estimate import StdErrors, Uplift, no_estimate, uplift_estimate
 from foretest.inference.uplift_range import without_band
@@ -104,7 +105,8 @@ def calibrated_estimate(
     if plain.rel_effect_size is None or not np.isfinite(fit.gamma):
         estimate = no_estimate(reasons, plain.effective_positives)
     else:
-        moved = apply(fit, plain.rel_effect_size, term.unsupported, term.variance_at(fit.gamma), level)
+        variance = term.variance_at(fit.gamma) * inflation(plain) ** 2
+        moved = apply(fit, plain.rel_effect_size, term.unsupported, variance, level)
         absolute = Uplift(moved.value * term.control, Interval(moved.lower * term.control, moved.upper * term.control))
         estimate = uplift_estimate(
             (1.0 + moved.value) * term.control, StdErrors(moved.error * term.control, moved.error), absolute,

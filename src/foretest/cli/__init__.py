@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import gc
 import os
-import shutil
 import signal
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NoReturn
 
 # what is imported and compiled stays alive: to search it for garbage takes a twentieth of --help and of small runs
@@ -24,6 +23,7 @@ from foretest.cli import board, convert, demo, history, init, offline, online, p
 from foretest.cli.application import app
 from foretest.errors import BadInput
 from foretest.formatting import one_line
+from foretest.remains import temporary_folder
 from foretest.stores import without_credentials
 
 __all__ = ["app", "main"]
@@ -37,17 +37,13 @@ class _Terminated(BaseException):
 def _one_temporary_folder() -> Iterator[None]:
     """Put all temporary files of a command in one folder, and remove it at the end, whatever thread still writes."""
     before = tempfile.tempdir
-    try:
-        folder = tempfile.mkdtemp(prefix="foretest-")
-    except OSError:  # no folder can be written: the command that needs one says so
-        yield
-        return
-    tempfile.tempdir = folder
-    try:
-        yield
-    finally:
-        tempfile.tempdir = before
-        shutil.rmtree(folder, ignore_errors=True)
+    with ExitStack() as stack:
+        with suppress(OSError):  # no folder can be written: the command that needs one says so
+            tempfile.tempdir = str(stack.enter_context(temporary_folder()))
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
 
 
 @contextmanager

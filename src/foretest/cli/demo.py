@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import Quiet
+from foretest.cli.options import Quiet, Replace
 from foretest.cli.output import PAGE, console, with_command, write_result
 from foretest.cli.simulate import write_simulated_log
 from foretest.progress import progress_bar
@@ -22,6 +22,7 @@ def demo(
     ] = Path("foretest-demo"),
     rows: Annotated[int, Parameter(help="Displays to simulate.")] = 200_000,
     seed: Annotated[int, Parameter(help="Seed of the simulated log.")] = 0,
+    replace: Replace = False,
     quiet: Quiet = False,
 ) -> int:
     """Try Foretest: simulate a log whose true uplift is known, test it, and compare.
@@ -36,7 +37,7 @@ def demo(
         from foretest.terminal.parts import RESULT_WIDTH
         from foretest.terminal.result import result_table
 
-        truth = write_simulated_log("paper", rows, seed, out, quiet=quiet)
+        truth = write_simulated_log("paper", rows, seed, out, replace=replace, quiet=quiet)
         test = OfflineTest.from_toml(out / "settings.toml")
         with progress_bar(quiet=quiet) as progress:
             result = with_command(test.run(str(out / "log.parquet"), progress=progress))

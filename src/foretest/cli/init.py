@@ -27,10 +27,10 @@ def init(
 ) -> int:
     """Look at a log for the first time: propose what its columns are, and write settings to start from.
 
-    Says what is missing where the log cannot be weighed yet.
+    Where the log does not tell all, what is missing is listed, and marked in the file.
     Example: foretest init logs/*.parquet -o test.toml
     """
-    from foretest.convert.starting_settings import first_look_text, starting_settings
+    from foretest.convert.starting_settings import MISSING, first_look_text, starting_settings
 
     place = location(out)
     if place.exists():
@@ -39,12 +39,14 @@ def init(
     source = log_source("init", log, sql, None)
     look, text = starting_settings(source, reward or ())
     print(first_look_text(look))
-    if look.missing:
-        print("\nNo settings were written: the log lacks what is listed above. See docs/reference/log-format.md.")
-        return 2
     from foretest.files import write_whole
 
     write_whole(place, text)
+    if look.missing:
+        print(
+            f"\nWritten: {place}, a skeleton: write what is marked {MISSING} in it. See docs/reference/log-format.md."
+        )
+        return 0
     named = " ".join(map(plain, log or ())) or "LOG"
     print(f"\nWritten: {place}. Read it, then: foretest check {named} -c {place}")
     return 0

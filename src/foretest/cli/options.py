@@ -120,6 +120,14 @@ Quiet = Annotated[
     bool,
     Parameter(name="--quiet", negative=(), help="Show no progress: no bar, and no line a minute outside a terminal."),
 ]
+Replace = Annotated[
+    bool,
+    Parameter(
+        name="--replace",
+        negative=(),
+        help="Also replace files of these names that Foretest did not make, or that were edited since.",
+    ),
+]
 Engine = Annotated[
     str,
     Parameter(help="local, or spark: PySpark reads LOG (Parquet) or runs the query, and its tasks add up the rows."),

@@ -96,16 +96,12 @@ def deliver(
 
 
 def write_result(result: Result, out: Location, truth: dict[str, float] | None = None) -> None:
-    """Write OUT/result.json and OUT/report.html; the page is made before either is written."""
-    from foretest.files import write_all, write_whole
+    """Write OUT/result.json and OUT/report.html, both or neither."""
+    from foretest.files import write_all
     from foretest.report.result_page import result_page
 
     page = result_page(result, truth)
-    if isinstance(out, RemotePath):  # where one cannot be written, the other is removed if it is new
-        write_all({out / "result.json": result.to_json().encode(), out / PAGE: page.encode()})
-    else:
-        result.to_json(out / "result.json")
-        write_whole(out / PAGE, page)
+    write_all({out / "result.json": result.to_json().encode(), out / PAGE: page.encode()})
 
 
 def with_command(result: Any) -> Any:

@@ -14,6 +14,7 @@ from foretest.cli.options import (
     MaybeSettingsFile,
     Overrides,
     Quiet,
+    Replace,
     SettingsFile,
     SqlText,
     Threads,
@@ -65,6 +66,7 @@ def pack(
     config: SettingsFile,
     sql: SqlText = None,
     out: Annotated[str, Parameter(name=("--out", "-o"), help="The folder to write.")],
+    replace: Replace = False,
     quiet: Quiet = False,
     analysis: Overrides = None,
 ) -> int:
@@ -78,6 +80,6 @@ def pack(
     source = log_source("pack", log, sql, config)
     test = configured_test("pack", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
-        test.pack(source, place, progress=progress)
+        test.pack(source, place, replace=replace, progress=progress)
     print(f"Written: {place}. Next: foretest run {place} -c {plain(config)} --estimators point-ncis-adaptive")
     return 0

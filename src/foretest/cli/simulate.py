@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from foretest.cli.application import app
-from foretest.cli.options import Quiet, Seed, World, check_at_least
+from foretest.cli.options import Quiet, Replace, Seed, World, check_at_least
 from foretest.cli.output import check_output_folder
 from foretest.errors import check_number, choose
 from foretest.progress import Progress, progress_bar
@@ -29,6 +29,7 @@ def simulate_log_command(
     temperature: Annotated[
         float | None, Parameter(help="Of both policies, instead of the world's own; 0: always the best scores.")
     ] = None,
+    replace: Replace = False,
     quiet: Quiet = False,
 ) -> int:
     """Simulate the log of one recommender, with settings to test it and the truth in a file of its own.
@@ -37,7 +38,7 @@ def simulate_log_command(
     """
     from foretest.formatting import percent
 
-    truth = write_simulated_log(world, rows, seed, out, temperature=temperature, quiet=quiet)
+    truth = write_simulated_log(world, rows, seed, out, temperature=temperature, replace=replace, quiet=quiet)
     true = percent(truth["click"], sign=True)
     print(f"{out}: log.parquet ({rows:,} displays), settings.toml, truth.json (click {true})")
     print(f"Next: foretest run {out}/log.parquet -c {out}/settings.toml")
@@ -53,6 +54,7 @@ def simulate_history_command(
     rows: Annotated[int, Parameter(help="Displays per arm.")] = 150_000,
     seed: Seed = 0,
     aa: Annotated[bool, Parameter(negative=(), help="A/A tests: every treatment is the control.")] = False,
+    replace: Replace = False,
     quiet: Quiet = False,
 ) -> int:
     """Simulate a history of A/B tests: both logs of each, a manifest, and the truth in a file of its own.
@@ -67,18 +69,27 @@ def simulate_history_command(
     chosen = WORLDS[choose("world", world, WORLDS)]
     processes = min(tests, os.cpu_count() or 1)
     with progress_bar("tests", quiet=quiet) as progress:
-        write_history(out, chosen, tests, rows, seed, _advance(progress, tests), aa=aa, processes=processes)
+        write_history(
+            out, chosen, tests, rows, seed, _advance(progress, tests), aa=aa, processes=processes, replace=replace
+        )
     print(f"{out}: {tests} tests with {rows:,} displays per arm, settings.toml, truth.json, manifest.toml")
     print(f"Next: foretest history {out}/manifest.toml -o {out}-agreement")
     return 0
 
 
 def write_simulated_log(
-    world: str, rows: int, seed: int, out: Path, *, temperature: float | None = None, quiet: bool = False
+    world: str,
+    rows: int,
+    seed: int,
+    out: Path,
+    *,
+    temperature: float | None = None,
+    replace: bool = False,
+    quiet: bool = False,
 ) -> dict[str, float]:
     """Write a simulated log with its settings and truth; returns the true relative uplift by metric."""
+    import dataclasses
     import json
-    from dataclasses import replace
 
     from foretest.simulate import WORLDS, write_log
 
@@ -88,9 +99,9 @@ def write_simulated_log(
     chosen = WORLDS[choose("world", world, WORLDS)]
     if temperature is not None:
         check_number("--temperature", temperature, at_least=0.0)
-        chosen = replace(chosen, temperature=temperature)
+        chosen = dataclasses.replace(chosen, temperature=temperature)
     with progress_bar(quiet=quiet) as progress:
-        write_log(out, chosen, rows, seed, progress=_advance(progress, rows))
+        write_log(out, chosen, rows, seed, progress=_advance(progress, rows), replace=replace)
     truth = json.loads((out / "truth.json").read_text(encoding="utf-8"))
     return {name: values["rel_uplift"] for name, values in truth["metrics"].items()}
 

@@ -18,19 +18,21 @@ from foretest.records import dataclass
 REWARDS = frozenset([
     "click", "clicks", "clicked", "reward", "rewards", "conversion", "conversions", "converted", "purchase",
     "purchases", "purchased", "order", "orders", "revenue", "sale", "sales", "buy", "like", "likes", "play", "plays",
-    "watched", "install", "installs", "booking", "bookings", "engagement",
+    "watched", "install", "installs", "booking", "bookings", "engagement", "clk", "clks", "conv",
 ])  # fmt: skip
 UNITS = frozenset([
     "user", "users", "visitor", "customer", "account", "member", "cookie", "session", "person", "subscriber",
+    "uid", "usr",
 ])  # fmt: skip
 DISPLAYS = frozenset([
     "display", "impression", "impressions", "request", "query", "event", "view", "slate", "round", "page", "search",
 ])  # fmt: skip
 ITEMS = frozenset([
     "item", "items", "product", "sku", "article", "action", "doc", "document", "movie", "video", "ad", "offer",
-    "listing", "content",
+    "listing", "content", "itm",
 ])  # fmt: skip
-SLOTS = frozenset(["slot", "position", "rank", "place"])
+SLOTS = frozenset(["slot", "position", "rank", "place", "pos"])
+SCORES = frozenset(["score", "scores", "logit", "logits"])
 KEEP = frozenset(["keep"])
 PROBABILITIES = frozenset(["prob", "probability", "propensity", "pscore", "propensities"])
 CONTROL = frozenset([
@@ -95,6 +97,20 @@ class Column:
             return np.zeros(0)
         return np.asarray(self._inner.cast(pa.float64(), safe=False).drop_null())
 
+    @cached_property
+    def codes(self) -> npt.NDArray[np.int64]:
+        """A number for each value, of all lists one after the other; equal values have the same, a null has −1."""
+        inner = self._inner
+        if pa.types.is_dictionary(inner.type):
+            inner = inner.dictionary_decode()
+        return np.asarray(pc.fill_null(inner.dictionary_encode().indices, -1), np.int64)
+
+    @cached_property
+    def repeats_values(self) -> bool:
+        """Has a list the same value twice?"""
+        row = np.repeat(np.arange(len(self.values)), self.lengths)
+        return len(np.unique(row * (len(self.codes) + 1) + self.codes)) < len(row)
+
     @property
     def holds_numbers(self) -> bool:
         return is_number(self.kind.value_type if self.is_list else self.kind)
@@ -106,6 +122,11 @@ class Column:
     @property
     def holds_keys(self) -> bool:
         return is_key(self.kind.value_type if self.is_list else self.kind)
+
+    @property
+    def holds_scores(self) -> bool:
+        """Numbers with fractions, or such whose name says that they are scores."""
+        return self.holds_numbers and (not self.holds_integers or self.has_word(SCORES))
 
     @cached_property
     def distinct(self) -> int:

@@ -28,6 +28,7 @@ from foretest.offline.test import OfflineTest
 from foretest.progress import Progress
 from foretest.sources.local_copies import TextPlace
 from foretest.sources.paths import refuse_missing
+from foretest.storage.ownership import refuse_others
 from foretest.stores import Location, RemotePath, location
 
 ENDINGS = tuple(f"{ending}{gz}" for ending in (".json", ".dsjson", ".jsonl", ".ndjson") for gz in ("", ".gz"))
@@ -62,8 +63,13 @@ class DsjsonLog(NamedTuple):
 
 
 def from_dsjson(
-    source: Any, folder: str | Location, *, add: float = 0.0, progress: Progress | None = None
-) -> DsjsonLog:  # fmt: skip
+    source: Any,
+    folder: str | Location,
+    *,
+    add: float = 0.0,
+    replace: bool = False,
+    progress: Progress | None = None,
+) -> DsjsonLog:
     """Write log.parquet and settings.toml from files of decision-service JSON, which are read line by line, twice.
 
     Parameters
@@ -71,6 +77,7 @@ def from_dsjson(
     source: a file, also compressed (.gz), a folder, a glob, or a list of these.
     folder: where the two files are written.
     add: a number that is added to every reward; a reward is minus the cost, and may not be negative.
+    replace: also files of these names that Foretest did not make, or that were edited since.
     progress: called with what is done so far.
 
     Returns
@@ -79,7 +86,7 @@ def from_dsjson(
 
     Raises
     ------
-    BadInput: no line can be used, or the files cannot be read.
+    BadInput: no line can be used, the files cannot be read, or one that is there would be lost.
 
     >>> import json, tempfile
     >>> from pathlib import Path
@@ -94,15 +101,16 @@ def from_dsjson(
     check_number("add", add, at_least=0.0)
     files = _files([source] if isinstance(source, str | Path) else list(source))
     place = location(folder)
-    return in_background(lambda: _convert(files, place, float(add), progress))
+    refuse_others([place / LOG, place / SETTINGS], replace=replace)
+    return in_background(lambda: _convert(files, place, float(add), replace, progress))
 
 
-def _convert(files: list[Path], folder: Location, add: float, progress: Progress | None) -> DsjsonLog:
+def _convert(files: list[Path], folder: Location, add: float, replace: bool, progress: Progress | None) -> DsjsonLog:
     seen = survey(files, progress)
     _refuse(seen, add)
     columns = columns_for(seen, add)
     batches = _batches(seen, columns, progress)
-    rows = write_converted(folder, batches, columns.schema, columns.tables(), columns.comment())
+    rows = write_converted(folder, batches, columns.schema, columns.tables(), columns.comment(), replace=replace)
     return DsjsonLog(folder / LOG, folder / SETTINGS, rows, seen.lines, seen.left_out, tuple(seen.questions()))
 
 

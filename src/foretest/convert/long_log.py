@@ -19,7 +19,7 @@ from foretest.stores import Location
 _LONG_KEYS = ("layout", "display", "item", "slot", "first_slot", "tables")
 
 
-def convert_long(log: Any, config: Location, folder: Location) -> int:
+def convert_long(log: Any, config: Location, folder: Location, *, replace: bool = False) -> int:
     """Write log.parquet and settings.toml: the displays of a long log, and its settings for them; their number."""
     settings = read_settings(config)
     if settings.log.layout != LONG:
@@ -46,7 +46,7 @@ def convert_long(log: Any, config: Location, folder: Location) -> int:
     comment = f"The displays of a log with one row per display and item: {config.name}, by foretest convert long."
     if source.left_out:
         comment += f"\nLeft out, for a display has no single value of them: {', '.join(source.left_out)}."
-    return in_background(lambda: write_converted(folder, batches(), written, tables, comment))
+    return in_background(lambda: write_converted(folder, batches(), written, tables, comment, replace=replace))
 
 
 def _plain_names(source: LongTables, columns: list[str]) -> dict[str, str]:

@@ -27,7 +27,7 @@ _NEEDED = ("item_id", "position", "click", "propensity_score")
 _AFFINITY, _FEATURE = "user-item_affinity_", "user_feature_"
 
 
-def convert_open_bandit(path: Location, folder: Location) -> int:
+def convert_open_bandit(path: Location, folder: Location, *, replace: bool = False) -> int:
     """Write log.parquet and settings.toml from a CSV file, or from the folder of a policy and campaign; the number of
     displays."""
     source = _csv_file(path)
@@ -54,7 +54,7 @@ def convert_open_bandit(path: Location, folder: Location) -> int:
         "logged affinities of the user, by your own policy."
     )
     read = _batches(source, schema, affinity, features)
-    return in_background(lambda: write_converted(folder, read, schema, tables, comment))
+    return in_background(lambda: write_converted(folder, read, schema, tables, comment, replace=replace))
 
 
 def _column_names(source: Location) -> list[str]:

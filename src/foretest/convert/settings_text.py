@@ -8,7 +8,7 @@ from typing import Any
 
 
 def settings_text(tables: Mapping[str, Any], comment: str, hints: Mapping[str, str] | None = None) -> str:
-    """TOML with these tables, after a comment. `hints` are comments by table, each the last line of its own.
+    """TOML with these tables, after a comment. `hints` are comments by table, each the last lines of its own.
 
     >>> print(settings_text({"log": {"rewards": ["click"]}, "control": {"policy": "logged"}}, "A log.", {"log": "id?"}))
     # A log.
@@ -26,7 +26,7 @@ def settings_text(tables: Mapping[str, Any], comment: str, hints: Mapping[str, s
         for one in table if isinstance(table, list) else [table]:
             lines += ["", *_table(name, one, is_list=isinstance(table, list))]
         if hints and name in hints:
-            lines.append(f"# {hints[name]}")
+            lines += [f"# {line}" for line in hints[name].splitlines()]
     return "\n".join(lines) + "\n"
 
 
@@ -48,8 +48,10 @@ def _is_tables(value: Any) -> bool:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, bool | str):
-        return json.dumps(value, ensure_ascii=False)  # TOML's basic strings have JSON's escapes
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return _text(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Sequence):
@@ -57,5 +59,10 @@ def _value(value: Any) -> str:
     return repr(value)
 
 
+def _text(value: str) -> str:
+    """TOML's basic strings have JSON's escapes, and one more."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _key(key: str) -> str:
-    return key if key and all(c.isascii() and (c.isalnum() or c in "_-") for c in key) else json.dumps(key)
+    return key if key and all(c.isascii() and (c.isalnum() or c in "_-") for c in key) else _text(key)

@@ -14,11 +14,15 @@ from foretest.convert.first_look import FIRST_ROWS, LONG, FirstLook, look_at
 from foretest.convert.settings_text import settings_text
 from foretest.displays.column_types import is_number
 from foretest.errors import BadInput, nearest
+from foretest.report.board.texts import visible
 from foretest.sources import AGGREGATES, Source, open_source
 from foretest.sources.base import refuse_repeated
 from foretest.sources.json_files import JsonFiles
 
 _FIRST_LINES = 20
+MISSING = "MISSING"
+_SCORED = 'policy = "plackett-luce" and scores = "column", each in a line'
+_EXAMPLES = {"log": 'rewards = ["column"]', "control": _SCORED, "treatment": _SCORED}
 
 
 class StartingSettings(NamedTuple):
@@ -87,8 +91,10 @@ def _first_rows(source: Source) -> pa.Table:
 def _comment(look: FirstLook) -> str:
     """What a reader must check."""
     lines = ["Proposed by foretest init from names, types and the first rows: check every line.", ""]
-    lines += [f"{role}: {column}" for column, role in look.roles.items()]
-    unused = [column.name for column in look.free]
+    if look.missing:
+        lines += [f"A skeleton, which does not run yet: write what is marked {MISSING}.", ""]
+    lines += [f"{role}: {visible(column)}" for column, role in look.roles.items()]
+    unused = [visible(column.name) for column in look.free]
     if unused:
         lines += ["", f"Not used: {', '.join(unused)}."]
     drawn = [f"{key} = {look.control[key]!r}" for key in look.drawn]
@@ -109,29 +115,32 @@ def _comment(look: FirstLook) -> str:
 
 
 def _hints(look: FirstLook) -> dict[str, str]:
-    """The temperature, which a log of scores does not tell: the default, and whose it must be."""
-    whose = {"control": "production's own", "treatment": "the one to try"}
-    return {
-        name: f"temperature = 1.0   # the default; write {own}"
-        for name, own in whose.items()
-        if look.tables[name].get("policy") == "plackett-luce" and "temperature" not in look.tables[name]
-    }
+    """What to write where something is missing, and in place of a temperature that the log does not tell."""
+    hints = {table: f"{MISSING}: {what}.\nAs in: {_EXAMPLES[table]}" for table, what in look.lacks.items()}
+    if "temperature" in look.control and "temperature" not in look.drawn:
+        hints["control"] = '1.0 is the default: write production\'s own temperature, or "fit" if nobody knows it'
+    if "temperature" in look.treatment:
+        own = look.treatment["temperature"] == "control"
+        hints["treatment"] = f"{'the same' if own else '1.0 is the default'}: or write the temperature to try"
+    return hints
 
 
 def _guess(reward: str) -> list[str]:
     """What a reader must know of a reward that no name gives away."""
     return [
-        f"The reward is a guess: no column is named like one, and '{reward}' is the only one left with a number of at",
+        "The reward is a guess: no column is named like one, and"
+        f" '{visible(reward)}' is the only one left with a number of at",
         "least 0 in every row. Is it what the treatment should raise?",
     ]  # fmt: skip
 
 
 def first_look_text(look: FirstLook) -> str:
     """The layout, the role of each column, those without one, and what is missing."""
-    width = max((len(name) for name in look.roles), default=0)
+    roles = {visible(name): role for name, role in look.roles.items()}
+    width = max(map(len, roles), default=0)
     lines = [f"The log has {look.layout}.", ""]
-    lines += [f"  {name:{width}}  {role}" for name, role in look.roles.items()]
-    unused = [column.name for column in look.free]
+    lines += [f"  {name:{width}}  {role}" for name, role in roles.items()]
+    unused = [visible(column.name) for column in look.free]
     if unused:
         lines += ["", f"Not used: {', '.join(unused)}."]
     if look.guessed is not None:

@@ -9,6 +9,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.differences import SIZES
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.noise_sums import noise_sums
 from foretest.diagnostics.outside_candidates import outside_candidates
 from foretest.diagnostics.treatment_health import treatment_health
 from foretest.inference.quantiles import quantiles
@@ -83,16 +84,19 @@ def effective_positives(aggregates: Aggregates, weighting: Weighting, metric: in
 
 
 def predicted_effective_positives(aggregates: Aggregates, weighting: Weighting, metric: int) -> float | None:
-    """n_eff* = [(Σr)²/Σr²]/(mean of E_p[h²|x] over rewarded rows, weighted by r²); None for what is not pointwise, and
-    for weights by slot, which have no such mean.
+    """n_eff* = [(Σr)²/Σr²]/(mean of E_p[h²|x] over rewarded rows, weighted by r²), by slot over rewarded slots;
+    None for what is not pointwise or has no bound.
 
     What (Σhr)²/Σ(hr)² would be on average over the rankings that the control might have shown: it counts the heavy rows
     that this log happens not to have. Of more than 2^17 rewarded rows the mean is over those kept, the smallest by
     hash. Rows without support, of weight 0, are no part of it.
     """
     weightings, columns = aggregates.plan.point_weightings, aggregates.rewarded.columns()
-    if not isinstance(weighting, PointWeighting) or weighting not in weightings or weighting.by_slot or not columns:
+    if not isinstance(weighting, PointWeighting) or weighting not in weightings:
         return None
+    if weighting.by_slot or not columns:
+        noise = noise_sums(aggregates.hr[weighting, metric])
+        return None if noise is None else noise.effective(float(aggregates.positives[metric]))
     r, second = np.abs(columns[f"r:{metric}"]), columns[f"second:{weightings.index(weighting)}"]
     r = np.where(second > 0.0, r, 0.0) / max(r.max(), 1e-300)  # squares of 1e200 would overflow
     count = effective_count(float(r.sum()), float((r * r) @ second))

@@ -1,5 +1,5 @@
 """Is this the treatment that was meant? Scores of another order or display, probabilities, rates or ranks in place of
-scores, another scale, the control itself, and zeros that were floored.
+scores, another scale or temperature, the control itself, and zeros that were floored.
 
 The thresholds are such that of simulated right logs with good new models fewer than one in fifty is questioned:
 docs/explanation/audit.md has the table.
@@ -24,16 +24,25 @@ from foretest.diagnostics.treatment_health import (
     treatment_health,
 )
 from foretest.formatting import format_number, percent
+from foretest.policies.base import CONTROL, given_number
+from foretest.policies.control_number import DEFAULT_NUMBER, main_policy
+from foretest.policies.fitted_parameter import parameter_of
+from foretest.policies.pooled import Pooled
 from foretest.results.questions import Question
+from foretest.settings.fitted_control import ONE_CONTROL
 
 IDENTICAL, ORDER, REVERSED = "identical policies", "order of items", "reversed scores"
 LOOKS_LIKE, SCALE, NEVER_SHOWN = "not scores", "another scale", "never shown"
+NUMBER = "another temperature"
 
 FEWEST_DISPLAYS = 100
 LEAST_CORRELATION = 0.02  # and two standard errors: below, the two lists have nothing to do with each other
 MOST_SCALE = 10.0  # times the control's, or a tenth of it
 MOST_FLAT = 0.5  # times the control's: rates on a scale of their own
 MOST_NEVER_SHOWN = 0.02
+LEAST_FACTOR = 1.5  # between two temperatures that may be one by right
+LIKE_SPREAD = 1.25  # of the scores: no temperature makes up for it
+SURE_ERRORS = 3.0  # a fitted number is another than the default
 
 _IDENTICAL = (
     "the two policies are identical: every weight is 1, so the uplift is 0 by construction. If a change was meant,"
@@ -52,12 +61,12 @@ def treatment_questions(aggregates: Aggregates) -> list[Question]:
     # a control that never varies shows no other ranking, as the audit says
     never = None if control_is_deterministic(aggregates) else _never(_mass_never_shown(aggregates, health))
     shape = _not_scores(aggregates, health)
-    questions = [shape, never]
+    questions = [shape, never, _default_number(aggregates)]
     if shape is None:
         order = _order(aggregates, health)
         # floored items stretch the control's scale, and a treatment that likes them turns its order round
         blurred = never is not None and (order is None or order.kind == REVERSED)
-        questions += [] if blurred else [_scale(aggregates, health), order]
+        questions += [] if blurred else [_scale(aggregates, health), order, _other_number(aggregates)]
     return [question for question in questions if question is not None]
 
 
@@ -117,6 +126,50 @@ def _scale(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
         f"within a display the treatment's scores are {how} the control's, in units of the temperature: the treatment"
         f" {follows}{_entropy_words(health)}. Are they on another scale (percent, margins, calibrated rates)? Give"
         " scores on the control's scale, or the temperature that the treatment would be served at.",
+    )
+
+
+def _default_number(aggregates: Aggregates) -> Question | None:
+    """Asked where the control's temperature or sigma was fitted, and the treatment was given none."""
+    settings = aggregates.plan.settings
+    control, treatment = main_policy(settings.control), main_policy(settings.treatment)
+    parameter = parameter_of(treatment)
+    if parameter is None or type(treatment) is not type(control) or given_number(treatment) is not None:
+        return None
+    whose = settings.control.baseline if isinstance(settings.control, Pooled) else ONE_CONTROL
+    fit = next((fit for fit in aggregates.plan.control_fits if fit.control == whose), None)
+    if fit is None or abs(fit.value - DEFAULT_NUMBER) <= SURE_ERRORS * fit.std_error:
+        return None
+    name = parameter.name
+    return Question(
+        NUMBER,
+        f"the control's {name} was fitted as {fit.value:.3g}, and the treatment has none, so that it draws at"
+        f' {DEFAULT_NUMBER:g}. Would it be served with the control\'s? Then give it {name} = "{CONTROL}", else its own,'
+        f" as in {name} = {DEFAULT_NUMBER}.",
+    )
+
+
+def _other_number(aggregates: Aggregates) -> Question | None:
+    """Asked where two policies of one kind were given different temperatures, and no other spread of scores explains
+    it."""
+    settings, sample = aggregates.plan.settings, aggregates.sampled_displays
+    policies = [main_policy(policy) for policy in (settings.control, settings.treatment)]
+    if any(parameter_of(policy) is not None and given_number(policy) is None for policy in policies):
+        return None
+    control, treatment = (policy.settings() for policy in policies)
+    name = {"plackett-luce": "temperature", "thurstone": "sigma"}.get(control["policy"])
+    spread = scale_ratio(sample, SPREAD_CONTROL, SPREAD_TREATMENT)
+    if name is None or treatment["policy"] != control["policy"] or not spread:
+        return None
+    ratio = treatment[name] / control[name]
+    if max(ratio, 1.0 / ratio) < LEAST_FACTOR or max(spread, 1.0 / spread) > LIKE_SPREAD:
+        return None
+    return Question(
+        NUMBER,
+        f"the control has {name} {control[name]:.3g} and the treatment {treatment[name]:.3g}, though the scores of both"
+        f" are as far apart within a display: for that alone the treatment shows its best items"
+        f" {'less' if ratio > 1.0 else 'more'} often. Is that meant? If it would be served with the control's, give it"
+        f' {name} = "{CONTROL}".',
     )
 
 

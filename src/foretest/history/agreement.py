@@ -5,7 +5,7 @@ The last axis of an array is that of tests, so that a figure of many resamples i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Floats
 from foretest.files import finite_or_none
+from foretest.formatting import plural
 from foretest.history.range_and_word import SEEN_FIGURES, SEEN_TRUTH_FIGURES, Figure, Seen, share
 from foretest.records import dataclass
 
@@ -98,6 +99,19 @@ def deconvolved_correlation(p: Pairs) -> Figure:
     with np.errstate(invalid="ignore"):
         shared = _covariance(p.x, p.y) - _mean(p.covariance)
     return _over(shared, _geometric_mean(_signal(p.x, p.x_error), _signal(p.y, p.y_error)))
+
+
+def correlation_text(row: Mapping[str, float | None], name: str, form: Callable[[float | None], str]) -> str:
+    """A correlation of an estimator's figures in words: noise that is taken out is itself estimated, and where more is
+    taken out than there was, a number beyond 1 comes out, which says nothing.
+
+    >>> correlation_text({"deconvolved_correlation": 1.96, "tests": 12}, "deconvolved_correlation", str)
+    'not known from 12 tests'
+    """
+    value = row.get(name)
+    if value is None or abs(value) <= 1.0:
+        return form(value)
+    return f"not known from {plural(int(row.get('tests') or 0), 'test')}"
 
 
 def deconvolved_at_ends(p: Pairs) -> dict[str, float | None]:

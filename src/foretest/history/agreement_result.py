@@ -73,8 +73,16 @@ class Agreement:
 
     @property
     def failed_audits(self) -> list[str]:
-        """The tests whose log the propensity audit fails."""
-        return [test["name"] for test in self.tests if (test.get("audit") or {}).get("outcome") == FAIL]
+        """The tests whose control's log the propensity audit fails."""
+        return self._failed("audit")
+
+    @property
+    def failed_treatment_audits(self) -> list[str]:
+        """The tests whose treatment's log it fails."""
+        return self._failed("treatment_audit")
+
+    def _failed(self, key: str) -> list[str]:
+        return [test["name"] for test in self.tests if (test.get(key) or {}).get("outcome") == FAIL]
 
     def to_json(self, path: str | Location | None = None) -> str:
         """JSON text; with a path it is also written there, completely or not at all."""
@@ -110,4 +118,5 @@ def _metric_of_test(test: dict[str, Any], metric: str | None) -> dict[str, Any]:
     """A test as agreement.json lists it under one metric."""
     nothing: dict[str, Any] = {"online": None, "offline": {}, "noise": {}, "unsupported": {}, "bounds": None}
     part = test["metrics"].get(metric, nothing)
-    return {"name": test["name"], "date": test.get("date"), "audit": test.get("audit"), **part}
+    about = {"name": test["name"], **{key: test.get(key) for key in ("date", "audit", "treatment_audit")}}
+    return {**about, **part}

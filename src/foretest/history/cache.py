@@ -4,40 +4,68 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
-from typing import Any
+import pickle
+import re
+from collections.abc import Iterator
+from dataclasses import replace
 
 from foretest._version import __version__
 from foretest.files import write_whole
 from foretest.history.manifest import Entry
+from foretest.history.own_code import digest_of_code, is_own
 from foretest.history.records import Measurement
+from foretest.policies.adapter import AdaptedPolicy
+from foretest.policies.all_rankings import parts_of
+from foretest.settings.settings import Settings
 from foretest.sources import LakeLog, LogFiles, open_source
+from foretest.storage.saved.json_values import digest
 from foretest.stores import Location, RemotePath
 
-_LAYOUT = "history-9"  # of a file of the cache; another layout has another name
+_LAYOUT = "history-11"  # of a file of the cache; another layout has another name
+_FILE = re.compile(r'\{"digest": "([0-9a-f]{32})", "measurement": (.*)\}\n', re.DOTALL)
 
 
-def cached_file(folder: Location, entry: Entry, value_log: str | None, analysis: Mapping[str, Any]) -> Location:
-    """Where the measurement of a test with a log is kept, by a hash of all that it follows from: version, settings, the
-    bytes of its logs, and results."""
-    assert entry.settings is not None
-    digest = hashlib.blake2b(f"{_LAYOUT} {__version__}".encode(), digest_size=20)
-    digest.update(entry.settings.read_bytes())
+def cached_file(folder: Location, entry: Entry, settings: Settings) -> Location | None:
+    """Where the measurement of a test with a log is kept, by a hash of all that it follows from: version, settings as
+    they are resolved, classes of a user's own with their source, the bytes of its logs, and results. None where that
+    cannot be told."""
+    code, state = digest_of_code(_own_classes(settings)), _state(settings)
+    if code is None or state is None:
+        return None
+    name = hashlib.blake2b(f"{_LAYOUT} {__version__} {code}".encode(), digest_size=20)
+    name.update(state)
     if entry.online is not None:
-        digest.update(repr((sorted(entry.online.items()), entry.shared_units)).encode())
-    if analysis:
-        digest.update(repr(sorted(analysis.items())).encode())
-    for log in (log for log in (entry.control, entry.treatment, value_log) if log is not None):
+        name.update(repr((sorted(entry.online.items()), entry.shared_units)).encode())
+    logs = (entry.control, entry.treatment, settings.analysis.value_log)
+    for log in (log for log in logs if log is not None):
         source = open_source(str(log))
         if isinstance(source, LakeLog):  # its files never change; which of them count is the version's to say
-            digest.update(repr((source.facts(), [str(path) for path in source.paths])).encode())
+            name.update(repr((source.facts(), [str(path) for path in source.paths])).encode())
             continue
         assert isinstance(source, LogFiles)
-        digest.update(f"{len(source.paths)} files".encode())
+        name.update(f"{len(source.paths)} files".encode())
         for path, partition in zip(source.paths, source.partitions, strict=True):
-            digest.update(repr({key: value.as_py() for key, value in partition.items()}).encode())
-            digest.update(_content(path))
-    return folder / f"{digest.hexdigest()}.json"
+            name.update(repr({key: value.as_py() for key, value in partition.items()}).encode())
+            name.update(_content(path))
+    return folder / f"{name.hexdigest()}.json"
+
+
+def _state(settings: Settings) -> bytes | None:
+    """All values of the settings, those inside objects of a user's own too; a log counts by its content. None where an
+    object cannot be pickled."""
+    settings = replace(settings, analysis=settings.analysis.replace(value_log=None))
+    try:
+        return pickle.dumps(settings, protocol=5)
+    except Exception:  # whatever code of a user's raises
+        return None
+
+
+def _own_classes(settings: Settings) -> Iterator[type]:
+    """The classes of policies and estimators that Foretest does not have."""
+    for policy in (settings.control, *settings.treatments.values()):
+        for single in parts_of(policy):
+            yield single.own_class if isinstance(single, AdaptedPolicy) else type(single)
+    yield from (type(estimator) for estimator in settings.analysis.estimators or () if is_own(type(estimator)))
 
 
 def _content(path: Location) -> bytes:
@@ -50,13 +78,22 @@ def _content(path: Location) -> bytes:
 
 
 def read_cached(path: Location) -> Measurement | None:
-    """The measurement of a file; None where there is none, or one cut short by a full disk or a kill."""
+    """The measurement of a file; None where there is none, or not all of it is as it was written under this name."""
     try:
-        return Measurement.from_dict(json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        match = _FILE.fullmatch(path.read_text(encoding="utf-8"))
+        if match is None or match[1] != _digest(path, match[2]):
+            return None
+        return Measurement.from_dict(json.loads(match[2]))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
-def write_cached(path: Location, name: str, measurement: Measurement) -> None:
+def write_cached(path: Location, measurement: Measurement) -> None:
     """Keep the measurement of a test, whole or not at all."""
-    write_whole(path, json.dumps({"name": name, **measurement.to_dict()}, allow_nan=False))
+    text = json.dumps(measurement.to_dict(), allow_nan=False)
+    write_whole(path, f'{{"digest": "{_digest(path, text)}", "measurement": {text}}}\n')
+
+
+def _digest(path: Location, text: str) -> str:
+    """The digest of a measurement, which under another name is another one."""
+    return digest(f"{path.name} {text}".encode())

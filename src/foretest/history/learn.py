@@ -63,14 +63,15 @@ class _Fitted(NamedTuple):
 
 def _fit(tests: list[PastTest], metric: str, label: str, doubt: str | None) -> _Fitted:
     metrics = [test.metrics[metric] for test in tests]
-    history = history_of(metrics, label)
+    verified = [test.is_verified for test in tests]
+    history = history_of(metrics, label, verified)
     fit = history.fit()
     bounds = list(dict.fromkeys(part.unsupported[label].weight_bound for part in metrics))
     if doubt is None and len(bounds) > 1:
         doubt = f"the tests differ in weight_bound: {', '.join(f'{bound:g}' for bound in bounds)}"
     first = min((test.date for test in tests if test.date), default=None)
     last = max((test.last_date or test.date for test in tests if test.date), default=None)
-    ends = _fits_at_ends(metrics, label)
+    ends = _fits_at_ends(metrics, label, verified)
     learned = Learned(fit, bounds[0], fit.doubt() or doubt, first, last)
     calibrated = [
         test.with_metric(metric, _with_left_out(part, label, others))
@@ -96,11 +97,11 @@ class EndFits(NamedTuple):
     highest: Fit
 
 
-def _fits_at_ends(metrics: Sequence[PastMetric], label: str) -> EndFits | None:
+def _fits_at_ends(metrics: Sequence[PastMetric], label: str, verified: Sequence[bool]) -> EndFits | None:
     """The fits at both ends; None where all covariances are known."""
     if all(metric.noise[label].covariance_bound is None for metric in metrics):
         return None
-    return EndFits(*(history_of(metrics, label, end).fit() for end in (-1, 1)))
+    return EndFits(*(history_of(metrics, label, verified, end).fit() for end in (-1, 1)))
 
 
 def _unknown_covariance(
@@ -120,16 +121,21 @@ def _unknown_covariance(
     return document
 
 
-def history_of(metrics: Sequence[PastMetric], label: str, end: int = 0) -> History:
-    """y − x, T and s² of each test; NaN where there is none. Covariances that are not known are at the lower (−1) or
-    the upper `end` (1), or 0."""
+def history_of(metrics: Sequence[PastMetric], label: str, verified: Sequence[bool], end: int = 0) -> History:
+    """y − x, T and s² of each test; NaN where there is none, and T where a log of the test fails its audit: it then
+    has no part in a fit. Covariances that are not known are at the lower (−1) or the upper `end` (1), or 0."""
     uplifts = [
         (nan_if_none(metric.online.rel_effect_size), nan_if_none(metric.offline[label].rel_effect_size))
         for metric in metrics
     ]
     return History(
         difference=np.array([online - offline for online, offline in uplifts], np.float64),
-        unsupported=np.array([metric.unsupported[label].unsupported for metric in metrics], np.float64),
+        unsupported=np.array(
+            [
+                metric.unsupported[label].unsupported if has_part else np.nan
+                for metric, has_part in zip(metrics, verified, strict=True)
+            ]
+        ),
         noise=np.array([metric.noise[label].at_end(end).variance for metric in metrics], np.float64),
     )
 

@@ -13,6 +13,7 @@ from foretest.history.online_results import ArmResults, OnlineResult, read_onlin
 from foretest.history.results_table import ListedTest, read_results_table
 from foretest.settings.file import read_tables
 from foretest.settings.unknown_keys import refuse_unknown
+from foretest.storage.ownership import JSON_KEY
 from foretest.stores import Location, joined, location
 
 _PATHS = ("control", "treatment", "offline")
@@ -167,7 +168,7 @@ def _truth(name: str, folder: Location) -> dict[str, float]:
     user_path(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        truth = {test: values["rel_uplift"] for test, values in content.items()}
+        truth = {test: values["rel_uplift"] for test, values in content.items() if test != JSON_KEY}
         if not all(map(is_finite_number, truth.values())):
             raise ValueError("no number")
         return {test: float(uplift) for test, uplift in truth.items()}

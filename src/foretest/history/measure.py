@@ -16,6 +16,7 @@ from foretest.history.records import Measurement, Noise, PastMetric, Unsupported
 from foretest.log.logger_rows import rows_of_logger
 from foretest.log.opening import open_log
 from foretest.online.adjustment import coefficient
+from foretest.online.arm_audit import TREATMENT, audit_arm
 from foretest.online.arms import Arms
 from foretest.online.late_rewards import settle_read_at
 from foretest.online.metrics import made_arms, metric_places
@@ -25,6 +26,12 @@ from foretest.policies.pooled import Pooled
 from foretest.settings.late_rewards import time_columns
 from foretest.settings.settings import Settings
 from foretest.stores import Location
+
+NOT_AUDITED = "the treatment's log could not be audited under these settings: foretest online says why."
+DISPLAYS_DIFFER = (
+    "units have another number of displays in the treatment, so that the online uplift, which is per display, is not"
+    " that of the rankings alone."
+)
 
 
 def measure(control: Location, treatment: Location, settings: Settings, threads: int | None) -> Measurement:
@@ -49,7 +56,11 @@ def measure(control: Location, treatment: Location, settings: Settings, threads:
             unsupported=_unsupported_parts(offline, name, online_uplifts) if is_linear else {},
             bounds=offline.bounds(name) if is_linear else None,
         )
-    return Measurement(metrics, offline.audit, _first_and_last_day(arms))
+    audited = audit_arm(TREATMENT, str(treatment), arms.treatment.rows, settings, threads)
+    outcomes = None if audited.audit is None else audited.audit.outcomes()
+    notes = [] if audited.audit is not None else [NOT_AUDITED]
+    notes += [DISPLAYS_DIFFER] if online_result.health.get("displays_per_unit", {}).get("alert") else []
+    return Measurement(metrics, offline.audit, _first_and_last_day(arms), notes, outcomes)
 
 
 def _online_uplifts(arms: Arms, name: str, settings: Settings, offline: OfflineSide) -> Floats:

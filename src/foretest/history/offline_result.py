@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
@@ -12,24 +11,20 @@ from foretest.calibration.file import validity
 from foretest.calibration.fit import CALIBRATED
 from foretest.errors import BadInput, is_finite_number
 from foretest.files import read_text
+from foretest.history.fields import VERDICTS, Damaged, checked, count, number
 from foretest.history.records import BoundPath
 from foretest.records import dataclass
 from foretest.results.range_text import range_of
 from foretest.results.result import SCHEMA, Estimate
-from foretest.results.uplift_range import WORDS, Range, leaning
+from foretest.results.uplift_range import Range, leaning
 from foretest.settings.analysis import AUTO, DEFAULT_BOUND, Analysis
 from foretest.stores import Location
 
 _REMEDY = "run foretest run again, and name the result.json that it writes."
-VERDICTS = ("positive", "neutral", "negative", "insufficient")
 _NUMBERS = (
     "treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper", "rel_effect_size",
     "rel_effect_size_ci_lower", "rel_effect_size_ci_upper", "effective_positives", "rel_std_error", "unsupported",
 )  # fmt: skip
-
-
-class Damaged(ValueError):
-    """A file that is not as Foretest writes it; the message says what is wrong."""
 
 
 @dataclass(frozen=True)
@@ -110,8 +105,8 @@ def _result(document: Mapping[str, Any]) -> OfflineResult:
             for name, metric in document["metrics"].items()
         },
         audit=_audit(document.get("audit")),
-        units=_count("log.units", log["units"]),
-        rows=_count("log.rows", log["rows"]),
+        units=count("log.units", log["units"]),
+        rows=count("log.rows", log["rows"]),
         confidence_level=level,
         settings=dict(settings),
         validity=validity(given, {role: settings[role] for role in ("control", "treatment")}),
@@ -139,32 +134,22 @@ def _metric(
 
 def _estimate(where: str, document: Mapping[str, Any]) -> Estimate:
     """An estimate; fields that files of earlier versions lack have their defaults."""
-    numbers = {name: _number(f"{where}.{name}", document.get(name)) for name in _NUMBERS}
-    names = {one.name for one in fields(Estimate)} - {"adjusted", "range", *_NUMBERS}
-    rest = {name: value for name, value in document.items() if name in names}
-    if document["verdict"] not in VERDICTS:
-        raise Damaged(f"{where}.verdict is {document['verdict']!r}")
-    if not isinstance(document["reasons"], list):
-        raise Damaged(f"{where}.reasons is no list")
-    word = document.get("word", leaning(document["verdict"]))
-    if word not in WORDS:
-        raise Damaged(f"{where}.word is {word!r}")
-    estimate = Estimate(**{**rest, **numbers, "word": word, "range": _range(where, document.get("range"))})
-    noise = estimate.unsupported_noise
-    if noise is not None:
-        for name in ("std_error", "covariance"):
-            _number(f"{where}.unsupported_noise.{name}", noise[name])
+    word = {"word": leaning(document["verdict"])} if document["verdict"] in VERDICTS else {}
+    given = {**dict.fromkeys(_NUMBERS), **word, **_with_names(Estimate, document)}
+    given.pop("adjusted", None)
+    if given.get("range") is not None:
+        given["range"] = {**dict.fromkeys(_names(Range)), **_with_names(Range, given["range"])}
+    estimate: Estimate = checked(Estimate, where, given)
     return Estimate(**{**vars(estimate), "range": range_of(estimate)})
 
 
-def _range(where: str, document: Mapping[str, Any] | None) -> Range | None:
-    if document is None:
-        return None
-    given: dict[str, Any] = {one.name: document.get(one.name) for one in fields(Range)}
-    limits = Range(**given)
-    for name in ("ci_lower", "ci_upper", "rel_ci_lower", "rel_ci_upper"):
-        _number(f"{where}.range.{name}", getattr(limits, name))
-    return limits
+def _names(cls: type) -> list[str]:
+    return [one.name for one in fields(cls)]
+
+
+def _with_names(cls: type, document: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of the fields that a class has; files of other versions may have others."""
+    return {name: value for name, value in document.items() if name in _names(cls)}
 
 
 def _bound_path(path: Mapping[str, Any] | None) -> BoundPath | None:
@@ -196,14 +181,4 @@ def _audit(document: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _number(where: str, value: Any) -> float | None:
-    if value is None:
-        return None
-    if not is_finite_number(value) or not math.isfinite(value):
-        raise Damaged(f"{where} is no number")
-    return float(value)
-
-
-def _count(where: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise Damaged(f"{where} is no count")
-    return value
+    return None if value is None else number(where, value)

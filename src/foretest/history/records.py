@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from typing import Any
 
 from foretest.calibration.estimate import Unsupported
-from foretest.files import json_ready, nan_if_none
+from foretest.files import json_ready
+from foretest.history.fields import Damaged, checked, checked_audit
 from foretest.history.manifest import Entry
+from foretest.results.audit import FAIL
 from foretest.results.result import Estimate
-from foretest.results.uplift_range import Range
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,6 @@ class Noise:
         shared_error = self.covariance_bound / self.offline_error if self.offline_error > 0.0 else 0.0
         return Noise.bounded(offline_error, self.online_error, shared_error)
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Noise:
-        numbers = {name: nan_if_none(document[name]) for name in ("offline_error", "online_error", "covariance")}
-        return cls(**numbers, covariance_bound=document["covariance_bound"])
-
 
 @dataclass(frozen=True)
 class UnsupportedPart(Unsupported):
@@ -63,11 +59,6 @@ class UnsupportedPart(Unsupported):
     confidence_level: float
     enough: bool  # evidence for normal limits
     reasons: list[str]
-
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> UnsupportedPart:
-        numbers = [*(one.name for one in fields(Unsupported)), "online_covariance"]
-        return cls(**{**document, **{name: nan_if_none(document[name]) for name in numbers}})
 
 
 @dataclass(frozen=True)
@@ -93,32 +84,17 @@ class PastMetric:
         """This metric with one more offline estimate."""
         return replace(self, offline={**self.offline, label: estimate}, noise={**self.noise, label: noise})
 
-    @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> PastMetric:
-        return cls(
-            online=_estimate(document["online"]),
-            offline={label: _estimate(estimate) for label, estimate in document["offline"].items()},
-            noise={label: Noise.from_dict(noise) for label, noise in document["noise"].items()},
-            unsupported={label: UnsupportedPart.from_dict(part) for label, part in document["unsupported"].items()},
-            bounds=None if document["bounds"] is None else BoundPath(**document["bounds"]),
-        )
-
-
-def _estimate(document: Mapping[str, Any]) -> Estimate:
-    """An estimate from its JSON content."""
-    limits = document["range"]
-    return Estimate(**{**document, "range": None if limits is None else Range(**limits)})
-
 
 @dataclass(frozen=True)
 class Measurement:
-    """What the logs of one test show: its metrics, the outcomes of its audit, its first and last day if it has any, and
-    what a reader must know of it."""
+    """What the logs of one test show: its metrics, the outcomes of the audit of the control's log, its first and last
+    day if it has any, what a reader must know of it, and the outcomes of the audit of the treatment's log."""
 
     metrics: dict[str, PastMetric]
     audit: dict[str, Any] | None
     days: list[str]
     notes: list[str] = field(default_factory=list)
+    treatment_audit: dict[str, Any] | None = None  # None without a log of the treatment, or where it cannot be audited
 
     def to_dict(self) -> dict[str, Any]:
         """JSON content; `from_dict` reads it back."""
@@ -126,9 +102,17 @@ class Measurement:
         return document
 
     @classmethod
-    def from_dict(cls, document: Mapping[str, Any]) -> Measurement:
-        metrics = {name: PastMetric.from_dict(metric) for name, metric in document["metrics"].items()}
-        return cls(metrics, document["audit"], document["days"], document["notes"])
+    def from_dict(cls, document: Any) -> Measurement:
+        """From JSON content, every field of which is checked."""
+        measurement: Measurement = checked(cls, "measurement", document)
+        checked_audit("audit", measurement.audit)
+        checked_audit("treatment_audit", measurement.treatment_audit)
+        for day in measurement.days:
+            date.fromisoformat(day)
+        for metric in measurement.metrics.values():
+            if metric.bounds is not None and len(metric.bounds.bounds) != len(metric.bounds.rel_effect_size):
+                raise Damaged("bounds and their uplifts are not as many")
+        return measurement
 
 
 @dataclass(frozen=True)
@@ -139,14 +123,26 @@ class PastTest:
     date: str | None
     last_date: str | None
     metrics: dict[str, PastMetric]
-    audit: dict[str, Any] | None
+    audit: dict[str, Any] | None  # the outcomes, of the control's log
     notes: list[str] = field(default_factory=list)
+    treatment_audit: dict[str, Any] | None = None
+
+    @property
+    def is_verified(self) -> bool:
+        """Does no log fail its audit, or do the settings say that verdicts stand all the same? Else offline and online
+        are not about the same two policies, and nothing is learned from how far they are apart."""
+        return not any(
+            audit["outcome"] == FAIL and not audit["ignored"] for audit in (self.audit, self.treatment_audit) if audit
+        )
 
     @classmethod
     def of(cls, entry: Entry, measurement: Measurement) -> PastTest:
         """A test of the manifest with what its logs show."""
         first, last = (measurement.days[0], measurement.days[-1]) if measurement.days else (None, None)
-        return cls(entry.name, entry.date or first, last, measurement.metrics, measurement.audit, measurement.notes)
+        return cls(
+            entry.name, entry.date or first, last, measurement.metrics, measurement.audit, measurement.notes,
+            measurement.treatment_audit,
+        )  # fmt: skip
 
     def with_metric(self, name: str, metric: PastMetric) -> PastTest:
         """This test with another content of one metric."""

@@ -151,13 +151,13 @@ def _run_test(entry: Entry, analysis: Mapping[str, Any], cache: Location | None,
     """Measure a test, or read its measurement from the cache."""
     settings = settings_of_test(entry, analysis)
     level, validity = settings.analysis.confidence_level, settings_of(settings)
-    place = None if cache is None else cached_file(cache, entry, settings.analysis.value_log, analysis)
+    place = None if cache is None else cached_file(cache, entry, settings)
     known = None if place is None else read_cached(place)
     if known is not None:
         return _Outcome(entry, PastTest.of(entry, known), level, validity, True)
     measurement = _measured(entry, settings, threads)
     if place is not None:
-        write_cached(place, entry.name, measurement)
+        write_cached(place, measurement)
     as_cached = Measurement.from_dict(measurement.to_dict())
     return _Outcome(entry, PastTest.of(entry, as_cached), level, validity, False)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -50,9 +51,20 @@ class Evidence:
 
     @property
     def is_thin(self) -> bool:
-        """Are there fewer effective positives (those predicted, where there are any) than the usual intervals need?"""
-        count = self.effective_positives if self.predicted is None else self.predicted
-        return count is None or count < self.fewest
+        """Are there fewer effective positives, in the log itself or predicted, than the usual intervals need?"""
+        return min(self.effective_positives or 0.0, self._predicted) < self.fewest
+
+    @property
+    def _predicted(self) -> float:
+        return math.inf if self.predicted is None else self.predicted
+
+    @property
+    def count_text(self) -> str:
+        """The smaller of both numbers."""
+        observed = self.effective_positives or 0.0
+        if self._predicted <= observed:
+            return f"{self._predicted:.1f} predicted {EFFECTIVE}"
+        return f"{observed:.1f} {EFFECTIVE}"
 
 
 class Judgement(NamedTuple):
@@ -101,9 +113,7 @@ def _units(evidence: Evidence) -> Judgement:
 def _effective(evidence: Evidence) -> Judgement:
     if not evidence.is_thin:
         return _FINE
-    count = f"only {evidence.effective_positives or 0.0:.1f} {EFFECTIVE}"
-    if evidence.predicted is not None:
-        count = f"only {evidence.predicted:.1f} predicted {EFFECTIVE}"
+    count = f"only {evidence.count_text}"
     if evidence.betting in ("positive", "negative"):
         reason = "the verdict is that of the betting interval, which holds with any number"
         return Judgement(True, [f"{count}: {reason}"])

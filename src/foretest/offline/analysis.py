@@ -31,6 +31,7 @@ from foretest.estimators import Estimator
 from foretest.inference.bootstrap import resample_counts
 from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.guardrails import with_roles
+from foretest.inference.predicted_noise import without_noise_note
 from foretest.inference.verdict import DETERMINISTIC
 from foretest.offline.audited import audit_notes, audited_segment
 from foretest.offline.days import with_days
@@ -110,13 +111,8 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     first = next(iter(answers.values()))
     notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(folded.aggregates.plan)]
     notes = [*fit_notes(plan), *winsorised_notes(aggregates), *notes]
-    notes += [
-        *training_notes(aggregates),
-        *thinning_notes(aggregates),
-        *late_notes(aggregates),
-        *folded.notes,
-        *plan_notes,
-    ]
+    notes += [*training_notes(aggregates), *thinning_notes(aggregates), *late_notes(aggregates)]
+    notes += [*folded.notes, *plan_notes, *without_noise_note(aggregates, plan.estimators)]
     notes += [note for answer in answers.values() for note in answer.notes]
     metrics = {name: answer.metrics for name, answer in answers.items()}
     order = ranked(metrics)

@@ -27,6 +27,7 @@ from foretest.inference.company_pairs import slot_model
 from foretest.inference.delta import std_error
 from foretest.inference.limits import control_of
 from foretest.inference.model_lead import model_lead, with_model_reason
+from foretest.inference.predicted_noise import predicted_error, with_noise_reason, with_predicted
 from foretest.inference.sensitivity import Terms, no_sensitivity, robustness, sensitivity
 from foretest.inference.slot_agreement import slot_agreement, with_agreement
 from foretest.inference.smoothing import value_lower_bound
@@ -187,21 +188,26 @@ def _estimate_of_rows(
     sums = bucket_sums(aggregates, estimator, metric)
     total = sums.total()
     control, delta = float(mean_reward(total)[0]), float(absolute_uplift_of(estimator)(total)[0])
+    value = float(value_of(estimator, total)[0])
     betting = _betting_interval(aggregates, estimator, metric, delta, r_max, evidence)
     bounded = has_limits(aggregates, estimator, metric)
     evidence = _with_betting(evidence, bounded, betting, r_max, control)
-    judgement = judge(evidence)
+    judgement, predicted = judge(evidence), None
     if aggregates.plan.settings.analysis.interval in BOUNDED:
         intervals = _bounded_intervals(aggregates, estimator, metric, sums, betting, r_max)
     else:
         intervals = usual_intervals(aggregates, estimator, sums, counts)
+        predicted = predicted_error(aggregates, estimator, metric, value, intervals.errors.absolute)
+        alone, intervals = intervals, with_predicted(aggregates, intervals, predicted, control)
+        judgement = with_noise_reason(judgement, alone, intervals, predicted, control)
     decided_on = betting if evidence.is_thin and betting is not None else intervals.absolute.limits
     estimate = dataclasses.replace(
         uplift_estimate(
-            float(value_of(estimator, total)[0]), *intervals, verdict=decide(decided_on, judgement.enough, control),
+            value, *intervals, verdict=decide(decided_on, judgement.enough, control),
             reasons=judgement.reasons, effective_positives=evidence.effective_positives,
         ),
         predicted_effective_positives=evidence.predicted,
+        predicted_std_error=predicted,
         betting=None if betting is None else {
             "ci_lower": finite_or_none(betting.lower), "ci_upper": finite_or_none(betting.upper),
         },

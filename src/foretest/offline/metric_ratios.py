@@ -13,6 +13,7 @@ from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.bound_choice import settled
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.multiple_testing import holm, two_sided_p
+from foretest.inference.predicted_noise import error_of, inflation, with_predicted
 from foretest.inference.ratio_of_metrics import RatioSums
 from foretest.inference.uplift_estimate import no_estimate, uplift_estimate
 from foretest.inference.uplift_range import with_adjusted, without_band
@@ -80,13 +81,18 @@ class _Ratio:
         if sums.may_divide_by_zero(self.part):
             return no_estimate([_NO_DENOMINATOR.format(name=self.of.below), *reasons], fewest)
         intervals, control = sums.intervals(self.part), nan_if_none(sums.control(self.part).value)
+        predicted = None
+        if above.predicted_std_error is not None or below.predicted_std_error is not None:
+            predicted = finite_or_none(inflation(above, below) * intervals.errors.absolute)
+        intervals = with_predicted(self.part, intervals, predicted, control)
         enough = "insufficient" not in (above.verdict, below.verdict)
         estimate = uplift_estimate(
             sums.of_log(sums.value), *intervals, verdict=decide(intervals.absolute.limits, enough, control),
             reasons=reasons, effective_positives=fewest,
         )  # fmt: skip
         unsupported = max(above.unsupported_rows, below.unsupported_rows)
-        return without_band(dataclasses.replace(estimate, unsupported_rows=unsupported), control)
+        estimate = dataclasses.replace(estimate, unsupported_rows=unsupported, predicted_std_error=predicted)
+        return without_band(estimate, control)
 
 
 def adjusted_ratios(
@@ -103,7 +109,7 @@ def adjusted_ratios(
             estimates = {name: metrics[name][one.name].estimates[label] for name in metrics}
             p_values = [
                 two_sided_p(
-                    nan_if_none(e.effect_size), nan_if_none(e.std_error), first.n_units,
+                    nan_if_none(e.effect_size), error_of(e), first.n_units,
                     nan_if_none(metrics[name][one.name].control.value),
                 )
                 for name, e in estimates.items()

@@ -23,7 +23,7 @@ from foretest.storage.packed.writing import pack
 from foretest.stores import Location
 
 
-def pack_log(settings: Settings, source: Source, out: Location, work: Work) -> None:
+def pack_log(settings: Settings, source: Source, out: Location, work: Work, *, replace: bool = False) -> None:
     """Rewrite a log as a folder in which rows with a reward are a file of their own: all rows, and all columns, as a
     run with another window wants them."""
     refuse_fitted_control(settings, "a packed log keeps sums under one number")
@@ -42,4 +42,4 @@ def pack_log(settings: Settings, source: Source, out: Location, work: Work) -> N
             if not source.repeatable:
                 source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
             settings = resolve_control_and_cap(source, offline_reader(plan), plan, folder, work).plan.settings
-        pack(source, settings, out, progress=stage(work.progress, "pack", source))
+        pack(source, settings, out, replace=replace, progress=stage(work.progress, "pack", source))

@@ -13,6 +13,7 @@ from foretest.settings.settings import Settings
 #: numbers in units of the metric; all others are shares, counts or words
 _OF_ESTIMATE = (
     "treatment", "std_error", "effect_size", "effect_size_ci_lower", "effect_size_ci_upper", "lower_bound",
+    "predicted_std_error",
 )  # fmt: skip
 _OF_BAND = ("effect_size_lower", "effect_size_upper", "ci_lower", "ci_upper")
 

@@ -24,6 +24,7 @@ from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.limits import control_of
 from foretest.inference.multiple_testing import holm, two_sided_p
+from foretest.inference.predicted_noise import error_of, predicted_error, predicted_noise, with_predicted
 from foretest.inference.uplift import mean_reward, value_of
 from foretest.inference.uplift_estimate import relative_where_it_exists, uplift_estimate
 from foretest.inference.uplift_range import with_adjusted, without_band
@@ -226,7 +227,10 @@ class Part:
         """Predicted effective positives, (Σr)²/Σ r²·E_p[h²|x]."""
         if not weighting.pointwise:
             return None
-        i = self._place(weighting)
+        noise = predicted_noise(self.aggregates, weighting, metric)
+        if noise is not None:
+            return noise.effective(float(self.aggregates.positives[metric]))
+        i = self._place(weighting)  # sums of an earlier version
         return effective_count(self._number(f"supported:{i}:{metric}"), self._number(f"second:{i}:{metric}"))
 
     def estimate(self, estimator: Estimator, metric: int, counts: Floats | None) -> Estimate:
@@ -246,15 +250,18 @@ class Part:
         judgement = judge(evidence)
         sums = dataclasses.replace(bucket_sums(part, estimator, metric), fixed=fixed)
         intervals = usual_intervals(part, estimator, sums, counts)
-        control = float(mean_reward(sums.total())[0])
+        control, value = float(mean_reward(sums.total())[0]), float(value_of(estimator, sums.total())[0])
+        predicted = predicted_error(part, estimator, metric, value, intervals.errors.absolute)
+        intervals = with_predicted(part, intervals, predicted, control)
         estimate = uplift_estimate(
-            float(value_of(estimator, sums.total())[0]), *intervals,
+            value, *intervals,
             verdict=decide(intervals.absolute.limits, judgement.enough, control), reasons=judgement.reasons,
             effective_positives=evidence.effective_positives,
         )  # fmt: skip
         estimate = dataclasses.replace(
-            estimate, unsupported_rows=evidence.unsupported, predicted_effective_positives=evidence.predicted
-        )
+            estimate, unsupported_rows=evidence.unsupported, predicted_effective_positives=evidence.predicted,
+            predicted_std_error=predicted,
+        )  # fmt: skip
         return without_band(estimate, control)
 
 
@@ -283,7 +290,7 @@ def _adjusted_estimates(counted: list[_Counted], metric: str, label: str, alpha:
     estimates = [segment.metrics[metric].estimates[label] for segment, _ in counted]
     p_values = [
         two_sided_p(
-            nan_if_none(e.effect_size), nan_if_none(e.std_error), units,
+            nan_if_none(e.effect_size), error_of(e), units,
             nan_if_none(segment.metrics[metric].control.value),
         )
         for (segment, units), e in zip(counted, estimates, strict=True)

@@ -220,10 +220,12 @@ class OfflineTest:
         remove_parts(parts)
         return folded.aggregates
 
-    def pack(self, log: Any, out: str | Location, *, progress: Progress | None = None) -> None:
+    def pack(self, log: Any, out: str | Location, *, replace: bool = False, progress: Progress | None = None) -> None:
         """Rewrite a log as a folder in which rows with a reward are a file of their own: `run` then reads only these
-        for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`)."""
-        pack_log(self.settings, open_log(log, self.settings), location(out), Work(progress=progress))
+        for the estimators that need no others (`is`, `cis`, `point-ncis`, `point-ncis-adaptive`). Of a packed log that
+        is there its three files are replaced; with `replace` also those that Foretest did not make."""
+        work = Work(progress=progress)
+        pack_log(self.settings, open_log(log, self.settings), location(out), work, replace=replace)
 
 
 def _arguments(settings: Settings) -> Fields:

@@ -19,6 +19,7 @@ from foretest.inference.bound_choice import settled
 from foretest.inference.buckets import NO_INTERVAL, Interval, bucket_sums
 from foretest.inference.delta import std_error
 from foretest.inference.multiple_testing import holm, normal_quantile, resampled_quantile, two_sided_p
+from foretest.inference.predicted_noise import error_of, inflation
 from foretest.inference.uplift import Statistic, absolute_uplift_of, mean_reward, relative_uplift_of
 from foretest.inference.uplift_range import with_adjusted
 from foretest.inference.verdict import decide
@@ -102,7 +103,7 @@ class _Family:
     def p_values(self) -> dict[str, float]:
         """Two-sided, of each treatment by itself."""
         return {
-            name: two_sided_p(nan_if_none(e.effect_size), nan_if_none(e.std_error), self.first.n_units, self.control)
+            name: two_sided_p(nan_if_none(e.effect_size), error_of(e), self.first.n_units, self.control)
             for name, e in self.alone.items()
         }
 
@@ -193,7 +194,8 @@ def _simultaneous(family: _Family, statistic: Statistic, *, relative: bool) -> l
         exists = resampled[0].r != 0 if relative else resampled[0].rows > 0
         deviations = np.column_stack([np.where(exists, statistic(r), np.nan) for r in resampled]) - centre
         quantile = resampled_quantile(deviations, errors, a.confidence_level)
-    return [Interval(float(c - quantile * e), float(c + quantile * e)) for c, e in zip(centre, errors, strict=True)]
+    widths = quantile * errors * [inflation(estimate) for estimate in family.alone.values()]
+    return [Interval(float(c - half), float(c + half)) for c, half in zip(centre, widths, strict=True)]
 
 
 def ranked(metrics: Mapping[str, Metrics]) -> list[str]:

@@ -13,6 +13,7 @@ from foretest.displays.days import first_and_last
 from foretest.errors import BadInput
 from foretest.inference.guardrails import with_roles
 from foretest.log.opening import open_log
+from foretest.online.arm_audit import CONTROL, NO_COLUMN, TREATMENT, ArmAudit, audit_arm, describes_policies
 from foretest.online.arms import Arm, ArmReader, Arms, fold_arm
 from foretest.online.checks import (
     ANALYSIS_KEYS,
@@ -27,6 +28,7 @@ from foretest.online.checks import (
 from foretest.online.comparison import KEY as KEY
 from foretest.online.comparison import Comparison
 from foretest.online.covariate_balance import covariate_balance
+from foretest.online.displays_per_unit import DisplaysPerUnit, displays_per_unit
 from foretest.online.late_rewards import arm_notes, settle_read_at
 from foretest.online.limits import cut_by_arm, cut_notes, settle_limits
 from foretest.online.metrics import compare_metrics, made_notes, metric_places, per_of
@@ -34,13 +36,14 @@ from foretest.online.resampling import arm_counts
 from foretest.online.sample_ratio import SampleRatio, sample_ratio
 from foretest.online.sequential import Sequence
 from foretest.online.varying_covariate import refuse_varying
-from foretest.policies import Logged
+from foretest.policies import Logged, Policy
 from foretest.progress import Progress, stage
 from foretest.provenance import rows_fingerprint, versions
 from foretest.results.result import Metric, Result
+from foretest.results.uplift_range import leaning
 from foretest.settings.analysis import BOUNDED, Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
-from foretest.settings.file import read_tables, settings_from_tables
+from foretest.settings.file import read_settings, read_tables, settings_from_tables
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LONG
 from foretest.settings.metric_roles import roles_dict
@@ -50,8 +53,8 @@ from foretest.sources import BATCH_ROWS, Source
 from foretest.sources.inputs import inputs_of
 from foretest.stores import Location, location
 
-# settings have policies; this test never asks them
-_NO_POLICY = {"policy": "logged", "prob": "none"}
+# settings have policies; where there are none, or they are of no use, these stand for them
+_NO_POLICY = {"policy": "logged", "prob": NO_COLUMN}
 
 
 class OnlineTest:
@@ -59,7 +62,8 @@ class OnlineTest:
 
     Parameters
     ----------
-    log: which column plays which role; rewards, unit (else id), date and times are read, no other.
+    log: which column plays which role; rewards, unit (else id), date and times are read, no other but for the audit.
+    control, treatment: the policies that the arms ran, where each log is to be audited: was it drawn from its policy?
     split: the designed shares of units, the control's first.
     covariate: a column with one number per unit from before the test, which the uplift is adjusted for.
     sequential: also give intervals that stay valid however often the test is looked at.
@@ -84,6 +88,8 @@ class OnlineTest:
         self,
         *,
         log: LogColumns,
+        control: Policy | None = None,
+        treatment: Policy | None = None,
         split: Any = (0.5, 0.5),
         covariate: str | None = None,
         sequential: bool = False,
@@ -92,21 +98,32 @@ class OnlineTest:
         **analysis: Any,
     ) -> None:
         refuse_unused_settings(analysis)
-        policy, online = Logged(prob=_NO_POLICY["prob"]), Online(split, covariate, sequential, sequential_units)
-        self.settings = _narrow(
-            Settings(log, policy, policy, Analysis().replace(**analysis), online, metrics=metrics or {})
+        if (control is None) != (treatment is None):
+            raise BadInput("the policy of one arm is given: give both, as control and treatment, or none.")
+        none, online = Logged(prob=NO_COLUMN), Online(split, covariate, sequential, sequential_units)
+        settings = Settings(
+            log, control or none, treatment or none, Analysis().replace(**analysis), online, metrics=metrics or {}
         )
+        self.settings, self.offline = _narrow(settings), settings if describes_policies(settings) else None
         self.notes: list[str] = []
+        self.unread: str | None = None  # why the settings' policies are of no use, where they are not
 
     @classmethod
     def from_toml(cls, path: str | Location) -> OnlineTest:
         """The test that a settings file describes; its tables [control] and [treatment] are not needed."""
         path = location(path)
-        tables = _without_loggers({**read_tables(path), "control": _NO_POLICY, "treatment": _NO_POLICY})
+        given = read_tables(path)
+        tables = _without_loggers({**given, "control": _NO_POLICY, "treatment": _NO_POLICY})
         try:
-            return cls.from_settings(settings_from_tables(tables, path.parent))
+            test = cls.from_settings(settings_from_tables(tables, path.parent))
         except BadInput as error:
             raise BadInput(f"{path}: {error}") from None
+        if "control" in given and "treatment" in given:
+            try:
+                test.offline = read_settings(path)
+            except BadInput as error:
+                test.unread = f"the logs of the arms were not audited: {error}"
+        return test
 
     @classmethod
     def from_settings(cls, settings: Settings) -> OnlineTest:
@@ -114,6 +131,7 @@ class OnlineTest:
         has are ignored."""
         test = cls.__new__(cls)
         test.settings, test.notes = _narrow(settings), []
+        test.offline, test.unread = settings if describes_policies(settings) else None, None
         interval = settings.analysis.interval
         if interval in BOUNDED:
             test.settings = _with_analysis(test.settings, interval="delta")
@@ -133,6 +151,7 @@ class OnlineTest:
         settings = dataclasses.replace(self.settings, online=dataclasses.replace(self.settings.online, **online))
         test = OnlineTest.from_settings(_with_analysis(settings, **analysis))
         test.notes = [] if "interval" in analysis else self.notes
+        test.offline, test.unread = self.offline, self.unread
         return test
 
     def run(
@@ -146,7 +165,8 @@ class OnlineTest:
     ) -> Result:
         """Fold and analyse two logs, each a path, glob, folder or list of files, a dataframe or an Arrow stream."""
         arms = self.arms(control_log, treatment_log, threads=threads, batch_rows=batch_rows, progress=progress)
-        result = self.analyse(arms)
+        audits = self._audits(arms, {CONTROL: control_log, TREATMENT: treatment_log}, threads)
+        result = _with_audits(self.analyse(arms), audits, self.unread)
         inputs = inputs_of(control=control_log, treatment=treatment_log)
         return dataclasses.replace(result, provenance=result.provenance | inputs)
 
@@ -184,6 +204,16 @@ class OnlineTest:
         refuse_shared_units(arms, self.settings.log.unit)
         return arms
 
+    def _audits(self, arms: Arms, logs: Mapping[str, Any], threads: int | None) -> dict[str, ArmAudit]:
+        """The audit of each arm's log; none where the settings have no policies."""
+        if self.offline is None:
+            return {}
+        return {
+            name: audit_arm(name, logs[name], arm.rows, self.offline, threads)
+            for name, arm in arms._asdict().items()
+            if arm.rows
+        }
+
     def analyse(self, arms: Arms) -> Result:
         """From sums to verdicts."""
         analysis, online, places = self.settings.analysis, self.settings.online, metric_places(self.settings)
@@ -191,11 +221,15 @@ class OnlineTest:
         for arm in arms:
             refuse_tiny(places, arm.positives, arm.r2)
         split, balance = sample_ratio(arms, online.split), covariate_balance(arms, online.covariate)
+        per_unit = displays_per_unit(arms, self.settings)
         counts = arm_counts(analysis) if analysis.interval == "bootstrap" else None
         sequence = Sequence.of(arms, online, analysis.confidence_level) if online.sequential else None
         comparisons = compare_metrics(arms, self.settings, counts, sequence)
         metrics = with_roles(
-            {name: _metric(comparison, split, per_of(self.settings, name)) for name, comparison in comparisons.items()},
+            {
+                name: _metric(comparison, split, per_unit, per_of(self.settings, name))
+                for name, comparison in comparisons.items()
+            },
             self.settings.metrics,
         )
         fingerprint = rows_fingerprint(*(counts for arm in arms for counts in (arm.rows_by_bucket, arm.positives)))
@@ -204,10 +238,13 @@ class OnlineTest:
             log={**_facts(arms.control, names), "treatment": _facts(arms.treatment, names)},
             settings=_settings_dict(self.settings),
             metrics=metrics,
-            health=_health(comparisons, split) | ({} if balance is None else {"covariate": balance.to_dict()}),
+            health=_health(comparisons, split)
+            | ({} if per_unit is None else {"displays_per_unit": per_unit.to_dict()})
+            | ({} if balance is None else {"covariate": balance.to_dict()}),
             notes=[
                 *self.notes,
                 *split.notes,
+                *([] if per_unit is None else per_unit.notes),
                 *([] if balance is None else balance.notes),
                 *arm_notes(arms, self.settings),
                 *made_notes(arms, self.settings),
@@ -219,14 +256,22 @@ class OnlineTest:
         )
 
 
+def _with_audits(result: Result, audits: Mapping[str, ArmAudit], unread: str | None) -> Result:
+    """The result with the audits of its arms, and notes on logs that could not be audited."""
+    made = {name: one.audit for name, one in audits.items() if one.audit is not None}
+    notes = [note for name, one in audits.items() for note in one.note(name)]
+    notes += [] if unread is None else [unread]
+    return dataclasses.replace(result, audits=made, notes=[*result.notes, *notes])
+
+
 def _narrow(settings: Settings) -> Settings:
     """Only the settings that this test reads: rewards, date, the unit or else the id, and the analysis."""
-    log, policy = settings.log, Logged(prob=_NO_POLICY["prob"])
+    log, policy = settings.log, Logged(prob=NO_COLUMN)
     key = None if log.unit is not None and log.layout != LONG else log.id
     long = {name: getattr(log, name) for name in ("layout", "display", "item", "slot", "first_slot")}
     when = {name: getattr(log, name) for name in ("time", "reward_time", "reward_age", "read_at")}
     columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, keep=log.keep, **long, **when)
-    analysis = settings.analysis.replace(baseline=None)
+    analysis = settings.analysis.replace(baseline=None, examination=None)  # of slots, which are not read
     return dataclasses.replace(
         settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis, trained_until=None
     )
@@ -253,12 +298,17 @@ def _open(arm: str, log: Any, reader: ArmReader) -> Source:
         return source
 
 
-def _metric(comparison: Comparison, split: SampleRatio, per: str | None) -> Metric:
-    """One metric of the result; a split that is not as designed is among the reasons."""
-    for estimate in comparison.estimates.values():
-        estimate.reasons.extend([] if split.reason is None else [split.reason])
+def _metric(comparison: Comparison, split: SampleRatio, per_unit: DisplaysPerUnit | None, per: str | None) -> Metric:
+    """One metric of the result; a split that is not as designed is among the reasons. What is per display leans at most
+    where the arms differ in displays per unit."""
+    differ = None if per_unit is None or per is not None else per_unit.reason
+    estimates = {}
+    for label, estimate in comparison.estimates.items():
+        reasons = [*estimate.reasons, *(reason for reason in (split.reason, differ) if reason is not None)]
+        word = estimate.word if differ is None else leaning(estimate.word)
+        estimates[label] = dataclasses.replace(estimate, reasons=reasons, word=word)
     gain = None if comparison.gain is None else comparison.gain._asdict()
-    return Metric(comparison.control, comparison.estimates, KEY, comparison.estimate.verdict, covariate=gain, per=per)
+    return Metric(comparison.control, estimates, KEY, comparison.estimate.verdict, covariate=gain, per=per)
 
 
 def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:

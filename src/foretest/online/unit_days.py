@@ -27,6 +27,7 @@ class UnitDayPairs(NamedTuple):
 
     hashes: Hashes  # of the unit
     days: Ints  # places in the list of days
+    rows: Ints  # of the log
     multiples: Floats | None = None
 
     def distinct(self) -> UnitDayPairs:
@@ -40,12 +41,13 @@ class UnitDayPairs(NamedTuple):
             is_other = np.ones(len(order), bool)
             is_other[1:] = pairs.multiples[1:] != pairs.multiples[:-1]
             is_new |= is_last & is_other
-        return pairs.take(np.flatnonzero(is_new))
+        first = np.flatnonzero(is_new)
+        return pairs.take(first)._replace(rows=np.add.reduceat(pairs.rows, first) if len(first) else pairs.rows)
 
     def take(self, rows: Ints) -> UnitDayPairs:
         """The pairs at some places."""
         multiples = None if self.multiples is None else self.multiples[rows]
-        return UnitDayPairs(self.hashes[rows], self.days[rows], multiples)
+        return UnitDayPairs(self.hashes[rows], self.days[rows], self.rows[rows], multiples)
 
     def up_to(self, highest: int) -> UnitDayPairs:
         """The pairs whose unit has at most this hash."""
@@ -55,8 +57,16 @@ class UnitDayPairs(NamedTuple):
     def concatenate(cls, parts: Sequence[UnitDayPairs]) -> UnitDayPairs:
         """The pairs of all parts."""
         multiples = [part.multiples for part in parts if part.multiples is not None]
-        hashes, days = (np.concatenate([part[at] for part in parts]) for at in (0, 1))
-        return cls(hashes, days, np.concatenate(multiples) if multiples else None)
+        hashes = np.concatenate([part.hashes for part in parts])
+        days, rows = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
+        return cls(hashes, days, rows, np.concatenate(multiples) if multiples else None)
+
+
+class DisplaysOfUnits(NamedTuple):
+    """How many displays each of some units has, and how many units it stands for: 1, or of a thinned log 1/keep."""
+
+    displays: Floats
+    multiples: Floats
 
 
 class UnitSums(NamedTuple):
@@ -93,14 +103,15 @@ class UnitDays:
 
     def add(self, hashes: Hashes, days: Ints | None, multiples: Floats | None = None) -> None:
         """Add the pairs of a batch; without days only its units."""
-        if multiples is not None:
-            days = np.zeros(len(hashes), np.int64) if days is None else days
-            self.parts.append(UnitDayPairs(hashes, days, multiples).up_to(self.highest).distinct())
-        elif days is None:
-            units = _once(np.sort(hashes[hashes <= np.uint64(self.highest)]))
-            self.parts.append(UnitDayPairs(units, np.zeros(len(units), np.int64)))
+        if multiples is None and days is None:  # a sort of hashes alone takes a fraction of one by several columns
+            ordered = np.sort(hashes[hashes <= np.uint64(self.highest)])
+            first = _first_places(ordered)
+            rows = np.diff(np.append(first, len(ordered)))
+            self.parts.append(UnitDayPairs(ordered[first], np.zeros(len(first), np.int64), rows))
         else:
-            self.parts.append(UnitDayPairs(hashes, days).up_to(self.highest).distinct())
+            days = np.zeros(len(hashes), np.int64) if days is None else days
+            rows = np.ones(len(hashes), np.int64)
+            self.parts.append(UnitDayPairs(hashes, days, rows, multiples).up_to(self.highest).distinct())
         if sum(len(part.hashes) for part in self.parts) > 2 * max(self.ordered, LIMIT):
             self.pairs()
 
@@ -115,7 +126,7 @@ class UnitDays:
     def pairs(self) -> UnitDayPairs:
         """The pairs that fit, each once, by hash."""
         if not self.parts:
-            return UnitDayPairs(np.empty(0, np.uint64), np.empty(0, np.int64))
+            return UnitDayPairs(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
         if len(self.parts) == 1 and len(self.parts[0].hashes) == self.ordered:
             return self.parts[0]
         pairs = UnitDayPairs.concatenate(self.parts).distinct()
@@ -146,11 +157,8 @@ class UnitDays:
         pairs = self.pairs().up_to(highest)
         if not len(pairs.hashes):
             return WeightedUnits(UnitSums(0.0, 0.0), {})
-        if pairs.multiples is None:
-            return None
-        first = np.unique(pairs.hashes, return_index=True)[1]
-        of_unit = np.repeat(pairs.multiples[first], np.diff(np.append(first, len(pairs.hashes))))
-        if (of_unit != pairs.multiples).any():
+        first = _first_places(pairs.hashes)
+        if pairs.multiples is None or _differs_within(pairs.multiples, first):
             return None
         squares = np.square(pairs.multiples)
         days = {
@@ -159,6 +167,18 @@ class UnitDays:
             if len(here := np.flatnonzero(pairs.days == code))
         }
         return WeightedUnits(UnitSums(float(pairs.multiples[first].sum()), float(squares[first].sum())), days)
+
+    def displays(self, highest: int) -> DisplaysOfUnits | None:
+        """How many displays each unit up to a hash has; None where rows of one unit were kept with different
+        probabilities."""
+        pairs = self.pairs().up_to(highest)
+        first = _first_places(pairs.hashes)
+        rows = np.add.reduceat(pairs.rows, first) if len(first) else pairs.rows
+        if pairs.multiples is None:
+            return DisplaysOfUnits(rows.astype(np.float64), np.ones(len(rows)))
+        if _differs_within(pairs.multiples, first):
+            return None
+        return DisplaysOfUnits(rows.astype(np.float64), pairs.multiples[first])
 
     def __add__(self, other: UnitDays) -> UnitDays:
         both = UnitDays(list(self.labels), min(self.highest, other.highest), list(self.parts))
@@ -170,7 +190,17 @@ class UnitDays:
 
 
 def _once(ordered: Hashes) -> Hashes:
-    """Hashes in order, each once: `np.unique` of them takes three to ten times as long."""
+    """Hashes in order, each once."""
+    return np.asarray(ordered[_first_places(ordered)])
+
+
+def _first_places(ordered: Hashes) -> Ints:
+    """Where each of some hashes in order comes first: `np.unique` of them takes three to ten times as long."""
     is_new = np.ones(len(ordered), np.bool_)
     is_new[1:] = ordered[1:] != ordered[:-1]
-    return ordered[is_new]
+    return np.flatnonzero(is_new)
+
+
+def _differs_within(multiples: Floats, first: Ints) -> bool:
+    """Do the rows of a unit, which begin at `first`, stand for different numbers of displays?"""
+    return bool((np.repeat(multiples[first], np.diff(np.append(first, len(multiples)))) != multiples).any())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, fields
@@ -31,6 +30,7 @@ from foretest.paper.table_two import table_two
 from foretest.paper.uncapped import uncapped
 from foretest.progress import Progress
 from foretest.records import dataclass
+from foretest.remains import temporary_folder
 from foretest.simulate import World, draw_test, write_history
 from foretest.simulate.displays import CHUNK
 
@@ -114,8 +114,7 @@ def run_paper(
     out.mkdir(parents=True, exist_ok=True)
     report = progress or (lambda stage, total, done: None)
     clock = _Clock()
-    with tempfile.TemporaryDirectory(dir=out, prefix=".logs-") as name:
-        folder = Path(name)
+    with temporary_folder(out) as folder:
         report("example", 1, 0)
         with clock.stage("example"):
             example = run_example(folder / "example", world, rows, seed)

@@ -16,6 +16,7 @@ from foretest.errors import BadInput, check_integer, is_finite_number
 from foretest.formatting import shortened
 
 FIT = "fit"  # in place of a number that the log is to show
+CONTROL = "control"  # in place of a treatment's number that is the control's
 
 
 class LoggedColumn(NamedTuple):
@@ -66,6 +67,7 @@ class Policy:
     _logged: LoggedColumn | None = None
     _replay_seed: int | None = None
     _trained_until: str | None = None
+    _given_number: Any = None  # the temperature, sigma or epsilon as it was given; None where it is the default
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -232,20 +234,27 @@ def scale_of_noise(name: str, value: float) -> float:
     return scale
 
 
-def fit_or(value: Any, checked: Callable[[Any], float]) -> float:
-    """The number that a policy was given, checked; FIT stays in its place until the log has shown the number."""
-    to_be_fitted: Any = FIT
-    return to_be_fitted if isinstance(value, str) and value == FIT else checked(value)
+def given_number(policy: Policy) -> Any:
+    """A policy's temperature, sigma or epsilon as it was given: a number, FIT or CONTROL; None where none was."""
+    return policy._given_number
 
 
-def is_fit(value: Any) -> bool:
-    """Is a policy's number still to be fitted?"""
+def number_or_word(value: Any, checked: Callable[[Any], float]) -> float:
+    """The number that a policy was given, checked; FIT and CONTROL stay in its place until the number is settled."""
+    word: Any = value
+    return word if isinstance(value, str) and value in (FIT, CONTROL) else checked(value)
+
+
+def is_open(value: Any) -> bool:
+    """Is a policy's number still to be settled?"""
     return isinstance(value, str)
 
 
 def known(name: str, value: Any) -> float:
-    """A policy's number; BadInput where it is still to be fitted."""
-    if is_fit(value):
+    """A policy's number; BadInput where it is still to be settled."""
+    if is_open(value) and value == CONTROL:
+        raise BadInput(f'{name} = "{CONTROL}" is for the treatment of an offline test: here a number is needed.')
+    if is_open(value):
         raise BadInput(
             f'{name} = "{FIT}" is for the control of an offline test, whose log shows the number: here it is needed.'
         )

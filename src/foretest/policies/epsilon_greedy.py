@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
-from foretest.policies.base import fit_or, is_fit, known
+from foretest.policies.base import is_open, known, number_or_word
 from foretest.policies.by_rank import ByResidualRank
 
 
@@ -22,7 +22,8 @@ class EpsilonGreedy(ByResidualRank):
     Parameters
     ----------
     scores: the list column whose sort is followed (ties: the lower position first).
-    epsilon: ε in [0, 1], the exploration of each slot; "fit": as the control's log shows it.
+    epsilon: ε in [0, 1], the exploration of each slot; "fit": as the control's log shows it; "control": of a
+        treatment, the control's.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
     trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
@@ -45,11 +46,12 @@ class EpsilonGreedy(ByResidualRank):
     ) -> None:  # fmt: skip
         super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
         self.remember_replay(replay_seed)
-        self.epsilon = fit_or(epsilon, _share)
+        self.epsilon = number_or_word(epsilon, _share)
+        self._given_number = epsilon
 
     @property
     def full_support(self) -> bool:  # type: ignore[override]
-        return is_fit(self.epsilon) or self.epsilon > 0.0
+        return is_open(self.epsilon) or self.epsilon > 0.0
 
     @property
     def deterministic(self) -> bool:  # type: ignore[override]

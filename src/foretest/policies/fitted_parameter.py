@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foretest.errors import BadInput
-from foretest.policies.base import FIT, Policy, is_fit, known, logged_column
+from foretest.policies.base import FIT, Policy, known, logged_column
 from foretest.policies.epsilon_greedy import EpsilonGreedy
 from foretest.policies.own_candidates import OwnCandidates, without_list
 from foretest.policies.plackett_luce import PlackettLuce
@@ -44,7 +44,7 @@ def parameter_of(policy: Policy) -> Parameter | None:
 def is_to_fit(policy: Policy) -> bool:
     """Is the policy's number to be fitted?"""
     parameter = parameter_of(policy)
-    return parameter is not None and is_fit(getattr(without_list(policy), parameter.name))
+    return parameter is not None and getattr(without_list(policy), parameter.name) == FIT
 
 
 def number_of(policy: Policy) -> float:
@@ -65,12 +65,12 @@ def with_number(policy: Policy, value: float) -> Policy:
     return other
 
 
-def refuse_fit(policy: Any, role: str, reason: str) -> None:
+def refuse_fit(policy: Any, role: str, reason: str, remedy: str = "give a number") -> None:
     """Refuse a policy whose number is to be fitted, in a role that has no log to fit it on."""
     if isinstance(policy, Policy) and is_to_fit(policy):
         parameter = parameter_of(policy)
         assert parameter is not None
-        raise BadInput(f'{role} has {parameter.name} = "{FIT}", and {reason}: give a number.')
+        raise BadInput(f'{role} has {parameter.name} = "{FIT}", and {reason}: {remedy}.')
 
 
 def refuse_logged(policy: Policy, role: str) -> None:

@@ -10,7 +10,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels import plackett_luce as kernel
 from foretest.kernels import slot_marginals
-from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, scale_of_noise
+from foretest.policies.base import ScorePolicy, known, marginal_places, number_or_word, scale_of_noise
 
 
 class PlackettLuce(ScorePolicy):
@@ -23,7 +23,8 @@ class PlackettLuce(ScorePolicy):
     Parameters
     ----------
     scores: the list column with one score per eligible item.
-    temperature: T; the smaller, the closer to always showing the best scores; "fit": as the control's log shows it.
+    temperature: T; the smaller, the closer to always showing the best scores; 1 where none is given. "fit": as the
+        control's log shows it; "control": of a treatment, the control's.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
     trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
@@ -43,12 +44,14 @@ class PlackettLuce(ScorePolicy):
     full_support = True
 
     def __init__(
-        self, scores: str, temperature: float | str = 1.0, *, log_prob: str | None = None, prob: str | None = None,
-        replay_seed: int | None = None, trained_until: date | str | None = None,
+        self, scores: str, temperature: float | str | None = None, *, log_prob: str | None = None,
+        prob: str | None = None, replay_seed: int | None = None, trained_until: date | str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
         self.remember_replay(replay_seed)
-        self.temperature = fit_or(temperature, lambda value: scale_of_noise("temperature", value))
+        number = 1.0 if temperature is None else temperature
+        self.temperature = number_or_word(number, lambda value: scale_of_noise("temperature", value))
+        self._given_number = temperature
 
     @property
     def _inverse(self) -> float:

@@ -13,7 +13,7 @@ from foretest.displays.ragged import Ragged, places_within
 from foretest.errors import BadInput
 from foretest.kernels import replay as kernel
 from foretest.policies.adapter import class_name
-from foretest.policies.base import Policy, is_fit, known, replay_seed
+from foretest.policies.base import Policy, is_open, known, replay_seed
 from foretest.policies.by_row import picked_by
 from foretest.policies.epsilon_greedy import EpsilonGreedy
 from foretest.policies.mallows import Mallows
@@ -56,7 +56,7 @@ def refuse_replay(policy: Policy, role: str) -> None:
             " from: leave it out."
         )
     for number in ("temperature", "epsilon"):
-        if is_fit(getattr(policy, number, 0.0)):
+        if is_open(getattr(policy, number, 0.0)):
             raise BadInput(f'{role} has replay_seed and {number} = "fit": a replay needs the number that served.')
 
 

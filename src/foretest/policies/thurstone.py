@@ -11,7 +11,7 @@ from foretest.displays.ragged import Ints, Ragged
 from foretest.kernels import slot_marginals
 from foretest.kernels import thurstone as kernel
 from foretest.kernels import thurstone_grid as grid
-from foretest.policies.base import ScorePolicy, fit_or, known, marginal_places, scale_of_noise
+from foretest.policies.base import ScorePolicy, known, marginal_places, number_or_word, scale_of_noise
 from foretest.special import ndtri
 
 
@@ -25,7 +25,8 @@ class Thurstone(ScorePolicy):
     Parameters
     ----------
     scores: the list column with one score per eligible item.
-    sigma: σ, the standard deviation of the noise; "fit": as the control's log shows it.
+    sigma: σ, the standard deviation of the noise; 1 where none is given. "fit": as the control's log shows it;
+        "control": of a treatment, the control's.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
@@ -44,11 +45,12 @@ class Thurstone(ScorePolicy):
     full_support = True
 
     def __init__(
-        self, scores: str, sigma: float | str = 1.0, *, log_prob: str | None = None, prob: str | None = None,
+        self, scores: str, sigma: float | str | None = None, *, log_prob: str | None = None, prob: str | None = None,
         trained_until: date | str | None = None,
     ) -> None:  # fmt: skip
         super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
-        self.sigma = fit_or(sigma, lambda value: scale_of_noise("sigma", value))
+        self.sigma = number_or_word(1.0 if sigma is None else sigma, lambda value: scale_of_noise("sigma", value))
+        self._given_number = sigma
 
     @property
     def _noise(self) -> float:

@@ -35,6 +35,8 @@ class AuditLine:
 class Checklist:
     """The audit's tests, and a sentence on all of them."""
 
+    anchor: str
+    question: str
     lead: str
     lines: list[AuditLine]
 
@@ -43,7 +45,20 @@ def checklist(result: Result) -> Checklist | None:
     """One line per test; None for a result without an audit."""
     if result.audit is None:
         return None
-    return Checklist(_lead(result.audit), [_line(finding) for finding in result.audit.findings])
+    whose = "its loggers" if result.log.get("loggers") else "the control"
+    return _checklist("audit", f"Was this log drawn from {whose}?", result.audit, "control")
+
+
+def arm_checklists(result: Result) -> list[Checklist]:
+    """The same of both arms of an online test, as far as they were audited."""
+    return [
+        _checklist(f"audit-{arm}", f"Was the {arm}'s log drawn from its policy?", audit, "policy")
+        for arm, audit in result.audits.items()
+    ]
+
+
+def _checklist(anchor: str, question: str, audit: Audit, policy: str) -> Checklist:
+    return Checklist(anchor, question, _lead(audit, policy), [_line(finding) for finding in audit.findings])
 
 
 def _line(finding: Finding) -> AuditLine:
@@ -93,10 +108,10 @@ def _slot_line(question: str, test: SlotTest) -> str:
     return typeset(f"{question} {sign} {word[:1].upper()}{word[1:]}: {test.text}{rewards}.")
 
 
-def _lead(audit: Audit) -> str:
+def _lead(audit: Audit, policy: str) -> str:
     run = sum(finding.outcome != NOT_MADE for finding in audit.findings)
     answer = {
-        FAIL: f"No, not from the control that the settings describe: {', '.join(audit.named(FAIL))} failed.",
+        FAIL: f"No, not from the {policy} that the settings describe: {', '.join(audit.named(FAIL))} failed.",
         WARN: f"Probably, but look at this: {', '.join(audit.named(WARN))}.",
         PASS: "Nothing speaks against it.",
         UNVERIFIED: "This is not verified: too little could be checked.",

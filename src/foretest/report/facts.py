@@ -18,7 +18,7 @@ from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, count, estimate_of_count, num, p_text, pct, tally
 from foretest.report.online_part import online_part_facts
 from foretest.report.words import things
-from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN
+from foretest.results.audit import FAIL, NOT_MADE, PASS, UNVERIFIED, WARN, Audit
 from foretest.results.result import Estimate, Metric, Result
 
 NEVER_VARIES = (
@@ -181,6 +181,8 @@ def online_facts(result: Result) -> list[Fact]:
              "The percentages of units in control and treatment, compared with the designed split. A mismatch (p below"
              " 0.001) means that the arms are not comparable: they differ by something other than the treatment.",
              "alert" if check["alert"] else "watch" if check["days"] else "fine", f"p = {p_text(check['p_value'])}"),
+        *_displays_per_unit(result.health.get("displays_per_unit"), unit),
+        *(_arm_audit(arm, audit) for arm, audit in result.audits.items()),
         Fact("detectable uplift", pct(smallest.get("relative")),
              f"The minimum detectable effect in {name}: a true uplift of this size would be detected in"
              f" {100 * (smallest.get('power') or 0.8):g}\N{NO-BREAK SPACE}% of such tests.",
@@ -198,17 +200,43 @@ def summary(facts: list[Fact], *, never_varies: bool = False) -> str:
     return f"{text} {NEVER_VARIES}" if never_varies else text
 
 
+def _displays_per_unit(check: dict[str, Any] | None, unit: str | None) -> list[Fact]:
+    """Whether units have as many displays in both arms; nothing where every row is a unit."""
+    if check is None or None in check["means"]:
+        return []
+    meaning = (
+        f"The mean number of displays per {unit} in control and treatment. If they differ by more than chance (ranks, p"
+        " below 0.001), a reward per display is divided by other numbers in each arm: judge by the reward per"
+        f" {unit}."
+    )
+    means = " : ".join(num(mean) for mean in check["means"])
+    p = "" if check["p_value"] is None else f"p = {p_text(check['p_value'])}"
+    return [Fact(f"displays per {unit}", means, meaning, "alert" if check["alert"] else "fine", p)]
+
+
+def _arm_audit(arm: str, audit: Audit) -> Fact:
+    meaning = (
+        f"Whether the {arm}'s log looks as if it was drawn from the policy that [{arm}] describes. If it fails, this"
+        " arm showed something else, or rows are missing from its log. The tests are listed below."
+    )
+    return _audit_fact(f"{arm}'s audit", audit, meaning)
+
+
 def _audit(result: Result) -> list[Fact]:
     if result.audit is None:
         return []
-    outcome = {PASS: "passed", WARN: "warns", FAIL: "failed", UNVERIFIED: "not verified"}[result.audit.outcome]
-    run = sum(finding.outcome != NOT_MADE for finding in result.audit.findings)
     meaning = (
         "Whether the log looks as if it was drawn from the control that the settings describe: all weights follow from"
         " that control. If the audit fails, there is no verdict. The tests are listed below."
     )
-    state = {WARN: "watch", UNVERIFIED: "watch", FAIL: "alert"}.get(result.audit.outcome, "fine")
-    return [Fact("propensity audit", outcome, meaning, state, f"{run} of {len(result.audit.findings)} tests run")]
+    return [_audit_fact("propensity audit", result.audit, meaning)]
+
+
+def _audit_fact(name: str, audit: Audit, meaning: str) -> Fact:
+    outcome = {PASS: "passed", WARN: "warns", FAIL: "failed", UNVERIFIED: "not verified"}[audit.outcome]
+    run = sum(finding.outcome != NOT_MADE for finding in audit.findings)
+    state = {WARN: "watch", UNVERIFIED: "watch", FAIL: "alert"}.get(audit.outcome, "fine")
+    return Fact(name, outcome, meaning, state, f"{run} of {len(audit.findings)} tests run")
 
 
 def _rows(log: dict[str, Any]) -> Fact:

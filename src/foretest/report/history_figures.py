@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from foretest.history.agreement import correlation_text
 from foretest.records import dataclass
 from foretest.report.blocks import Fact
 from foretest.report.digits import NONE, decimal, pct
@@ -48,10 +49,12 @@ class FigureTable:
 AGREEMENT = {
     "correlation": Column("correlation", "of offline and online uplifts, over tests"),
     "precision": Column("right", "share of tests in which offline decided as online did"),
-    "fnr": Column("false negatives", "share of tests in which offline decided lower than online: improvements missed"),
-    "fpr": Column("false positives", "share of tests in which offline decided higher than online"),
+    "fnr": Column(
+        "false negatives, share of all tests", "those in which offline decided lower than online: improvements missed"
+    ),
+    "miss_rate": Column("miss rate", "of the tests that online calls positive, the share that offline does not"),
+    "fpr": Column("false positives, share of all tests", "those in which offline decided higher than online"),
     "ppv": Column("positives confirmed", "of the tests that offline calls positive, the share that online does too"),
-    "miss_rate": Column("positives missed", "of the tests that online calls positive, the share that offline does not"),
     "ci_size": Column("interval size", "mean width of the interval, relative to that of cis"),
 }
 _LEANS = "; a word that leans counts as"
@@ -83,15 +86,19 @@ _PERCENT = (
     "precision", "fnr", "fpr", "ppv", "miss_rate", "bias", "rmse", "coverage", "range_coverage", *RANGE_AND_WORD,
 )  # fmt: skip
 
+#: figures that are correlations with the noise taken out, which may come out beyond 1
+_CORRELATIONS = ("deconvolved_correlation", "deconvolved_correlation_low", "deconvolved_correlation_high")
+
 _TILES = {
     "range_held": Column("range held online", "The share of tests whose range, from the control's log alone, held what"
                          " the online test then said, allowing for the online test's noise."),
     "precision": Column("right decisions", "The share of tests in which offline decided (positive, neutral, negative)"
                         " as online did."),
-    "fnr": Column("false negatives", "The share of tests in which offline decided lower than online: improvements that"
-                  " would never have been tried. These cost most."),
-    "fpr": Column("false positives", "The share of tests in which offline decided higher than online: online tests run"
-                  " in vain."),
+    "fnr": Column("false negatives, share of all tests", "Those in which offline decided lower than online:"
+                  " improvements that would never have been tried. These cost most."),
+    "miss_rate": Column("miss rate", "Of the tests that online calls positive, the share that offline does not."),
+    "fpr": Column("false positives, share of all tests", "Those in which offline decided higher than online: online"
+                  " tests run in vain."),
     "correlation": Column("correlation", "Of offline and online uplifts over tests; 1 is perfect, 0 is none."),
     "noise_ceiling": Column("noise ceiling", "The correlation that a perfect estimator would show, since both uplifts"
                             " are noisy. It is missing if the noise exceeds the differences between tests."),
@@ -109,7 +116,7 @@ def figure_table(
         FigureRow(
             label,
             label == headline,
-            [Cell(_text(name, row.get(name)), row.get(name), _span(name, row)) for name in names],
+            [Cell(_text(name, row), row.get(name), _span(name, row)) for name in names],
         )
         for label, row in figures.items()
     ]
@@ -125,11 +132,17 @@ def history_facts(tests: list[dict[str, Any]], figures: Figures) -> list[Fact]:
     for name, (title, meaning) in _TILES.items():
         value = figures.get(name)
         state = "watch" if name == "fnr" and (value or 0.0) > 0.25 else "fine"
-        facts.append(Fact(title, _text(name, value), meaning, state, _span(name, figures)))
+        facts.append(Fact(title, _text(name, figures), meaning, state, _span(name, figures)))
     return facts
 
 
-def _text(name: str, value: float | None) -> str:
+def _text(name: str, row: Figures) -> str:
+    if name in _CORRELATIONS:
+        return correlation_text(row, name, decimal)
+    return _number(name, row.get(name))
+
+
+def _number(name: str, value: float | None) -> str:
     if value is None:
         return NONE
     if name not in _PERCENT:
@@ -142,8 +155,10 @@ def _text(name: str, value: float | None) -> str:
 
 def _span(name: str, row: Figures) -> str:
     if name == "deconvolved_correlation_low":  # its other end
-        return f"to {_text(name, row.get('deconvolved_correlation_high'))}"
+        return f"to {_text('deconvolved_correlation_high', row)}"
     lower, upper = row.get(f"{name}_q10"), row.get(f"{name}_q90")
     if row.get(name) is None or lower is None or upper is None:
         return ""
-    return f"{_text(name, lower)} to {_text(name, upper)}"
+    if name in _CORRELATIONS and max(map(abs, (row[name], lower, upper))) > 1.0:
+        return ""  # no quantiles of a number that is not known
+    return f"{_number(name, lower)} to {_number(name, upper)}"

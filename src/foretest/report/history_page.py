@@ -37,6 +37,7 @@ from foretest.report.method import settings_text
 from foretest.report.origin import Origin, origin
 from foretest.report.page import Download, bounded, fill
 from foretest.report.words import SIGNS, VERDICTS
+from foretest.results.audit import FAIL
 from foretest.results.uplift_range import WORDS
 
 if TYPE_CHECKING:
@@ -77,7 +78,8 @@ class MetricPart:
     labels: list[str]  # of estimators, the headline first
     left_out: int  # tests
     ceiling: str
-    failed_audits: list[str]  # names of tests
+    failed_audits: list[str]  # names of tests whose control's log fails
+    failed_treatment_audits: list[str]  # and whose treatment's log does
     data: dict[str, Any]  # JSON for the page's script
     calibration: CalibrationPart
 
@@ -98,7 +100,7 @@ def _page(document: dict[str, Any], files: Sequence[Download], part: int) -> str
     remarks = history_remarks(first.headline, first.name, first.ceiling, len(document["failures"]), notes)
     context = {
         "sentence": first.sentence,
-        "remarks": [*failed_audits_remark(first.failed_audits), *remarks],
+        "remarks": [*failed_audits_remark(first.failed_audits, first.failed_treatment_audits), *remarks],
         "facts": first.facts,
         "parts": parts,
         "metrics_left_out": len(document["metrics"]) - len(parts),
@@ -154,10 +156,15 @@ def _metric_part(name: str, metric: dict[str, Any], confidence_level: float | No
         labels=labels,
         left_out=len(tests) - len(drawn),
         ceiling=ceiling_sentence(figures[headline]),
-        failed_audits=[test["name"] for test in tests if (test.get("audit") or {}).get("outcome") == "fail"],
+        failed_audits=_failed(tests, "audit"),
+        failed_treatment_audits=_failed(tests, "treatment_audit"),
         data=_script_data(drawn, labels, confidence_level),
         calibration=calibration_part(metric, most),
     )
+
+
+def _failed(tests: list[dict[str, Any]], audit: str) -> list[str]:
+    return [test["name"] for test in tests if (test.get(audit) or {}).get("outcome") == FAIL]
 
 
 def _test_line(test: dict[str, Any], label: str) -> TestLine:

@@ -101,16 +101,29 @@ def history_remarks(headline: str, metric: str, ceiling: str, failures: int, not
     return [Remark(sentence) for sentence in sentences]
 
 
-def failed_audits_remark(names: list[str]) -> list[Remark]:
-    """A warning in red for the tests whose log was not drawn from its control."""
-    if not names:
-        return []
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    text = (
-        f"The propensity audit failed for the control's log of {plural(len(names), 'test')}: {shown}. Their offline"
-        " verdicts are insufficient, unless ignore_audit is set."
-    )
-    return [Remark(text, "alarm")]
+def failed_audits_remark(names: list[str], of_treatments: list[str]) -> list[Remark]:
+    """Warnings in red for the tests whose control's or treatment's log was not drawn from its policy."""
+    failed = {
+        "control": (names, "Their offline verdicts are insufficient, and the calibration leaves them out"),
+        "treatment": (
+            of_treatments,
+            "Their online result is not that of the treatment that offline is about, and the calibration leaves them"
+            " out",
+        ),
+    }
+    return [
+        Remark(
+            f"The propensity audit failed for the {arm}'s log of {plural(len(tests), 'test')}: {_shown(tests)}."
+            f" {what}, unless ignore_audit is set.",
+            "alarm",
+        )
+        for arm, (tests, what) in failed.items()
+        if tests
+    ]
+
+
+def _shown(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def ceiling_sentence(figures: dict[str, Any]) -> str:

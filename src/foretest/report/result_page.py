@@ -7,7 +7,7 @@ from typing import Any
 
 from foretest.offline.winner import Choice, choice_of
 from foretest.records import dataclass
-from foretest.report.audit_list import alarm, checklist, company_line
+from foretest.report.audit_list import alarm, arm_checklists, checklist, company_line
 from foretest.report.bars import Bar, bars
 from foretest.report.blocks import Chart, Remark, Words, chart_of, typeset
 from foretest.report.charts.cap import cap_charts
@@ -39,6 +39,7 @@ from foretest.report.words import (
     word_of,
 )
 from foretest.results.audit import AUDIT_FAILED, FAIL
+from foretest.results.online_text import failed_arms, warnings
 from foretest.results.questions import is_question
 from foretest.results.result import Metric, Result
 from foretest.settings.metric_roles import toward_good
@@ -125,7 +126,7 @@ def _page(
         "adjusted": adjusted_for(result),
         "level": level(result.settings["analysis"]["confidence_level"]),
         **_answer(result, truth, online=online),
-        "audit": checklist(result),
+        "audits": [lines for lines in (checklist(result), *arm_checklists(result)) if lines is not None],
         "choice": choice_table(result, part),
         "treatments": treatments_section(result, drawn),
         "segments": segments_section(result, drawn),
@@ -168,8 +169,8 @@ def _answer(result: Result, truth: Mapping[str, float], *, online: bool) -> dict
         **_chip(metric, choice, several=bool(result.treatments)),
         "sentence": typeset(sentence),
         "hero": None if none_of_several else _hero(metric),
-        "warning": _warning(result),
-        "alarm": alarm(result),
+        "warnings": _warnings(result),
+        "alarms": [text for text in (alarm(result), *map(typeset, failed_arms(result))) if text is not None],
         "questions": [] if online else _questions(result),
         "next_step": None
         if online
@@ -216,7 +217,7 @@ def _places(context: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("choice", "Choice", context["choice"] is not None),
         ("treatments", "Treatments", context["treatments"] is not None),
         ("health", "Health", True),
-        ("audit", "Audit", offline and context["audit"] is not None),
+        *((audit.anchor, "Audit", True) for audit in context["audits"][:1]),
         ("metrics", "Metrics", True),
         ("arms", "Arms", context["online"]),
         *((section.anchor, section.name, True) for section in context["online_sections"]),
@@ -267,14 +268,17 @@ def _remarks(result: Result, truth: Mapping[str, float], *, online: bool) -> lis
     return remarks
 
 
-def _warning(result: Result) -> str | None:
+def _warnings(result: Result) -> list[str]:
+    """What is wrong with the arms of an online test: their split, their displays per unit."""
     check = result.health.get("sample_ratio")
-    if check is None or not check["alert"]:
-        return None
-    return (
-        "The units are not split as designed. Find out why before you believe any number on this page: whatever moved"
-        " the split may also have moved the result."
-    )
+    split = [] if check is None or not check["alert"] else [_SPLIT]
+    return [*split, *map(typeset, warnings(result))]
+
+
+_SPLIT = (
+    "The units are not split as designed. Find out why before you believe any number on this page: whatever moved"
+    " the split may also have moved the result."
+)
 
 
 def _questions(result: Result) -> list[str]:

@@ -43,7 +43,7 @@ def things(metric: str) -> str:
 
 
 def verdict_sentence(name: str, metric: Metric, confidence: float, *, online: bool = False) -> str:
-    """The answer for one metric: offline by its word and its range, online by its verdict and its interval.
+    """The answer for one metric, by its word: offline with its range, online with its interval.
 
     >>> from foretest.results.uplift_range import Range
     >>> e = Estimate(.0206, .1, .0006, .0002, .001, .032, .011, .054, "positive", [], 99.0, word="leans positive",
@@ -52,7 +52,7 @@ def verdict_sentence(name: str, metric: Metric, confidence: float, *, online: bo
     'Leans positive: clicks would change by +3.2 %, between −0.50 % and +7.0 %.'
     """
     estimate = metric.estimates[metric.headline or ""]
-    word = estimate.verdict if online else estimate.word
+    word = estimate.word
     if "insufficient" in (word, estimate.verdict):
         return f"This {'test' if online else 'log'} cannot answer: {_lack(name, estimate)}."
     form, middle, lower, upper = _limits(estimate)
@@ -73,7 +73,9 @@ def verdict_sentence(name: str, metric: Metric, confidence: float, *, online: bo
             return f"{which}: {form(middle, sign=True)}{span}."
         return f"No clear change in {what}: {form(middle, sign=True)}{span}."
     if word.startswith("leans"):
-        return f"{word.capitalize()}: {what} would change by {form(middle, sign=True)}{span}."
+        return (
+            f"{word.capitalize()}: {what} {'changed' if online else 'would change'} by {form(middle, sign=True)}{span}."
+        )
     would, did = {"positive": ("rise", "rose"), "negative": ("fall", "fell")}[word]
     return f"{start} {did if online else f'would {would}'} by {form(abs(middle))}{span}."
 

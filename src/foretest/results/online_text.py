@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from foretest.formatting import format_number, percent, plural, round_percent
+from foretest.results.audit import FAIL
 from foretest.results.result import Metric, Result
 
 
@@ -31,6 +32,23 @@ def control_value(metric: Metric) -> float | None:
     """The control's value that the uplift is relative to: the adjusted one, with a covariate."""
     value: float | None = metric.control.value if metric.covariate is None else metric.covariate["control"]
     return value
+
+
+def warnings(result: Result) -> list[str]:
+    """What makes the arms of an online test hard to compare, each with what to do."""
+    warning = result.health.get("displays_per_unit", {}).get("warning")
+    return [] if warning is None else [warning]
+
+
+def failed_arms(result: Result) -> list[str]:
+    """A sentence on each arm whose log fails the audit."""
+    return [
+        f"The propensity audit failed for the {arm}'s log ({', '.join(audit.named(FAIL))}): it was not drawn from the"
+        f" policy that [{arm}] describes. Find out what this arm really showed, or which rows are missing from its log,"
+        " before you put the uplift down to that policy."
+        for arm, audit in result.audits.items()
+        if audit.outcome == FAIL
+    ]
 
 
 def units_of(result: Result) -> int:

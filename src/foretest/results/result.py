@@ -93,6 +93,7 @@ class Estimate:
     unsupported_noise: dict[str, Any] | None = None  # how `unsupported` varies, where it can be calibrated
     p_value: float | None = None  # two-sided, of no effect: of an online test
     always_valid: dict[str, Any] | None = None  # limits that hold at every look, and their verdict, where asked for
+    predicted_std_error: float | None = None  # of the effect size, on average over what the control might have shown
 
     def __repr__(self) -> str:
         return f"<Estimate {estimate_summary(self)}>"
@@ -224,6 +225,7 @@ class Result:
     control_fit: dict[str, Any] | None = None  # what was fitted of each control, by its name
     winsorised: dict[str, Any] | None = None  # the limits of rewards that are cut, and the share that was
     sequential: dict[str, Any] | None = None  # of an online test that is looked at while it runs
+    audits: dict[str, Audit] = field(default_factory=dict)  # of an online test's logs by arm, where it has policies
 
     @property
     def cap(self) -> float:
@@ -244,6 +246,7 @@ class Result:
                 **given(control_fit=self.control_fit, winsorised=self.winsorised),
                 "health": self.health,
                 **given(audit=None if self.audit is None else self.audit.to_dict()),
+                **({"audits": {arm: audit.to_dict() for arm, audit in self.audits.items()}} if self.audits else {}),
                 "weights": self.weights,
                 "notes": self.notes,
                 "provenance": self.provenance,

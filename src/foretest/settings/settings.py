@@ -134,19 +134,25 @@ class Settings:
         """An object without the base class, which needs only log_prob and sample, becomes a `Policy` here."""
         from foretest.policies.adapter import as_policy
         from foretest.policies.base import refuse_slots_alone
+        from foretest.policies.control_number import refuse_control_number, refuse_missing_number, with_control_number
         from foretest.policies.fitted_parameter import refuse_fit, refuse_logged
 
         for role in ("control", "treatment"):
             _check_policy(role, getattr(self, role))
-        named = self._named_treatments()
-        for name, policy in named.items():
-            role = "the treatment" if name == TREATMENT else f"the treatment '{name}'"
-            refuse_slots_alone(policy, role)
-            refuse_fit(policy, role, "a treatment has no log of its own to fit it on")
         object.__setattr__(self, "control", as_policy(self.control))
+        refuse_control_number(self.control)
+        treatments = {}
+        for name, given in self._named_treatments().items():
+            role = "the treatment" if name == TREATMENT else f"the treatment '{name}'"
+            refuse_slots_alone(given, role)
+            remedy = 'give a number, or "control" for the control\'s'
+            refuse_fit(given, role, "a treatment has no log of its own to fit it on", remedy)
+            policy = as_policy(given)
+            refuse_missing_number(policy, self.control, role)
+            treatments[name] = with_control_number(policy, self.control, role)
         for name, policy in getattr(self.control, "loggers", {"": self.control}).items():
             refuse_logged(policy, f"the control '{name}'" if name else "the control")
-        object.__setattr__(self, "treatments", {name: as_policy(policy) for name, policy in named.items()})
+        object.__setattr__(self, "treatments", treatments)
         object.__setattr__(self, "treatment", next(iter(self.treatments.values())))
         from foretest.settings.own_candidates import check_own_candidates
 

@@ -12,7 +12,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 import pyarrow as pa
 
-from foretest.files import whole_file, write_whole
 from foretest.simulate.change import NO_CHANGE, Change, draw_change
 from foretest.simulate.displays import CHUNK, chunk_generator
 from foretest.simulate.log import SCHEMA, Arm, simulate_log, write_parquet
 from foretest.simulate.settings_text import settings_text
 from foretest.simulate.truth import true_values
 from foretest.simulate.world import World
+from foretest.storage.ownership import marked_json, marked_toml, own_files, refuse_others
 
 CHANGE_STREAM = 3
 """The draw of a test's treatment shares no random number with its logs or its truth."""
@@ -96,13 +96,15 @@ def write_history(
     *,
     aa: bool = False,
     processes: int = 1,
+    replace: bool = False,
 ) -> None:
     """Write a simulated history of A/B tests, for `foretest history`.
 
     Each test is a folder with `control.parquet` and `treatment.parquet`; next to these folders are `settings.toml`,
     `truth.json` and, last, `manifest.toml`, which names them all. Files are written under a temporary name and then
     renamed, so that none is ever incomplete; manifest and truth of an earlier history in `folder` are removed
-    first, so that a manifest always describes what is there. Memory does not grow with the rows.
+    first, so that a manifest always describes what is there. Files of these names that Foretest did not make, or that
+    were edited since, are refused. Memory does not grow with the rows.
 
     Parameters
     ----------
@@ -114,10 +116,15 @@ def write_history(
     progress: is called with the number of tests done so far.
     aa: every treatment is the control, with the same scores.
     processes: more than 1 starts as many (`spawn`: a script needs its `if __name__ == "__main__"`).
+    replace: also files that would be refused.
 
     Returns
     -------
     Nothing.
+
+    Raises
+    ------
+    BadInput: a file that is there would be lost.
 
     >>> import os, tempfile
     >>> from foretest.simulate import WORLDS
@@ -132,21 +139,29 @@ def write_history(
         )
     folder = Path(folder)
     drawn = [draw_test(world, number, seed, aa=aa) for number in range(1, tests + 1)]
+    settings, truth_file, manifest = (folder / name for name in ("settings.toml", "truth.json", "manifest.toml"))
+    logs = [folder / test.name / f"{arm}.parquet" for test in drawn for arm in get_args(Arm)]
+    refuse_others([settings, truth_file, manifest, *logs], replace=replace)
     folder.mkdir(parents=True, exist_ok=True)
-    for name in ("manifest.toml", "truth.json"):
-        (folder / name).unlink(missing_ok=True)
+    for path in (manifest, truth_file):
+        path.unlink(missing_ok=True)
     truth: dict[str, dict[str, Any]] = {}
     with _mapped(min(processes, tests)) as mapped:
-        tasks = [_TestToWrite(folder, world, rows, test) for test in drawn]
+        tasks = [_TestToWrite(folder, world, rows, test, replace) for test in drawn]
         for test, true_of_test in zip(drawn, mapped(_write_test, tasks), strict=True):
             truth[test.name] = true_of_test
             if progress is not None:
                 progress(len(truth))
     kind = "A/A" if aa else "A/B"
     title = f"{tests} simulated {kind} tests: world {world.name}, {rows} displays per arm, seed {seed}"
-    write_whole(folder / "settings.toml", _settings(world))
-    write_whole(folder / "truth.json", json.dumps(truth, indent=2) + "\n")
-    write_whole(folder / "manifest.toml", _manifest(title, list(truth)))
+    texts = {
+        settings: marked_toml(_settings(world)),
+        truth_file: json.dumps(marked_json(truth), indent=2) + "\n",
+        manifest: marked_toml(_manifest(title, list(truth))),
+    }
+    with own_files(list(texts), replace=replace) as files:
+        for file, text in zip(files, texts.values(), strict=True):
+            file.write_text(text, encoding="utf-8")
 
 
 @contextmanager
@@ -170,22 +185,16 @@ class _TestToWrite(NamedTuple):
     world: World
     rows: int
     test: SimulatedTest
+    replace: bool
 
 
 def _write_test(task: _TestToWrite) -> dict[str, Any]:
     """Write both logs of a test, and return its entry in `truth.json`."""
-    folder, world, rows, test = task
+    folder, world, rows, test, replaced = task
     with_change = replace(world, change=test.change)
-    place = folder / test.name
-    place.mkdir(exist_ok=True)
-    try:
-        for arm in get_args(Arm):
-            with whole_file(place / f"{arm}.parquet") as path:
-                write_parquet(path, simulate_log(with_change, rows, test.seed, arm=arm), None, COLUMNS)
-    except BaseException:
-        with suppress(OSError):
-            place.rmdir()  # refused where one arm is already there
-        raise
+    for arm in get_args(Arm):
+        with own_files([folder / test.name / f"{arm}.parquet"], replace=replaced) as [path]:
+            write_parquet(path, simulate_log(with_change, rows, test.seed, arm=arm), None, COLUMNS)
     truth = true_values(world, test.change, test.seed, displays=TRUTH_DISPLAYS, draws=TRUTH_DRAWS)["click"]
     return {
         "rel_uplift": truth.rel_uplift,

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from foretest.files import whole_file, write_whole
 from foretest.simulate.clicks import click_probability, clicked_slots
 from foretest.simulate.displays import CHUNK, CONTROL_STREAM, Displays, chunk_generator, draw_displays, shown_rankings
 from foretest.simulate.settings_text import settings_text
 from foretest.simulate.truth import Truth, is_exact, true_values, values_of_log
 from foretest.simulate.world import World
+from foretest.storage.ownership import marked_json, marked_schema, marked_toml, own_files
 
 Arm = Literal["control", "treatment"]
 """Whose policy shows the rankings of a log."""
@@ -169,10 +169,13 @@ def write_log(
     rows: int,
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
+    *,
+    replace: bool = False,
 ) -> None:
     """Write a simulated log with its settings and its truth: `log.parquet`, `settings.toml`, `truth.json`.
 
-    Every file is written under a temporary name and then renamed, so that none is ever incomplete.
+    Every file is written under a temporary name and then renamed, so that none is ever incomplete. Files of these names
+    that Foretest did not make, or that were edited since, are refused.
 
     Parameters
     ----------
@@ -181,10 +184,15 @@ def write_log(
     rows: displays of the log.
     seed: the same seed gives the same rows.
     progress: is called with the number of rows done so far.
+    replace: also files that would be refused.
 
     Returns
     -------
     Nothing.
+
+    Raises
+    ------
+    BadInput: a file that is there would be lost.
 
     >>> import os, tempfile
     >>> from foretest.simulate import WORLDS
@@ -195,23 +203,23 @@ def write_log(
     """
     folder = Path(folder)
     batches = simulate_log(world, rows, seed)
-    folder.mkdir(parents=True, exist_ok=True)
-    # the truth has a stream of displays of its own, so another thread can compute it meanwhile
-    with ThreadPoolExecutor(1) as pool:
-        values = pool.submit(_truth, world, rows, seed)
-        with whole_file(folder / "log.parquet") as path:
-            write_parquet(path, batches, progress)
-        write_whole(folder / "settings.toml", settings_text(world))
-        truth = {metric: value._asdict() for metric, value in values.result().items()}
-    content = {
-        "log": truth["click"],
-        "metrics": truth,
-        "world": world.name,
-        "seed": seed,
-        "rows": rows,
-        **({} if world.examination is None else {"examination": list(world.examination)}),
-    }
-    write_whole(folder / "truth.json", json.dumps(content, indent=2) + "\n")
+    paths = [folder / name for name in ("log.parquet", "settings.toml", "truth.json")]
+    with own_files(paths, replace=replace) as (log_file, settings_file, truth_file):
+        # the truth has a stream of displays of its own, so another thread can compute it meanwhile
+        with ThreadPoolExecutor(1) as pool:
+            values = pool.submit(_truth, world, rows, seed)
+            write_parquet(log_file, batches, progress)
+            truth = {metric: value._asdict() for metric, value in values.result().items()}
+        content = {
+            "log": truth["click"],
+            "metrics": truth,
+            "world": world.name,
+            "seed": seed,
+            "rows": rows,
+            **({} if world.examination is None else {"examination": list(world.examination)}),
+        }
+        settings_file.write_text(marked_toml(settings_text(world)), encoding="utf-8")
+        truth_file.write_text(json.dumps(marked_json(content), indent=2) + "\n", encoding="utf-8")
 
 
 def _truth(world: World, rows: int, seed: int) -> dict[str, Truth]:
@@ -225,7 +233,7 @@ def write_parquet(
     """Stream the columns of `schema` to Parquet, one row group per batch."""
     done = 0
     # A dictionary of scores, all different, would cost time and save nothing.
-    with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=["group", "day"]) as writer:
+    with pq.ParquetWriter(path, marked_schema(schema), compression="zstd", use_dictionary=["group", "day"]) as writer:
         for batch in batches:
             writer.write_batch(batch.select(schema.names), row_group_size=ROW_GROUP)
             done += batch.num_rows

@@ -32,13 +32,16 @@ def estimate_columns(
     known = truth is not None
     treatment = _numbers("treatment", (format_number(e.treatment) for e in rows), known, optional=0 if online else 3)
     uplift = uplift_column(rows, [truth] if known else [])
-    verdicts = [verdict_text(e.verdict, metric.direction, " ~" if is_fragile(e) else "") for e in rows]
+    words = [verdict_text(e.word, metric.direction) for e in rows]
+    # online they differ only where the arms have other numbers of displays per unit, and noise is not the answer there
+    verdicts = (
+        words if online else [verdict_text(e.verdict, metric.direction, " ~" if is_fragile(e) else "") for e in rows]
+    )
     verdict = Column("verdict", [*verdicts, *[_NO_TEXT] * known], optional=0 if online else 2)
     if online:
         interval = _numbers(f"{level} interval", map(interval_text, rows), known)
         p = _numbers("p", (p_value_column(e.p_value) for e in rows), known, optional=1)
         return _with_always_valid(metric, [_names(metric, known), treatment, uplift, interval, p, verdict])
-    words = [verdict_text(e.word, metric.direction) for e in rows]
     return [
         _names(metric, known),
         uplift,

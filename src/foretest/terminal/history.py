@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.console import Group, RenderableType
@@ -9,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from foretest.formatting import percent, plural
+from foretest.history.agreement import correlation_text
 from foretest.terminal.parts import WIDTH, add_number_columns, plain_text
 
 if TYPE_CHECKING:
@@ -17,20 +19,25 @@ if TYPE_CHECKING:
 _FIGURES = {
     "correlation": "corr.",
     "precision": "right",
-    "fnr": "FNR",
+    "fnr": "FN",
+    "miss_rate": "miss rate",
     "ppv": "PPV",
-    "miss_rate": "missed",
     "ci_size": "CI size",
 }
+
+_SHARES = (
+    "FN, FP: false negatives and false positives, share of all tests; miss rate: of the tests that online calls"
+    " positive, the share that offline does not"
+)
 
 _SEEN = {
     "range_held": "range held",
     "precision_word": "right",
-    "fnr_word": "FNR",
-    "fpr_word": "FPR",
+    "fnr_word": "FN",
+    "fpr_word": "FP",
     "precision_leans": "right*",
-    "fnr_leans": "FNR*",
-    "fpr_leans": "FPR*",
+    "fnr_leans": "FN*",
+    "fpr_leans": "FP*",
 }
 
 _LEANS = "* a word that leans counts as its side, not as neutral"
@@ -44,12 +51,16 @@ def agreement_table(agreement: Agreement) -> Group:
     """One table per metric: how each estimator agreed with the online tests, with 10 % and 90 % quantiles below."""
     parts: list[RenderableType] = [Text(f"Foretest history: {plural(len(agreement.tests), 'test')}", style="bold")]
     for metric, figures in agreement.tables.items():
-        parts += [Text(), _figures_table(metric, figures)]
+        parts += [Text(), _figures_table(metric, figures), *(Text(line, style="dim") for line in wrap(_SHARES, WIDTH))]
         parts += [Text(), _seen_table(figures), Text(_LEANS, style="dim"), Text()]
         parts += [Text(line, style="dim") for line in _lines_below(figures)]
         parts += [Text(line) for line in _calibration_lines(agreement, metric)]
     parts += [Text(f"Note: {note}", style="dim") for note in agreement.notes]
     parts += [Text(f"propensity audit FAILED: {name}", style="bold red") for name in agreement.failed_audits]
+    parts += [
+        Text(f"propensity audit FAILED: {name}, the treatment's log", style="bold red")
+        for name in agreement.failed_treatment_audits
+    ]
     parts += [Text(f"failed: {failure['name']}: {failure['error']}", style="red") for failure in agreement.failures]
     return Group(*parts)
 
@@ -89,13 +100,13 @@ def _lines_below(figures: dict[str, Figures]) -> list[str]:
     if any(row["noise_ceiling"] is not None for row in figures.values()):
         lines.append("correlation of a perfect estimator, and ours with the noise removed:")
         for label, row in figures.items():
-            ceiling, removed = _figure(row["noise_ceiling"]), _figure(row["deconvolved_correlation"])
+            ceiling, removed = _figure(row["noise_ceiling"]), correlation_text(row, "deconvolved_correlation", _figure)
             lines.append(f"  {label}: {ceiling}, {removed}{_at_ends(row)}")
         if any("deconvolved_correlation_low" in row for row in figures.values()):
             lines.append(_UNKNOWN)
     if any("rmse" in row for row in figures.values()):
         lines.append("against the truth: bias, root mean square error, held by interval, by range")
-        for label, row in figures.items():
+        for label, row in ((label, row) for label, row in figures.items() if "rmse" in row):
             shares = percent(row["coverage"]), percent(row.get("range_coverage"))
             errors = percent(row["bias"], sign=True), percent(row["rmse"]), *shares
             lines.append(f"  {label}: {', '.join(errors)}")
@@ -106,7 +117,8 @@ def _at_ends(row: Figures) -> str:
     """The correlation with the noise removed at both ends of covariances that are not known; empty where all are."""
     if "deconvolved_correlation_low" not in row:
         return ""
-    return f" ({_figure(row['deconvolved_correlation_low'])} to {_figure(row['deconvolved_correlation_high'])})"
+    ends = (correlation_text(row, f"deconvolved_correlation_{end}", _figure) for end in ("low", "high"))
+    return f" ({' to '.join(ends)})"
 
 
 def _calibration_lines(agreement: Agreement, metric: str) -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from foretest.formatting import format_number
 from foretest.results.examination_text import examination_line
-from foretest.results.online_text import covariate_sentence, peeking_sentences
+from foretest.results.online_text import covariate_sentence, failed_arms, peeking_sentences, warnings
 from foretest.results.range_text import legend
 from foretest.results.robustness_text import fragile_sentence, is_fragile, robustness_sentence
 from foretest.terminal.audit import audit_row
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 def result_markdown(result: Result) -> str:
     """What the terminal shows of a result, without the details of its health: one table per metric, and all columns."""
-    blocks = [*_choice(result), _evidence(result)]
+    warned = [f"**{markdown_text(text)}**" for text in (*failed_arms(result), *warnings(result))]
+    blocks = [*warned, *_choice(result), _evidence(result)]
     if len(result.treatments) > 1 and result.metrics:
         for name in result.metrics:
             table = markdown_table(treatments_columns(name, by_rank(result), result))

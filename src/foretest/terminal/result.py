@@ -18,7 +18,7 @@ from foretest.terminal.comparisons import choice_lines, segments_tables, treatme
 from foretest.terminal.estimates import estimate_columns
 from foretest.terminal.fitting import FittedTable
 from foretest.terminal.log import log_text, loggers_text
-from foretest.terminal.online import arms_table, detectable_effect
+from foretest.terminal.online import arms_table, detectable_effect, warning_lines
 from foretest.terminal.parts import (
     RESULT_WIDTH,
     guardrail_text,
@@ -36,7 +36,7 @@ def result_table(result: Result, truth: dict[str, float] | None = None) -> Group
     """The health of the log, one table per metric, notes; `truth` is the known relative uplift of simulated metrics."""
     online = "sample_ratio" in result.health
     parts = choice_lines(result)
-    parts += [arms_table(result)] if online else _log_health(result)
+    parts += [*warning_lines(result), arms_table(result)] if online else _log_health(result)
     if len(result.treatments) > 1 and result.metrics:
         parts += [Text(), *treatments_tables(result)]
     for name, metric in result.metrics.items():

@@ -62,7 +62,9 @@ class ExposurePricer:
         self.codes, self.together, self.fitted = curves.codes(displays), tuple(together), fitted
         self.bounds = tuple(dict.fromkeys((*bounds, *self.together)))
         self.log_w = {variant: np.empty(shown) for variant in range(variants)}
-        self.caps = {(bound, variant): np.empty((3, rows)) for bound in self.bounds for variant in range(variants)}
+        self.caps = {
+            (bound, variant): np.full((4, rows), np.nan) for bound in self.bounds for variant in range(variants)
+        }
         self.masses, self.grid = BoundMasses.empty(rows, len(self.together)), np.asarray(self.together)
         count, width = len(self.bounds) if fitted else 0, self.tables[0].shape[1]
         self.slopes = SlotSlopes(np.zeros((count, shown, width)), np.zeros((count, rows, width)))
@@ -109,17 +111,22 @@ class ExposurePricer:
         for bound in self.bounds:
             out = self.caps[bound, variant][:, part.rows]
             if bound == UNCAPPED:
-                out[:] = np.array([[np.inf], [1.0], [1.0]])
+                out[:3] = np.array([[np.inf], [1.0], [1.0]])
             elif bound in self.together and variant == 0:
                 at = self.together.index(bound)
-                out[:] = [column[part.rows, at] for column in self.masses[:3]]
+                out[:3] = [column[part.rows, at] for column in self.masses[:3]]
+                out[3] = self.masses.products[part.rows, at, at]
+            elif variant == 0:
+                masses = BoundMasses.zeros(len(once), 1)
+                bounds_kernel.bounds_of_slots(*lists, np.ones(len(once), np.bool_), np.array([bound]), *masses)
+                out[:] = masses.caps([bound])[bound]
             else:
                 slot_caps(*lists, float(bound), out)
 
     def _add_slopes(self, part: MarginalPart, e_t: Ragged, e_p: Ragged, table: Floats, codes: Codes) -> None:
         ranking = part.displays.ranking
         assert part.p is not None
-        caps, masses, _ = np.stack([self.caps[bound, 0][:, part.rows] for bound in self.bounds], axis=1)
+        caps, masses, *_ = np.stack([self.caps[bound, 0][:, part.rows] for bound in self.bounds], axis=1)
         kernel.slopes(
             part.t.values, part.t.starts, part.p.values, part.p.starts, part.displays.eligible, e_t.values,
             e_p.values, e_t.starts, ranking.values, ranking.starts, part.displays.slots, table, codes,
@@ -163,6 +170,8 @@ class ExposureWeighting(SlotWeighting):
         if self.bound_or_none == UNCAPPED:
             return SlotTerms.uncapped(log_w)
         caps = np.repeat(prices.caps[self.bound_or_none, self.variant], weighed.counts, axis=1)
+        if self.variant:  # of steeper and flatter curves no noise is asked for
+            caps = caps[:3]
         return SlotTerms.capped(log_w, *caps)
 
 

@@ -38,7 +38,7 @@ class PrefixPrices(NamedTuple):
     for."""
 
     log_w: Floats  # log π_t(a_1..a_k)/π_p(a_1..a_k)
-    caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
+    caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there and at a third; E_p[w̃_k²]
     bounds: BoundMasses | None = None  # at all bounds that one is chosen from, with a row per slot
 
 
@@ -65,7 +65,7 @@ def prefix_prices(
     slots = displays.slots
     row, last = np.repeat(np.arange(len(displays)), slots), np.cumsum(slots) - 1
     length = np.arange(len(row)) - np.repeat(last + 1 - slots, slots) + 1
-    caps = {bound: np.zeros((3, len(row))) for bound in bounds if bound not in together}
+    caps = {bound: np.zeros((4, len(row))) for bound in bounds if bound not in together}
     masses = BoundMasses(*(np.zeros_like(part) for part in BoundMasses.empty(len(row), len(together))))
     is_whole = length == slots[row]
     priced = [(Purpose.PREFIX, earns & ~is_whole)]
@@ -75,8 +75,10 @@ def prefix_prices(
         part = prefix_displays(displays, row[at], length[at])
         alone = normaliser.for_batch(part)
         for bound, of_bound in caps.items():
-            found = alone.at_adaptive_cap(part, bound, purpose)
-            of_bound[:, at] = found.cap, found.q, found.q_below
+            of_prefixes = alone.at_adaptive_cap(part, bound, purpose)
+            mass = np.where(of_prefixes.q > 0.0, of_prefixes.q, 1.0)
+            second = of_prefixes.squares / mass / mass
+            of_bound[:, at] = of_prefixes.cap, of_prefixes.q, of_prefixes.q_below, second
         if len(together):
             masses.put(at, alone.at_bounds(part, together, purpose))
     if whole is not None and len(together):

@@ -17,6 +17,7 @@ from foretest.displays.ragged import Ragged
 from foretest.kernels.ranking_draws import SLICE
 from foretest.kernels.row_means import by_reward, log_means
 from foretest.records import dataclass
+from foretest.weights.noise_terms import NoiseTerms
 from foretest.weights.weightings import PointWeights
 
 Ints = npt.NDArray[np.int64]
@@ -32,9 +33,13 @@ class WeighedSlots:
     metrics: int  # how many there are, with those of which slots are not known
     are_all: bool
     shown: int  # slots of all displays, also those that do not count
+    multiple: Floats | None = None  # of a thinned log, how many each display stands for
 
     @classmethod
-    def of(cls, displays: Displays, earned: Mapping[int, Ragged], metrics: int, *, dense: bool = False) -> WeighedSlots:
+    def of(
+        cls, displays: Displays, earned: Mapping[int, Ragged], metrics: int, *, dense: bool = False,
+        multiple: Floats | None = None,
+    ) -> WeighedSlots:  # fmt: skip
         """The slots of some displays that count; `earned` has the slots' rewards by metric."""
         slots, rewards = displays.slots, {m: lists.flat().astype(np.float64) for m, lists in earned.items()}
         counted = np.full(int(slots.sum()), dense)
@@ -43,7 +48,8 @@ class WeighedSlots:
         places = np.flatnonzero(counted)
         owner = np.repeat(np.arange(len(displays)), slots)[places]
         counts = np.bincount(owner, minlength=len(displays))
-        return cls(places, counts, {m: r[places] for m, r in rewards.items()}, metrics, dense, len(counted))
+        rewards = {m: r[places] for m, r in rewards.items()}
+        return cls(places, counts, rewards, metrics, dense, len(counted), multiple)
 
     @property
     def mask(self) -> npt.NDArray[np.bool_]:
@@ -51,6 +57,16 @@ class WeighedSlots:
         counts = np.zeros(self.shown, np.bool_)
         counts[self.places] = True
         return counts
+
+    def noise(self, metric: int, terms: SlotTerms) -> NoiseTerms | None:
+        """What the slots' terms add to the noise of a metric's uplift; None where E_p[w̃²] is not known."""
+        if terms.second is None:
+            return None
+        owner, rows = np.repeat(np.arange(len(self.counts)), self.counts), len(self.counts)
+        multiple = None if self.multiple is None else self.multiple[owner]
+        return NoiseTerms.of(
+            terms.log_h, terms.second, self.rewards[metric], owner, rows, multiple=multiple, dense=self.are_all
+        )
 
     def only(self, metrics: Container[int]) -> WeighedSlots:
         """The same slots, with the rewards of some metrics alone."""
@@ -66,6 +82,7 @@ class SlotTerms(NamedTuple):
     slice: Floats  # (q_k − q_k')/q_k', q_k' at a third of the cap
     q: Floats
     infeasible: npt.NDArray[np.bool_]
+    second: Floats | None = None  # E_p[w̃² | x], where it is known
 
     @classmethod
     def uncapped(cls, log_w: Floats) -> SlotTerms:
@@ -74,8 +91,8 @@ class SlotTerms(NamedTuple):
         return cls(log_w, log_w, log_w, nothing, nothing + 1.0, np.zeros(len(log_w), np.bool_))
 
     @classmethod
-    def capped(cls, log_w: Floats, cap: Floats, q: Floats, below: Floats) -> SlotTerms:
-        """The terms of w̃ = min(w, c)/q, 1 where there is no cap; `below` is q at a third of it."""
+    def capped(cls, log_w: Floats, cap: Floats, q: Floats, below: Floats, second: Floats | None = None) -> SlotTerms:
+        """The terms of w̃ = min(w, c)/q, 1 where there is no cap; `below` is q at a third of it, `second` E_p[w̃²]."""
         infeasible = q <= 0.0
         mass = np.where(infeasible, 1.0, q)
         with np.errstate(divide="ignore"):
@@ -83,7 +100,9 @@ class SlotTerms(NamedTuple):
         log_capped = np.minimum(log_w, log_cap)
         log_h = np.where(infeasible, 0.0, log_capped - np.log(mass))
         share = np.divide(q - below, below, out=np.zeros(len(q)), where=below > 0.0)
-        return cls(log_h, log_capped, np.minimum(log_w, log_cap - np.log(SLICE)), np.maximum(share, 0.0), q, infeasible)
+        second = None if second is None else np.where(infeasible, 1.0, second)
+        log_below, share = np.minimum(log_w, log_cap - np.log(SLICE)), np.maximum(share, 0.0)
+        return cls(log_h, log_capped, log_below, share, q, infeasible, second)
 
 
 def row_weights(terms_of: Mapping[int, SlotTerms], weighed: WeighedSlots, parts: Floats | None = None) -> PointWeights:
@@ -94,7 +113,7 @@ def row_weights(terms_of: Mapping[int, SlotTerms], weighed: WeighedSlots, parts:
     slices, count, mass = np.zeros((rows, metrics)), np.zeros(rows), np.zeros(rows)
     unsupported, of_metric = np.zeros(rows, np.bool_), np.empty((4, rows))
     for m, r in weighed.rewards.items():
-        by_reward(counts, r, *terms_of[m], of_metric, count, mass, unsupported)
+        by_reward(counts, r, *terms_of[m][:6], of_metric, count, mass, unsupported)
         log_h[:, m], log_capped[:, m], log_below[:, m], slices[:, m] = of_metric
     q = np.divide(mass, count, out=np.zeros(rows), where=count > 0)
     nothing = np.full(rows, np.nan)  # a row has no cap of its own, nor E_p[h²|x]
@@ -103,5 +122,6 @@ def row_weights(terms_of: Mapping[int, SlotTerms], weighed: WeighedSlots, parts:
         every = np.ones(len(weighed.places)) if parts is None else parts
         log_mean = log_means(counts, every, next(iter(terms_of.values())).log_h if terms_of else np.zeros(len(every)))
     return PointWeights(
-        log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices, log_mean
-    )
+        log_h, nothing, q, unsupported, np.zeros(rows, np.bool_), nothing, log_capped, log_below, slices, log_mean,
+        noise={m: noise for m, terms in terms_of.items() if (noise := weighed.noise(m, terms)) is not None},
+    )  # fmt: skip

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
-from foretest.kernels import slot_marginals as kernel
 from foretest.kernels import weight_bounds as bounds_kernel
 from foretest.records import dataclass
 from foretest.weights.control_marginals import control_marginals
@@ -27,7 +26,7 @@ class SlotPrices(NamedTuple):
     """The weights and caps of the shown slots of some displays, one slot after the other."""
 
     log_w: Floats  # log P_t(a_k in slot k)/P_p(a_k in slot k)
-    caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there; q_k at a third of it
+    caps: dict[float, Floats]  # by bound, in rows: c̃_k, 0 where there is none; q_k there and at a third; E_p[w̃_k²]
     control: Floats  # P_p(a_k in slot k)
     bounds: BoundMasses | None = None  # at all bounds that one is chosen from, with a row per slot
 
@@ -80,7 +79,7 @@ class SlotPricer:
         shown = int(displays.slots.sum())
         self.counts = np.ones(shown, np.bool_) if counts is None else counts
         self.log_w, self.control, self.together = np.empty(shown), np.empty(shown), together
-        self.caps = {bound: np.empty((3, shown)) for bound in bounds if bound not in together}
+        self.alone = {bound: BoundMasses.zeros(shown, 1) for bound in bounds if bound not in together}
         self.masses, self.grid = BoundMasses.zeros(shown, len(together)), np.asarray(together)
 
     def add(self, part: MarginalPart) -> None:
@@ -91,16 +90,16 @@ class SlotPricer:
         if p is None:
             return
         lists = (t.values, t.starts, p.values, p.starts, displays.eligible, displays.slots)
-        for bound, of_bound in self.caps.items():
-            kernel.slot_caps(*lists, float(bound), of_bound[:, here])
-        if len(self.together):
-            bounds_kernel.bounds_of_slots(*lists, self.counts[here], self.grid, *(array[here] for array in self.masses))
+        priced = [(np.array([bound]), masses) for bound, masses in self.alone.items()]
+        priced += [(self.grid, self.masses)] if len(self.together) else []
+        for grid, masses in priced:
+            bounds_kernel.bounds_of_slots(*lists, self.counts[here], grid, *(array[here] for array in masses))
 
     def prices(self) -> SlotPrices:
         """The prices of all slots."""
-        if not len(self.together):
-            return SlotPrices(self.log_w, self.caps, self.control)
-        return SlotPrices(self.log_w, {**self.caps, **self.masses.caps(self.together)}, self.control, self.masses)
+        caps = {bound: masses.caps([bound])[bound] for bound, masses in self.alone.items()}
+        caps |= self.masses.caps(self.together)
+        return SlotPrices(self.log_w, caps, self.control, self.masses if len(self.together) else None)
 
 
 def log_ratio(of_treatment: Floats, of_control: Floats) -> Floats:

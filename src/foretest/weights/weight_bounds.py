@@ -33,10 +33,9 @@ class BoundMasses(NamedTuple):
         return cls(cap, q, q_below, np.zeros((rows, bounds, bounds)), gains)
 
     def caps(self, bounds: Sequence[float]) -> dict[float, Floats]:
-        """By bound, in rows: c̃, q there, and q at a third of it."""
-        return {
-            bound: np.stack([self.cap[:, at], self.q[:, at], self.q_below[:, at]]) for at, bound in enumerate(bounds)
-        }
+        """By bound, in rows: c̃, q there, q at a third of it, and E_p[w̃²]."""
+        columns = (self.cap, self.q, self.q_below, np.diagonal(self.products, axis1=1, axis2=2))
+        return {bound: np.stack([column[:, at] for column in columns]) for at, bound in enumerate(bounds)}
 
     def take(self, rows: np.ndarray) -> BoundMasses:
         """Some rows, repeats allowed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from foretest.policies.base import Policy
 from foretest.policies.pricing import shown_log_prob
 from foretest.records import dataclass
 from foretest.weights.capping import capped, capped_at
+from foretest.weights.noise_terms import NoiseTerms
 from foretest.weights.normaliser import Masses, Normaliser
 
 
@@ -82,6 +84,7 @@ class PointWeights(NamedTuple):
     slice: Floats  # (q − q')/q', q' at a third of the cap; NaN where q' = 0
     log_mean: Floats  # log h of the row; by slot, of the mean over all slots
     slopes: Slopes | None = None  # of weights by a fitted examination curve
+    noise: Mapping[int, NoiseTerms] = MappingProxyType({})  # by metric, where E_p[w̃ | x] = 1
 
     @classmethod
     def concatenate(cls, parts: Sequence[PointWeights]) -> PointWeights:
@@ -90,9 +93,13 @@ class PointWeights(NamedTuple):
         slopes = [part.slopes for part in parts if part.slopes is not None]
         joined = Slopes(*map(np.concatenate, zip(*slopes, strict=True))) if slopes else None
         columns: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._fields if name != "slopes"
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in cls._fields
+            if name not in ("slopes", "noise")
         }
-        return cls(**columns, slopes=joined)
+        noise = {m: NoiseTerms(*map(np.concatenate, zip(*(p.noise[m] for p in parts), strict=True)))
+                 for m in parts[0].noise}  # fmt: skip
+        return cls(**columns, slopes=joined, noise=noise)
 
 
 def of_metric(column: npt.NDArray[Any], metric: int) -> npt.NDArray[Any]:

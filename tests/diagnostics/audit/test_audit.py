@@ -62,7 +62,7 @@ def build(
     return ft.OfflineTest(
         log=ft.LogColumns(**columns),
         control=control or ft.PlackettLuce("control_scores", prob="p"),
-        treatment=treatment or ft.PlackettLuce("treatment_scores"),
+        treatment=treatment or ft.PlackettLuce("treatment_scores", 1.0),
         **{"cap": 20.0, "estimators": ["ncis"], **analysis},
     )
 
@@ -343,6 +343,7 @@ temperature = {temperature}
 [treatment]
 policy = "plackett-luce"
 scores = "treatment_scores"
+temperature = 1.0
 [analysis]
 estimators = ["ncis"]
 """

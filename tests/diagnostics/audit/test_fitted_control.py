@@ -21,7 +21,7 @@ def build(temperature: float | str) -> ft.OfflineTest:
     return ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking"),
         control=ft.PlackettLuce("control_scores", temperature),
-        treatment=ft.PlackettLuce("treatment_scores"),
+        treatment=ft.PlackettLuce("treatment_scores", 1.0),
         estimators=["ncis"], interval="delta",
     )  # fmt: skip
 

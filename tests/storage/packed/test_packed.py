@@ -421,6 +421,49 @@ def test_a_place_that_is_taken(plain: str, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.parquet", "packed", "taken"]
 
 
+def test_what_else_is_in_the_folder_stays(plain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also what came while the log was packed again, and the mode of the folder and of its files."""
+    test = offline_test(LINEAR)
+    folder = Path(packed(test, plain, tmp_path))
+    (folder / "notes.txt").write_text("mine")
+    (folder / "old").mkdir()
+    (folder / "old" / "a.txt").write_text("mine")
+    folder.chmod(0o750)
+    (folder / REST).chmod(0o640)
+    before = {name: (folder / name).stat().st_ino for name in (REST, REWARDED, BASE)}
+    write = writing.write_aggregates
+
+    def meanwhile(*arguments: Any, **options: Any) -> None:
+        (folder / "came.txt").write_text("mine too")
+        write(*arguments, **options)
+
+    monkeypatch.setattr(writing, "write_aggregates", meanwhile)
+    test.pack(plain, folder)
+    assert all((folder / name).stat().st_ino != number for name, number in before.items())
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    assert names == {REST, REWARDED, BASE, "notes.txt", "came.txt", "old", "old/a.txt"}
+    assert (folder / "came.txt").read_text() == "mine too"
+    assert folder.stat().st_mode & 0o777 == 0o750
+    assert (folder / REST).stat().st_mode & 0o777 == 0o640
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.parquet", "packed"]
+    assert_same_result(test.run(str(folder)), test.run(plain))
+
+
+def test_a_part_that_was_edited_is_not_replaced(plain: str, tmp_path: Path) -> None:
+    """Nor one of an earlier version, which has no mark, nor the sums by aggregate."""
+    test = offline_test(LINEAR)
+    folder = Path(packed(test, plain, tmp_path))
+    pq.write_table(pq.read_table(folder / REST), folder / REST)
+    before = (folder / REST).read_bytes()
+    with pytest.raises(ft.BadInput, match=r"rest\.parquet: already there, and edited since Foretest made it"):
+        test.pack(plain, folder)
+    with pytest.raises(ft.BadInput, match=r"_packed\.parquet: the file exists already"):
+        test.save_aggregates(plain, folder / BASE)
+    assert (folder / REST).read_bytes() == before
+    test.pack(plain, folder, replace=True)
+    assert_same_result(test.run(str(folder)), test.run(plain))
+
+
 def test_a_bad_row_leaves_nothing(log: pa.Table, tmp_path: Path) -> None:
     clicks = log["click"].to_numpy().copy()
     clicks[1234] = -1.0
@@ -527,7 +570,7 @@ def test_killed_and_packed_again(plain: str, tmp_path: Path) -> None:
 def audited(features: list[str], temperature: float = 1.0, **analysis: Any) -> ft.OfflineTest:
     return ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", features=features),
-        control=ft.PlackettLuce("control_scores", temperature), treatment=SCORES["treatment"],
+        control=ft.PlackettLuce("control_scores", temperature), treatment=ft.PlackettLuce("treatment_scores", 1.0),
         estimators=["point-ncis-adaptive"], weight_bound=20.0, **{"cap": 2.0, **analysis},
     )  # fmt: skip
 

@@ -216,3 +216,17 @@ def test_runs_of_files_have_enough_rows(tmp_path: Path) -> None:
         done = resume._next_stop(paths, done, 120)
         stops.append(done)
     assert stops == [3, 6, 8]
+
+
+@pytest.mark.usefixtures("every_file")
+def test_what_else_is_in_the_folder_of_parts_stays(tmp_path: Path) -> None:
+    test = build_test(["cis"])
+    _, days = write_days(tmp_path)
+    out, parts = tmp_path / "a.parquet", tmp_path / "a.parquet.parts"
+    (parts / "deep").mkdir(parents=True)
+    for name in ("notes.txt", "my.sums", "deep/a.txt"):
+        (parts / name).write_text("mine")
+    stop_after(3, test, days, out)
+    assert len(list(parts.iterdir())) == 4
+    test.save_aggregates(days, out)
+    assert {str(path.relative_to(parts)) for path in parts.rglob("*")} == {"notes.txt", "my.sums", "deep", "deep/a.txt"}

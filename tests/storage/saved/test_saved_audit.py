@@ -18,7 +18,7 @@ LOG = SmallLog(rows=800, units=300, seed=4)
 def build(temperature: float = 1.0, features: tuple[str, ...] = ("v", "country"), **analysis: Any) -> ft.OfflineTest:
     return ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", id="id", features=features),
-        control=ft.PlackettLuce("control_scores", temperature), treatment=SCORES["treatment"],
+        control=ft.PlackettLuce("control_scores", temperature), treatment=ft.PlackettLuce("treatment_scores", 1.0),
         estimators=["cis", "point-ncis-adaptive"], **{"cap": 3.0, **analysis},
     )  # fmt: skip
 

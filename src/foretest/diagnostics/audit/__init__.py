@@ -22,7 +22,6 @@ from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.likelier_number import LIKELIER
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.shown_scores import RESIDUAL
-from foretest.aggregation.treatment_scores import ranked_by
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.diagnostics.audit import (
     item_slots,
@@ -39,6 +38,7 @@ from foretest.diagnostics.reward_questions import are_counts
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
 from foretest.inference.multiple_testing import holm
+from foretest.policies.control_number import main_policy
 from foretest.policies.fitted_parameter import number_of, parameter_of
 from foretest.results.audit import (
     CONTROL,
@@ -192,7 +192,7 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
         return "the control is deterministic"
     if name == knows_draw.NAME and RESIDUAL not in sample:
         for role, policy in (("treatment", treatment), ("control", control)):
-            if not ranked_by(policy).score_columns:
+            if not main_policy(policy).score_columns:
                 return f"the {role} has no scores"
         return "the saved sample of displays lacks what the treatment scores of it; pack or fold the log again"
     if name == moments.BALANCE and not log.features:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
+import os
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
@@ -27,14 +27,16 @@ from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.ragged import is_list, without_views
 from foretest.engines import local
 from foretest.errors import BadInput, RowFault
-from foretest.files import folders_for, upload_all
+from foretest.files import folders_for, replace_all, upload_all
 from foretest.log.reader import Reader
 from foretest.records import dataclass
+from foretest.remains import remove_remains, temporary_folder
 from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, PACKED, ROW_NUMBER, Chunk, Part, Source, pack_of
 from foretest.sources.parquet import refuse_unwritable
+from foretest.storage.ownership import marked_schema, put_mark, refuse_others
 from foretest.storage.packed.reading import BASE, REST, REWARDED, PackedLog
-from foretest.storage.saved.files import write_aggregates
+from foretest.storage.saved.files import refuse_to_replace, write_aggregates
 from foretest.storage.saved.inputs import recorded_inputs, source_paths
 from foretest.stores import Location, RemotePath
 
@@ -42,11 +44,19 @@ REST_ROWS = 1 << 17  # per row group
 REWARDED_ROWS = 1 << 13  # per row group: few, so that all cores have some
 
 
-def pack(source: Source, settings: Settings, out: Location, *, progress: local.Progress | None = None) -> PackedLog:
+def pack(
+    source: Source,
+    settings: Settings,
+    out: Location,
+    *,
+    replace: bool = False,
+    progress: local.Progress | None = None,
+) -> PackedLog:
     """Rewrite a log as a folder: all of its columns, and the number of each row.
 
-    The folder is written under another name and renamed; one that exists already is replaced if it is a packed log
-    (or empty), and refused otherwise. Memory is that of a batch and of the row groups being filled.
+    The folder is written under another name and renamed. Of a packed log that is there the three files are replaced,
+    and all others stay; any other folder that is not empty is refused. Memory is that of a batch and of the row groups
+    being filled.
     """
     # the sums that depend on no estimator, so that a run may ask for any
     settings = dataclasses.replace(settings, analysis=settings.analysis.replace(estimators=None, headline=None))
@@ -54,10 +64,11 @@ def pack(source: Source, settings: Settings, out: Location, *, progress: local.P
     reader = Reader(settings)
     reader.check(source)
     _refuse_source(source, out)
+    _refuse_taken(out, replace)
     schema = _common_schema(source)
     reader.check(_Files([(str(out), schema)]))
     name = uuid.uuid4().hex
-    with _whole_folder(out) as folder:
+    with _whole_folder(out, replace) as folder:
         aggregates = _write_halves(source, reader, plan, folder, schema, name, progress)
         counts = {"pack": name, "rewarded": aggregates.rewarded.seen}
         write_aggregates(
@@ -210,7 +221,7 @@ class _Half:
 
     def __enter__(self) -> _Half:
         self.writer = pq.ParquetWriter(
-            self._unfinished, self.schema.with_metadata({PACKED: self.pack.encode()}),
+            self._unfinished, marked_schema(self.schema.with_metadata({PACKED: self.pack.encode()})),
             compression="zstd", write_page_checksum=True,
             use_dictionary=_coded(self.schema), column_encoding={ROW_NUMBER: "DELTA_BINARY_PACKED"},
         )  # fmt: skip
@@ -221,6 +232,7 @@ class _Half:
             self._write()
         finally:
             self.writer.close()
+        put_mark(self._unfinished)
         self._unfinished.rename(self.path)
 
     def add(self, batch: pa.RecordBatch, which: npt.NDArray[np.bool_]) -> None:
@@ -248,25 +260,34 @@ def _coded(schema: pa.Schema) -> list[str]:
     return paths
 
 
-@contextmanager
-def _whole_folder(out: Location) -> Iterator[Path]:
-    """A folder to write to that is renamed to `out` in the end: `out` is then complete, or as it was before. What goes
-    to a store is first a temporary folder; the file by which a packed log is known goes last."""
+def _refuse_taken(out: Location, replace: bool) -> None:
+    """Refuse a folder that holds something and is no packed log, and files of a packed log that are not Foretest's."""
+    if isinstance(out, Path) and out.is_dir():
+        remove_remains(out)
     if out.exists() and not (out.is_dir() and (PackedLog.is_one(out) or not any(out.iterdir()))):
         raise BadInput(f"{out}: exists already, and is no packed log. Give -o another name.")
+    refuse_others([out / name for name in (REST, REWARDED)], replace=replace)
+    refuse_to_replace(out / BASE, packed=True)
+
+
+@contextmanager
+def _whole_folder(out: Location, replace: bool) -> Iterator[Path]:
+    """A folder to write to whose files go to `out` in the end: `out` is then complete, or as it was before. What goes
+    to a store is first a temporary folder; the file by which a packed log is known goes last."""
+    names = (REST, REWARDED, BASE)
     if isinstance(out, RemotePath):
         with tempfile.TemporaryDirectory() as temporary:
             yield Path(temporary)
-            upload_all({out / name: Path(temporary) / name for name in (REST, REWARDED, BASE)})
+            _refuse_taken(out, replace)
+            upload_all({out / name: Path(temporary) / name for name in names})
         return
-    with folders_for(out):
-        beside = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
-        try:
-            new, old = beside / "new", beside / "old"
-            new.mkdir()
-            yield new
-            if out.exists():
-                out.rename(old)
-            new.rename(out)
-        finally:
-            shutil.rmtree(beside, ignore_errors=True)
+    target = Path(os.path.realpath(out))
+    with folders_for(target), temporary_folder(target.parent) as beside:
+        new = beside / "new"
+        new.mkdir()
+        yield new
+        _refuse_taken(out, replace)  # what came meanwhile
+        if target.exists():
+            replace_all({target / name: new / name for name in names})
+        else:
+            new.rename(target)

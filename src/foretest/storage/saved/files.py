@@ -75,14 +75,16 @@ def write_aggregates(
             writer.write_table(pa.Table.from_batches([batch_of(group)]), row_group_size=len(group))
 
 
-def refuse_to_replace(path: Location) -> None:
-    """Refuse, before any work is done, to overwrite a file that does not hold aggregates: it may be the log."""
+def refuse_to_replace(path: Location, *, packed: bool = False) -> None:
+    """Refuse, before any work is done, to overwrite a file that does not hold aggregates: it may be the log, or, where
+    it is not to be `packed`, a part of a packed one."""
     if not path.exists():
         return
     try:
         with open_parquet(path) as file:
-            ours = is_saved(file.schema_arrow)
-    except (pa.ArrowException, OSError, UnicodeDecodeError):
+            metadata = file.schema_arrow.metadata or {}
+            ours = AGGREGATES in metadata and ("packed" in json.loads(metadata[AGGREGATES])) == packed
+    except (pa.ArrowException, OSError, ValueError, TypeError, RecursionError):
         ours = False
     if not ours:
         raise BadInput(f"{path}: the file exists already, and holds no aggregates. Give the output another name.")

@@ -3,7 +3,7 @@ that they cover."""
 
 from __future__ import annotations
 
-import shutil
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -27,6 +27,7 @@ from foretest.stores import Location
 
 FEWEST_ROWS = 1 << 20  # between two saves: a save costs half a second
 _SUMS = ".sums"
+_SAVED = re.compile(rf"[0-9a-f]{{32}}\{_SUMS}")
 SECONDS = 20.0  # between two saves, about, once the pace is known
 
 
@@ -89,14 +90,15 @@ def _saved_state(place: Location, plan: FoldPlan) -> tuple[Aggregates | None, in
 
 
 def remove_parts(parts: Location) -> None:
-    """Remove the saved sums of a fold that is finished."""
+    """Remove the saved sums of a fold that is finished; what else is in their folder stays."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        paths: list[Location] = list(parts.iterdir())
+        for path in paths:
+            if _SAVED.fullmatch(path.name) and path.is_file():
+                path.unlink(missing_ok=True)
     if isinstance(parts, Path):
-        shutil.rmtree(parts, ignore_errors=True)
-        return
-    with suppress(FileNotFoundError):
-        for place, is_file in parts.listed():
-            if is_file and place.suffix == _SUMS:
-                place.unlink(missing_ok=True)
+        with suppress(OSError):
+            parts.rmdir()
 
 
 def _next_stop(paths: Sequence[Location], done: int, rows: int) -> int:
