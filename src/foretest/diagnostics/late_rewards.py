@@ -131,14 +131,18 @@ def late_notes(aggregates: Aggregates) -> list[str]:
     return notes
 
 
-def refuse_all_left_out(aggregates: Aggregates) -> None:
-    """Refuse a window that is longer than any display is old, and a log with no day after the last of training."""
+def refuse_no_later_row(aggregates: Aggregates) -> None:
+    """Refuse a log with no day after the last that a treatment was trained on."""
     until = aggregates.plan.settings.trained_until
     if until is not None and aggregates.trained is not None and not aggregates.rows and aggregates.trained[0]:
         raise BadInput(
             f"trained_until = {until} leaves out all {plural(int(aggregates.trained[0]), 'row')}: a treatment is tested"
             " on days that it was not trained on. Log later days, or train it on earlier ones."
         )
+
+
+def refuse_all_left_out(aggregates: Aggregates) -> None:
+    """Refuse a window that is longer than any display is old."""
     ages, window = aggregates.ages, aggregates.plan.settings.analysis.window
     if ages is not None and window is not None and not aggregates.rows and ages.left_out[0]:
         raise BadInput(

@@ -17,7 +17,13 @@ from foretest.diagnostics.audit import audits
 from foretest.diagnostics.audit.rows import EXPLORATION
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
-from foretest.diagnostics.late_rewards import late_notes, late_rewards, refuse_all_left_out, training_notes
+from foretest.diagnostics.late_rewards import (
+    late_notes,
+    late_rewards,
+    refuse_all_left_out,
+    refuse_no_later_row,
+    training_notes,
+)
 from foretest.diagnostics.mass_kept import mass_kept_by
 from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
@@ -95,6 +101,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
     aggregates = with_differences(aggregates)
+    refuse_no_later_row(aggregates)
     refuse_all_left_out(aggregates)
     refuse_tiny(used.definitions.linear, aggregates.positives, aggregates.r2)
     resamples = Resamples.of(aggregates)
@@ -145,7 +152,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
     """The result of a check: facts, health and the audit, without estimates."""
     plan = choose_estimators(settings)[0]
     aggregates = with_differences(_as_in_a_run(folded.aggregates, plan))
-    refuse_all_left_out(aggregates)
+    refuse_no_later_row(aggregates)
     outcomes = audits(by_treatment(aggregates))
     outcome = next(iter(outcomes.values()))
     notes = [
