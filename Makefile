@@ -115,6 +115,7 @@ bench: $(VENV)/.ready-dev data
 	$(BIN)/python benchmarks/band_coverage.py
 	$(BIN)/python benchmarks/null_verdicts.py
 	$(BIN)/python benchmarks/audit_power.py
+	$(BIN)/python benchmarks/leaks.py
 	$(BIN)/python benchmarks/loggers.py
 	$(BIN)/python benchmarks/slot_estimators.py
 	$(BIN)/python benchmarks/calibration.py

@@ -34,7 +34,7 @@ PARTS: list[tuple[str, Any, str]] = [
     ("audit", display_sample, "shown_columns"),
     ("audit", display_sample, "drawn_columns"),
     ("audit", display_sample, "draw_rankings"),
-    ("audit", analysis, "audit"),
+    ("audit", analysis, "audits"),
     ("path", rewarded_sums, "path_columns"),
     ("path", cap_path, "path_along_caps"),
     ("path", cap_path, "path_along_bounds"),

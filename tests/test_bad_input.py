@@ -263,7 +263,7 @@ BAD_SETTINGS = {
     "a key that is nearly candidates": (
         OWN.replace('candidates = "own"', 'candidate = "own"'),
         "[treatment] policy = \"plackett-luce\" has an unknown key 'candidate'. Did you mean 'candidates'? Known:"
-        " scores, temperature, log_prob, prob, replay_seed, candidates.",
+        " scores, temperature, log_prob, prob, replay_seed, trained_until, candidates.",
     ),
     "candidates of a component": (
         OWN.replace(
@@ -306,7 +306,7 @@ BAD_SETTINGS = {
     "a policy's unknown key": (
         SETTINGS.replace('"control_scores"', '"control_scores"\ntemperatur = 2'),
         "[control] policy = \"plackett-luce\" has an unknown key 'temperatur'. Did you mean 'temperature'? Known:"
-        " scores, temperature, log_prob, prob, replay_seed, candidates.",
+        " scores, temperature, log_prob, prob, replay_seed, trained_until, candidates.",
     ),
     "unknown table": (
         SETTINGS.replace("[analysis]", "[analysys]"),

@@ -10,6 +10,7 @@ import pytest
 import foretest as ft
 from foretest.aggregation import audit_draws
 from foretest.aggregation.audit_draws import MOST_SLOTS, NO_ITEM, Drawn, draw_rankings, drawn_columns, shown_columns
+from foretest.aggregation.shown_scores import COLUMNS
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
 from foretest.weights.policy_pair import FROM_TREATMENT, PolicyPair
@@ -70,7 +71,7 @@ def test_expectations_by_enumeration() -> None:
     for item in range(LOG.m):
         share = p[:, LOG.rankings[:, 0] == item].sum(axis=1)
         seen = (draws.positions[:, :, 0] == item).sum()
-        assert seen == pytest.approx(4 * share.sum(), abs=4 * np.sqrt(4 * (share * (1 - share)).sum()))
+        assert seen == pytest.approx(64 * share.sum(), abs=4 * np.sqrt(64 * (share * (1 - share)).sum()))
 
 
 def test_columns_of_a_display() -> None:
@@ -78,8 +79,8 @@ def test_columns_of_a_display() -> None:
     shown = shown_columns(control, displays())
     np.testing.assert_allclose(shown["log_p"], LOG.log_p[np.arange(300), LOG.shown], rtol=1e-10)
     assert not shown["certain"].any()
-    columns = drawn_columns(control, displays(), LOG_P, drawn(control), seed=3)
-    assert set(columns) == {"expected_log_p", "place", "ranks"}
+    columns = drawn_columns(control, control, displays(), LOG_P, drawn(control), seed=3)
+    assert set(columns) - set(COLUMNS) == {"expected_log_p", "place", "ranks"}
     assert columns["ranks"].shape == (300, 5, MOST_SLOTS)
     best = LOG.control.argmax(axis=1) == LOG.rankings[LOG.shown, 0]
     np.testing.assert_array_equal(columns["ranks"][:, 0, 0] == 0, best)
@@ -90,7 +91,7 @@ def test_items_are_counted_by_id_where_the_log_has_ids() -> None:
     ids = np.random.default_rng(1).integers(100, 130, (300, LOG.m))
     control = ft.PlackettLuce("control_scores")
     extra = {"foretest: items": Ragged.of(ids)}
-    columns = drawn_columns(control, displays(**extra), LOG_P, drawn(control, **extra), seed=3)
+    columns = drawn_columns(control, control, displays(**extra), LOG_P, drawn(control, **extra), seed=3)
     np.testing.assert_array_equal(
         columns["items"][:, 0, :2], np.take_along_axis(ids, LOG.rankings[LOG.shown], axis=1)
     )  # fmt: skip
@@ -101,7 +102,7 @@ def test_a_logged_probability_is_kept_beside_the_recomputed_one() -> None:
     control = ft.PlackettLuce("control_scores", prob="p")
     extra = {"p": np.full(300, 0.25)}
     assert (shown_columns(control, displays(**extra))["log_p"] == np.log(0.25)).all()
-    columns = drawn_columns(control, displays(**extra), LOG_P, drawn(control, **extra), seed=3)
+    columns = drawn_columns(control, control, displays(**extra), LOG_P, drawn(control, **extra), seed=3)
     np.testing.assert_allclose(columns["log_p_scores"], LOG.log_p[np.arange(300), LOG.shown], rtol=1e-10)
 
 

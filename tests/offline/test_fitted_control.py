@@ -485,6 +485,25 @@ def test_a_packed_log_is_read_whole(log: SmallLog, tmp_path: Path) -> None:
     assert mine.std_error == pytest.approx(theirs.std_error, rel=1e-9)
 
 
+def test_under_a_window_the_number_is_that_of_the_displays_that_count(log: SmallLog) -> None:
+    """The log is not in the order of time: rows that are left out lie between the others."""
+    shown = np.datetime64("2024-03-01", "us") + np.random.default_rng(0).permutation(log.rows) * np.timedelta64(60, "s")
+    table, old = log.table(time=pa.array(shown), age=np.full(log.rows, 5.0)), shown <= np.datetime64("2024-03-01T06:00")
+
+    def fitted(table: pa.Table, window: str | None) -> Any:
+        columns = ft.LogColumns(
+            rewards=["click"], unit="user", ranking="ranking", time="time", reward_age="age",
+            read_at="2024-03-01T12:00",
+        )  # fmt: skip
+        test = ft.OfflineTest(
+            log=columns, control=ft.PlackettLuce("control_scores", "fit"),
+            treatment=ft.PlackettLuce("treatment_scores"), window=window, estimators=["ncis"], interval="delta",
+        )  # fmt: skip
+        return test.run(table).control_fit
+
+    assert fitted(table, "6h") == fitted(table.filter(pa.array(old)), None)
+
+
 def test_sums_by_different_fits_do_not_add_up(log: SmallLog) -> None:
     test = offline("fit", estimators=["ncis"])
     sums = [test.aggregate(t.table()).aggregates for t in (log, SmallLog(rows=600, units=160, seed=4))]

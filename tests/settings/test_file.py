@@ -174,7 +174,7 @@ epsilon = 0.2
         (
             'policy = "mixture"\n[[treatment.components]]\nshare = 1\npolicy = "plackett-luce"\nscore = "s"',
             "component 1: policy = \"plackett-luce\" has an unknown key 'score'. Did you mean 'scores'? Known: scores,"
-            " temperature, log_prob, prob, replay_seed, candidates.",
+            " temperature, log_prob, prob, replay_seed, trained_until, candidates.",
         ),
         (
             'policy = "mixture"\n[[treatment.components]]\nshare = -1\npolicy = "plackett-luce"\nscores = "s"',
@@ -202,7 +202,7 @@ epsilon = 0.2
         ),
         (
             'policy = "logged"\nprob = "p"\nscores = "s"',
-            "policy = \"logged\" has an unknown key 'scores'. Known: log_prob, prob.",
+            "policy = \"logged\" has an unknown key 'scores'. Known: log_prob, prob, trained_until.",
         ),
         (
             'scores = "s"',

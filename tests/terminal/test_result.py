@@ -121,7 +121,7 @@ def test_markdown_has_all_columns(result: ft.Result) -> None:
     assert "| a\\|b |" in text
     assert "a\\|b: few \\*rewards\\*" in text
     assert "- range: allows for noise" in text
-    assert text.startswith("200 displays, 75 units (user), 75 with click. Propensity audit not verified")
+    assert text.startswith("200 displays, 75 units (user), 75 with click. Propensity audit passed")
     assert replace(result, metrics={}).to_markdown().startswith("200 displays")
 
 

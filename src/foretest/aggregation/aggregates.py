@@ -72,6 +72,8 @@ class Aggregates:
     ages: AgeSums | None = field(default=None, metadata=OPTIONAL)  # where the log says when rewards came
     #: where rewards are winsorised: Σ of each reward column before, and of what was cut
     cut: Floats | None = field(default=None, metadata=OPTIONAL)
+    #: where a treatment says until when it was trained: how many rows were left out for it
+    trained: Floats | None = field(default=None, metadata=OPTIONAL)
     replay: ReplaySums | None = field(default=None, metadata=OPTIONAL)  # where the control's draws are made again
 
     def __repr__(self) -> str:
@@ -161,6 +163,9 @@ class Aggregates:
             },
             thinned=_total_thinning(parts),
             ages=_total_ages(parts),
+            trained=_sum([part.trained for part in parts if part.trained is not None])
+            if first.trained is not None
+            else None,
             cut=_sum([part.cut for part in parts if part.cut is not None]) if first.cut is not None else None,
             replay=_total_replay(parts),
         )

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from foretest.aggregation.audit_context import HASHED_ITEMS, ITEMS, ids_column
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.shown_scores import shown_scores
 from foretest.displays.batch import Displays, Floats, Hashes
 from foretest.displays.ragged import Ragged
 from foretest.kernels.hashing import chain_floats
@@ -30,7 +31,7 @@ from foretest.special import gammaln
 from foretest.weights.policy_pair import FROM_CONTROL, FROM_TREATMENT, PolicyPair
 
 KEPT_RANKINGS = 4  # drawn rankings per display whose items are counted by slot
-MOST_SLOTS = 8  # that are counted
+MOST_SLOTS = 8  # whose items are looked at
 MOST_RANKS = 64
 RANKS = "ranks"
 LOG_RANKINGS = "log_rankings"
@@ -47,7 +48,7 @@ class Drawn(NamedTuple):
     log_w: Floats | None  # displays × draws of the control's, where the treatment can price them
     log_w_treatment: Floats | None  # of the treatment's
     log_p: Floats  # displays × draws of the control's
-    positions: npt.NDArray[np.int32]  # displays × KEPT_RANKINGS × MOST_SLOTS; −1 beyond the display's slots
+    positions: npt.NDArray[np.int32]  # displays × draws of the control's × MOST_SLOTS; −1 beyond the display's slots
 
 
 def draw_rankings(pair: PolicyPair, displays: Displays, count: int, *, weigh: bool) -> Drawn:
@@ -55,7 +56,7 @@ def draw_rankings(pair: PolicyPair, displays: Displays, count: int, *, weigh: bo
     if type(pair.control) is not PlackettLuce or (weigh and not pair.is_fused):
         return _generic_draws(pair, displays, count, weigh)
     log_p = np.empty((len(displays), count))
-    positions = np.full((len(displays), min(count, KEPT_RANKINGS), MOST_SLOTS), -1, np.int32)
+    positions = np.full((len(displays), count, MOST_SLOTS), -1, np.int32)
     # without weights the control is weighed against itself: the kernel takes two policies
     fused = pair if weigh else replace(pair, treatment=pair.control)
     log_w = fused.fused_draws(displays, LOG_W, count if weigh else 0, count, log_p=log_p, shown=positions)
@@ -67,9 +68,9 @@ def draw_rankings(pair: PolicyPair, displays: Displays, count: int, *, weigh: bo
 
 def _generic_draws(pair: PolicyPair, displays: Displays, count: int, weigh: bool) -> Drawn:
     """Draws by `sample` and `log_prob` alone; each ranking is priced once, those of one display together."""
-    rows, listed = len(displays), min(count, KEPT_RANKINGS)
+    rows = len(displays)
     log_p, log_w, log_w_treatment = (np.empty((rows, count)) for _ in range(3))
-    positions = np.full((rows, listed, MOST_SLOTS), -1, np.int32)
+    positions = np.full((rows, count, MOST_SLOTS), -1, np.int32)
     sources = [(pair.control, FROM_CONTROL), (pair.treatment, FROM_TREATMENT)][: 2 if weigh else 1]
     step = max(1, rankings_at_once(displays) // (count * len(sources)))
     for begin in range(0, rows, step):
@@ -79,8 +80,7 @@ def _generic_draws(pair: PolicyPair, displays: Displays, count: int, weigh: bool
             source.sample(few.take(np.repeat(np.arange(len(some)), count)), pair.uniforms(few, stream, 0, count))
             for source, stream in sources
         ]
-        first = sides[0].take((np.arange(len(some))[:, None] * count + np.arange(listed)).ravel())
-        positions[some] = _first_slots(first).reshape(-1, listed, MOST_SLOTS)
+        positions[some] = _first_slots(sides[0]).reshape(-1, count, MOST_SLOTS)
         rankings = _by_display(sides, count)
         part = few.take(np.repeat(np.arange(len(some)), count * len(sides)))
         policies = [source for source, _ in sources]
@@ -137,9 +137,11 @@ def log_rankings(eligible: npt.NDArray[np.int64], slots: npt.NDArray[np.int64]) 
     return np.where(known, gammaln(m + 1.0) - gammaln(m - k + 1.0), np.nan)
 
 
-def drawn_columns(control: Policy, displays: Displays, log_p: Floats, drawn: Drawn, seed: int) -> Columns:
-    """For a control that can be drawn from: each display's expected log π_p, the place of `log_p` among draws, and
-    items by slot."""
+def drawn_columns(
+    control: Policy, treatment: Policy, displays: Displays, log_p: Floats, drawn: Drawn, seed: int
+) -> Columns:
+    """For a control that can be drawn from: each display's expected log π_p, the place of `log_p` among draws, items by
+    slot, and what the treatment's scores say of what was shown."""
     logged = logged_column(control) is not None
     shown = np.asarray(control.log_prob(displays, displays.ranking), np.float64) if logged else log_p
     ties = np.asarray(uniforms(seed, TIES, displays.key(), 0, 1, 1))[:, 0, 0]
@@ -147,7 +149,8 @@ def drawn_columns(control: Policy, displays: Displays, log_p: Floats, drawn: Dra
     if logged:
         columns["log_p_scores"] = shown
     positions = np.concatenate([_first_slots(displays.ranking)[:, None, :], drawn.positions], axis=1)
-    return columns | _items_by_slot(control, displays, positions)
+    columns |= _items_by_slot(control, displays, np.ascontiguousarray(positions[:, : 1 + KEPT_RANKINGS]))
+    return columns | shown_scores(control, treatment, displays, positions)
 
 
 def _items_by_slot(control: Policy, displays: Displays, positions: npt.NDArray[np.int32]) -> Columns:

@@ -116,7 +116,7 @@ def _drawn(plan: FoldPlan, displays: Displays, known: Columns) -> Columns:
     if isinstance(control, Pooled):
         columns |= _own_columns(plan, OwnLogger(control), displays, half)
     else:
-        columns |= drawn_columns(control, displays, columns["log_p"], drawn, a.seed)
+        columns |= drawn_columns(control, plan.settings.treatment, displays, columns["log_p"], drawn, a.seed)
     if drawn.log_w is None or drawn.log_w_treatment is None:
         return columns
     q = plan.normaliser.mass(displays, a.cap_number, zero=a.capping == "zero", log_w=drawn.log_w_treatment)
@@ -127,5 +127,7 @@ def _own_columns(plan: FoldPlan, own: OwnLogger, displays: Displays, count: int)
     """The audit's columns for a row's own logger: its probability of what was shown, and its draws."""
     logged, recomputed = own.shown(displays), own.log_prob(displays, displays.ranking)
     drawn = draw_rankings(replace(plan.normaliser.pair, control=own), displays, count, weigh=False)
-    columns: Columns = {OWN: logged, **drawn_columns(own, displays, recomputed, drawn, plan.settings.analysis.seed)}
+    settings = plan.settings
+    of_draws = drawn_columns(own, settings.treatment, displays, recomputed, drawn, settings.analysis.seed)
+    columns: Columns = {OWN: logged, **of_draws}
     return {**columns, "log_p_scores": recomputed} if own.has_logged else columns

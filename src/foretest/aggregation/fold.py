@@ -56,6 +56,8 @@ class Fold:
             self.state.ages.add(rows)
         if self.state.cut is not None and rows.cut is not None:
             self.state.cut += rows.cut
+        if self.state.trained is not None:
+            self.state.trained += rows.trained
         if not len(rows):
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)

@@ -56,6 +56,7 @@ class FoldState:
     thinned: Thinning | None
     ages: AgeSums | None
     cut: Floats | None
+    trained: Floats | None
     replay: ReplaySums | None
 
     @classmethod
@@ -93,6 +94,7 @@ class FoldState:
             thinned=Thinning.empty(cells, metrics, plan.tables) if plan.is_thinned else None,
             ages=no_ages(plan.settings),
             cut=np.zeros((2, len(plan.settings.log.rewards))) if plan.settings.winsorises else None,
+            trained=None if plan.settings.trained_until is None else np.zeros(1),
             replay=no_replay(plan.settings),
         )
 

@@ -131,6 +131,16 @@ def late_notes(aggregates: Aggregates) -> list[str]:
     return notes
 
 
+def refuse_no_later_row(aggregates: Aggregates) -> None:
+    """Refuse a log with no day after the last that a treatment was trained on."""
+    until = aggregates.plan.settings.trained_until
+    if until is not None and aggregates.trained is not None and not aggregates.rows and aggregates.trained[0]:
+        raise BadInput(
+            f"trained_until = {until} leaves out all {plural(int(aggregates.trained[0]), 'row')}: a treatment is tested"
+            " on days that it was not trained on. Log later days, or train it on earlier ones."
+        )
+
+
 def refuse_all_left_out(aggregates: Aggregates) -> None:
     """Refuse a window that is longer than any display is old."""
     ages, window = aggregates.ages, aggregates.plan.settings.analysis.window
@@ -139,6 +149,17 @@ def refuse_all_left_out(aggregates: Aggregates) -> None:
             f'window = "{window}" leaves out all {plural(int(ages.left_out[0]), "display")}: each is younger than that'
             f" at read_at = {instant_text(int(ages.read_at[1]))}. Set a shorter window, or read the log later."
         )
+
+
+def training_notes(aggregates: Aggregates) -> list[str]:
+    """How many rows were left out because a treatment was trained on them."""
+    until = aggregates.plan.settings.trained_until
+    if until is None or aggregates.trained is None:
+        return []
+    who = "a treatment" if len(aggregates.plan.settings.treatments) > 1 or aggregates.treatments else "the treatment"
+    rows = int(aggregates.trained[0])
+    were = "was" if rows == 1 else "were"
+    return [f"{plural(rows, 'row')} up to {until} {were} left out: {who} was trained until then."]
 
 
 def window_notes(ages: AgeSums, window: str, metrics: tuple[str, ...]) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import date
+from datetime import date, datetime
 
 import pyarrow as pa
 
 from foretest.displays.arrow_functions import cast, dictionary_encode, replace_in_text
 from foretest.displays.keys import refuse_nulls
 from foretest.displays.ragged import is_text, plain
+from foretest.errors import BadInput
 
 
 def is_day(kind: pa.DataType) -> bool:
@@ -37,6 +38,19 @@ def coded_days(array: pa.Array) -> pa.DictionaryArray:
     text = cast(coded.dictionary, pa.string())
     days = replace_in_text(text, r"^(\d{4}-\d{2}-\d{2})[T ].*$", r"\1")
     return pa.DictionaryArray.from_arrays(coded.indices, days)
+
+
+def written_day(name: str, value: object) -> str:
+    """A day that was given as a date or as text, as text.
+
+    >>> written_day("trained_until", date(2024, 3, 3)), written_day("trained_until", "20240303")
+    ('2024-03-03', '2024-03-03')
+    """
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str) and _is_iso(value):
+        return date.fromisoformat(value).isoformat()
+    raise BadInput(f"{name} = {value!r}: expected a day, as in {name} = 2024-03-03.")
 
 
 def first_and_last(labels: Iterable[str]) -> list[str]:

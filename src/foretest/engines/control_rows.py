@@ -63,6 +63,7 @@ class _RawReader(Reader):
     """Reads rows and checks the control's scores, which the pass does not price."""
 
     def read(self, chunk: Chunk) -> _RawRows:
+        chunk = self.counted(chunk)  # so that the batch has the rows that are read
         rows = super().read(chunk)
         for name in self.settings.control.score_columns:
             refuse_not_finite(name, rows.displays[name])

@@ -39,7 +39,7 @@ class _TimeReader(Reader):
         assert time is not None
         return (time,)
 
-    def old_enough(self, chunk: Chunk) -> Chunk:
+    def counted(self, chunk: Chunk) -> Chunk:
         return chunk
 
     def read(self, chunk: Chunk) -> _Times:

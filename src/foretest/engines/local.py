@@ -246,7 +246,7 @@ def _faults_of(chunk: Chunk, reader: Reader, plan: FoldPlan | None) -> Iterator[
     known: set[tuple[str, str]] = set()
     while len(left):
         try:
-            part = reader.old_enough(chunk._replace(batch=batch.take(left)))
+            part = reader.counted(chunk._replace(batch=batch.take(left)))
             rows = reader.read(part)
             if plan is not None:
                 with rows_of_whole(part):

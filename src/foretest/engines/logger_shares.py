@@ -48,11 +48,12 @@ class _ShareReader(Reader):
     @property
     def columns(self) -> tuple[str, ...]:
         log = self.settings.log
-        time = None if self.settings.analysis.window is None else log.time
+        by_time = self.settings.analysis.window is not None or self.settings.trained_until is not None
+        time = log.time if by_time else None
         return tuple(name for name in dict.fromkeys((log.logger, log.date, log.keep, time)) if name is not None)
 
     def read(self, chunk: Chunk) -> _ShareRows:
-        chunk = self.old_enough(chunk)
+        chunk = self.counted(chunk)
         with rows_of_whole(chunk):
             return self._share_rows(chunk.batch)
 

@@ -33,6 +33,7 @@ from foretest.settings.late_rewards import reward_columns
 from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
 
+_DAY = "a date, timestamp, string or integer column (the day)"
 _TIME = "a timestamp, or text as in 2026-03-08T14:30:00"
 
 
@@ -152,7 +153,7 @@ class NeededColumns:
         if log.logger is not None:
             roles.append(ColumnRole(log.logger, "an integer, string or bool column (the logger)", is_label))
         if log.date is not None:
-            day = ColumnRole(log.date, "a date, timestamp, string or integer column (the day)", is_day)
+            day = ColumnRole(log.date, _DAY, is_day)
             # only shares of several loggers and uplifts by day need it: elsewhere a date of another type is left alone
             needed = log.logger is not None or log.time is not None
             roles.append(day if needed else ColumnRole(log.date, "a column", is_anything))
@@ -163,6 +164,8 @@ class NeededColumns:
         log, roles = self.settings.log, []
         if log.time is not None:
             roles.append(ColumnRole(log.time, f"{_TIME} (of the display)", is_time))
+        if self.settings.trained_until is not None and log.date is not None:
+            roles.append(ColumnRole(log.date, _DAY, is_day))
         what, fits = f"{_TIME} (of the reward)", is_time
         if log.reward_age is not None:
             what, fits = "a number column (seconds from display to reward)", is_share

@@ -26,12 +26,13 @@ from foretest.log.column_values import (
     list_of_numbers,
     logged_numbers,
 )
+from foretest.log.counted_rows import counted_rows
 from foretest.log.examination_codes import curve_codes
 from foretest.log.item_columns import ItemLists, item_lists
 from foretest.log.keep_column import multiples
 from foretest.log.logger_columns import logger_columns
 from foretest.log.own_lists import own_lists
-from foretest.log.reward_ages import days_of_displays, old_enough, rows_of_whole, with_ages
+from foretest.log.reward_ages import days_of_displays, rows_of_whole, with_ages
 from foretest.log.reward_parts import with_parts
 from foretest.log.rows import DAY, RowIds, Rows
 from foretest.log.schema_checks import check_schemas
@@ -63,16 +64,16 @@ class Reader(NeededColumns):
 
     def read(self, chunk: Chunk) -> Rows:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
-        chunk, keep = self.old_enough(chunk), self.settings.log.keep
+        chunk, keep = self.counted(chunk), self.settings.log.keep
         with rows_of_whole(chunk):
             multiple = None if keep is None else multiples(keep, chunk.batch[keep])
             rows = winsorised(with_ages(self._rows(chunk), chunk, self.settings), self.settings, multiple)
-            rows = with_parts(rows, self.settings.definitions)
+            rows = replace(with_parts(rows, self.settings.definitions), trained=chunk.trained)
             return rows if multiple is None else rows.standing_for(multiple)
 
-    def old_enough(self, chunk: Chunk) -> Chunk:
-        """The chunk without displays that are younger than the window: what `read` takes of it."""
-        return old_enough(chunk, self.settings)
+    def counted(self, chunk: Chunk) -> Chunk:
+        """The chunk without rows that do not count: what `read` takes of it."""
+        return counted_rows(chunk, self.settings)
 
     def _rows(self, chunk: Chunk) -> Rows:
         """The rows as they are in the log."""

@@ -14,10 +14,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.days import coded_days, is_day
 from foretest.displays.durations import instant_text
-from foretest.displays.ragged import Ragged, plain, takeable
+from foretest.displays.ragged import Ragged, plain
 from foretest.displays.reward_times import ages_as_given, ages_by_time, refuse_untimed
 from foretest.displays.times import Instants, Ints, instants
 from foretest.errors import RowFault
@@ -56,18 +55,13 @@ def display_times(log: LogColumns, batch: pa.RecordBatch) -> Ints:
     return times.values
 
 
-def old_enough(chunk: Chunk, settings: Settings) -> Chunk:
-    """The chunk without displays younger than the window when the log was read: their rewards may still come."""
+def old_enough(batch: pa.RecordBatch, settings: Settings) -> npt.NDArray[np.bool_] | None:
+    """Which displays were no younger than the window when the log was read: rewards of others may still come. None
+    where there is no window."""
     window, read_at = window_of(settings), read_at_of(settings.log)
-    if window is None or read_at is None or chunk.places is not None:
-        return chunk
-    is_old = display_times(settings.log, chunk.batch) <= read_at - window
-    places = np.flatnonzero(is_old)
-    batch = chunk.batch
-    if len(places) < len(is_old):
-        arrays = [takeable(column) for column in batch.columns]
-        batch = pa.RecordBatch.from_arrays(arrays, batch.schema.names).filter(to_arrow(is_old))
-    return chunk._replace(batch=batch, places=places, left_out=len(is_old) - len(places))
+    if window is None or read_at is None:
+        return None
+    return np.asarray(display_times(settings.log, batch) <= read_at - window)
 
 
 def with_ages(rows: Rows, chunk: Chunk, settings: Settings) -> Rows:

@@ -13,11 +13,17 @@ from foretest.aggregation.differences import with_differences
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
 from foretest.calibration.file import Calibration
-from foretest.diagnostics.audit import audit
+from foretest.diagnostics.audit import audits
 from foretest.diagnostics.audit.rows import EXPLORATION
 from foretest.diagnostics.cap_path import cap_path
 from foretest.diagnostics.health import control_is_deterministic, health
-from foretest.diagnostics.late_rewards import late_notes, late_rewards, refuse_all_left_out
+from foretest.diagnostics.late_rewards import (
+    late_notes,
+    late_rewards,
+    refuse_all_left_out,
+    refuse_no_later_row,
+    training_notes,
+)
 from foretest.diagnostics.mass_kept import mass_kept_by
 from foretest.diagnostics.outside_candidates import outside_notes
 from foretest.diagnostics.questions import question_kinds, question_notes
@@ -95,12 +101,14 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
     aggregates = with_differences(aggregates)
+    refuse_no_later_row(aggregates)
     refuse_all_left_out(aggregates)
     refuse_tiny(used.definitions.linear, aggregates.positives, aggregates.r2)
     resamples = Resamples.of(aggregates)
 
+    outcomes = audits(by_treatment(aggregates))
     answers = {
-        name: _answer(sums, plan.estimators, resamples, folded.r_max, calibration)
+        name: _answer(sums, outcomes[name], plan.estimators, resamples, folded.r_max, calibration)
         for name, sums in by_treatment(aggregates).items()
     }
     answers = _compared(answers, resamples, folded.r_max)
@@ -110,8 +118,8 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     first = next(iter(answers.values()))
     notes = [*outside_notes(aggregates), *question_notes(aggregates), *cap_note(folded.aggregates.plan)]
     notes = [*fit_notes(plan), *winsorised_notes(aggregates), *notes]
-    notes += [*thinning_notes(aggregates), *late_notes(aggregates), *folded.notes, *plan_notes]
-    notes += without_noise_note(aggregates, plan.estimators)
+    notes += [*training_notes(aggregates), *thinning_notes(aggregates), *late_notes(aggregates)]
+    notes += [*folded.notes, *plan_notes, *without_noise_note(aggregates, plan.estimators)]
     notes += [note for answer in answers.values() for note in answer.notes]
     metrics = {name: answer.metrics for name, answer in answers.items()}
     order = ranked(metrics)
@@ -144,15 +152,22 @@ def check_result(settings: Settings, folded: Folded) -> Result:
     """The result of a check: facts, health and the audit, without estimates."""
     plan = choose_estimators(settings)[0]
     aggregates = with_differences(_as_in_a_run(folded.aggregates, plan))
-    audits = {name: audit(sums) for name, sums in by_treatment(aggregates).items()}
-    outcome = next(iter(audits.values()))
+    refuse_no_later_row(aggregates)
+    outcomes = audits(by_treatment(aggregates))
+    outcome = next(iter(outcomes.values()))
     notes = [
         *fit_notes(aggregates.plan),
         *winsorised_notes(aggregates),
         *outside_notes(aggregates),
         *question_notes(aggregates),
     ]
-    notes += [*cap_note(aggregates.plan), *late_notes(aggregates), *folded.notes, *audit_notes(audits)]
+    notes += [
+        *cap_note(aggregates.plan),
+        *training_notes(aggregates),
+        *late_notes(aggregates),
+        *folded.notes,
+        *audit_notes(outcomes),
+    ]
     if control_is_deterministic(aggregates):
         answers = by_exposure(aggregates.plan) and EXPLORATION not in outcome.named(FAIL)
         notes.append(_BY_EXPOSURE_ALONE if answers else f"{DETERMINISTIC}.")
@@ -168,7 +183,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
         audit=outcome,
         late_rewards=late_rewards(aggregates),
         treatments=[
-            Treatment(name, None, {}, _health(part, folded.notes), audits[name]) for name, part in sums.items()
+            Treatment(name, None, {}, _health(part, folded.notes), outcomes[name]) for name, part in sums.items()
         ],
         control_fit={fit.control: fit.to_dict() for fit in aggregates.plan.control_fits} or None,
         winsorised=winsorised_rewards(aggregates),
@@ -239,11 +254,10 @@ def _plan_used(
 
 
 def _answer(
-    aggregates: Aggregates, estimators: tuple[Estimator, ...], resamples: Resamples, r_max: Mapping[str, float],
-    calibration: Calibration | None,
+    aggregates: Aggregates, outcome: Audit, estimators: tuple[Estimator, ...], resamples: Resamples,
+    r_max: Mapping[str, float], calibration: Calibration | None,
 ) -> Answer:  # fmt: skip
-    """What the log says of one treatment by itself."""
-    outcome = audit(aggregates)
+    """What the log says of one treatment by itself, as far as its audit lets it."""
     metrics, notes = estimate_metrics(aggregates, estimators, resamples.of_cells, r_max, outcome, calibration)
     ratios = ratio_metrics(aggregates, estimators, resamples.of_cells, metrics)  # as far as the audit lets both stand
     metrics |= ratios

@@ -6,15 +6,18 @@ import dataclasses
 from collections.abc import Mapping
 
 from foretest.inference.guardrails import with_roles
-from foretest.results.audit import AUDIT_FAILED, FAIL, TREATMENT, Audit
+from foretest.results.audit import AUDIT_FAILED, FAIL, FEW_ROWS, TREATMENT, Audit
 from foretest.results.result import Estimate, Segment
+from foretest.results.uplift_range import leaning
 from foretest.settings.metric_roles import MetricRole
 
 
 def audited_estimate(estimate: Estimate, audit: Audit) -> Estimate:
-    """The estimate, its verdict insufficient where the audit failed and is not overruled."""
+    """The estimate, its verdict insufficient where the audit failed and is not overruled; where rows were too few for
+    the audit, its word at most leans."""
     if not _bars_verdicts(audit):
-        return estimate
+        few = audit.unchecked == FEW_ROWS
+        return dataclasses.replace(estimate, word=leaning(estimate.word)) if few else estimate
     adjusted = estimate.adjusted
     if adjusted is not None:
         adjusted = dataclasses.replace(adjusted, verdict_adjusted="insufficient")
@@ -32,13 +35,25 @@ def audited_reasons(
     estimates: Mapping[str, Estimate], evidence: Mapping[str, Estimate], audit: Audit
 ) -> dict[str, Estimate]:
     """The estimates; where the audit failed, with no reason but that and those of their own evidence. What compares one
-    estimate with another would say which of them to trust, and none can be."""
+    estimate with another would say which of them to trust, and none can be. Where rows were too few for the audit, with
+    that as a reason."""
     if not _bars_verdicts(audit):
-        return dict(estimates)
+        return {label: _unverified(estimate, audit) for label, estimate in estimates.items()}
     return {
         label: dataclasses.replace(estimate, reasons=[_reason(audit), *evidence[label].reasons])
         for label, estimate in estimates.items()
     }
+
+
+def _unverified(estimate: Estimate, audit: Audit) -> Estimate:
+    """The estimate with the reason why it leans at most, where rows were too few for the audit."""
+    estimate = audited_estimate(estimate, audit)
+    if audit.unchecked != FEW_ROWS or estimate.word == "insufficient":
+        return estimate
+    return dataclasses.replace(estimate, reasons=[*estimate.reasons, _TOO_FEW])
+
+
+_TOO_FEW = "too few rows for the propensity audit: no answer is better than leans"
 
 
 def _bars_verdicts(audit: Audit) -> bool:

@@ -15,6 +15,7 @@ from foretest.settings.analysis import AUTO
 from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.late_rewards import untimed
 from foretest.settings.settings import Settings
+from foretest.settings.trained_until import with_all_rows
 from foretest.settings.winsorising import refuse_limits_to_find
 from foretest.sources import Source, spool
 from foretest.sources.long_tables import LongTables
@@ -27,6 +28,7 @@ def pack_log(settings: Settings, source: Source, out: Location, work: Work, *, r
     run with another window wants them."""
     refuse_fitted_control(settings, "a packed log keeps sums under one number")
     refuse_limits_to_find(settings, "a packed log keeps sums under one limit")
+    settings = with_all_rows(settings)  # a run leaves out what its treatments were trained on
     if settings.log.time is not None:
         Reader(settings).check(source)
         settings = untimed(settings)

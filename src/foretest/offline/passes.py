@@ -34,6 +34,7 @@ from foretest.settings.analysis import AUTO, BOUNDED
 from foretest.settings.fitted_control import controls_to_fit, refuse_fitted_control
 from foretest.settings.late_rewards import needs_read_at, read_at_notes, with_read_at
 from foretest.settings.settings import Settings, with_cap
+from foretest.settings.trained_until import with_all_rows
 from foretest.settings.winsorising import limits_to_find, refuse_limits_to_find, with_limits
 from foretest.sources import BATCH_ROWS, Source, open_source, spool
 from foretest.sources.long_tables import LongTables
@@ -259,7 +260,7 @@ def _sample_of(source: Source, plan: FoldPlan, work: Work) -> Aggregates:
 
 def _fit_value_model(settings: Settings, log: Source, reader: Reader, work: Work) -> ValueModel:
     """V(x): cross-fitted on the log, or fitted on a separate one."""
-    source, folds = _log_to_fit_on(settings, log, narrow := reader.for_value_model())
+    source, narrow, folds = _log_to_fit_on(settings, log, reader.for_value_model())
     done = stage(work.progress, "value model", source)
     rows = dispatch.value_model_rows(source, narrow, done)
     return fit_value_model(rows, folds, settings.analysis.seed, work.threads)
@@ -267,19 +268,21 @@ def _fit_value_model(settings: Settings, log: Source, reader: Reader, work: Work
 
 def _fit_item_model(settings: Settings, log: Source, reader: Reader, work: Work) -> ItemModel:
     """The predicted rewards of items: cross-fitted on the log, or fitted on a separate one."""
-    source, folds = _log_to_fit_on(settings, log, narrow := reader.for_item_model())
+    source, narrow, folds = _log_to_fit_on(settings, log, reader.for_item_model())
     done = stage(work.progress, "reward model", source)
     return fit_item_model(dispatch.value_model_rows(source, narrow, done), settings, folds, work.threads)
 
 
-def _log_to_fit_on(settings: Settings, log: Source, narrow: Reader) -> tuple[Source, int]:
-    """The log that a model is fitted on, checked, and in how many folds: a separate one in one."""
+def _log_to_fit_on(settings: Settings, log: Source, narrow: Reader) -> tuple[Source, Reader, int]:
+    """The log that a model is fitted on, checked, what reads it, and in how many folds: a separate one in one."""
     a = settings.analysis
     source, folds = (log, a.folds) if a.value_log is None else (open_source(a.value_log), 1)
+    if a.value_log is not None:  # of any days: those that a treatment was trained on are no worse
+        narrow = dataclasses.replace(narrow, settings=with_all_rows(narrow.settings))
     narrow.check(source)
     if a.value_log is not None:
         _refuse_other_features(log, source, (*settings.log.features, *narrow.item_columns))
-    return source, folds
+    return source, narrow, folds
 
 
 def _refuse_other_features(log: Source, value_log: Source, features: tuple[str, ...]) -> None:

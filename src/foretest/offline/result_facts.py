@@ -22,6 +22,9 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
         "units": aggregates.n_units,
         "positives": {name: int(aggregates.positives[m]) for name, m in aggregates.plan.shown.items()},
     }
+    until = aggregates.plan.settings.trained_until
+    if aggregates.trained is not None and until is not None:
+        facts["trained_until"] = {"day": until, "left_out": int(aggregates.trained[0])}
     if not aggregates.units_exact:
         facts["units_approximate"] = True
     control = aggregates.plan.settings.control

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.fold_state import SAMPLED_DISPLAYS
-from foretest.diagnostics.audit import likelihood, moments, possible_weights, rows
+from foretest.diagnostics.audit import knows_draw, likelihood, moments, possible_weights, rows
 from foretest.displays.keys import hash_keys
 from foretest.errors import BadInput, RowFault
 from foretest.kernels.hashing import hash_integers
@@ -27,6 +27,7 @@ from foretest.policies.pooled import Pooled
 from foretest.results.audit import FAIL, Audit, Finding
 from foretest.settings.analysis import Analysis
 from foretest.settings.settings import Settings
+from foretest.settings.trained_until import with_all_rows
 from foretest.sources import Source
 from foretest.sources.some_rows import SomeRows
 
@@ -56,6 +57,7 @@ def describes_policies(settings: Settings) -> bool:
 
 def audit_arm(arm: str, log: Any, n_rows: int, settings: Settings, threads: int | None = None) -> ArmAudit:
     """Audit the log of an arm, of so many rows, under the settings of the offline test of the same change."""
+    settings = with_all_rows(settings)  # online no treatment is evaluated on what it was trained on
     control = settings.control
     control = control.loggers[control.baseline] if isinstance(control, Pooled) else control
     if arm == TREATMENT and len(settings.treatments) > 1:
@@ -107,8 +109,9 @@ def _sampled(source: Source, settings: Settings, share: float) -> SomeRows:
 
 
 def _of_online_test(arm: str, audit: Audit, settings: Settings, *, alone: bool = False) -> Audit:
-    """The findings that concern an arm: it needs no exploration, and a policy alone has no weights."""
-    left_out = (rows.EXPLORATION, *(_OF_WEIGHTS if alone else ()))
+    """The findings that concern an arm: it needs no exploration, what the other policy's scores were computed from does
+    not matter, and a policy alone has no weights."""
+    left_out = (rows.EXPLORATION, knows_draw.NAME, *(_OF_WEIGHTS if alone else ()))
     findings = [
         replace(finding, meaning=_words(arm, finding.meaning), remedy=finding.remedy and _words(arm, finding.remedy))
         for finding in audit.findings

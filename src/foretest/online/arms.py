@@ -61,7 +61,7 @@ class ArmReader(Reader):
         return roles
 
     def read(self, chunk: Chunk) -> ArmRows:
-        chunk, log, column = self.old_enough(chunk), self.settings.log, self.settings.online.covariate
+        chunk, log, column = self.counted(chunk), self.settings.log, self.settings.online.covariate
         rows, day, covariate = super().read(chunk), None, None
         with rows_of_whole(chunk):
             if log.date is not None:

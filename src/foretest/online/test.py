@@ -273,7 +273,7 @@ def _narrow(settings: Settings) -> Settings:
     columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, keep=log.keep, **long, **when)
     analysis = settings.analysis.replace(baseline=None, examination=None)  # of slots, which are not read
     return dataclasses.replace(
-        settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis
+        settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis, trained_until=None
     )
 
 

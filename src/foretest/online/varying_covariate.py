@@ -49,7 +49,7 @@ class _VaryingReader(ArmReader):
     varying: Varying | None = None
 
     def read(self, chunk: Chunk) -> ArmRows:
-        chunk, unit, column = self.old_enough(chunk), self.settings.log.unit, self.settings.online.covariate
+        chunk, unit, column = self.counted(chunk), self.settings.log.unit, self.settings.online.covariate
         rows, varying = super().read(chunk), self.varying
         assert rows.covariate is not None
         assert varying is not None

@@ -9,7 +9,8 @@ from foretest.policies import Policy
 from foretest.policies.adapter import class_name
 from foretest.policies.replay import not_served
 
-_COLUMNS = ("scores", "log_prob", "prob", "candidates", "replay_seed")  # what a service has at hand itself
+# what a service has at hand itself
+_COLUMNS = ("scores", "log_prob", "prob", "candidates", "replay_seed", "trained_until")
 SEED = 1
 
 

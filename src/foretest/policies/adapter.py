@@ -62,7 +62,8 @@ class AdaptedPolicy(Policy):
 
     def settings(self) -> dict[str, Any]:
         """The path of the object's class, and its attributes."""
-        return {"policy": self.key, **self._attributes()}
+        until = {} if self._trained_until is None else {"trained_until": self._trained_until}
+        return {"policy": self.key, **self._attributes(), **until}
 
     def _attributes(self) -> dict[str, Any]:
         own = self._own

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from foretest.displays.batch import Displays, Floats
+from foretest.displays.days import written_day
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput, check_integer, is_finite_number
 from foretest.formatting import shortened
@@ -64,6 +66,7 @@ class Policy:
     knows_all_slots: bool = True
     _logged: LoggedColumn | None = None
     _replay_seed: int | None = None
+    _trained_until: str | None = None
     _given_number: Any = None  # the temperature, sigma or epsilon as it was given; None where it is the default
 
     @property
@@ -110,6 +113,8 @@ class Policy:
             values["log_prob" if self._logged.is_log else "prob"] = self._logged.name
         if self._replay_seed is not None:
             values["replay_seed"] = self._replay_seed
+        if self._trained_until is not None:
+            values["trained_until"] = self._trained_until
         return {"policy": self.key, **values}
 
     @property
@@ -151,13 +156,22 @@ class Policy:
             check_integer("replay_seed", seed, 0, (1 << 63) - 1)
             self._replay_seed = int(seed)
 
+    def remember_training(self, until: date | str | None) -> None:
+        """Note the last day that the policy's model has seen, if it has seen any: rows up to it cannot test it."""
+        if until is not None:
+            self._trained_until = written_day("trained_until", until)
+
 
 class ScorePolicy(Policy):
     """A policy that ranks by one list column, `scores`, with one number per eligible item."""
 
-    def __init__(self, scores: str, *, log_prob: str | None = None, prob: str | None = None) -> None:
+    def __init__(
+        self, scores: str, *, log_prob: str | None = None, prob: str | None = None,
+        trained_until: date | str | None = None,
+    ) -> None:  # fmt: skip
         self.scores = scores
         self.remember_logged(log_prob, prob)
+        self.remember_training(trained_until)
 
     @property
     def score_columns(self) -> tuple[str, ...]:
@@ -187,6 +201,11 @@ def logged_column(policy: Policy) -> LoggedColumn | None:
 def replay_seed(policy: Policy) -> int | None:
     """The seed of `foretest.serving` that the policy's log was drawn with, where it is to be replayed."""
     return policy._replay_seed
+
+
+def trained_until(policy: Policy) -> str | None:
+    """The last day that the policy's model has seen, as text; None where it is not given."""
+    return policy._trained_until
 
 
 def marginal_places(displays: Displays) -> tuple[npt.NDArray[np.int64], Floats]:

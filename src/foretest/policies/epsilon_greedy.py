@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ class EpsilonGreedy(ByResidualRank):
         treatment, the control's.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     The probability that it shows items 1 and 2 of three:
 
@@ -40,9 +42,9 @@ class EpsilonGreedy(ByResidualRank):
 
     def __init__(
         self, scores: str, epsilon: float | str, *, log_prob: str | None = None, prob: str | None = None,
-        replay_seed: int | None = None,
+        replay_seed: int | None = None, trained_until: date | str | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(scores, log_prob=log_prob, prob=prob)
+        super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
         self.remember_replay(replay_seed)
         self.epsilon = number_or_word(epsilon, _share)
         self._given_number = epsilon

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
 from foretest.policies.one_ranking import OneRanking
@@ -17,15 +19,20 @@ class Fixed(OneRanking):
     ranking: the list column with the items that the policy shows, best slot first, at least as many as the display
         shows: positions, or item ids where the log names `candidates`.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     >>> import foretest as ft
     >>> ft.Fixed(ranking="new_list").columns
     ('new_list',)
     """
 
-    def __init__(self, ranking: str, *, log_prob: str | None = None, prob: str | None = None) -> None:
+    def __init__(
+        self, ranking: str, *, log_prob: str | None = None, prob: str | None = None,
+        trained_until: date | str | None = None,
+    ) -> None:  # fmt: skip
         self.ranking = ranking
         self.remember_logged(log_prob, prob)
+        self.remember_training(trained_until)
 
     @property
     def ranking_columns(self) -> tuple[str, ...]:

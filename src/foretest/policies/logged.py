@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.errors import BadInput
@@ -17,6 +19,7 @@ class Logged(Policy):
     Parameters
     ----------
     log_prob, prob: the column with the (natural log of the) probability of the shown ranking; one of the two.
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     >>> import foretest as ft
     >>> ft.Logged(prob="propensity").columns
@@ -25,10 +28,13 @@ class Logged(Policy):
 
     can_draw = False
 
-    def __init__(self, *, log_prob: str | None = None, prob: str | None = None) -> None:
+    def __init__(
+        self, *, log_prob: str | None = None, prob: str | None = None, trained_until: date | str | None = None
+    ) -> None:
         if log_prob is None and prob is None:
             raise BadInput('the policy "logged" needs log_prob = "column" or prob = "column".')
         self.remember_logged(log_prob, prob)
+        self.remember_training(trained_until)
 
     def log_prob(self, displays: Displays, rankings: Ragged) -> Floats:
         if rankings is not displays.ranking:

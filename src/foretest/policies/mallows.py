@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,7 @@ class Mallows(ByResidualRank):
     dispersion: φ in (0, 1); near 0 the sort itself, near 1 uniform.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     The probability that it shows items 1 and 2 of three:
 
@@ -38,9 +41,9 @@ class Mallows(ByResidualRank):
 
     def __init__(
         self, scores: str, dispersion: float, *, log_prob: str | None = None, prob: str | None = None,
-        replay_seed: int | None = None,
+        replay_seed: int | None = None, trained_until: date | str | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(scores, log_prob=log_prob, prob=prob)
+        super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
         self.remember_replay(replay_seed)
         self.dispersion = positive("dispersion", dispersion, below=1.0)
 

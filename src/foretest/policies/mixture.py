@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Mixture(Policy):
     components: pairs (share, policy).
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     The probability that it shows items 1 and 2 of three:
 
@@ -47,6 +49,7 @@ class Mixture(Policy):
         log_prob: str | None = None,
         prob: str | None = None,
         replay_seed: int | None = None,
+        trained_until: date | str | None = None,
     ) -> None:
         if not components:
             raise BadInput("a mixture needs at least one component.")
@@ -61,6 +64,7 @@ class Mixture(Policy):
         self.components = tuple((share / total, as_policy(policy)) for share, policy in components)
         self.remember_logged(log_prob, prob)
         self.remember_replay(replay_seed)
+        self.remember_training(trained_until)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 
 from foretest.displays.batch import Displays, Floats
@@ -25,6 +27,7 @@ class PlackettLuce(ScorePolicy):
         control's log shows it; "control": of a treatment, the control's.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     The probability that it shows items 1 and 2 of three:
 
@@ -41,15 +44,10 @@ class PlackettLuce(ScorePolicy):
     full_support = True
 
     def __init__(
-        self,
-        scores: str,
-        temperature: float | str | None = None,
-        *,
-        log_prob: str | None = None,
-        prob: str | None = None,
-        replay_seed: int | None = None,
-    ) -> None:
-        super().__init__(scores, log_prob=log_prob, prob=prob)
+        self, scores: str, temperature: float | str | None = None, *, log_prob: str | None = None,
+        prob: str | None = None, replay_seed: int | None = None, trained_until: date | str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
         self.remember_replay(replay_seed)
         number = 1.0 if temperature is None else temperature
         self.temperature = number_or_word(number, lambda value: scale_of_noise("temperature", value))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 
 from foretest.displays.batch import Displays, Floats
@@ -23,6 +25,7 @@ class Probabilities(Policy):
     ----------
     probs: the list column with one probability per eligible action, in the order of the row's lists; zeros are allowed,
         and the list sums to 1 within 1e-6 (it is divided by its sum).
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     >>> import foretest as ft
     >>> import pyarrow as pa
@@ -36,8 +39,9 @@ class Probabilities(Policy):
     0.8
     """
 
-    def __init__(self, probs: str) -> None:
+    def __init__(self, probs: str, *, trained_until: date | str | None = None) -> None:
         self.probs = probs
+        self.remember_training(trained_until)
 
     @property
     def score_columns(self) -> tuple[str, ...]:

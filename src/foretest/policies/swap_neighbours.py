@@ -10,6 +10,8 @@ each factor p where a has the pair swapped and 1 − p where not, 0 for any rank
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import numpy.typing as npt
 
@@ -33,6 +35,7 @@ class SwapNeighbours(SortPolicy):
     swap: p, the probability that a pair is swapped, from 0 to 1/2.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     The probability that it shows items 1 and 2 of three:
 
@@ -48,11 +51,11 @@ class SwapNeighbours(SortPolicy):
 
     def __init__(
         self, scores: str, swap: float, *, log_prob: str | None = None, prob: str | None = None,
-        replay_seed: int | None = None,
+        replay_seed: int | None = None, trained_until: date | str | None = None,
     ) -> None:  # fmt: skip
         if not is_finite_number(swap) or not 0.0 <= swap <= 0.5:
             raise BadInput(f"swap = {swap!r}: expected a number from 0 to 0.5, the probability that a pair is swapped.")
-        super().__init__(scores, log_prob=log_prob, prob=prob)
+        super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
         self.remember_replay(replay_seed)
         self.swap = float(swap)
 

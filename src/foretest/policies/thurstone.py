@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 
 from foretest.displays.batch import Displays, Floats
@@ -26,6 +28,7 @@ class Thurstone(ScorePolicy):
     sigma: σ, the standard deviation of the noise; 1 where none is given. "fit": as the control's log shows it;
         "control": of a treatment, the control's.
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     The probability that it shows items 1 and 2 of three:
 
@@ -42,9 +45,10 @@ class Thurstone(ScorePolicy):
     full_support = True
 
     def __init__(
-        self, scores: str, sigma: float | str | None = None, *, log_prob: str | None = None, prob: str | None = None
-    ) -> None:
-        super().__init__(scores, log_prob=log_prob, prob=prob)
+        self, scores: str, sigma: float | str | None = None, *, log_prob: str | None = None, prob: str | None = None,
+        trained_until: date | str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
         self.sigma = number_or_word(1.0 if sigma is None else sigma, lambda value: scale_of_noise("sigma", value))
         self._given_number = sigma
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,6 +21,7 @@ class TopK(ByResidualRank):
     scores: the list column whose sort is shown (ties: the lower position first).
     log_prob, prob: the column, if any, with the logged (log-)probability of the shown ranking.
     replay_seed: the seed of the service that drew the log, if it is to be replayed (`foretest.serving`).
+    trained_until: of a treatment, the last day that its model has seen: rows of the log up to it are left out.
 
     The probability that it shows items 1 and 2 of three:
 
@@ -35,9 +38,10 @@ class TopK(ByResidualRank):
     deterministic = True
 
     def __init__(
-        self, scores: str, *, log_prob: str | None = None, prob: str | None = None, replay_seed: int | None = None
-    ) -> None:
-        super().__init__(scores, log_prob=log_prob, prob=prob)
+        self, scores: str, *, log_prob: str | None = None, prob: str | None = None, replay_seed: int | None = None,
+        trained_until: date | str | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(scores, log_prob=log_prob, prob=prob, trained_until=trained_until)
         self.remember_replay(replay_seed)
 
     def _log_slot(self, rank: npt.NDArray[np.int64], left: npt.NDArray[np.int64]) -> Floats:

@@ -249,7 +249,8 @@ _AUDIT_FIRST = (
 )
 _LIMITS_OF_A_LOG = (
     "The range is about the true uplift: an A/B test has noise of its own, so its result may fall outside, above all if"
-    " the test is small. The log cannot tell about items it does not contain, changed habits, or effects over weeks."
+    " the test is small. The log cannot tell about items it does not contain, changed habits, or effects over weeks;"
+    " and a treatment must not have been trained on these rows."
 )
 
 

@@ -9,7 +9,7 @@ from foretest.records import dataclass
 
 PASS, WARN, FAIL, NOT_MADE = "pass", "warn", "fail", "not made"
 UNVERIFIED = "unverified"  # of the whole audit: too little could be checked to trust the probabilities
-CONTROL, TREATMENT, FEW_UNITS = "control", "treatment", "few units"  # what stands in the way of checking it
+CONTROL, TREATMENT, FEW_ROWS = "control", "treatment", "few rows"  # what stands in the way of checking it
 AUDIT_FAILED = "the propensity audit failed"  # what the reason of a verdict begins with
 FAILS_BELOW = 0.001
 WARNS_BELOW = 0.01
@@ -40,7 +40,7 @@ class Audit:
     @classmethod
     def of(cls, findings: list[Finding], *, ignore: bool, unchecked: str | None = None) -> Audit:
         """The audit of all findings; `unchecked`: CONTROL or TREATMENT, if its probabilities could not be checked
-        against its scores, or FEW_UNITS, if only their number stands in the way of that.
+        against its scores, or FEW_ROWS, if only their number stands in the way of that.
 
         >>> Audit.of([not_made("balance", "the settings name no features")], ignore=False).outcome
         'unverified'
@@ -71,9 +71,9 @@ class Audit:
         if self.unchecked is None or self.outcome == FAIL:
             return None
         unmade = ", ".join(self.named(NOT_MADE))
-        if self.unchecked == FEW_UNITS:
+        if self.unchecked == FEW_ROWS:
             return (
-                f"the control's probabilities are not verified: the log has too few units for the audit ({unmade} could"
+                f"the control's probabilities are not verified: the log has too few rows for the audit ({unmade} could"
                 " not be run)."
             )
         if self.unchecked == TREATMENT:

@@ -15,6 +15,8 @@ from typing import Any
 from foretest.errors import BadInput, choose, nearest
 from foretest.files import read_text
 from foretest.policies import POLICIES, Mixture, OwnCandidates, Policy
+from foretest.policies.adapter import as_policy
+from foretest.policies.own_candidates import without_list
 from foretest.settings.analysis import Analysis
 from foretest.settings.examination import FIT
 from foretest.settings.log_columns import LogColumns
@@ -188,6 +190,7 @@ def _components(where: str, tables: Any) -> list[tuple[float, Policy]]:
 
 _NAMES_A_COLUMN = ("scores", "ranking", "probs", "matrix", "log_prob", "prob")  # keys of the built-in policies
 _CANDIDATES = "candidates"  # a key of every policy with scores, and of fixed
+_TRAINED_UNTIL = "trained_until"  # a key of every policy; an own class may have one of that name itself
 
 
 def _construct(name: str, cls: type[Policy], arguments: dict[str, Any]) -> Policy:
@@ -237,7 +240,12 @@ def _imported(name: str, arguments: dict[str, Any]) -> Policy:
                 " sample(displays, uniforms)."
             )
     try:
-        return _construct(where, cls, arguments)
+        until = None if _TRAINED_UNTIL in inspect.signature(cls).parameters else arguments.pop(_TRAINED_UNTIL, None)
+        policy = _construct(where, cls, arguments)
+        if until is not None:
+            policy = as_policy(policy)
+            without_list(policy).remember_training(until)
+        return policy
     except BadInput:
         raise
     except (TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ import json
 import types
 import typing
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ def _policy(name: str, cls: type[Policy], more: Mapping[str, Any]) -> dict[str, 
 
 
 _PLAIN: dict[Any, dict[str, Any]] = {
-    str: {"type": "string"}, bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}, Any: {},
+    date: {"type": "string", "format": "date"}, str: {"type": "string"},
+    bool: {"type": "boolean"}, int: {"type": "integer"}, float: {"type": "number"}, Any: {},
 }  # fmt: skip
 
 
@@ -121,7 +123,8 @@ def _of_type(hint: Any) -> dict[str, Any]:
         return _PLAIN[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
-        kinds = [_of_type(one) for one in arguments if one is not type(None)]
+        ignored = {type(None), *([str] if date in arguments else [])}  # a date may be written as text
+        kinds = [_of_type(one) for one in arguments if one not in ignored]
         return kinds[0] if len(kinds) == 1 else {"anyOf": kinds}
     if origin is tuple:
         items = _of_type(arguments[0])

@@ -47,6 +47,7 @@ class Settings:
     online: Online = field(default_factory=Online)  # the table [online]
     treatments: Mapping[str, Policy] = field(default_factory=dict)  # by name, the first included
     metrics: Mapping[str, MetricRole] = field(default_factory=dict)  # what a metric is for, or made of
+    trained_until: str | None = None  # the latest of the treatments': rows up to that day are left out for all
 
     def __post_init__(self) -> None:
         if not isinstance(self.log, LogColumns):
@@ -159,6 +160,10 @@ class Settings:
         from foretest.settings.replay import check_replay
 
         check_replay(self.log, self.control, self.treatments)
+        from foretest.settings.trained_until import last_training_day
+
+        until = last_training_day(self.log, self.control, self.treatments, self.trained_until)
+        object.__setattr__(self, "trained_until", until)
 
     @property
     def candidates(self) -> str | None:
@@ -184,6 +189,7 @@ class Settings:
         fields = changed_fields(self)
         if list(self.treatments) == [TREATMENT]:
             del fields["treatments"]  # the one that `treatment` is
+        fields.pop("trained_until", None)  # a treatment says it
         return call_text(self, fields, in_lines=True)
 
     @property

@@ -30,7 +30,8 @@ class Chunk(NamedTuple):
     row: int  # of its first row, within the source
     position: int  # of its first row, within the whole log; in a packed log, of the log's first row
     places: npt.NDArray[np.int64] | None = None  # of its rows, where some were left out: those that are there
-    left_out: int = 0  # how many were left out
+    left_out: int = 0  # how many were left out, as they are younger than the window
+    trained: int = 0  # how many were left out, as a treatment was trained on them
 
     def positions(self) -> npt.NDArray[np.int64]:
         """The position of each row in the whole log."""

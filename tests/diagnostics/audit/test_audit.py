@@ -23,7 +23,7 @@ from tests.schemas import validate
 ROWS, M, K = 6000, 6, 2
 TESTS = [
     "exploration", "logged probabilities", "log-likelihood", "rank among draws", "items by slot", "capped moment",
-    "balance", "possible weights", "repeated rows",
+    "balance", "knows the draw", "possible weights", "repeated rows",
 ]  # fmt: skip
 
 
@@ -217,7 +217,7 @@ def test_a_logged_control_gets_the_tests_that_need_no_draws(right: dict[str, Any
 def test_a_logged_treatment_leaves_the_tests_of_the_control(right: dict[str, Any]) -> None:
     findings = findings_of(build(treatment=ft.Logged(prob="p")), with_ids(right))
     made = {name for name, outcome in outcomes(findings).items() if outcome == "pass"}
-    assert made == set(TESTS) - {"capped moment", "balance"}
+    assert made == set(TESTS) - {"capped moment", "balance", "knows the draw"}
     assert "the treatment is a logged policy" in findings["balance"].meaning
 
 
@@ -231,11 +231,11 @@ def test_short_and_empty_logs_say_so(right: dict[str, Any]) -> None:
     assert "name no context features" in findings_of(build(log={"features": []}), table)["balance"].meaning
 
 
-def test_what_is_not_verified_for_want_of_units_asks_for_no_scores(right: dict[str, Any]) -> None:
+def test_what_is_not_verified_for_want_of_rows_asks_for_no_scores(right: dict[str, Any]) -> None:
     """Other tests may be left out for reasons of their own; a log without scores is asked for them, short or not."""
     table = with_ids(right).slice(0, 60)
     [note] = [note for note in build(ft.PlackettLuce("control_scores")).run(table).notes if "not verified" in note]
-    assert "too few units" in note
+    assert "too few rows" in note
     assert "Log the scores" not in note
     logged = build(control=ft.Logged(prob="p"), treatment=ft.Logged(prob="p"), estimators=["ncis"])
     result = logged.run(table)
@@ -421,3 +421,99 @@ def test_the_worst_finding_is_the_outcome() -> None:
     ):  # fmt: skip
         assert Audit.of([finding(o) for o in outcomes_], ignore=True).outcome == whole
         assert Audit.of([finding(o) for o in outcomes_], ignore=True).ignored == (whole == "fail")
+
+
+# -- few units --------------------------------------------------------------------------------------------------------
+
+
+def few_units(right: dict[str, Any], units: int = 12, rows: int = ROWS) -> pa.Table:
+    return with_ids({**right, "user": np.arange(ROWS) % units}).slice(0, rows)
+
+
+def test_few_units_are_audited_by_rows(right: dict[str, Any]) -> None:
+    """Rankings are drawn for every display, however few users see them."""
+    findings = findings_of(build(ft.PlackettLuce("control_scores")), few_units(right))
+    assert outcomes(findings) == {**dict.fromkeys(TESTS, "pass"), "logged probabilities": "not made"}
+    assert "6,000 displays" in findings["rank among draws"].meaning
+    wrong = findings_of(build(ft.PlackettLuce("control_scores", 2.0)), few_units(right))
+    assert wrong["log-likelihood"].outcome == wrong["rank among draws"].outcome == "fail"
+    assert "computed" not in wrong["knows the draw"].meaning
+
+
+def test_the_temperature_of_few_units_leaves_no_verdict(right: dict[str, Any]) -> None:
+    result = build(ft.PlackettLuce("control_scores", 2.0)).run(few_units(right))
+    assert result.metrics["click"].verdict == "insufficient"
+
+
+def ninety_rows(control: ft.Policy) -> ft.Result:
+    """Of two items, shown alike, the second earns nine times as much; the treatment likes it."""
+    g, rows = np.random.default_rng(2), 90
+    shown = g.integers(0, 2, (rows, 1))
+    table = pa.table({
+        "click": (g.random(rows) < np.where(shown[:, 0] == 1, 0.9, 0.1)).astype(float), "user": np.arange(rows) % 40,
+        "id": np.arange(rows), "ranking": shown.tolist(), "p": np.full(rows, 0.5),
+        "control_scores": np.zeros((rows, 2)).tolist(), "treatment_scores": np.tile([0.0, 1.0], (rows, 1)).tolist(),
+    })  # fmt: skip
+    estimators = ["nis"] if isinstance(control, ft.Logged) else ["point-ncis-adaptive"]
+    return build(control, ids=False, log={"features": []}, cap=100.0, estimators=estimators).run(table)
+
+
+def test_without_rows_to_audit_an_answer_leans_at_most() -> None:
+    result = ninety_rows(ft.PlackettLuce("control_scores"))
+    estimate = result.metrics["click"].estimates["point-ncis-adaptive"]
+    assert result.audit is not None
+    assert result.audit.outcome == "unverified"
+    assert (estimate.verdict, estimate.word) == ("positive", "leans positive")
+    assert estimate.reasons == ["too few rows for the propensity audit: no answer is better than leans"]
+    assert any("the log has too few rows for the audit" in note for note in result.notes)
+
+
+def test_a_logged_control_keeps_its_outcome_and_its_word() -> None:
+    result = ninety_rows(ft.Logged(prob="p"))
+    [note] = [note for note in result.notes if "not verified" in note]
+    assert "Log the scores" in note
+    assert not result.metrics["click"].estimates["nis"].reasons
+
+
+def micro_randomised(g: np.random.Generator, never: float) -> pa.Table:
+    """A trial of 37 users: a message is sent at .6 of the decisions, but at none where the user could not get one,
+    which the logged probabilities do not know; the treatment would send at .7."""
+    rows = 7770
+    sent = (g.random(rows) < 0.6) & (g.random(rows) >= never)
+    walked = g.gamma(1.0, 1.0 + 0.1 * sent, rows)
+    return pa.table({
+        "steps": walked, "user": np.arange(rows) % 37, "p": np.where(sent, 0.6, 0.4), "t": np.where(sent, 0.7, 0.3),
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(("never", "outcome"), [(0.0, "pass"), (0.2, "warn")])
+def test_a_micro_randomised_trial_with_rows_that_were_never_randomised(never: float, outcome: str) -> None:
+    offline = ft.OfflineTest(
+        log=ft.LogColumns(rewards=["steps"], unit="user"), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t"),
+        estimators=["is", "nis"],
+    )  # fmt: skip
+    audit = offline.run(micro_randomised(np.random.default_rng(4), never)).audit
+    assert audit is not None
+    [weights] = [finding for finding in audit.findings if finding.name == "possible weights"]
+    assert weights.outcome == outcome
+    assert ("some rows were never randomised" in (weights.remedy or "")) == (outcome == "warn")
+
+
+def test_rows_of_few_units_are_impossible_as_often_as_they_should() -> None:
+    """Right logs of 20 units and their opposite: weights whose two columns are swapped."""
+    swapped, outcomes = [], []
+    for seed in range(40):
+        g = np.random.default_rng(seed)
+        z, rows = g.normal(size=2000), 2000
+        log_w = np.log(0.5) + z * np.sqrt(2.0 * np.log(2.0))  # mean 1: E exp(σz) = exp(σ²/2) = 2
+        table = {"r": np.ones(rows), "user": np.arange(rows) % 20}
+        for p, t, into in ((-9.0 + 0.0 * z, -9.0 + log_w, outcomes), (-9.0 + log_w, -9.0 + 0.0 * z, swapped)):
+            offline = ft.OfflineTest(
+                log=ft.LogColumns(rewards=["r"], unit="user"), control=ft.Logged(log_prob="p"),
+                treatment=ft.Logged(log_prob="t"), estimators=["ncis"], interval="delta",
+            )  # fmt: skip
+            answer = offline.check(pa.table({**table, "p": p, "t": t})).audit
+            assert answer is not None
+            into += [finding.outcome for finding in answer.findings if finding.name == "possible weights"]
+    assert outcomes.count("fail") == 0
+    assert swapped.count("fail") == 40

@@ -8,7 +8,7 @@ is then at best unverified.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -21,16 +21,29 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.likelier_number import LIKELIER
 from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.shown_scores import RESIDUAL
 from foretest.aggregation.weight_bins import WeightBins
-from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, replayed, rows
-from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
+from foretest.diagnostics.audit import (
+    item_slots,
+    knows_draw,
+    likelihood,
+    moments,
+    own_policy,
+    possible_weights,
+    replayed,
+    rows,
+)
+from foretest.diagnostics.audit.by_unit import FEWEST_UNITS, independent_rows, rows_of_units
+from foretest.diagnostics.reward_questions import are_counts
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
+from foretest.inference.multiple_testing import holm
+from foretest.policies.control_number import main_policy
 from foretest.policies.fitted_parameter import number_of, parameter_of
 from foretest.results.audit import (
     CONTROL,
     FAIL,
-    FEW_UNITS,
+    FEW_ROWS,
     NOT_MADE,
     PASS,
     TREATMENT,
@@ -43,13 +56,27 @@ from foretest.results.audit import (
 from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Uncapped
 
-__all__ = ["FAIL", "NOT_MADE", "PASS", "UNVERIFIED", "WARN", "Audit", "Finding", "audit"]
+__all__ = ["FAIL", "NOT_MADE", "PASS", "UNVERIFIED", "WARN", "Audit", "Finding", "audit", "audits"]
 
-FEWEST_UNITS = 100  # in the sample
+FEWEST_ROWS = 100  # in the sample, independent of one another
 
 
 def audit(aggregates: Aggregates) -> Audit:
-    """All tests: on the fixed sample of displays, but for the replay, which is of every row."""
+    """All tests of one treatment: on the fixed sample of displays, but for the replay, which is of every row."""
+    return audits({"": aggregates})[""]
+
+
+def audits(by_treatment: Mapping[str, Aggregates]) -> dict[str, Audit]:
+    """The audit of each treatment; of whether their scores know the draw they are asked as one family."""
+    standings = {name: draw_standing(aggregates) for name, aggregates in by_treatment.items()}
+    tested = {name: one for name, one in standings.items() if isinstance(one, knows_draw.Standing)}
+    adjusted = dict(zip(tested, holm([one.p_value for one in tested.values()]), strict=True))
+    return {
+        name: _audit(aggregates, standings[name], adjusted.get(name, 1.0)) for name, aggregates in by_treatment.items()
+    }
+
+
+def _audit(aggregates: Aggregates, standing: knows_draw.Standing | str, p_adjusted: float) -> Audit:
     plan, sample = aggregates.plan, aggregates.sampled_displays
     tests: dict[str, Callable[[Columns, FoldPlan], Finding]] = {
         rows.EXPLORATION: _exploration,
@@ -73,25 +100,67 @@ def audit(aggregates: Aggregates) -> Audit:
     of_own = own_policy.own_policy(sample)
     if of_own is not None:
         findings.append(of_own)
+    findings = _with_treatment(findings, standing, p_adjusted)
     return Audit.of(findings, ignore=plan.settings.analysis.ignore_audit, unchecked=_unchecked(findings, sample, plan))
 
 
+_OF_TREATMENT = (moments.MOMENT, moments.BALANCE, possible_weights.NAME)  # which a right control may fail
+
+
+def _with_treatment(findings: list[Finding], standing: knows_draw.Standing | str, p_value: float) -> list[Finding]:
+    """The findings with whether the treatment knows the draw. Where the control passes its own tests, a capped moment
+    that is off has the same cause; so have the other tests of weights where the treatment does know it."""
+    if isinstance(standing, str):
+        return _after_balance(findings, not_made(knows_draw.NAME, standing))
+    doubts = [
+        finding.name for finding in findings
+        if finding.name not in _OF_TREATMENT
+        and (finding.outcome == FAIL or (finding.outcome == WARN and finding.name in _OF_DRAWS))
+    ]  # fmt: skip
+    further = knows_draw.knows_draw(standing, p_value, doubts)
+    if not doubts:
+        alike = _OF_TREATMENT if further.outcome == FAIL else (moments.MOMENT,)
+        findings = [knows_draw.with_leak(one) if one.name in alike else one for one in findings]
+    return _after_balance(findings, further)
+
+
+def _after_balance(findings: list[Finding], further: Finding) -> list[Finding]:
+    after = 1 + [finding.name for finding in findings].index(moments.BALANCE)
+    return [*findings[:after], further, *findings[after:]]
+
+
+def draw_standing(aggregates: Aggregates) -> knows_draw.Standing | str:
+    """How far the treatment's scores are from not knowing the draw; in words where that cannot be said."""
+    plan, sample = aggregates.plan, aggregates.sample.columns()
+    obstacle = _obstacle(knows_draw.NAME, sample, plan)
+    if obstacle is not None:
+        return obstacle
+    if any(aggregates.positives[m] == aggregates.rows and are_counts(sample[f"r:{m}"]) for m in plan.rewards.values()):
+        return "every row has a reward, and rows that were chosen by their reward show what users like"
+    starts = independent_rows(sample["unit"])
+    error = sample.get("log_p_scores", sample.get(OWN, sample["log_p"])) - sample["expected_log_p"]
+    standing = knows_draw.standing(sample, starts, error, _information_ratio(sample, plan, np.arange(len(error))))
+    return "the treatment's scores follow the control's, or no display has a choice" if standing is None else standing
+
+
 def _unchecked(findings: list[Finding], sample: Columns, plan: FoldPlan) -> str | None:
-    """Whose probabilities could not be checked against its scores, or that there are too few units for it."""
+    """Whose probabilities could not be checked against its scores, or that there are too few rows for it."""
     control, treatment = plan.settings.control, plan.settings.treatment
-    verified = any(finding.name in _VERIFYING and finding.outcome != NOT_MADE for finding in findings)
+    made = {finding.name for finding in findings if finding.outcome != NOT_MADE}
+    can_compare = bool(sample) and _obstacle_to_draws(likelihood.CALIBRATION, sample, plan) is None
+    if can_compare and not made & {likelihood.CALIBRATION, replayed.NAME}:
+        return FEW_ROWS
     # the one ranking that its scores allow was shown in every row, or a row would have been refused
-    verified |= bool(sample) and control.can_draw and _needs_no_exploration(sample, plan)
-    if not verified:
-        few = bool(sample) and _obstacle_to_draws(likelihood.CALIBRATION, sample, plan) is None
-        return FEW_UNITS if few else CONTROL
+    alone = bool(sample) and control.can_draw and _needs_no_exploration(sample, plan)
+    if not made & _VERIFYING and not alone:
+        return CONTROL
     return None if treatment.can_draw else TREATMENT
 
 
 _OF_DRAWS = (likelihood.CALIBRATION, likelihood.PIT, item_slots.NAME)
 _OF_BOTH = (moments.MOMENT, moments.BALANCE)
 # the tests that compare what was shown with the control's scores: without any of them, probabilities are taken on trust
-_VERIFYING = (rows.LOGGED, rows.SERVED, replayed.NAME, likelihood.CALIBRATION)
+_VERIFYING = {rows.LOGGED, rows.SERVED, replayed.NAME, likelihood.CALIBRATION}
 
 
 def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
@@ -106,13 +175,13 @@ def _obstacle(name: str, sample: Columns, plan: FoldPlan) -> str | None:
     if name == rows.LOGGED and "log_p_scores" not in sample:
         has = "logged probability" if control.can_draw else "scores"
         return f"the control has no {has} to compare"
-    if name in (*_OF_DRAWS, *_OF_BOTH):
-        return _obstacle_to_draws(name, sample, plan) or _too_few(len(first_of_units(sample["unit"])))
+    if name in (*_OF_DRAWS, *_OF_BOTH, knows_draw.NAME):
+        return _obstacle_to_draws(name, sample, plan) or _too_few(len(independent_rows(sample["unit"])))
     return None
 
 
 def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None:
-    """Why a test that needs drawn rankings cannot be run, however many units there are; None if it can."""
+    """Why a test that needs drawn rankings cannot be run, however many rows there are; None if it can."""
     log, control, treatment = plan.settings.log, plan.settings.control, plan.settings.treatment
     for role, policy in (("control", control), ("treatment", treatment)):
         if not policy.prices_rankings:
@@ -121,6 +190,11 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
             return f"this test draws rankings, and the {role} is a logged policy; log the scores of all items"
     if _is_deterministic(sample):
         return "the control is deterministic"
+    if name == knows_draw.NAME and RESIDUAL not in sample:
+        for role, policy in (("treatment", treatment), ("control", control)):
+            if not main_policy(policy).score_columns:
+                return f"the {role} has no scores"
+        return "the saved sample of displays lacks what the treatment scores of it; pack or fold the log again"
     if name == moments.BALANCE and not log.features:
         return "the settings name no context features; name some in [log] features"
     lacking = [f for f in log.features if NUMBER + f not in sample and TEXT + f not in sample]
@@ -131,9 +205,9 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
     return None
 
 
-def _too_few(units: int) -> str | None:
-    """That a test cannot be run on so few units; None if it can."""
-    return f"{units:,} units are too few, {FEWEST_UNITS} are needed" if units < FEWEST_UNITS else None
+def _too_few(rows: int) -> str | None:
+    """That a test cannot be run on so few rows; None if it can."""
+    return f"{rows:,} rows are too few, {FEWEST_ROWS} are needed" if rows < FEWEST_ROWS else None
 
 
 def _is_deterministic(sample: Columns) -> bool:
@@ -161,7 +235,7 @@ def _logged(sample: Columns, plan: FoldPlan) -> Finding:
 def _calibration(sample: Columns, plan: FoldPlan) -> Finding:
     priced = sample.get("log_p_scores", sample.get(OWN, sample["log_p"]))
     ratio = _information_ratio(sample, plan, np.arange(len(sample["unit"])))
-    finding = likelihood.calibration(priced, sample["expected_log_p"], first_of_units(sample["unit"]), ratio)
+    finding = likelihood.calibration(priced, sample["expected_log_p"], independent_rows(sample["unit"]), ratio)
     parameter = parameter_of(plan.settings.control)
     if finding.outcome != FAIL or LIKELIER not in sample or parameter is None:
         return finding
@@ -177,12 +251,12 @@ def _information_ratio(sample: Columns, plan: FoldPlan, rows: Ints) -> float:
 
 
 def _ranks(sample: Columns, plan: FoldPlan) -> Finding:
-    first = first_of_units(sample["unit"])
+    first = independent_rows(sample["unit"])
     return likelihood.ranks(sample["place"][first], _information_ratio(sample, plan, first))
 
 
 def _items(sample: Columns, plan: FoldPlan) -> Finding:
-    first = first_of_units(sample["unit"])
+    first = independent_rows(sample["unit"])
     for name, label, absent in ((ITEMS, "id", NO_ITEM), (HASHED_ITEMS, None, NO_ITEM), (RANKS, "rank", NO_RANK)):
         if name in sample:
             return item_slots.items_by_slot(sample[name][first], absent, label)
@@ -190,7 +264,7 @@ def _items(sample: Columns, plan: FoldPlan) -> Finding:
 
 
 def _moment(sample: Columns, plan: FoldPlan) -> Finding:
-    a, first = plan.settings.analysis, first_of_units(sample["unit"])
+    a, first = plan.settings.analysis, independent_rows(sample["unit"])
     ratio = _information_ratio(sample, plan, first)
     return moments.capped_moment(sample["log_w"][first], sample["draws_control"][first], a.cap_number, a.capping, ratio)
 
@@ -199,8 +273,7 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
     name = possible_weights.NAME
     if not sample:
         return not_made(name, "the log is empty")
-    weights = _WeightSums.of(aggregates)
-    too_few = _too_few(weights.units)
+    too_few = _too_few(len(sample["unit"]))
     if too_few is not None:
         return not_made(name, too_few)
     if "certain" in sample and _is_deterministic(sample):
@@ -211,17 +284,19 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
         never_shown = possible_weights.impossible_rankings(sample.get(OWN, sample["log_p"]), sample[LOG_RANKINGS])
         if never_shown is not None:
             return never_shown
-    plan, units = aggregates.plan, float(weights.units)
-    over_all = possible_weights.capped_means(weights.bins, plan.loggers, units, weights.largest_unit)
+    plan, weights = aggregates.plan, _WeightSums.of(aggregates)
+    unit = sample["unit"]
+    if weights.units < FEWEST_UNITS:
+        unit = np.arange(len(unit), dtype=np.uint64)
+        over_all, mean_weight = possible_weights.means_of_rows(sample["log_w"])
+    else:
+        units = float(weights.units)
+        over_all = possible_weights.capped_means(weights.bins, plan.loggers, units, weights.largest_unit)
+        mean_weight = weights.mean_below_one(plan.loggers)
     contexts = [kind + column for column in plan.settings.log.contexts for kind in (NUMBER, TEXT)]
     days = [] if plan.settings.log.date is None else [DAY]
     columns = {name: sample[name] for name in [*contexts, *days] if name in sample}
-    in_groups = possible_weights.group_means(features_that_vary(columns), sample["log_w"], sample["unit"])
-    mean_weight = None
-    if weights.max_log_w < 700.0:
-        n, w = (x.reshape(plan.loggers, -1).sum(axis=0) for x in (weights.n, weights.w))
-        largest = float(np.exp(weights.max_log_w))
-        mean_weight = possible_weights.mean_below_one(w * np.exp(weights.log_unit), n, units, largest)
+    in_groups = possible_weights.group_means(features_that_vary(columns), sample["log_w"], unit)
     return possible_weights.possible_weights(over_all, in_groups, mean_weight)
 
 
@@ -251,9 +326,17 @@ class _WeightSums(NamedTuple):
         n, w = (np.bincount(cell, amounts, cells).astype(np.float64) for amounts in (None, sums.scaled(log_w)))
         return cls(bins, n, w, sums.log_unit, float(log_w.max()), len(sizes), int(sizes.max()))
 
+    def mean_below_one(self, loggers: int) -> possible_weights.CappedMean | None:
+        """The test of the mean of w itself; None where a weight is large enough to move it."""
+        if self.max_log_w >= 700.0:
+            return None
+        n, w = (x.reshape(loggers, -1).sum(axis=0) for x in (self.n, self.w))
+        largest = float(np.exp(self.max_log_w))
+        return possible_weights.mean_below_one(w * np.exp(self.log_unit), n, float(self.units), largest)
+
 
 def _balance(sample: Columns, plan: FoldPlan) -> Finding:
-    a, first = plan.settings.analysis, first_of_units(sample["unit"])
+    a, first = plan.settings.analysis, independent_rows(sample["unit"])
     ratio = _information_ratio(sample, plan, first)
     names = [kind + name for name in plan.settings.log.features for kind in (NUMBER, TEXT)]
     features = features_that_vary({name: sample[name][first] for name in names if name in sample})

@@ -18,6 +18,20 @@ def first_of_units(unit: Hashes) -> npt.NDArray[np.int64]:
     return np.flatnonzero(np.concatenate([[True], unit[1:] != unit[:-1]])) if len(unit) else np.empty(0, np.int64)
 
 
+FEWEST_UNITS = 100  # for sums by unit
+
+
+def independent_rows(unit: Hashes) -> npt.NDArray[np.int64]:
+    """Where the groups of rows begin that are independent of one another: units, or where there are fewer than 100
+    every row, as rankings are drawn for each display anew.
+
+    >>> independent_rows(np.array([3, 3, 5, 9, 9], np.uint64)).tolist()
+    [0, 1, 2, 3, 4]
+    """
+    starts = first_of_units(unit)
+    return starts if len(starts) >= FEWEST_UNITS else np.arange(len(unit))
+
+
 def rows_of_units(unit: Hashes) -> npt.NDArray[np.int64]:
     """How many rows each unit has.
 

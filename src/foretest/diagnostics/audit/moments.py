@@ -1,10 +1,11 @@
 """Do the weights have the means they must have? The capped moment, and the balance of context features.
 
-Both take one display per unit, and compare the shown ranking's capped weight w̄_0 with those of rankings drawn from the
-control, w̄_1..w̄_S, whose mean is q(x) = E_p[w̄ | x] on average. Where the control is right, the shown one is one more
-draw: given the S + 1 weights, each may have been the shown one. That gives Σ f·(w̄_0 − mean of all) its mean 0, its
-variance and its third and fourth moments exactly, heavy weights that were drawn and not shown included. A variance from
-the shown weights alone misses those, and takes their absence for a fault.
+Both take one display per unit (all where units are few), and compare the shown ranking's capped weight w̄_0 with
+those of rankings drawn from the control, w̄_1..w̄_S, whose mean is q(x) = E_p[w̄ | x] on average. Where the control
+is right, the shown one is one more draw: given the S + 1 weights, each may have been the shown one. That gives Σ
+f·(w̄_0 − mean of all) its mean 0, its variance and its third and fourth moments exactly, heavy weights that were
+drawn and not shown included. A variance from the shown weights alone misses those, and takes their absence for a
+fault.
 """
 
 from __future__ import annotations
@@ -90,12 +91,14 @@ def _t_tails(z: float, kurtosis: float) -> float:
     return float(2.0 * stdtr(degrees, -abs(z) * np.sqrt(degrees / (degrees - 2.0))))
 
 
-def _too_few(name: str, units: int, q: float, cap: float) -> Finding | None:
-    """The finding that a test was not run, where the sample has too few units for weights up to the cap; else None."""
-    if units * q / cap > FEWEST_AT_CAP:
+def _too_few(name: str, rows: int, q: float, cap: float) -> Finding | None:
+    """The finding that a test was not run, where the sample has too few independent displays for weights up to the cap;
+    else None."""
+    if rows * q / cap > FEWEST_AT_CAP:
         return None
     many = f"{FEWEST_AT_CAP * cap / q:,.0f}" if q > 1e-3 else "far more"
-    return not_made(name, f"weights up to {cap:.3g} need more than {many} units in the sample, and it has {units:,}")
+    needed = f"weights up to {cap:.3g} need more than {many} independent displays in the sample"
+    return not_made(name, f"{needed}, and it has {rows:,}")
 
 
 def capped_moment(

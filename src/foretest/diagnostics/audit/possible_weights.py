@@ -3,7 +3,8 @@
 For every cap c, E_p[min(w, c) | x] = q_c(x) ≤ 1. Heavy tails push the mean of capped weights down, never up, so that a
 mean above 1 by more than chance is impossible: the probabilities of the control or of the treatment are wrong. It needs
 no draws, and so is the one test that every pair of policies can have. The mean is tested over all rows, at every cap
-that the number of units bears, and over the sampled rows of each context, where q_c(x) ≤ 1 as well.
+that the number of units bears, and over the sampled rows of each context, where q_c(x) ≤ 1 as well. Where units are few
+all of it is by sampled rows.
 
 Where no weight is large, the mean of w must be 1 too, unless the treatment shows what the control never does: a mean
 below 1 is worth a look, and no more.
@@ -83,6 +84,23 @@ def _with_a_unit_more(error: float, mean: float, units: float) -> float:
     return max(error, mean / units)
 
 
+def means_of_rows(log_w: Floats) -> tuple[list[CappedMean], CappedMean | None]:
+    """The means over sampled rows, each independent of the others, at every cap that they bear; and that of w itself,
+    where no weight is large."""
+    rows = np.arange(len(log_w))
+    means = [_sampled_mean(log_w, rows, cap) for cap in CAPS[CAPS >= SMALLEST_CAP].tolist() if cap < len(rows)]
+    able = [m for m in means if m.cap < 4.0 or len(rows) * min(m.mean, 1.0) / m.cap > FEWEST_AT_CAP]
+    w = np.exp(np.minimum(log_w, 700.0))
+    return able, mean_below_one(w, np.ones(len(w)), float(len(w)), float(w.max()))
+
+
+def _sampled_mean(log_w: Floats, starts: npt.NDArray[np.int64], cap: float, where: str = "") -> CappedMean:
+    w = np.exp(np.minimum(log_w, np.log(cap)))
+    mean = float(w.mean())
+    error = float(np.sqrt(np.square(np.add.reduceat(w - mean, starts)).sum())) / len(w)
+    return CappedMean(cap, mean, *_above_one(mean, error, cap, len(starts)), where)
+
+
 def group_means(features: list[Feature], log_w: Floats, unit: Hashes) -> list[CappedMean]:
     """The means over the sampled rows of each context: values of texts, halves of numbers. Rows are sorted by unit."""
     means = []
@@ -91,13 +109,8 @@ def group_means(features: list[Feature], log_w: Floats, unit: Hashes) -> list[Ca
             starts = first_of_units(unit[inside])
             if len(starts) < FEWEST_IN_GROUP:
                 continue
-            for cap in GROUP_CAPS:
-                if len(starts) / cap <= FEWEST_AT_CAP:
-                    continue
-                w = np.exp(np.minimum(log_w[inside], np.log(cap)))
-                sums = np.add.reduceat(w - w.mean(), starts)
-                error = float(np.sqrt(np.square(sums).sum())) / len(w)
-                means.append(CappedMean(cap, float(w.mean()), *_above_one(w.mean(), error, cap, len(starts)), name))
+            caps = [cap for cap in GROUP_CAPS if len(starts) / cap > FEWEST_AT_CAP]
+            means += [_sampled_mean(log_w[inside], starts, cap, name) for cap in caps]
     return means
 
 
@@ -153,9 +166,11 @@ def _too_small(mean: CappedMean) -> Finding:
     return Finding(
         NAME, WARN, mean.p_value, mean.z,
         f"no weight is large, and yet weights average {mean.mean:.3f}, not 1 (z = {mean.z:+.1f})",
-        "Either the treatment shows rankings that the control never shows, which this log cannot price; or the"
-        " probabilities are wrong, as with logarithms of another base (log10 in place of ln), with the probability of"
-        " one slot in place of the ranking's, or with a product of softmaxes in place of Plackett-Luce.",
+        "Either the treatment shows rankings that the control never shows, which this log cannot price; or some rows"
+        " were never randomised (a fixed rule, a fallback, users who could not be shown anything else), and belong"
+        " filtered out; or the probabilities are wrong, as with logarithms of another base (log10 in place of ln), with"
+        " the probability of one slot in place of the ranking's, or with a product of softmaxes in place of"
+        " Plackett-Luce.",
     )  # fmt: skip
 
 

@@ -175,6 +175,8 @@ def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
         return "a number of the control was fitted, and sums were saved under another"
     if plan.dense:
         return "rewards are dense, and rows without one are weighed too"
+    if settings.trained_until is not None:
+        return f"sums are of all rows, and those up to {settings.trained_until} are left out"
     if settings.log.time is not None:
         return "sums by day and ages are of all rows"
     if plan.segments:

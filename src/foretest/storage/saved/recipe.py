@@ -204,6 +204,8 @@ class RecordedPolicy(Policy):
     def __init__(self, table: Mapping[str, Any], columns: Sequence[str], can_draw: bool) -> None:
         self._table, self._columns = dict(table), tuple(columns)
         self.can_draw = can_draw
+        until = table.get("trained_until")
+        self._trained_until = until if isinstance(until, str) else None
         by_slot = table.get("policy") == "logged-slots"
         self.prices_rankings, self.knows_all_slots = not by_slot, not by_slot or "matrix" in table
 
