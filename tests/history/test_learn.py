@@ -75,6 +75,8 @@ def test_each_test_is_judged_by_the_fit_of_the_others(document: dict[str, Any]) 
         moved, g = x[j] + (gamma - 1.0) * t[j], gamma - 1.0
         assert estimate["rel_effect_size"] == pytest.approx(moved)
         rows = record["variance"] + 2 * g * record["covariance"] + g * g * record["unsupported_variance"]
+        plain = test["offline"][LABEL]
+        rows *= max(1.0, plain["predicted_std_error"] / plain["std_error"]) ** 2
         half = stats.norm.ppf(0.95) * np.sqrt(rows + t[j] ** 2 * (variance + tau2))
         assert estimate["rel_effect_size_ci_lower"] == pytest.approx(moved - half)
         assert estimate["effect_size_ci_upper"] == pytest.approx((moved + half) * record["control"])

@@ -44,7 +44,7 @@ class ExploredWorld:
         self.g = np.random.default_rng(self.seed)
         deterministic = self.world.temperature == 0.0
         self.control, self.treatment = (
-            ft.TopK(scores=name) if deterministic else ft.PlackettLuce(scores=name)
+            ft.TopK(scores=name) if deterministic else ft.PlackettLuce(scores=name, temperature=1.0)
             for name in ("control_scores", "treatment_scores")
         )
 

@@ -56,15 +56,15 @@ def test_a_disk_that_fails_leaves_everything_as_it_was(
     tmp_path: Path, spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.svg").write_text("old")
-    real, calls = os.chmod, []
+    real, calls = os.replace, []
 
-    def chmod(path: Any, mode: int) -> None:
+    def replace(new: Any, path: Any) -> None:
         calls.append(path)
-        if len(calls) == 3:
+        if len(calls) == 2:
             raise OSError(28, "No space left on device")
-        real(path, mode)
+        real(new, path)
 
-    monkeypatch.setattr(os, "chmod", chmod)
+    monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(OSError, match="No space"):
         write_pictures(tmp_path, {"a": spec})
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.svg", "old")]

@@ -24,7 +24,13 @@ from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.limits import control_of
 from foretest.inference.multiple_testing import holm, two_sided_p
-from foretest.inference.predicted_noise import error_of, predicted_error, predicted_noise, with_predicted
+from foretest.inference.predicted_noise import (
+    error_of,
+    predicted_error,
+    predicted_noise,
+    with_noise_reason,
+    with_predicted,
+)
 from foretest.inference.uplift import mean_reward, value_of
 from foretest.inference.uplift_estimate import relative_where_it_exists, uplift_estimate
 from foretest.inference.uplift_range import with_adjusted, without_band
@@ -252,7 +258,8 @@ class Part:
         intervals = usual_intervals(part, estimator, sums, counts)
         control, value = float(mean_reward(sums.total())[0]), float(value_of(estimator, sums.total())[0])
         predicted = predicted_error(part, estimator, metric, value, intervals.errors.absolute)
-        intervals = with_predicted(part, intervals, predicted, control)
+        alone, intervals = intervals, with_predicted(part, intervals, predicted, control)
+        judgement = with_noise_reason(judgement, alone, intervals, predicted, control)
         estimate = uplift_estimate(
             value, *intervals,
             verdict=decide(intervals.absolute.limits, judgement.enough, control), reasons=judgement.reasons,
