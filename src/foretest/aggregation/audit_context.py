@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -26,7 +27,10 @@ NUMBER, TEXT = "number:", "text:"  # prefixes of the names of kept columns
 DAY = "day"  # the column of a row's day
 MOST_DAYS = 100
 ITEMS, HASHED_ITEMS = "items", "hashed items"  # ids of candidates: integers, or the hashes of texts
+NUMBER_IDS, TEXT_IDS = "number ids", "text ids"  # of displays, else of units: what a finding names first
+FIRST_IDS = 3  # that it names
 _BYTES = 24  # of a text that are kept
+_ID_BYTES = 40  # of an id: a UUID has 36
 _MISSING = b"\xff" * _BYTES  # no UTF-8 text
 _OUTLIERS = 0.01  # numbers are clipped to their quantiles at this level and its complement
 
@@ -41,17 +45,54 @@ class Feature(NamedTuple):
 def sampled_context(
     context: pa.RecordBatch, rows: npt.NDArray[np.int64], displays: Displays, log: LogColumns
 ) -> tuple[Columns, Displays]:
-    """The features of sampled rows of a batch as plain arrays, and their displays with the ids of candidates."""
+    """The features and ids of sampled rows of a batch as plain arrays, and their displays with the ids of
+    candidates."""
     features = [name for name in log.contexts if name in context.schema.names]
     sampled = {name: take(takeable(context[name]), to_arrow(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
     if log.date in context.schema.names and is_day(context.schema.field(log.date).type):
         days = plain(take(takeable(context[log.date]), to_arrow(rows)))
         columns[DAY] = _packed(cast(coded_days(days), pa.string()))
+    names = log.id or log.unit
+    if names in context.schema.names:
+        columns |= _ids(plain(take(takeable(context[names]), to_arrow(rows))))
     if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
     name, ids = _item_ids(log.candidates, context[log.candidates], rows)
     return columns, replace(displays, columns={**displays.columns, ids_column(name): ids})
+
+
+def _ids(array: pa.Array) -> Columns:
+    """The ids of rows: integers as they are, of texts the first 40 bytes."""
+    if not is_text_key(array.type):
+        return {NUMBER_IDS: np.array(to_numpy(array))}
+    text = cast(array, pa.large_string())
+    _, offsets, data = text.buffers()
+    ends = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    table = np.zeros((len(text), _ID_BYTES), np.uint8)
+    if data:
+        letters, lengths = np.frombuffer(data, np.uint8), np.minimum(np.diff(ends), _ID_BYTES)
+        for place in range(int(lengths.max(initial=0))):
+            table[:, place] = letters[np.minimum(ends[:-1] + place, len(letters) - 1)] * (place < lengths)
+    return {TEXT_IDS: table.view(np.uint64)}
+
+
+def first_ids(columns: Columns, rows: npt.NDArray[np.int64], log: LogColumns) -> str:
+    """The ids of the first of some sampled rows, or their units where rows have none, as a clause; empty where neither
+    is known."""
+    some = rows[:FIRST_IDS]
+    if NUMBER_IDS in columns:
+        names = [str(number) for number in columns[NUMBER_IDS][some].tolist()]
+    elif TEXT_IDS in columns:
+        texts = [row.tobytes() for row in columns[TEXT_IDS][some]]
+        names = [f'"{t.decode(errors="ignore")}…"' if t[-1] else _quoted(t) for t in texts]
+    else:
+        return ""
+    return f"first ids {', '.join(names)}" if log.id else f"first of '{log.unit}': {', '.join(dict.fromkeys(names))}"
+
+
+def _quoted(text: bytes) -> str:
+    return json.dumps(text.rstrip(b"\0").decode(errors="ignore"), ensure_ascii=False)
 
 
 def ids_column(name: str) -> str:
