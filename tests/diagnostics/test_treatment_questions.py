@@ -89,7 +89,7 @@ def test_units_are_named_where_rows_have_no_ids() -> None:
     first = note(result).split("first of 'user': ")[1].split(";")[0].rstrip(")").split(")")[0]
     assert set(map(int, first.split(", "))) <= set(USER[SOME])
     no_unit = settings(id=None, unit=None).check(table(with_mistake(SOME_EQUAL, SOME)).drop_columns(["user"]))
-    assert [n for n in no_unit.notes if n.startswith("in 2") or n.startswith("in 3")]
+    assert [n for n in no_unit.notes if n.startswith(("in 2", "in 3"))]
     assert "first" not in " ".join(no_unit.notes)
 
 

@@ -62,6 +62,7 @@ class Rows:
     logged_rewards: Floats | None = None  # of a thinned log, the rewards as they are in it
     ages: RewardAges | None = None  # where the log says when rewards came
     ids: RowIds | None = None  # where the log is to be replayed
+    unit_names: pa.Array | None = None  # the units as the log has them
     cut: Floats | None = None  # where rewards are winsorised, Σ of each reward column before, and of what was cut
 
     def standing_for(self, multiple: Floats) -> Rows:
