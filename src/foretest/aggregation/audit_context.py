@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,10 @@ from foretest.displays.arrow_functions import cast, dictionary_encode, take
 from foretest.displays.arrow_numbers import filled, to_arrow, to_numpy
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.column_types import is_text_key
-from foretest.displays.days import coded_days, is_day
 from foretest.displays.keys import hash_keys
 from foretest.displays.ragged import Ragged, is_text, plain, split_lists, takeable
 from foretest.log.column_values import features_of
+from foretest.log.reward_ages import days_of_displays
 from foretest.settings.log_columns import LogColumns
 
 MOST_VALUES = 10  # of a text feature, the most frequent
@@ -50,9 +50,11 @@ def sampled_context(
     features = [name for name in log.contexts if name in context.schema.names]
     sampled = {name: take(takeable(context[name]), to_arrow(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
-    if log.date in context.schema.names and is_day(context.schema.field(log.date).type):
-        days = plain(take(takeable(context[log.date]), to_arrow(rows)))
-        columns[DAY] = _packed(cast(coded_days(days), pa.string()))
+    when = log.date or log.time
+    if when in context.schema.names:
+        days = days_of_displays(log, pa.RecordBatch.from_pydict({when: take(takeable(context[when]), to_arrow(rows))}))
+        if days is not None:
+            columns[DAY] = _packed(cast(days, pa.string()))
     names = log.id or log.unit
     if names in context.schema.names:
         columns |= _ids(plain(take(takeable(context[names]), to_arrow(rows))))
@@ -165,11 +167,21 @@ def _numbers(name: str, column: Floats) -> list[Feature]:
     return features
 
 
-def _texts(name: str, column: npt.NDArray[np.uint64], most: int) -> list[Feature]:
-    """Indicators of the `most` frequent values of a text."""
+def texts_of(column: npt.NDArray[np.uint64]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """The different values of a text, and which of them each row has."""
+    codes, values = _coded(column)
+    return [data.rstrip(b"\0").decode(errors="ignore") for data in values], codes.astype(np.int64)
+
+
+def _coded(column: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[Any], list[bytes]]:
     buffer = pa.py_buffer(np.ascontiguousarray(column))
     coded = dictionary_encode(pa.Array.from_buffers(pa.binary(_BYTES), len(column), [None, buffer]))
-    codes = to_numpy(coded.indices)
-    counts, values = np.bincount(codes), coded.dictionary.to_pylist()
+    return to_numpy(coded.indices), coded.dictionary.to_pylist()
+
+
+def _texts(name: str, column: npt.NDArray[np.uint64], most: int) -> list[Feature]:
+    """Indicators of the `most` frequent values of a text."""
+    codes, values = _coded(column)
+    counts = np.bincount(codes)
     frequent = [v for v in np.argsort(-counts, kind="stable")[:most].tolist() if counts[v] >= FEWEST_ROWS]
     return [Feature(f"{name} = {_unpacked(values[v])}", (codes == v).astype(np.float64)) for v in frequent]

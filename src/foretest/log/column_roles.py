@@ -104,7 +104,7 @@ class NeededColumns:
         the candidates."""
         log = self.settings.log
         candidates = self.settings.candidates if self.settings.control.can_draw else None
-        more = [name for name in (log.date, log.id or log.unit, candidates) if name is not None]
+        more = [name for name in (log.date or log.time, log.id or log.unit, candidates) if name is not None]
         return tuple(dict.fromkeys([*log.contexts, *more]))
 
     @property

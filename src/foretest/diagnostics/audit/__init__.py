@@ -22,7 +22,16 @@ from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.likelier_number import LIKELIER
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.weight_bins import WeightBins
-from foretest.diagnostics.audit import item_slots, likelihood, moments, own_policy, possible_weights, replayed, rows
+from foretest.diagnostics.audit import (
+    item_slots,
+    likelihood,
+    moments,
+    own_policy,
+    possible_weights,
+    redeployed,
+    replayed,
+    rows,
+)
 from foretest.diagnostics.audit.by_unit import first_of_units, rows_of_units
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
@@ -70,6 +79,9 @@ def audit(aggregates: Aggregates) -> Audit:
         findings.insert(1, rows.as_served(sample[AS_SERVED]))
     if aggregates.replay is not None:
         findings.insert(1, replayed.replayed(aggregates.replay))
+    by_day = _by_day(sample, plan)
+    if by_day is not None:
+        findings.insert(1 + next(i for i, f in enumerate(findings) if f.name == likelihood.PIT), by_day)
     of_own = own_policy.own_policy(sample)
     if of_own is not None:
         findings.append(of_own)
@@ -174,6 +186,18 @@ def _information_ratio(sample: Columns, plan: FoldPlan, rows: Ints) -> float:
     right rows then look wrong."""
     logger = sample["logger"][rows] if "logger" in sample else np.zeros(len(rows), np.int64)
     return information_ratio(plan.control_fits, np.bincount(logger, minlength=plan.loggers).astype(np.float64))
+
+
+def _by_day(sample: Columns, plan: FoldPlan) -> Finding | None:
+    """Whether the control was the same on all days; None where the log has no days, or draws cannot be compared."""
+    if DAY not in sample or _obstacle(likelihood.CALIBRATION, sample, plan) is not None:
+        return None
+    apart = sample.get("log_p_scores", sample.get(OWN, sample["log_p"])) - sample["expected_log_p"]
+    names, day = redeployed.days_in_order(sample[DAY])
+    if len(names) < 2 or not np.isfinite(apart).all():
+        return None
+    ratio = _information_ratio(sample, plan, np.arange(len(day)))
+    return redeployed.likelihood_by_day(apart, sample["unit"], names, day, ratio)
 
 
 def _ranks(sample: Columns, plan: FoldPlan) -> Finding:
