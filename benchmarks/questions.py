@@ -268,6 +268,19 @@ def clicked_only(g: Generator, rows: int) -> list[str]:
     return questions(Log(*(np.asarray(column)[rows_clicked] for column in log)))
 
 
+def anonymous(g: Generator, rows: int) -> list[str]:
+    """A quarter of the rows are of one id, which stands for all who are not logged in."""
+    log = draw_log(g, rows)
+    return questions(log._replace(user=np.where(g.random(rows) < 0.25, 0, log.user + 1)))
+
+
+def bots(g: Generator, rows: int) -> list[str]:
+    """Two fifths of the rows are of a hundredth of the users."""
+    log = draw_log(g, rows)
+    few = g.integers(0, max(1, rows // 200), rows)
+    return questions(log._replace(user=np.where(g.random(rows) < 0.4, few, log.user)))
+
+
 def no_unit(g: Generator, rows: int) -> list[str]:
     return questions(draw_log(g, rows), unit=None)
 
@@ -300,6 +313,8 @@ MISTAKES: dict[str, tuple[str, Callable[[Generator, int], list[str]]]] = {
     "rewards of displays written to slot 1": ("one slot earns all", first_slot),
     "rows without a click dropped": ("reward in every row", clicked_only),
     "a user column, and no unit": ("unit column", no_unit),
+    "one id in a quarter of the rows": ("one unit has many rows", anonymous),
+    "a hundredth of the users with two fifths of the rows": ("few units have most rows", bots),
 }  # fmt: skip
 
 

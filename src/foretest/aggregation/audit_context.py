@@ -86,15 +86,16 @@ def first_ids(columns: Columns, rows: npt.NDArray[np.int64], log: LogColumns) ->
     if NUMBER_IDS in columns:
         names = [str(number) for number in columns[NUMBER_IDS][some].tolist()]
     elif TEXT_IDS in columns:
-        texts = [row.tobytes() for row in columns[TEXT_IDS][some]]
-        names = [f'"{t.decode(errors="ignore")}…"' if t[-1] else _quoted(t) for t in texts]
+        names = [_quoted(row.tobytes()) for row in columns[TEXT_IDS][some]]
     else:
         return ""
     return f"first ids {', '.join(names)}" if log.id else f"first of '{log.unit}': {', '.join(dict.fromkeys(names))}"
 
 
-def _quoted(text: bytes) -> str:
-    return json.dumps(text.rstrip(b"\0").decode(errors="ignore"), ensure_ascii=False)
+def _quoted(data: bytes) -> str:
+    """A text as JSON, with a mark where it was cut."""
+    text = data.rstrip(b"\0").decode(errors="ignore")
+    return json.dumps(f"{text}…" if data[-1] else text, ensure_ascii=False)
 
 
 def ids_column(name: str) -> str:
