@@ -96,11 +96,12 @@ def compared_scores(control: Ragged, treatment: Ragged, common: tuple[Ragged, Ra
 
 def _ties(lists: Ragged) -> npt.NDArray[np.float32]:
     """The share of scores that equal the one before them in their list."""
-    scores, counts = replace(lists, values=lists.values.astype(np.float64)).flat(), lists.lengths
-    row = np.repeat(np.arange(len(counts)), counts)
-    equal = (scores[1:] == scores[:-1]) & (row[1:] == row[:-1])
+    scores, counts = replace(lists, values=lists.values.astype(np.float64, copy=False)).flat(), lists.lengths
+    total = np.zeros(len(scores) + 1, np.int32)
+    np.cumsum(scores[1:] == scores[:-1], out=total[2:])
+    end = np.cumsum(counts)
     with np.errstate(invalid="ignore"):
-        shares = np.bincount(row[1:][equal], minlength=len(counts)) / (counts - 1.0)
+        shares = (total[end] - total[np.minimum(end - counts + 1, len(scores))]) / (counts - 1.0)
     return np.where(counts > 1, shares, np.nan).astype(np.float32)
 
 

@@ -69,9 +69,12 @@ class UnitCounts:
     def share_of_largest(self, share: float) -> tuple[int, float]:
         """How many units are the `share` with most rows, and which part of all rows they have; where units are counted
         in cells, those of whole cells."""
-        counts = np.sort(self.counts[self.counts > 0])[::-1]
-        largest = max(1, int(share * len(counts))) if len(counts) else 0
-        return round(largest * self.units / max(len(counts), 1)), float(counts[:largest].sum() / max(counts.sum(), 1))
+        counts = self.counts[self.counts > 0]
+        if not len(counts):
+            return 0, 0.0
+        largest = max(1, int(share * len(counts)))
+        rows = np.partition(counts, len(counts) - largest)[len(counts) - largest :].sum()
+        return round(largest * self.units / len(counts)), float(rows / counts.sum())
 
     def add(self, units: Hashes, amounts: Ints | None = None) -> None:
         """Count rows by the hashes of their units: one each, or as many as `amounts` has."""

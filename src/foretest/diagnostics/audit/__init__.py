@@ -224,8 +224,7 @@ def _by_day(sample: Columns, plan: FoldPlan) -> Finding | None:
     names, day = redeployed.days_in_order(sample[DAY])
     if len(names) < 2 or not np.isfinite(apart).all():
         return None
-    ratio = _information_ratio(sample, plan, np.arange(len(day)))
-    return redeployed.likelihood_by_day(apart, sample["unit"], names, day, ratio)
+    return redeployed.likelihood_by_day(apart, sample["unit"], names, day)
 
 
 def _ranks(sample: Columns, plan: FoldPlan) -> Finding:

@@ -14,7 +14,7 @@ from foretest.results.audit import Finding, tested
 
 NAME = "likelihood by day"
 FEWEST_UNITS = 100  # before a day, and from it on
-MOST_SPLITS = 60  # days that may be the first of another control
+MOST_SPLITS = 30  # days that may be the first of another control
 ROUNDING = 1e-10  # of log-probabilities: where all rankings are equally likely nothing else is left
 
 Ints = npt.NDArray[np.int64]
@@ -34,13 +34,12 @@ def days_in_order(column: npt.NDArray[np.uint64]) -> tuple[list[str], Ints]:
     return [names[i] for i in order], rank[day]
 
 
-def likelihood_by_day(
-    apart: Floats, unit: Hashes, names: list[str], day: Ints, information_ratio: float = 0.0
-) -> Finding | None:
+def likelihood_by_day(apart: Floats, unit: Hashes, names: list[str], day: Ints) -> Finding | None:
     """The day that best divides rows whose log π_p(a) is above its expectation from those where it is below: z by unit
     of the difference, of every day that leaves enough units on both sides (Bonferroni). None where no day does.
 
-    `apart` is log π_p(a) − E_p log π_p, whose mean is 0 on any rows that the control showed.
+    `apart` is log π_p(a) − E_p log π_p, whose mean is 0 on any rows that the control showed. What a fitted number errs
+    by is in it on both sides, and leaves their difference alone.
     """
     starts, rows = first_of_units(unit), len(day)
     apart = np.where(np.abs(apart) <= ROUNDING, 0.0, apart)
@@ -51,14 +50,16 @@ def likelihood_by_day(
         return None
     splits = able[np.unique(np.linspace(0, len(able) - 1, min(len(able), MOST_SPLITS)).astype(np.int64))]
     centred = apart - apart.mean()
-    z = np.array([z_by_unit((centred * ((day >= k) - (day >= k).mean()))[:, None], starts)[0] for k in splits])
-    z /= np.sqrt(1.0 + information_ratio)
+    shares = 1.0 - up_to[splits - 1] / rows  # of the rows from each day on
+    of_units = np.add.reduceat(centred, starts)
+    after = [np.add.reduceat(centred * (day >= k), starts) - of_units * s for k, s in zip(splits, shares, strict=True)]
+    z = np.array([z_by_unit(sums[:, None], np.arange(len(sums)))[0] for sums in after])
     at = int(np.argmax(np.abs(z)))
     first, worst = names[splits[at]], float(z[at])
-    before, after = (float(apart[side].mean()) for side in (day < splits[at], day >= splits[at]))
-    more = "more" if after > before else "less"
+    before, later = (float(apart[side].mean()) for side in (day < splits[at], day >= splits[at]))
+    more = "more" if later > before else "less"
     numbers = (
-        f"log-probability less what is expected: {before:+.4f} before, {after:+.4f} from then on (z = {worst:+.1f})"
+        f"log-probability less what is expected: {before:+.4f} before, {later:+.4f} from then on (z = {worst:+.1f})"
     )
     return tested(
         NAME, min(1.0, two_sided(worst) * len(splits)), worst,
