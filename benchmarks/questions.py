@@ -275,9 +275,9 @@ def anonymous(g: Generator, rows: int) -> list[str]:
 
 
 def bots(g: Generator, rows: int) -> list[str]:
-    """Two fifths of the rows are of a hundredth of the users."""
+    """Two fifths of the rows are of fewer than a hundredth of the users."""
     log = draw_log(g, rows)
-    few = g.integers(0, max(1, rows // 200), rows)
+    few = g.integers(0, max(1, rows // 400), rows)
     return questions(log._replace(user=np.where(g.random(rows) < 0.4, few, log.user)))
 
 
