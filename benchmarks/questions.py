@@ -20,7 +20,7 @@ import pyarrow as pa
 from pages import DOCS, into_page
 
 import foretest as ft
-from foretest.simulate import WORLDS, draw_change, simulate_log
+from foretest.simulate import WORLDS, World, draw_change, simulate_log
 
 SEED = 20261117  # chosen before the first log was drawn
 RIGHT, WRONG = 50, 20  # logs of a row of the tables
@@ -86,22 +86,24 @@ def questions(log: Log, *, control: Any = None, treatment: Any = None, unit: str
 # -- right logs -----------------------------------------------------------------------------------------------------
 
 
-def a_world(name: str) -> Callable[[Generator], list[str]]:
-    def asked(g: Generator) -> list[str]:
-        world = WORLDS[name]
-        change = draw_change(world.changes, {group.name: group.touch_probability for group in world.groups}, g)
-        world = replace(world, change=change, displays_per_user=float(g.choice([1.0, 3.0])))
-        table = pa.Table.from_batches(simulate_log(world, ROWS, int(g.integers(2**31))))
-        test = ft.OfflineTest(
-            log=ft.LogColumns(
-                rewards=["click", "revenue"], unit="user", ranking="ranking", id="display_id", date="day",
-                features=["group"], slot_rewards={"click": "slot_click"},
-            ),
-            control=ft.PlackettLuce("control_scores"), treatment=ft.PlackettLuce("treatment_scores"),
-        )  # fmt: skip
-        return list(test.check(table, threads=1).health["questions"])
+def world_log(world: World, g: Generator, rows: int) -> tuple[pa.Table, ft.LogColumns]:
+    change = draw_change(world.changes, {group.name: group.touch_probability for group in world.groups}, g)
+    world = replace(world, change=change, displays_per_user=float(g.choice([1.0, 3.0])))
+    columns = ft.LogColumns(
+        rewards=["click", "revenue"], unit="user", ranking="ranking", id="display_id", date="day",
+        features=["group"], slot_rewards={"click": "slot_click"},
+    )  # fmt: skip
+    return pa.Table.from_batches(simulate_log(world, rows, int(g.integers(2**31)))), columns
 
-    return asked
+
+def world_questions(table: pa.Table, columns: ft.LogColumns) -> list[str]:
+    control, treatment = ft.PlackettLuce("control_scores"), ft.PlackettLuce("treatment_scores")
+    test = ft.OfflineTest(log=columns, control=control, treatment=treatment)
+    return list(test.check(table, threads=1).health["questions"])
+
+
+def a_world(name: str) -> Callable[[Generator], list[str]]:
+    return lambda g: world_questions(*world_log(WORLDS[name], g, ROWS))
 
 
 def new_model(g: Generator) -> list[str]:
@@ -121,6 +123,43 @@ def only_sorts(g: Generator) -> list[str]:
         log = log._replace(treatment=np.argsort(np.argsort(log.treatment, axis=1), axis=1).astype(float))
     policy = ft.EpsilonGreedy("treatment", 0.2) if g.random() < 0.5 else ft.Mallows("treatment", 0.5)
     return questions(log, treatment=policy)
+
+
+def in_every_shade(g: Generator) -> list[str]:
+    """A new model that is far from the control in some displays and close to it in others, by its users' history."""
+    log = draw_log(g, ROWS)
+    far = g.beta(*g.uniform(0.5, 2.0, 2), (ROWS, 1))
+    return questions(log._replace(treatment=(1.0 - far) * log.control + far * log.treatment))
+
+
+def of_few_levels(g: Generator) -> list[str]:
+    """Both models give one of a few levels, as stars: many items are tied."""
+    g_log, levels = draw_log(g, ROWS), int(g.integers(2, 6))
+    control, treatment = (
+        np.floor(np.clip(levels * (0.5 + x / (3.0 * x.std())), 0, levels)) for x in (g_log.control, g_log.treatment)
+    )
+    log = shown_by(g, control, treatment, g_log.control, g_log.shown.shape[1])
+    return questions(log)
+
+
+def with_new_items(g: Generator) -> list[str]:
+    """A new model that lifts items without a history, which the control has at the end of its lists."""
+    log = draw_log(g, ROWS)
+    is_new = g.random(log.control.shape) < g.uniform(0.05, 0.3)
+    lifted = log.control + 0.5 * g.normal(size=is_new.shape) + log.control.std() * g.uniform(0.5, 3.0) * is_new
+    return questions(log._replace(treatment=lifted))
+
+
+def of_any_length(g: Generator) -> list[str]:
+    """Lists of two items and more, half of the logs with five at most."""
+    most = int(g.integers(3, 6)) if g.random() < 0.5 else 24
+    log = draw_log(g, ROWS)
+    control, treatment = log.control[:, :most], log.treatment[:, :most]
+    lengths = g.integers(2, control.shape[1] + 1, ROWS)
+    eligible = np.arange(control.shape[1]) < lengths[:, None]
+    drawn = shown_by(g, np.where(eligible, control, -np.inf), treatment, control, 2)
+    ragged: Any = [[row[:n] for row, n in zip(x, lengths, strict=True)] for x in (control, treatment)]
+    return questions(drawn._replace(control=ragged[0], treatment=ragged[1]))
 
 
 def mixed(g: Generator) -> list[str]:
@@ -155,6 +194,10 @@ RIGHT_LOGS: dict[str, Callable[[Generator], list[str]]] = {
     "… at a temperature between 0.05 and 3": greedier,
     "… as epsilon-greedy or Mallows, from scores or ranks": only_sorts,
     "… on 80 % of displays (a mixture)": mixed,
+    "… in lists of any length, from two items on": of_any_length,
+    "a new model that is far from the control in some displays, in every shade": in_every_shade,
+    "… that lifts new items": with_new_items,
+    "both models give one of a few levels": of_few_levels,
     "both models give probabilities, at temperature 0.1": both_probabilities,
     "the new model gives click rates, at their own temperature": rates_at_their_temperature,
 }
@@ -167,6 +210,25 @@ def with_treatment(change: Callable[[Generator, Floats], Floats]) -> Callable[[G
     def asked(g: Generator, rows: int) -> list[str]:
         log = draw_log(g, rows)
         return questions(log._replace(treatment=change(g, log.treatment)))
+
+    return asked
+
+
+def in_a_part(
+    share: float, change: Callable[[Generator, Floats], Floats], world: str | None = None
+) -> Callable[[Generator, int], list[str]]:
+    """A mistake in a share of the rows, of a world of a simulated recommender or of two models that know the appeal."""
+
+    def asked(g: Generator, rows: int) -> list[str]:
+        wrong = g.random(rows) < share
+        if world is not None:
+            table, columns = world_log(WORLDS[world], g, rows)
+            scores = table["treatment_scores"].combine_chunks().flatten().to_numpy().reshape(rows, -1)
+            scores = np.where(wrong[:, None], change(g, scores), scores)
+            at = table.column_names.index("treatment_scores")
+            return world_questions(table.set_column(at, "treatment_scores", pa.array(list(scores))), columns)
+        log = draw_log(g, rows)
+        return questions(log._replace(treatment=np.where(wrong[:, None], change(g, log.treatment), log.treatment)))
 
     return asked
 
@@ -206,6 +268,19 @@ def clicked_only(g: Generator, rows: int) -> list[str]:
     return questions(Log(*(np.asarray(column)[rows_clicked] for column in log)))
 
 
+def anonymous(g: Generator, rows: int) -> list[str]:
+    """A quarter of the rows are of one id, which stands for all who are not logged in."""
+    log = draw_log(g, rows)
+    return questions(log._replace(user=np.where(g.random(rows) < 0.25, 0, log.user + 1)))
+
+
+def bots(g: Generator, rows: int) -> list[str]:
+    """Two fifths of the rows are of fewer than a hundredth of the users."""
+    log = draw_log(g, rows)
+    few = g.integers(0, max(1, rows // 400), rows)
+    return questions(log._replace(user=np.where(g.random(rows) < 0.4, few, log.user)))
+
+
 def no_unit(g: Generator, rows: int) -> list[str]:
     return questions(draw_log(g, rows), unit=None)
 
@@ -215,6 +290,16 @@ MISTAKES: dict[str, tuple[str, Callable[[Generator, int], list[str]]]] = {
         "order of items", with_treatment(lambda g, t: g.permuted(t, axis=1))),
     "… sorted": ("order of items", with_treatment(lambda g, t: -np.sort(-t, axis=1))),
     "… of another display": ("order of items", with_treatment(lambda g, t: np.roll(t, 1, axis=0))),
+    **{
+        f"{name} {where}": (kind, in_a_part(share, change, world))
+        for where, world in (("in world `paper`", "paper"), ("of two models", None))
+        for name, kind, share, change in (
+            ("30 % of the treatment's scores in another item order,", "order of items in some displays", 0.3,
+             lambda g, t: g.permuted(t, axis=1)),
+            ("30 % filled with 0,", "equal scores in some displays", 0.3, lambda g, t: np.zeros_like(t)),
+            ("20 % of the wrong sign,", "reversed scores in some displays", 0.2, lambda g, t: -t),
+        )
+    },
     "softmax outputs for scores": ("not scores", with_treatment(lambda g, t: softmax(t))),
     "click rates for scores": ("not scores", with_treatment(lambda g, t: 1.0 / (1.0 + np.exp(3.0 - 0.5 * t)))),
     "ranks for scores, 1 the best": ("not scores", with_treatment(lambda g, t: ranks(t))),
@@ -228,6 +313,8 @@ MISTAKES: dict[str, tuple[str, Callable[[Generator, int], list[str]]]] = {
     "rewards of displays written to slot 1": ("one slot earns all", first_slot),
     "rows without a click dropped": ("reward in every row", clicked_only),
     "a user column, and no unit": ("unit column", no_unit),
+    "one id in a quarter of the rows": ("one unit has many rows", anonymous),
+    "a hundredth of the users with two fifths of the rows": ("few units have most rows", bots),
 }  # fmt: skip
 
 

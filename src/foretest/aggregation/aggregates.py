@@ -11,6 +11,7 @@ import numpy as np
 from foretest.aggregation.age_sums import AgeSums
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
+from foretest.aggregation.large_units import LargeUnits
 from foretest.aggregation.replay_sums import ReplaySums
 from foretest.aggregation.scaled_sums import ScaledSums, add_padded
 from foretest.aggregation.segment_sums import SegmentSums
@@ -75,6 +76,7 @@ class Aggregates:
     #: where a treatment says until when it was trained: how many rows were left out for it
     trained: Floats | None = field(default=None, metadata=OPTIONAL)
     replay: ReplaySums | None = field(default=None, metadata=OPTIONAL)  # where the control's draws are made again
+    large_units: LargeUnits | None = field(default=None, metadata=OPTIONAL)  # where rows have units
 
     def __repr__(self) -> str:
         return f"<Aggregates of {aggregates_summary(self)}>"
@@ -132,7 +134,8 @@ class Aggregates:
         """The aggregates of all logs together; added up at once, they are copied once."""
         _refuse_other_fits(parts)
         strata, parts = _with_common_strata(parts)
-        first, units = parts[0], [part.units for part in parts if part.units is not None]
+        first, counts = parts[0], [part.units for part in parts if part.units is not None]
+        units = UnitCounts.total(counts) if len(counts) == len(parts) else None
         return cls(
             plan=first.plan,
             n=_sum([part.n for part in parts]),
@@ -152,7 +155,7 @@ class Aggregates:
             bins=WeightBins.total([part.bins for part in parts]),
             rewarded=KeptRows.total([part.rewarded for part in parts]),
             sample=KeptRows.total([part.sample for part in parts]),
-            units=UnitCounts.total(units) if len(units) == len(parts) else None,
+            units=units,
             sampled={w: any(part.sampled.get(w, False) for part in parts) for part in parts for w in part.sampled},
             treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
             # sums by day are in some files and not in others
@@ -168,6 +171,7 @@ class Aggregates:
             else None,
             cut=_sum([part.cut for part in parts if part.cut is not None]) if first.cut is not None else None,
             replay=_total_replay(parts),
+            large_units=_total_large_units(parts, units),
         )
 
     def under(self, plan: FoldPlan) -> Aggregates:
@@ -226,6 +230,12 @@ def _total_replay(parts: Sequence[Aggregates]) -> ReplaySums | None:
     """The counts of replayed rows of all parts; none where a part has none."""
     counts = [part.replay for part in parts if part.replay is not None]
     return ReplaySums.total(counts) if counts and len(counts) == len(parts) else None
+
+
+def _total_large_units(parts: Sequence[Aggregates], units: UnitCounts | None) -> LargeUnits | None:
+    """The names of large units of all parts; none where a part has none."""
+    names = [part.large_units for part in parts if part.large_units is not None]
+    return LargeUnits.total(names, units) if units is not None and len(names) == len(parts) else None
 
 
 def aggregates_summary(aggregates: Aggregates) -> str:

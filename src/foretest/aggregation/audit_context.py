@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +15,10 @@ from foretest.displays.arrow_functions import cast, dictionary_encode, take
 from foretest.displays.arrow_numbers import filled, to_arrow, to_numpy
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.column_types import is_text_key
-from foretest.displays.days import coded_days, is_day
 from foretest.displays.keys import hash_keys
 from foretest.displays.ragged import Ragged, is_text, plain, split_lists, takeable
 from foretest.log.column_values import features_of
+from foretest.log.reward_ages import days_of_displays
 from foretest.settings.log_columns import LogColumns
 
 MOST_VALUES = 10  # of a text feature, the most frequent
@@ -26,7 +27,10 @@ NUMBER, TEXT = "number:", "text:"  # prefixes of the names of kept columns
 DAY = "day"  # the column of a row's day
 MOST_DAYS = 100
 ITEMS, HASHED_ITEMS = "items", "hashed items"  # ids of candidates: integers, or the hashes of texts
+NUMBER_IDS, TEXT_IDS = "number ids", "text ids"  # of displays, else of units: what a finding names first
+FIRST_IDS = 3  # that it names
 _BYTES = 24  # of a text that are kept
+_ID_BYTES = 40  # of an id: a UUID has 36
 _MISSING = b"\xff" * _BYTES  # no UTF-8 text
 _OUTLIERS = 0.01  # numbers are clipped to their quantiles at this level and its complement
 
@@ -41,17 +45,57 @@ class Feature(NamedTuple):
 def sampled_context(
     context: pa.RecordBatch, rows: npt.NDArray[np.int64], displays: Displays, log: LogColumns
 ) -> tuple[Columns, Displays]:
-    """The features of sampled rows of a batch as plain arrays, and their displays with the ids of candidates."""
+    """The features and ids of sampled rows of a batch as plain arrays, and their displays with the ids of
+    candidates."""
     features = [name for name in log.contexts if name in context.schema.names]
     sampled = {name: take(takeable(context[name]), to_arrow(rows)) for name in features}
     columns = _plain_columns(features_of(pa.RecordBatch.from_pydict(sampled), tuple(features)))
-    if log.date in context.schema.names and is_day(context.schema.field(log.date).type):
-        days = plain(take(takeable(context[log.date]), to_arrow(rows)))
-        columns[DAY] = _packed(cast(coded_days(days), pa.string()))
+    when = log.date or log.time
+    if when in context.schema.names:
+        days = days_of_displays(log, pa.RecordBatch.from_pydict({when: take(takeable(context[when]), to_arrow(rows))}))
+        if days is not None:
+            columns[DAY] = _packed(cast(days, pa.string()))
+    names = log.id or log.unit
+    if names in context.schema.names:
+        columns |= _ids(plain(take(takeable(context[names]), to_arrow(rows))))
     if log.candidates is None or log.candidates not in context.schema.names:
         return columns, displays
     name, ids = _item_ids(log.candidates, context[log.candidates], rows)
     return columns, replace(displays, columns={**displays.columns, ids_column(name): ids})
+
+
+def _ids(array: pa.Array) -> Columns:
+    """The ids of rows: integers as they are, of texts the first 40 bytes."""
+    if not is_text_key(array.type):
+        return {NUMBER_IDS: np.array(to_numpy(array))}
+    text = cast(array, pa.large_string())
+    _, offsets, data = text.buffers()
+    ends = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    table = np.zeros((len(text), _ID_BYTES), np.uint8)
+    if data:
+        letters, lengths = np.frombuffer(data, np.uint8), np.minimum(np.diff(ends), _ID_BYTES)
+        for place in range(int(lengths.max(initial=0))):
+            table[:, place] = letters[np.minimum(ends[:-1] + place, len(letters) - 1)] * (place < lengths)
+    return {TEXT_IDS: table.view(np.uint64)}
+
+
+def first_ids(columns: Columns, rows: npt.NDArray[np.int64], log: LogColumns) -> str:
+    """The ids of the first of some sampled rows, or their units where rows have none, as a clause; empty where neither
+    is known."""
+    some = rows[:FIRST_IDS]
+    if NUMBER_IDS in columns:
+        names = [str(number) for number in columns[NUMBER_IDS][some].tolist()]
+    elif TEXT_IDS in columns:
+        names = [_quoted(row.tobytes()) for row in columns[TEXT_IDS][some]]
+    else:
+        return ""
+    return f"first ids {', '.join(names)}" if log.id else f"first of '{log.unit}': {', '.join(dict.fromkeys(names))}"
+
+
+def _quoted(data: bytes) -> str:
+    """A text as JSON, with a mark where it was cut."""
+    text = data.rstrip(b"\0").decode(errors="ignore")
+    return json.dumps(f"{text}…" if data[-1] else text, ensure_ascii=False)
 
 
 def ids_column(name: str) -> str:
@@ -124,11 +168,21 @@ def _numbers(name: str, column: Floats) -> list[Feature]:
     return features
 
 
-def _texts(name: str, column: npt.NDArray[np.uint64], most: int) -> list[Feature]:
-    """Indicators of the `most` frequent values of a text."""
+def texts_of(column: npt.NDArray[np.uint64]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    """The different values of a text, and which of them each row has."""
+    codes, values = _coded(column)
+    return [data.rstrip(b"\0").decode(errors="ignore") for data in values], codes.astype(np.int64)
+
+
+def _coded(column: npt.NDArray[np.uint64]) -> tuple[npt.NDArray[Any], list[bytes]]:
     buffer = pa.py_buffer(np.ascontiguousarray(column))
     coded = dictionary_encode(pa.Array.from_buffers(pa.binary(_BYTES), len(column), [None, buffer]))
-    codes = to_numpy(coded.indices)
-    counts, values = np.bincount(codes), coded.dictionary.to_pylist()
+    return to_numpy(coded.indices), coded.dictionary.to_pylist()
+
+
+def _texts(name: str, column: npt.NDArray[np.uint64], most: int) -> list[Feature]:
+    """Indicators of the `most` frequent values of a text."""
+    codes, values = _coded(column)
+    counts = np.bincount(codes)
     frequent = [v for v in np.argsort(-counts, kind="stable")[:most].tolist() if counts[v] >= FEWEST_ROWS]
     return [Feature(f"{name} = {_unpacked(values[v])}", (codes == v).astype(np.float64)) for v in frequent]

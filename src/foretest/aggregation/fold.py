@@ -49,6 +49,7 @@ class Fold:
         self.state = FoldState.empty(self.plan)
         for one in self.further.values():
             one.state.replay = self.state.replay  # of the same rows and the same control
+            one.state.large_units = self.state.large_units
 
     def add(self, rows: Rows) -> None:
         """Take in one batch."""
@@ -71,6 +72,8 @@ class Fold:
             predicted = item_rewards([fold_of_one.plan for fold_of_one in folds], rows, weights)
         for fold_of_one, log_w, rewards in zip(folds, weights, predicted, strict=True):
             fold_of_one.add_weighted(rows, log_w, rewards)
+        if self.state.large_units is not None and self.state.units is not None and rows.unit_names is not None:
+            self.state.large_units.add(rows.unit, rows.unit_names, self.state.units)
 
     def add_weighted(self, rows: Rows, log_w: Floats, predicted: ItemRewards | None = None) -> None:
         """Take in one batch whose rankings are weighed, with predicted rewards where an estimator asks for them."""

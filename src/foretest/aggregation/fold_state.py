@@ -8,6 +8,7 @@ from foretest.aggregation.age_sums import AgeSums, no_ages
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
+from foretest.aggregation.large_units import LargeUnits, no_large_units
 from foretest.aggregation.replay_sums import ReplaySums, no_replay
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.segment_sums import MOST_DAYS, SegmentSums
@@ -58,6 +59,7 @@ class FoldState:
     cut: Floats | None
     trained: Floats | None
     replay: ReplaySums | None
+    large_units: LargeUnits | None
 
     @classmethod
     def empty(cls, plan: FoldPlan) -> FoldState:
@@ -96,6 +98,7 @@ class FoldState:
             cut=np.zeros((2, len(plan.settings.log.rewards))) if plan.settings.winsorises else None,
             trained=None if plan.settings.trained_until is None else np.zeros(1),
             replay=no_replay(plan.settings),
+            large_units=no_large_units(plan.settings),
         )
 
     def places(self, table: str) -> int:
@@ -104,4 +107,6 @@ class FoldState:
 
     def aggregates(self, treatments: dict[str, Aggregates]) -> Aggregates:
         """The sums as aggregates, with those of the further treatments."""
-        return Aggregates(**{**vars(self), "plan": self.plan.lasting}, treatments=treatments)
+        large = None if self.large_units is None or self.units is None else self.large_units.largest(self.units)
+        given = {**vars(self), "plan": self.plan.lasting, "large_units": large}
+        return Aggregates(**given, treatments=treatments)

@@ -9,20 +9,22 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.kernels.ranking_draws import LOG_W
-from foretest.kernels.score_lists import rank_correlations, spreads_and_shapes
+from foretest.kernels.score_lists import MOST, rank_correlations, spreads_and_shapes
 from foretest.policies.base import Policy
 from foretest.policies.control_number import main_policy
 from foretest.policies.own_candidates import OwnCandidates, places_column
 from foretest.policies.probabilities import Probabilities
 from foretest.weights.policy_pair import FROM_TREATMENT, PolicyPair
 
-CORRELATION = "score_correlation"
+CORRELATION, COMPARED = "score_correlation", "score_items"  # the second: how many items are compared
+TIES = "score_ties"  # of the treatment's scores, the share that equal the score before them; NaN of a single item
 SPREAD_CONTROL, SPREAD_TREATMENT = "score_spread_control", "score_spread_treatment"
 # the same over the temperature or sigma, which saved sums do not have; NaN where only the order of scores matters
 SCALED_CONTROL, SCALED_TREATMENT = "score_scaled_control", "score_scaled_treatment"
@@ -65,16 +67,30 @@ def compared_scores(control: Ragged, treatment: Ragged, common: tuple[Ragged, Ra
     both = (control, treatment) if common is None else common
     (p, p_starts), (t, t_starts) = map(_plain, both)
     correlation = rank_correlations(p, p_starts, t, t_starts, both[0].lengths.astype(np.int64))
+    compared = np.minimum(both[0].lengths, MOST)
     of_lists = [spreads_and_shapes(*_plain(lists), lists.lengths.astype(np.int64)) for lists in (control, treatment)]
     (spread_control, shape_control), (spread_treatment, shape_treatment) = of_lists
     with np.errstate(over="ignore"):  # a spread of 1e39 is infinite
         return {
             CORRELATION: correlation.astype(np.float32),
+            COMPARED: compared.astype(np.uint8),
+            TIES: _ties(treatment),
             SPREAD_CONTROL: spread_control.astype(np.float32),
             SPREAD_TREATMENT: spread_treatment.astype(np.float32),
             SHAPE_CONTROL: shape_control,
             SHAPE_TREATMENT: shape_treatment,
         }
+
+
+def _ties(lists: Ragged) -> npt.NDArray[np.float32]:
+    """The share of scores that equal the one before them in their list."""
+    scores, counts = replace(lists, values=lists.values.astype(np.float64, copy=False)).flat(), lists.lengths
+    total = np.zeros(len(scores) + 1, np.int32)
+    np.cumsum(scores[1:] == scores[:-1], out=total[2:])
+    end = np.cumsum(counts)
+    with np.errstate(invalid="ignore"):
+        shares = (total[end] - total[np.minimum(end - counts + 1, len(scores))]) / (counts - 1.0)
+    return np.where(counts > 1, shares, np.nan).astype(np.float32)
 
 
 def common_scores(treatment: Policy, displays: Displays, p: Ragged, t: Ragged) -> tuple[Ragged, Ragged] | None:

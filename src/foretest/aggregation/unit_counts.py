@@ -52,6 +52,30 @@ class UnitCounts:
         """The rows of the largest unit, or an upper bound on them."""
         return int(self.counts.max(initial=0))
 
+    @property
+    def rows(self) -> int:
+        """The rows of all units."""
+        return int(self.counts.sum())
+
+    def rows_of(self, units: Hashes) -> Ints:
+        """The rows of some units, or an upper bound on them."""
+        mask = np.uint64(len(self.counts) - 1)
+        place = units & mask
+        if self.lowest is None:  # step on from places that others have, as the kernel does
+            while (elsewhere := (self.counts[place] > 0) & (self.keys[place] != units)).any():
+                place[elsewhere] = (place[elsewhere] + np.uint64(1)) & mask
+        return np.asarray(self.counts[place])
+
+    def share_of_largest(self, share: float) -> tuple[int, float]:
+        """How many units are the `share` with most rows, and which part of all rows they have; where units are counted
+        in cells, those of whole cells."""
+        counts = self.counts[self.counts > 0]
+        if not len(counts):
+            return 0, 0.0
+        largest = max(1, int(share * len(counts)))
+        rows = np.partition(counts, len(counts) - largest)[len(counts) - largest :].sum()
+        return round(largest * self.units / len(counts)), float(rows / counts.sum())
+
     def add(self, units: Hashes, amounts: Ints | None = None) -> None:
         """Count rows by the hashes of their units: one each, or as many as `amounts` has."""
         amounts = np.ones(len(units), np.int64) if amounts is None else amounts

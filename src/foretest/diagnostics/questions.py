@@ -13,6 +13,7 @@ from foretest.diagnostics.probability_questions import probability_questions
 from foretest.diagnostics.reward_questions import reward_questions
 from foretest.diagnostics.thinning_questions import thinning_questions
 from foretest.diagnostics.treatment_questions import treatment_questions
+from foretest.diagnostics.unit_questions import unit_questions
 from foretest.log.unit_columns import NO_UNIT
 from foretest.results.questions import Question
 
@@ -38,7 +39,7 @@ def question_kinds(aggregates: Aggregates, notes: Sequence[str]) -> list[str]:
 
 
 def _of_log(aggregates: Aggregates) -> list[Question]:
-    return [*reward_questions(aggregates), *thinning_questions(aggregates)]
+    return [*reward_questions(aggregates), *thinning_questions(aggregates), *unit_questions(aggregates)]
 
 
 def _of_treatment(aggregates: Aggregates) -> list[Question]:

@@ -1,5 +1,5 @@
-"""Is this the treatment that was meant? Scores of another order or display, probabilities, rates or ranks in place of
-scores, another scale or temperature, the control itself, and zeros that were floored.
+"""Is this the treatment that was meant? Scores of another order or display, in all rows or in some; probabilities,
+rates or ranks in place of scores; another scale or temperature, the control itself, and zeros that were floored.
 
 The thresholds are such that of simulated right logs with good new models fewer than one in fifty is questioned:
 docs/explanation/audit.md has the table.
@@ -8,11 +8,25 @@ docs/explanation/audit.md has the table.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.audit_context import first_ids
 from foretest.aggregation.outside_candidates import OUTSIDE
-from foretest.aggregation.treatment_scores import SCALED_TREATMENT, SPREAD_CONTROL, SPREAD_TREATMENT
+from foretest.aggregation.treatment_scores import (
+    COMPARED,
+    CORRELATION,
+    SCALED_TREATMENT,
+    SHAPE_CONTROL,
+    SHAPE_TREATMENT,
+    SPREAD_CONTROL,
+    SPREAD_TREATMENT,
+    TIES,
+)
+from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.diagnostics.health import control_is_deterministic
+from foretest.diagnostics.score_lumps import score_lump
+from foretest.diagnostics.separating_values import separating_values
 from foretest.diagnostics.treatment_health import (
     CONSTANT,
     LOG_NEVER,
@@ -24,6 +38,7 @@ from foretest.diagnostics.treatment_health import (
     treatment_health,
 )
 from foretest.formatting import format_number, percent
+from foretest.kernels.score_lists import EQUAL
 from foretest.policies.base import CONTROL, given_number
 from foretest.policies.control_number import DEFAULT_NUMBER, main_policy
 from foretest.policies.fitted_parameter import parameter_of
@@ -34,6 +49,8 @@ from foretest.settings.fitted_control import ONE_CONTROL
 IDENTICAL, ORDER, REVERSED = "identical policies", "order of items", "reversed scores"
 LOOKS_LIKE, SCALE, NEVER_SHOWN = "not scores", "another scale", "never shown"
 NUMBER = "another temperature"
+SOME_ORDER, SOME_REVERSED = "order of items in some displays", "reversed scores in some displays"
+SOME_EQUAL = "equal scores in some displays"
 
 FEWEST_DISPLAYS = 100
 LEAST_CORRELATION = 0.02  # and two standard errors: below, the two lists have nothing to do with each other
@@ -43,6 +60,8 @@ MOST_NEVER_SHOWN = 0.02
 LEAST_FACTOR = 1.5  # between two temperatures that may be one by right
 LIKE_SPREAD = 1.25  # of the scores: no temperature makes up for it
 SURE_ERRORS = 3.0  # a fitted number is another than the default
+LEAST_EQUAL = 0.02  # of the displays with three items and more
+MOST_TIES = 0.2  # of the scores of the others: where more are tied, some lists are all equal by nature
 
 _IDENTICAL = (
     "the two policies are identical: every weight is 1, so the uplift is 0 by construction. If a change was meant,"
@@ -67,6 +86,7 @@ def treatment_questions(aggregates: Aggregates) -> list[Question]:
         # floored items stretch the control's scale, and a treatment that likes them turns its order round
         blurred = never is not None and (order is None or order.kind == REVERSED)
         questions += [] if blurred else [_scale(aggregates, health), order, _other_number(aggregates)]
+        questions += [_equal_in_some(aggregates), _lump(aggregates) if order is None and never is None else None]
     return [question for question in questions if question is not None]
 
 
@@ -192,6 +212,63 @@ def _order(aggregates: Aggregates, health: TreatmentHealth) -> Question | None:
         " model usually agrees more: are the scores in the order of the candidates, and of the same display?"
         f"{in_order}",
     )
+
+
+def _lump(aggregates: Aggregates) -> Question | None:
+    """Scores of some displays that rank their items by chance, or the other way round, where the others' agree."""
+    sample = aggregates.sampled_displays
+    if COMPARED not in sample:
+        return None
+    correlation, units = sample[CORRELATION], len(first_of_units(sample["unit"]))
+    lump = score_lump(correlation, sample[COMPARED], units)
+    if lump is None:
+        return None
+    where = _where(aggregates, lump.displays, lump.judged)
+    others = f"in the others it agrees (rank correlation {correlation[lump.judged & ~lump.displays].mean():.2f})"
+    if lump.is_reversed:
+        return Question(
+            SOME_REVERSED,
+            f"in about {percent(lump.share)} of the displays{where} the treatment ranks the items the other way round"
+            f" than the control, and {others}. Have its scores the wrong sign there, or are they ranks or losses?"
+            " Higher scores must be better in every row.",
+        )
+    return Question(
+        SOME_ORDER,
+        f"in about {percent(lump.share)} of the displays{where} the treatment's scores rank the items no more like the"
+        f" control's than chance, and {others}. Are the scores there in the order of the candidates, and of the same"
+        " display? See how these rows were joined or filled; mend them, or leave them out.",
+    )
+
+
+def _equal_in_some(aggregates: Aggregates) -> Question | None:
+    """Lists of equal scores beside lists without ties: a model that had no answer, or a column that was filled."""
+    sample = aggregates.sampled_displays
+    if TIES not in sample:
+        return None
+    items, equal = sample[COMPARED].astype(np.float64), sample[SHAPE_TREATMENT] & EQUAL != 0
+    judged = (items >= 3) & (sample[SHAPE_CONTROL] & EQUAL == 0)
+    others = judged & ~equal
+    if judged.sum() < FEWEST_DISPLAYS or not others.any():
+        return None
+    ties, share = float(sample[TIES][others].mean()), float(equal[judged].mean())
+    by_nature = float((ties ** (items[judged] - 1.0)).mean())
+    if share < LEAST_EQUAL + 5.0 * by_nature or ties > MOST_TIES:
+        return None
+    return Question(
+        SOME_EQUAL,
+        f"in {percent(share)} of the displays{_where(aggregates, equal & judged, judged)} the treatment's scores are"
+        " all equal: it shows items there at random. Were scores missing, and filled with a constant? Score these"
+        " displays, or leave their rows out.",
+    )
+
+
+def _where(aggregates: Aggregates, some: npt.NDArray[np.bool_], judged: npt.NDArray[np.bool_]) -> str:
+    """The first ids of some displays and the values that tell them from the others, in brackets; empty where neither is
+    known."""
+    sample = aggregates.sampled_displays
+    ids = first_ids(sample, np.flatnonzero(some), aggregates.plan.settings.log)
+    clauses = [clause for clause in (ids, separating_values(sample, some, judged)) if clause]
+    return f" ({'; '.join(clauses)})" if clauses else ""
 
 
 def _mass_never_shown(aggregates: Aggregates, health: TreatmentHealth) -> float | None:

@@ -101,11 +101,11 @@ class NeededColumns:
 
     @property
     def audited(self) -> tuple[str, ...]:
-        """The columns that the audit looks at beside those of the policies: contexts, the day, and candidates where it
-        draws."""
+        """The columns that the audit looks at beside those of the policies: contexts, the day, ids, and where it draws
+        the candidates."""
         log = self.settings.log
         candidates = self.settings.candidates if self.settings.control.can_draw else None
-        more = [name for name in (log.date, candidates) if name is not None]
+        more = [name for name in (log.date or log.time, log.id or log.unit, candidates) if name is not None]
         return tuple(dict.fromkeys([*log.contexts, *more]))
 
     @property

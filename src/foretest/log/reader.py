@@ -114,6 +114,7 @@ class Reader(NeededColumns):
             items=self._item_lists(batch, displays),
             context=batch.select(list(dict.fromkeys(self.audited))) if self.audited else None,
             segments=self._segments(batch),
+            unit_names=None if log.unit is None else batch[log.unit],
             ids=RowIds(batch[log.id], chunk.positions()) if log.id and replays_of(self.settings.control) else None,
         )
 

@@ -63,6 +63,7 @@ class Rows:
     ages: RewardAges | None = None  # where the log says when rewards came
     ids: RowIds | None = None  # where the log is to be replayed
     trained: int = 0  # rows of the batch that were left out, as a treatment was trained on them
+    unit_names: pa.Array | None = None  # the units as the log has them
     cut: Floats | None = None  # where rewards are winsorised, Σ of each reward column before, and of what was cut
 
     def standing_for(self, multiple: Floats) -> Rows:

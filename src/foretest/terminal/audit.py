@@ -31,6 +31,7 @@ _PASSES = {
     "logged probabilities": "they follow from the scores",
     "log-likelihood": "the log is as likely as expected",
     "rank among draws": "what was shown looks like a draw",
+    "likelihood by day": "the control is the same on all days",
     "items by slot": "items appear as often as expected",
     "capped moment": "the mean weight is as expected",
     "possible weights": "no mean weight is above 1",

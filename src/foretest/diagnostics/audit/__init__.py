@@ -9,17 +9,18 @@ is then at best unverified.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.audit_context import DAY, HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary
+from foretest.aggregation.audit_context import DAY, HASHED_ITEMS, ITEMS, NUMBER, TEXT, features_that_vary, first_ids
 from foretest.aggregation.audit_draws import AS_SERVED, LOG_RANKINGS, NO_ITEM, NO_RANK, OWN, RANKS
 from foretest.aggregation.control_fit import information_ratio
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
-from foretest.aggregation.likelier_number import LIKELIER
+from foretest.aggregation.likelier_number import GAIN, LIKELIER
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.shown_scores import RESIDUAL
 from foretest.aggregation.weight_bins import WeightBins
@@ -28,13 +29,16 @@ from foretest.diagnostics.audit import (
     knows_draw,
     likelihood,
     moments,
+    other_policy,
     own_policy,
     possible_weights,
+    redeployed,
     replayed,
     rows,
 )
 from foretest.diagnostics.audit.by_unit import FEWEST_UNITS, independent_rows, rows_of_units
 from foretest.diagnostics.reward_questions import are_counts
+from foretest.diagnostics.separating_values import separating_values
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
 from foretest.inference.multiple_testing import holm
@@ -92,11 +96,15 @@ def _audit(aggregates: Aggregates, standing: knows_draw.Standing | str, p_adjust
     for name, test in tests.items():
         obstacle = _obstacle(name, sample, plan)
         findings.append(test(sample, plan) if obstacle is None else not_made(name, obstacle))
+    findings = _with_cause(findings, sample, plan)
     findings.insert(len(findings) - 1, _possible_weights(aggregates, sample))
     if AS_SERVED in sample:
         findings.insert(1, rows.as_served(sample[AS_SERVED]))
     if aggregates.replay is not None:
         findings.insert(1, replayed.replayed(aggregates.replay))
+    by_day = _by_day(sample, plan)
+    if by_day is not None:
+        findings.insert(1 + next(i for i, f in enumerate(findings) if f.name == likelihood.PIT), by_day)
     of_own = own_policy.own_policy(sample)
     if of_own is not None:
         findings.append(of_own)
@@ -235,12 +243,36 @@ def _logged(sample: Columns, plan: FoldPlan) -> Finding:
 def _calibration(sample: Columns, plan: FoldPlan) -> Finding:
     priced = sample.get("log_p_scores", sample.get(OWN, sample["log_p"]))
     ratio = _information_ratio(sample, plan, np.arange(len(sample["unit"])))
-    finding = likelihood.calibration(priced, sample["expected_log_p"], independent_rows(sample["unit"]), ratio)
-    parameter = parameter_of(plan.settings.control)
-    if finding.outcome != FAIL or LIKELIER not in sample or parameter is None:
-        return finding
-    fitted, given = float(sample[LIKELIER].mean()), number_of(plan.settings.control)
-    return likelihood.with_likelier_number(finding, parameter.name, given, fitted)
+    return likelihood.calibration(priced, sample["expected_log_p"], independent_rows(sample["unit"]), ratio)
+
+
+def _with_cause(findings: list[Finding], sample: Columns, plan: FoldPlan) -> list[Finding]:
+    """The findings, the first of which that fails for what was drawn says why: rows of another policy, or else another
+    temperature, sigma or epsilon."""
+    at = next((i for i, f in enumerate(findings) if f.name in (*_OF_DRAWS, moments.MOMENT) and f.outcome == FAIL), None)
+    if at is None:
+        return findings
+    finding, other, parameter = findings[at], _other_rows(sample, plan), parameter_of(plan.settings.control)
+    if other is not None:
+        clauses = (
+            first_ids(sample, np.flatnonzero(other.rows), plan.settings.log),
+            separating_values(sample, other.rows, np.ones(len(other.rows), np.bool_)),
+        )
+        remedy = other_policy.remedy(other.share, "; ".join(clause for clause in clauses if clause))
+        finding = replace(finding, remedy=remedy)
+    elif finding.name == likelihood.CALIBRATION and LIKELIER in sample and parameter is not None:
+        fitted, given = float(sample[LIKELIER].mean()), number_of(plan.settings.control)
+        finding = likelihood.with_likelier_number(finding, parameter.name, given, fitted)
+    return [*findings[:at], finding, *findings[at + 1 :]]
+
+
+def _other_rows(sample: Columns, plan: FoldPlan) -> other_policy.OtherRows | None:
+    """The rows of another policy; None where there are none, or a file of before does not tell."""
+    if LOG_RANKINGS not in sample or (LIKELIER in sample and GAIN not in sample):
+        return None
+    log_p = sample.get("log_p_scores", sample.get(OWN, sample["log_p"]))
+    gain = float(sample[GAIN].mean()) if GAIN in sample else 0.0
+    return other_policy.other_rows(log_p, sample[LOG_RANKINGS], gain)
 
 
 def _information_ratio(sample: Columns, plan: FoldPlan, rows: Ints) -> float:
@@ -248,6 +280,17 @@ def _information_ratio(sample: Columns, plan: FoldPlan, rows: Ints) -> float:
     right rows then look wrong."""
     logger = sample["logger"][rows] if "logger" in sample else np.zeros(len(rows), np.int64)
     return information_ratio(plan.control_fits, np.bincount(logger, minlength=plan.loggers).astype(np.float64))
+
+
+def _by_day(sample: Columns, plan: FoldPlan) -> Finding | None:
+    """Whether the control was the same on all days; None where the log has no days, or draws cannot be compared."""
+    if DAY not in sample or _obstacle(likelihood.CALIBRATION, sample, plan) is not None:
+        return None
+    apart = sample.get("log_p_scores", sample.get(OWN, sample["log_p"])) - sample["expected_log_p"]
+    names, day = redeployed.days_in_order(sample[DAY])
+    if len(names) < 2 or not np.isfinite(apart).all():
+        return None
+    return redeployed.likelihood_by_day(apart, sample["unit"], names, day)
 
 
 def _ranks(sample: Columns, plan: FoldPlan) -> Finding:
