@@ -35,7 +35,7 @@ def table(ranking: np.ndarray, **columns: Any) -> pa.Table:
 
 def findings(log: pa.Table, control: Any = None, **roles: Any) -> dict[str, Any]:
     columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", **({"date": "day"} | roles))
-    test = ft.OfflineTest(log=columns, control=control or ft.PlackettLuce("c"), treatment=ft.PlackettLuce("t"))
+    test = ft.OfflineTest(log=columns, control=control or ft.PlackettLuce("c"), treatment=ft.PlackettLuce("t", 1.0))
     audit = test.check(log, threads=1).audit
     assert audit is not None
     return {f.name: f for f in audit.findings}
@@ -54,7 +54,7 @@ def test_a_control_that_was_changed_fails_with_the_date_where_its_fit_passes_the
     assert after[NAME].outcome == after["log-likelihood"].outcome == "pass"
     loggers = {"old": ft.PlackettLuce("c", 0.8), "new": ft.PlackettLuce("c", 1.25)}
     columns = ft.LogColumns(rewards=["click"], unit="user", ranking="ranking", logger="version")
-    test = ft.OfflineTest(log=columns, control=loggers, treatment=ft.PlackettLuce("t"), baseline="new")
+    test = ft.OfflineTest(log=columns, control=loggers, treatment=ft.PlackettLuce("t", 1.0), baseline="new")
     both = test.check(log.append_column("version", pa.array(np.where(LATER, "new", "old"))), threads=1).audit
     assert both is not None
     assert both.outcome == "pass"
