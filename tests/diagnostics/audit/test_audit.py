@@ -492,11 +492,13 @@ def test_a_micro_randomised_trial_with_rows_that_were_never_randomised(never: fl
         log=ft.LogColumns(rewards=["steps"], unit="user"), control=ft.Logged(prob="p"), treatment=ft.Logged(prob="t"),
         estimators=["is", "nis"],
     )  # fmt: skip
-    audit = offline.run(micro_randomised(np.random.default_rng(4), never)).audit
+    result = offline.run(micro_randomised(np.random.default_rng(4), never))
+    audit = result.audit
     assert audit is not None
     [weights] = [finding for finding in audit.findings if finding.name == "possible weights"]
     assert weights.outcome == outcome
     assert ("some rows were never randomised" in (weights.remedy or "")) == (outcome == "warn")
+    assert ("weights below 1" in result.health["questions"]) == (outcome == "warn")
 
 
 def test_rows_of_few_units_are_impossible_as_often_as_they_should() -> None:
