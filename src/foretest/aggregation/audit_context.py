@@ -74,8 +74,8 @@ def _ids(array: pa.Array) -> Columns:
     table = np.zeros((len(text), _ID_BYTES), np.uint8)
     if data:
         letters, lengths = np.frombuffer(data, np.uint8), np.minimum(np.diff(ends), _ID_BYTES)
-        for place in range(int(lengths.max(initial=0))):
-            table[:, place] = letters[np.minimum(ends[:-1] + place, len(letters) - 1)] * (place < lengths)
+        for letter in range(int(lengths.max(initial=0))):
+            table[:, letter] = letters[np.minimum(ends[:-1] + letter, len(letters) - 1)] * (letter < lengths)
     return {TEXT_IDS: table.view(np.uint64)}
 
 

@@ -33,7 +33,7 @@ def likelier_number(plan: FoldPlan, displays: Displays, columns: Columns, multip
         fit = fit_number(control, displays.take(some), None if multiple is None else multiple[some])
     except CannotFit:
         return {}
-    part = displays.take(some)
-    likely = with_number(control, fit.value).log_prob(part, part.ranking)
+    fitted_on = displays.take(some)
+    likely = with_number(control, fit.value).log_prob(fitted_on, fitted_on.ranking)
     gain = float((likely - columns.get("log_p_scores", columns["log_p"])[some]).mean())
     return {LIKELIER: np.full(len(displays), fit.value), GAIN: np.full(len(displays), gain)}

@@ -60,11 +60,11 @@ class UnitCounts:
     def rows_of(self, units: Hashes) -> Ints:
         """The rows of some units, or an upper bound on them."""
         mask = np.uint64(len(self.counts) - 1)
-        place = units & mask
-        if self.lowest is None:  # step on from places that others have, as the kernel does
-            while (elsewhere := (self.counts[place] > 0) & (self.keys[place] != units)).any():
-                place[elsewhere] = (place[elsewhere] + np.uint64(1)) & mask
-        return np.asarray(self.counts[place])
+        cell = units & mask
+        if self.lowest is None:  # step on from cells that others have, as the kernel does
+            while (others := (self.counts[cell] > 0) & (self.keys[cell] != units)).any():
+                cell[others] = (cell[others] + np.uint64(1)) & mask
+        return np.asarray(self.counts[cell])
 
     def share_of_largest(self, share: float) -> tuple[int, float]:
         """How many units are the `share` with most rows, and which part of all rows they have; where units are counted

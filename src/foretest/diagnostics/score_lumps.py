@@ -22,7 +22,8 @@ LOW = 0.15  # true correlations below belong to a lump
 REVERSED = -0.25  # and below this the other way round: most of a lump of the wrong sign
 LEAST_BULK = 0.25  # the median of the others
 MARGIN = 0.2  # below that median: what is lower is between the lump and the bulk
-MOST_BETWEEN = 0.75  # times the displays of the lump may be between
+NEAR = 0.04  # how far from 0 the mean of a lump that agrees by chance may be
+MOST_BETWEEN = 0.4  # times the displays of the lump may be between
 LEAST_GAIN = 20.0  # twice the log-likelihood, against a mixture without a lump, in units
 _ROUNDS = 300
 _OUTLIERS = 1e-3  # of the displays, which may have any correlation
@@ -62,6 +63,8 @@ def score_lump(correlation: Floats, items: npt.NDArray[np.integer], units: int) 
     lowest, highest = (REVERSED, -REVERSED) if reverse else (LOW, middle - MARGIN)
     between = float(shares[(true > lowest) & (true < highest)].sum())
     if not LEAST_SHARE <= share <= MOST_SHARE or middle < LEAST_BULK or between > MOST_BETWEEN * share:
+        return None
+    if not reverse and abs(float(shares[below] @ true[below])) > NEAR * share:
         return None
     without = likely[~below]
     apart = counts @ (np.log(shares @ likely) - np.log(_most_likely(counts, without) @ without))

@@ -68,9 +68,9 @@ def test_times_give_the_day_and_logs_without_either_are_not_asked() -> None:
 
 
 def test_the_right_control_passes() -> None:
-    found = findings(table(shown(1.0)))
-    assert found[NAME].outcome == "pass"
-    assert found[NAME].meaning == "what was shown is as likely before every day as from it on (of 9 days)"
+    finding = findings(table(shown(1.0)))[NAME]
+    assert finding.outcome == "pass"
+    assert finding.meaning == "what was shown is as likely before every day as from it on (of 9 days)"
 
 
 def test_right_logs_fail_as_rarely_as_they_should() -> None:
