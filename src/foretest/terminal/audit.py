@@ -34,6 +34,7 @@ _PASSES = {
     "likelihood by day": "the control is the same on all days",
     "items by slot": "items appear as often as expected",
     "capped moment": "the mean weight is as expected",
+    "knows the draw": "the treatment does not know what was shown",
     "possible weights": "no mean weight is above 1",
     "balance": "weighting leaves contexts unchanged",
     "repeated rows": "no display appears twice",
@@ -82,7 +83,7 @@ def findings_table(audit: Audit | None, *, in_full: bool) -> list[RenderableType
 
 
 def _add_finding(table: Table, finding: Finding, *, in_brief: bool) -> None:
-    text = _PASSES.get(finding.name, "") if in_brief else finding.meaning.removeprefix("not made: ")
+    text = _PASSES.get(finding.name, finding.meaning) if in_brief else finding.meaning.removeprefix("not made: ")
     meaning = Text(text, style="dim" if in_brief or finding.outcome == NOT_MADE else "")
     if finding.p_value is not None:
         meaning.append(f"; {p_value(finding.p_value)}")
