@@ -218,7 +218,7 @@ def tested(world: World, log: Log, treatments: Mapping[str, Floats]) -> dict[str
     settings = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking"),
         control=world.control,
-        treatment={name.replace(",", ";"): ft.PlackettLuce(name) for name in treatments},
+        treatment={name.replace(",", ";"): ft.PlackettLuce(name, temperature=1.0) for name in treatments},
     ).settings
     folded = fold_without_estimators(settings, open_log(pa.table(columns), settings), Work(threads=1))
     answers = {}

@@ -213,16 +213,24 @@ def answer(cell: Cell, log: Log) -> Answer:
         return mean_limits(in_hash_order(hashes[order], terms[order], rows, 0), -1.0, highest, LEVEL)
 
     plain = bets(weight - 1.0, BOUND - 1.0)
+    # noise is never less than over all that the control could have shown
+    drawn, expected = np.square(weight - 1.0).sum(), (second - 1.0).sum()
+    on_average = delta_interval(estimate, error * np.sqrt(expected / drawn) if drawn else 0.0, rows, LEVEL)
+    resampled = percentile_interval(absolute(sums.resampled(counts())), LEVEL)
+    alone = {"bootstrap": resampled, "delta": delta_interval(estimate, error, rows, LEVEL)}
     intervals = {
-        "bootstrap": percentile_interval(absolute(sums.resampled(counts())), LEVEL),
-        "delta": delta_interval(estimate, error, rows, LEVEL),
+        **{
+            name: Interval(min(limits.lower, on_average.lower), max(limits.upper, on_average.upper))
+            for name, limits in alone.items()
+        },
         "betting": Interval(min(plain.lower, estimate), max(plain.upper, estimate)),
     }
     cut = weight - found.kept.ravel()[log.shown]  # t, as every reward is 1
     of_buckets = np.bincount(at, weights=cut, minlength=BUCKETS)
     bounds = Terms(n, sums.arrays["hr"] - sums.arrays["r"], of_buckets, zero, zero, rows).bounds(BAND)
     predicted = len(weight) ** 2 / second.sum() if len(weight) else 0.0
-    if predicted < FEWEST_POSITIVES:
+    observed = weight.sum() ** 2 / (weight @ weight) if weight.any() else 0.0
+    if min(predicted, observed) < FEWEST_POSITIVES:
         low, high = 1.0 - 1.0 / BAND[0], BAND[1] - 1.0
         around = Interval(
             min(bets(weight - 1.0 - low * cut, BOUND - 1.0).lower, bounds.lower),
@@ -234,7 +242,7 @@ def answer(cell: Cell, log: Log) -> Answer:
     return Answer(
         intervals,
         Interval(min(own.lower, around.lower), max(own.upper, around.upper)),
-        weight.sum() ** 2 / (weight @ weight) if weight.any() else 0.0,
+        observed,
         predicted,
     )
 

@@ -28,7 +28,8 @@ def signatures() -> dict[Kernel, set[Any]]:
 
 COMPILED = [
     "draws", "log_weight_bound", "squares_of_draws", "cut_of_draws", "uniforms", "path_of_draws", "ranks_by_score",
-    "adaptive_caps_of_draws", "plackett_luce", "plackett_luce_company", "shown_marginals", "slot_caps", "log_prob",
+    "adaptive_caps_of_draws", "plackett_luce", "plackett_luce_company", "shown_marginals", "bounds_of_slots",
+    "log_prob",
 ]  # fmt: skip
 
 

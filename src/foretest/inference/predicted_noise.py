@@ -81,10 +81,10 @@ def with_noise_reason(
     verdict = decide(alone.absolute.limits, judgement.enough, control)
     if error is None or verdict == decide(both.absolute.limits, judgement.enough, control):
         return judgement
-    times = f"{error / alone.errors.absolute:.1f} times " if alone.errors.absolute else ""
+    larger = f"{error / alone.errors.absolute:.1f} times as large" if alone.errors.absolute else "larger"
     reason = (
-        f"the noise that this log happens to show would make it {verdict}; over all that the control could have shown"
-        f" noise is {times}as large"
+        f"the noise that this log happens to show would make it {verdict}; if what the control rarely shows earns like"
+        f" the rest, noise is {larger}"
     )
     return Judgement(judgement.enough, [*judgement.reasons, reason])
 

@@ -48,7 +48,7 @@ def likelihood_by_day(apart: Floats, unit: Hashes, names: list[str], day: Ints) 
     able = 1 + np.flatnonzero((up_to * units >= FEWEST_UNITS) & ((rows - up_to) * units >= FEWEST_UNITS))
     if not len(able):
         return None
-    splits = able[np.unique(np.linspace(0, len(able) - 1, min(len(able), MOST_SPLITS)).astype(np.int64))]
+    splits = able[np.linspace(0, len(able) - 1, min(len(able), MOST_SPLITS)).astype(np.int64)]  # each another day
     centred = apart - apart.mean()
     shares = 1.0 - up_to[splits - 1] / rows  # of the rows from each day on
     of_units = np.add.reduceat(centred, starts)
