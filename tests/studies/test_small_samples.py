@@ -19,7 +19,7 @@ LOGS = 150
 
 
 @pytest.mark.parametrize("cell", [study.Cell(3, 0.02), study.Cell(3, 0.30, 1.2), study.Cell(100, 0.02)], ids=str)
-def test_betting_holds_everywhere_and_the_others_from_100(cell: study.Cell) -> None:
+def test_all_intervals_hold_the_limit(cell: study.Cell) -> None:
     found = study.study(cell, LOGS)
     betting, delta = found.coverage["betting"], found.coverage["delta"]
     assert betting.held >= study.LEVEL - 2.0 * betting.std_error
@@ -27,9 +27,8 @@ def test_betting_holds_everywhere_and_the_others_from_100(cell: study.Cell) -> N
     if cell.positives >= 100:
         for name in ("bootstrap", "delta"):
             assert abs(found.coverage[name].held - study.LEVEL) <= 4.0 * delta.std_error
-    else:  # the limit is above: heavy rows were not drawn
-        assert delta.above > 3.0 * delta.below
-        assert delta.above > 0.05 + 3.0 * np.sqrt(0.05 * 0.95 / LOGS)
+    else:  # heavy rows were not drawn, but noise is that of all that could have been
+        assert delta.held >= study.LEVEL - 4.0 * delta.std_error
     band, plain = found.truth["band"], found.truth["bootstrap"]
     assert band.held >= study.LEVEL - 0.02 - 2.0 * band.std_error
     assert band.width > plain.width
