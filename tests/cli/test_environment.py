@@ -15,25 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from tests.commands import exit_code_of
+from tests.commands import LOGGED, exit_code_of
 
 MAIN = [sys.executable, "-c", "from foretest.cli import main; main()"]
-SETTINGS = """\
-[log]
-rewards = ["click"]
-
-[control]
-policy = "logged"
-prob = "control"
-
-[treatment]
-policy = "logged"
-prob = "treatment"
-
-[analysis]
-estimators = ["ncis"]
-n_resamples = 100
-"""
 LOG = pa.table({"click": [0, 1, 0, 1] * 50, "control": [0.5] * 200, "treatment": [0.4, 0.6] * 100})
 Refused = Callable[..., str]
 
@@ -43,7 +27,7 @@ def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
     """Runs a command that must be refused, beside a good log and its settings; the sentence."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(LOG, "log.parquet")
-    Path("test.toml").write_text(SETTINGS)
+    Path("test.toml").write_text(LOGGED)
 
     def run(*words: str) -> str:
         before = sorted(os.listdir(os.fsencode(tmp_path)))
@@ -103,7 +87,7 @@ def test_settings_that_have_no_end(refused: Refused) -> None:
         assert refused("history", device, "-o", "out") == f"{device}: {no_file}"
         assert refused("check", "--vectors", device) == f"{device}: {no_file}"
         assert refused("run", "--sql", f"@{device}", "-c", "test.toml") == f"{device}: {no_file}"
-    Path("large.toml").write_text(SETTINGS + "#" * 10_000_001)
+    Path("large.toml").write_text(LOGGED + "#" * 10_000_001)
     assert refused("run", "log.parquet", "-c", "large.toml") == (
         "large.toml: larger than 10 MB; expected a settings file (TOML), not the log."
     )
@@ -128,7 +112,7 @@ def test_lists_that_no_memory_holds(refused: Refused, monkeypatch: pytest.Monkey
     table = pa.table({"click": [0, 1], "control": half, "treatment": half, "ranking": [[0], [1]], "items": items})
     pq.write_table(table, "large.parquet", compression="zstd")
     assert Path("large.parquet").stat().st_size < 100_000
-    Path("items.toml").write_text(SETTINGS.replace("[log]", '[log]\nranking = "ranking"\ncandidates = "items"'))
+    Path("items.toml").write_text(LOGGED.replace("[log]", '[log]\nranking = "ranking"\ncandidates = "items"'))
     assert refused("run", "large.parquet", "-c", "items.toml") == (
         "large.parquet: column 'items', row group 0 (the first is 0): 20,000,002 values in 2 displays, where a display"
         " has at most 10,000,000. Is the file damaged? Write it again, or leave it out."
@@ -140,7 +124,7 @@ def test_lists_that_no_memory_holds(refused: Refused, monkeypatch: pytest.Monkey
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
     pq.write_table(LOG, tmp_path / "log.parquet")
-    (tmp_path / "test.toml").write_text(SETTINGS)
+    (tmp_path / "test.toml").write_text(LOGGED)
     return tmp_path
 
 

@@ -13,7 +13,7 @@ from foretest.errors import BadInput
 from foretest.files import user_path
 from foretest.provenance import command_line
 from foretest.stores import RemotePath, joined, listed_location, location, without_credentials
-from tests.commands import exit_code_of
+from tests.commands import LOGGED, exit_code_of
 
 KEY, SECRET = "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 WITH_USER = [
@@ -46,19 +46,6 @@ WITH_USER = [
 PARTS = (KEY, *SECRET.split("/"))
 DOCUMENTED = "abfss://logs@shop.dfs.core.windows.net/day=1/a.parquet"
 LOG = pa.table({"click": [0, 1] * 100, "control": [0.5] * 200, "treatment": [0.4, 0.6] * 100})
-SETTINGS = """\
-[log]
-rewards = ["click"]
-[control]
-policy = "logged"
-prob = "control"
-[treatment]
-policy = "logged"
-prob = "treatment"
-[analysis]
-estimators = ["ncis"]
-n_resamples = 100
-"""
 
 
 def shows(text: str) -> list[str]:
@@ -90,7 +77,7 @@ def test_no_command_repeats_it(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     pq.write_table(LOG, "log.parquet")
-    Path("test.toml").write_text(SETTINGS)
+    Path("test.toml").write_text(LOGGED)
     assert exit_code_of(monkeypatch, *(word.replace("ADDRESS", address) for word in words.split())) == 2
     out, err = capsys.readouterr()
     assert shows(out + err) == []
@@ -103,7 +90,7 @@ def test_nor_a_query_or_a_result(
     """A query may compare with such a text; its provenance has it cut."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(LOG, "log.parquet")
-    Path("test.toml").write_text(SETTINGS)
+    Path("test.toml").write_text(LOGGED)
     address = WITH_USER[0]
     assert exit_code_of(monkeypatch, "run", "--sql", f"SELECT * FROM '{address}'", "-c", "test.toml") == 2
     assert shows("".join(capsys.readouterr())) == []
