@@ -71,7 +71,8 @@ def estimate_sentences(cap_path: dict[str, Any]) -> list[str]:
             estimates.append(f"{name} {percent(value, sign=True)} ({span(lower, upper)})")
     if not estimates:
         return ["There is no reward, so there is no uplift to show."]
-    sentences = [f"At a cap of {power(cap_path['caps'][k])}: {', '.join(estimates)}; {level_text(cap_path)} intervals."]
+    at = f"At a cap of {power(cap_path['caps'][k])}: {', '.join(estimates)}"
+    sentences = [f"{at}; {level_text(cap_path)} intervals, of the noise that the log shows."]
     path = cap_path.get("point-ncis")
     return sentences + ([] if path is None else [*_ends(path, POINT, "caps", "a cap"), *_remarks(path)])
 
@@ -86,7 +87,7 @@ def bound_sentences(cap_path: dict[str, Any]) -> list[str]:
     at = f"At a bound of {power(path['bounds'][k])}: {percent(value, sign=True)} ({span(lower, upper)};"
     choice = cap_path.get("bound_choice")
     return [
-        f"{at} {level_text(cap_path)} interval).",
+        f"{at} {level_text(cap_path)} interval, of the noise that the log shows).",
         *([] if choice is None else [f"{choice['reason']} Filled points are bounds that the log can carry."]),
         *_ends(path, "The estimate", "bounds", "a bound"),
         *_remarks(path),
