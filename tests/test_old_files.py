@@ -254,7 +254,7 @@ def test_a_calibration_keeps_to_its_settings(folder: Path) -> None:
 SAVED = {
     "rich": ["rich.parquet"],
     "loggers": ["loggers-1.parquet", "loggers-2.parquet"],
-    "thinned": ["thinned.parquet"],
+    "thinned": ["thinned-1.parquet", "thinned-2.parquet"],
 }
 
 
