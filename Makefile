@@ -8,7 +8,7 @@ BIN    := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo quick test tests checked lint kernels compiled lowest data browser java docs dist bench fuzz clean
+.PHONY: demo quick test tests checked lint kernels compiled lowest data browser java docs dist bench fuzz shape clean
 
 demo: $(VENV)/.ready
 	$(BIN)/foretest demo
@@ -128,6 +128,10 @@ bench: $(VENV)/.ready-dev data
 SECONDS ?= 60
 fuzz: $(VENV)/.ready-dev
 	$(BIN)/python -X faulthandler benchmarks/fuzz.py --seconds $(SECONDS)
+
+# how far one reason to change reaches in the source; make shape VERBOSE=1 lists the lines
+shape: $(VENV)/.ready
+	@$(BIN)/python benchmarks/shape.py $(if $(VERBOSE),--verbose)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,6 +1,6 @@
 """Files that an earlier version wrote are read as before: every number of the results it gave is found again.
 
-`tests/fixtures/version-…/README.md` says what each file is, and `make.py` beside it made them.
+In each folder of `tests/fixtures/` a README says what each file is, and a script beside it made them.
 """
 
 from __future__ import annotations
@@ -19,23 +19,28 @@ import pytest
 import foretest as ft
 from foretest import cli
 
-OLD = Path(__file__).parent / "fixtures" / "version-0.1.0"
+FIXTURES = Path(__file__).parent / "fixtures"
+OLD = FIXTURES / "version-0.1.0"
+#: Between two versions a folder is named by the month of its layouts: its files say 0.2.0, which was not released yet.
+LATER = FIXTURES / "layout-2026-11"
+WRITTEN_BY = {OLD: "0.1.0", LATER: "0.2.0"}
+of_every_folder = pytest.mark.parametrize("folder", WRITTEN_BY, ids=lambda folder: folder.name)
 
 PROSE = ("reasons", "notes", "meaning", "remedy", "command")
 """Words may be put better; what is under these keys is not compared."""
 
 
-def result_of(name: str) -> dict[str, Any]:
-    """A result that the earlier version gave."""
-    return json.loads(gzip.decompress((OLD / f"{name}.json.gz").read_bytes()))
+def result_of(name: str, folder: Path = OLD) -> dict[str, Any]:
+    """A document that the earlier version gave."""
+    return json.loads(gzip.decompress((folder / f"{name}.json.gz").read_bytes()))
 
 
-def document(result: ft.Result) -> dict[str, Any]:
+def document(result: ft.Result | ft.Agreement) -> dict[str, Any]:
     return json.loads(result.to_json())
 
 
-def old(*names: str) -> list[str]:
-    return [str(OLD / name) for name in names]
+def old(*names: str, folder: Path = OLD) -> list[str]:
+    return [str(folder / name) for name in names]
 
 
 def differences(before: Any, now: Any, where: str = "") -> list[str]:
@@ -92,14 +97,20 @@ def without_predicted_noise(before: dict[str, Any], now: dict[str, Any]) -> None
 
 
 def assert_as_before(
-    now: dict[str, Any], name: str, *, same_files: bool = True, but: tuple[str, ...] = (), folded_now: bool = False
+    now: dict[str, Any],
+    name: str,
+    *,
+    same_files: bool = True,
+    but: tuple[str, ...] = (),
+    folded_now: bool = False,
+    folder: Path = OLD,
 ) -> None:
     """The result is the earlier one, but for versions, for the fields named in `but`, where other files were read for
     their fingerprints, and for predicted noise where rows are folded by this version."""
-    before = result_of(name)
+    before = result_of(name, folder)
     if folded_now:
         without_predicted_noise(before, now)
-    assert before["foretest"] == OLD.name.removeprefix("version-")
+    assert before["foretest"] == WRITTEN_BY[folder]
     del before["foretest"], before["provenance"]["versions"]
     if not same_files:
         del before["provenance"]["inputs"]
@@ -176,19 +187,21 @@ def test_old_days_merged_now_are_the_same_days(tmp_path: Path) -> None:
     assert_as_before(now, "loggers", same_files=False)
 
 
-def test_an_old_day_is_not_counted_twice(tmp_path: Path) -> None:
+@of_every_folder
+def test_an_old_day_is_not_counted_twice(folder: Path, tmp_path: Path) -> None:
     """The file remembers which log it was made from."""
     again = str(tmp_path / "again.parquet")
-    shutil.copy(OLD / "loggers-2.parquet", again)
-    test = ft.OfflineTest.from_toml(OLD / "loggers.toml")
+    shutil.copy(folder / "loggers-2.parquet", again)
+    test = ft.OfflineTest.from_toml(folder / "loggers.toml")
     with pytest.raises(ft.BadInput, match=r"loggers-2\.parquet.*again\.parquet.*loggers-log-2\.parquet"):
-        test.run([*old("loggers-2.parquet"), again])
+        test.run([*old("loggers-2.parquet", folder=folder), again])
 
 
-def test_other_settings_than_the_old_ones_are_refused() -> None:
-    test = ft.OfflineTest.from_toml(OLD / "loggers.toml").replace(cap=2.0)
+@of_every_folder
+def test_other_settings_than_the_old_ones_are_refused(folder: Path) -> None:
+    test = ft.OfflineTest.from_toml(folder / "loggers.toml").replace(cap=2.0)
     with pytest.raises(ft.BadInput, match=r"loggers-2\.parquet .*\bcap\b"):
-        test.run(old("loggers-2.parquet"))
+        test.run(old("loggers-2.parquet", folder=folder))
 
 
 # -- a packed log ---------------------------------------------------------------------------------------------------
@@ -229,10 +242,110 @@ def test_a_calibration_of_an_earlier_history() -> None:
     assert_as_before(document(result), "calibrated", but=(*(f"{plain}/{field}" for field in fields), *slots))
 
 
-def test_a_calibration_keeps_to_its_settings() -> None:
-    test = ft.OfflineTest.from_toml(OLD / "calibrated.toml").replace(weight_bound=3.0)
+@of_every_folder
+def test_a_calibration_keeps_to_its_settings(folder: Path) -> None:
+    test = ft.OfflineTest.from_toml(folder / "calibrated.toml").replace(weight_bound=3.0)
     with pytest.raises(ft.BadInput, match="weight_bound"):
-        test.run(str(OLD / "calibrated-log.parquet"), calibration=OLD / "calibration.json")
+        test.run(str(folder / "calibrated-log.parquet"), calibration=folder / "calibration.json")
+
+
+# -- the later folder, whose numbers are all as they were -----------------------------------------------------------
+
+SAVED = {
+    "rich": ["rich.parquet"],
+    "loggers": ["loggers-1.parquet", "loggers-2.parquet"],
+    "thinned": ["thinned-1.parquet", "thinned-2.parquet"],
+}
+
+
+def later(name: str) -> ft.OfflineTest:
+    return ft.OfflineTest.from_toml(LATER / f"{name}.toml")
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_later_aggregates(name: str) -> None:
+    """Under the settings that the files know, and under their settings file."""
+    saved = old(*SAVED[name], folder=LATER)
+    for test in (ft.OfflineTest.from_aggregates(saved), later(name)):
+        assert_as_before(document(test.run(saved)), name, folder=LATER)
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_later_aggregates_written_anew(name: str, tmp_path: Path) -> None:
+    """Read, added up, written in the present form, and read again."""
+    saved, again = old(*SAVED[name], folder=LATER), str(tmp_path / "again.parquet")
+    ft.OfflineTest.from_aggregates(saved).save_aggregates(saved, again)
+    now = document(ft.OfflineTest.from_aggregates(again).run(again))
+    assert_as_before(now, name, same_files=False, folder=LATER)
+
+
+def test_later_aggregates_analysed_anew() -> None:
+    saved = old("rich.parquet", folder=LATER)
+    test = ft.OfflineTest.from_aggregates(saved).replace(
+        interval="delta", confidence_level=0.8, gamma=1.5, estimators=["cis", "point-ncis-adaptive"]
+    )
+    assert_as_before(document(test.run(saved)), "rich-delta", folder=LATER)
+
+
+def test_a_day_that_is_folded_now_adds_up_with_a_later_one(tmp_path: Path) -> None:
+    today = str(tmp_path / "today.parquet")
+    later("loggers").save_aggregates(str(LATER / "loggers-log-2.parquet"), today)
+    now = document(later("loggers").run([*old("loggers-1.parquet", folder=LATER), today]))
+    assert_as_before(now, "loggers", same_files=False, folder=LATER)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("packed", {}),
+        ("packed-rewarded", {"estimators": ["is", "cis", "point-ncis", "point-ncis-adaptive"]}),
+        ("packed-betting", {"estimators": ["cis", "point-ncis-adaptive"], "interval": "betting"}),
+    ],
+)
+def test_a_later_packed_log(name: str, changes: dict[str, Any]) -> None:
+    now = later("packed").replace(**changes).run(str(LATER / "packed"))
+    assert_as_before(document(now), name, folder=LATER)
+
+
+def test_a_calibration_of_a_later_history() -> None:
+    now = later("calibrated").run(str(LATER / "calibrated-log.parquet"), calibration=LATER / "calibration.json")
+    assert_as_before(document(now), "calibrated", folder=LATER)
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """The results of the tests of a history with their manifest, as files of their own."""
+    for file in (LATER / "history").iterdir():
+        data = file.read_bytes()
+        is_compressed = file.suffix == ".gz"
+        (tmp_path / file.name.removesuffix(".gz")).write_bytes(gzip.decompress(data) if is_compressed else data)
+    return tmp_path
+
+
+def test_results_of_earlier_tests_in_a_history(history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A history reads `result.json` of each test in place of its logs: agreement and calibration are as they were."""
+    command = ["foretest", "history", str(history / "manifest.toml"), "-o", str(history / "out")]
+    monkeypatch.setattr(sys, "argv", command)
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    assert stop.value.code == 0
+    for name in ("agreement", "calibration"):
+        before = result_of(f"history/{name}", LATER)
+        now = json.loads((history / f"out/{name}.json").read_text(encoding="utf-8"))
+        assert before.pop("foretest") == WRITTEN_BY[LATER]
+        before.get("provenance", {}).pop("versions", None)
+        assert differences(before, now) == []
+
+
+def test_earlier_results_on_a_board(history: Path) -> None:
+    """A result and an agreement of then have their rows."""
+    for name in ("result", "agreement"):
+        (history / "board" / name).mkdir(parents=True)
+        source = "result-1" if name == "result" else name
+        shutil.copy(history / f"{source}.json", history / "board" / name / f"{name}.json")
+    board = ft.read_board(history / "board").to_dict()
+    assert board["problems"] == []
+    assert {row["kind"] for row in board["rows"]} == {"offline", "history"}
 
 
 # -- the comparison itself ------------------------------------------------------------------------------------------
