@@ -19,7 +19,17 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from tests.feature_cases import FEATURES, Pair, covering_cases, feature_log, pairs_of, roads_of, settings_of, toml_of
+from tests.feature_cases import (
+    FEATURES,
+    LINEAR,
+    Pair,
+    covering_cases,
+    feature_log,
+    pairs_of,
+    roads_of,
+    settings_of,
+    toml_of,
+)
 
 #: pairs that cannot be had, with the sentence that says why
 REFUSED: dict[Pair, str] = {
@@ -75,12 +85,17 @@ def source_of(table: pa.Table, folder: Path, name: str, roads: Iterable[str], te
     if "packed" not in roads and "spark" not in roads:
         return table
     pq.write_table(table, folder / f"{name}.parquet")
+    path = str(folder / f"{name}.parquet")
     if "packed" in roads:
-        test.pack(str(folder / f"{name}.parquet"), folder / name)
-        return str(folder / name)
+        test.pack(path, folder / name)
+        path = str(folder / name)
+    if "spark" not in roads:
+        return path
+    from foretest.engines.spark import read
     from tests.engines.spark_session import spark
 
-    return spark().read.parquet(str(folder / f"{name}.parquet")).repartition(2, "user")
+    spark()
+    return read([path], None)
 
 
 def answer(
@@ -182,14 +197,30 @@ def test_a_case(case: tuple[str, ...], tmp_path: Path) -> None:
     direct = whole
     if roads:  # how the log is read changes nothing at all
         direct = answer([name for name in case if name not in roads], tmp_path / "direct")
-        timed = any("time" in FEATURES[name].log for name in case)
-        assert not differences(parts(whole), parts(direct), None if timed else BY_DAY)
+        assert not differences(parts(whole), parts(direct), left_out_of_files(case))
     bare_names = [name for name in case if name not in neutral_in(case)]
     bare = answer(bare_names, tmp_path / "bare")
     assert not differences(bare["metrics"], direct["metrics"], ADDED)
     order = np.random.default_rng(1).permutation(log_of("loggers" in case).num_rows)
     in_order = answer(case, tmp_path / "order", order=order)
     assert not differences(parts(whole), parts(in_order))
+
+
+def left_out_of_files(case: Iterable[str]) -> re.Pattern[str] | None:
+    return None if any("time" in FEATURES[name].log for name in case) else BY_DAY
+
+
+def linear(tables: dict[str, Any]) -> None:
+    tables["analysis"]["estimators"] = list(LINEAR)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, feature in FEATURES.items() if not feature.road and {name, "packed"} not in CLOSED]
+)
+def test_a_packed_log_serves_its_estimators(name: str, tmp_path: Path) -> None:
+    """Those that need no other rows than rewarded ones, for which the others are not read."""
+    packed, direct = (answer([name, *road], tmp_path / f"at{len(road)}", linear) for road in (["packed"], []))
+    assert not differences(parts(packed), parts(direct), left_out_of_files([name]))
 
 
 # -- settings that say nothing new ----------------------------------------------------------------------------------
