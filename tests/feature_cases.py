@@ -40,6 +40,9 @@ PLAIN: dict[str, Any] = {
 }  # fmt: skip
 
 
+Pair = frozenset[str]
+
+
 class Feature(NamedTuple):
     """What a feature adds to each table of the settings; a key of None is taken out, lists of rewards are joined."""
 
@@ -79,6 +82,18 @@ FEATURES: dict[str, Feature] = {
     "packed": Feature(road="packed"),
     "spark": Feature(road="spark"),
 }  # fmt: skip
+
+#: pairs that cannot be had, with the sentence that says why
+REFUSED: dict[Pair, str] = {
+    frozenset(pair): sentence
+    for *pair, sentence in (
+        ("thinned", "per unit", 'per = "unit": of a thinned log .* nobody knows how many displays a user had'),
+        ("loggers", "own candidates", r"candidates of their own are for one \[control\]"),
+        ("fitted control", "fitted curve", "would be fitted by a control that is fitted itself"),
+        ("fitted control", "saved", "sums of several days add up only under one number"),
+        ("fitted control", "packed", "a packed log keeps sums under one number"),
+    )
+}
 
 #: more of them, which the comparison of two trees has alone and in many pairs
 MORE: dict[str, Feature] = {
@@ -236,8 +251,6 @@ def feature_log(rows: int = 500, *, loggers: bool = False, units: int = 100, see
 
 
 # -- every pair -----------------------------------------------------------------------------------------------------
-
-Pair = frozenset[str]
 
 
 def pairs_of(names: Collection[str]) -> set[Pair]:

@@ -22,6 +22,7 @@ import foretest as ft
 from tests.feature_cases import (
     FEATURES,
     LINEAR,
+    REFUSED,
     Pair,
     covering_cases,
     feature_log,
@@ -31,17 +32,6 @@ from tests.feature_cases import (
     toml_of,
 )
 
-#: pairs that cannot be had, with the sentence that says why
-REFUSED: dict[Pair, str] = {
-    frozenset(pair): sentence
-    for *pair, sentence in (
-        ("thinned", "per unit", 'per = "unit": of a thinned log .* nobody knows how many displays a user had'),
-        ("loggers", "own candidates", r"candidates of their own are for one \[control\]"),
-        ("fitted control", "fitted curve", "would be fitted by a control that is fitted itself"),
-        ("fitted control", "saved", "sums of several days add up only under one number"),
-        ("fitted control", "packed", "a packed log keeps sums under one number"),
-    )
-}
 #: pairs that ought to run and do not: what is raised today. Nothing may be added here without being mended soon
 HOLES: dict[Pair, tuple[type[Exception], str]] = {
     # counts of rows with a reward are not appended for the parts of a sum where a log is thinned
