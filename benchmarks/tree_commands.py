@@ -16,12 +16,14 @@ from fuzz_commands import write_table
 
 from tests.convert.dsjson_text import cb_events, ccb_event, write_lines
 from tests.convert.test_open_bandit import write_csv
-from tests.feature_cases import FEATURES, MORE, REFUSED, covering_cases, feature_log, settings_of, toml_of
+from tests.feature_cases import FEATURES, HOLES, MORE, REFUSED, covering_cases, feature_log, settings_of, toml_of
 from tests.long_log import long_log, short_log, three_tables
 
 OLD_FILES = Path(__file__).resolve().parents[1] / "tests" / "fixtures" / "version-0.1.0"
 WORLDS = ("paper", "mild", "dense", "rewards", "sharp", "no-overlap", "reranker", "browsing")
 LOCAL = [name for name, feature in FEATURES.items() if feature.road is None]
+UNFITTED = [name for name in LOCAL if name != "fitted control"]  # what may be saved
+CLOSED = {*REFUSED, *HOLES}
 ANY = [*LOCAL, *MORE]
 PAIRS = 90  # drawn among all, beside the sets that cover those of the pairwise test
 COPY = "copy"  # a step that is no command: a file takes the place of another
@@ -91,7 +93,7 @@ def _log(names: Any) -> str:
 def _settings_steps(folder: Path) -> list[Steps]:
     """Runs of every feature alone, of pairs and of larger sets; checks and plans of some."""
     pairs = sorted(Random(0).sample(list(combinations(ANY, 2)), PAIRS))
-    sets = covering_cases(LOCAL, REFUSED)
+    sets = covering_cases(LOCAL, CLOSED)
     steps = []
     for names in [(), *((name,) for name in ANY), *pairs, *sets]:
         words = [f"in/{_log(names)}.parquet", "-c", _settings(folder, names)]
@@ -109,7 +111,7 @@ def _settings_steps(folder: Path) -> list[Steps]:
 def _saved_steps(folder: Path) -> list[Steps]:
     """Sums that are saved by day and merged, or go on where they stopped; packed logs."""
     steps = []
-    for names in [(), *((name,) for name in LOCAL), *covering_cases(LOCAL, REFUSED, size=4, seed=1)]:
+    for names in [(), *((name,) for name in LOCAL), *covering_cases(UNFITTED, CLOSED, size=4, seed=1)]:
         days, c = f"in/{_log(names)}-days", ["-c", _settings(folder, names)]
         saves = [["aggregate", f"{days}/{i}.parquet", *c, "-o", f"OUT/{i}.parquet"] for i in range(2)]
         merged = ["run", "OUT/0.parquet", "OUT/1.parquet", "--json"]
@@ -156,8 +158,8 @@ def _form_steps(folder: Path, table: pa.Table) -> list[Steps]:
     names = []
     for name, part in three_tables(rows).items():
         pq.write_table(part, folder / f"{name}.parquet")
-        names.append(f'{name if name != "impressions" else "displays"} = "{name}.parquet"')
-    tables = "tables = {" + ", ".join(names).replace("candidates =", "items =") + "}"
+        names.append(f'{name} = "{name}.parquet"')
+    tables = "tables = {" + ", ".join(names) + "}"
     (folder / "tables.toml").write_text(LONG.format(more=tables), encoding="utf-8")
     long = [
         ["run", "in/long.parquet", "-c", "in/long.toml", "--json"],

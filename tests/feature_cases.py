@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+import foretest as ft
 from tests.late_log import BEGIN
 from tests.support import list_column
 
@@ -21,6 +22,7 @@ ESTIMATORS = (
     "exposure-ncis-adaptive",
 )  # fmt: skip
 LINEAR = ("is", "cis", "point-ncis", "point-ncis-adaptive")  # those that a packed log serves without its other rows
+BOUNDED = ["cis", "point-ncis-adaptive", "slot-ncis-adaptive"]  # those whose rows have a known range
 READ_AT = "2026-03-09"  # two days after the last display
 LOGGERS = ("new", "old")
 
@@ -95,6 +97,14 @@ REFUSED: dict[Pair, str] = {
     )
 }
 
+#: pairs that ought to run and do not: what is raised today. Nothing may be added here without being mended soon
+HOLES: dict[Pair, tuple[type[Exception], str]] = {
+    # counts of rows with a reward are not appended for the parts of a sum where a log is thinned
+    frozenset(("thinned", "losses")): (IndexError, "out of bounds for axis 0 with size 5"),
+    # saving leaves the estimator out, which the settings list, and reading then says to save again
+    frozenset(("fitted curve", "saved")): (ft.BadInput, "made without exposure-ncis-adaptive.* Fold the log again"),
+}
+
 #: more of them, which the comparison of two trees has alone and in many pairs
 MORE: dict[str, Feature] = {
     "signed": Feature(log={"rewards": ["balance"], "slot_rewards": {"balance": "slot_balance"}},
@@ -113,11 +123,11 @@ MORE: dict[str, Feature] = {
     }),
     "value model": Feature(log={"features": ["age"]}, analysis={"strata": None, "value": None}),
     "delta": Feature(analysis={"interval": "delta", "n_resamples": None}),
-    "bernstein": Feature(analysis={"interval": "bernstein", "r_max": {"click": 1.0, "revenue": 50.0}}),
-    "betting": Feature(analysis={"interval": "betting", "r_max": {"click": 1.0, "revenue": 50.0}}),
+    "bernstein": Feature(analysis={"interval": "bernstein", "r_max": 60.0, "estimators": BOUNDED}),
+    "betting": Feature(analysis={"interval": "betting", "r_max": 60.0, "estimators": BOUNDED}),
     "largest reward": Feature(analysis={"r_max": {"click": 1.0, "revenue": 50.0}}),
     "band": Feature(analysis={"decide_on": "band", "gamma": [1.2, 1.5]}),
-    "zero": Feature(analysis={"capping": "zero"}),
+    "zero": Feature(analysis={"capping": "zero", "estimators": ["is", "cis", "ncis", "piece-ncis", "point-ncis"]}),
     "drawn normaliser": Feature(analysis={"normaliser": "midzuno-sen", "draws": 32}),
     "no slots": Feature(log={"slot_rewards": None}, analysis={"estimators": ["ncis", "point-ncis-adaptive"],
                                                               "examination": None}),

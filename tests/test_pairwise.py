@@ -21,6 +21,7 @@ import pytest
 import foretest as ft
 from tests.feature_cases import (
     FEATURES,
+    HOLES,
     LINEAR,
     REFUSED,
     Pair,
@@ -32,13 +33,6 @@ from tests.feature_cases import (
     toml_of,
 )
 
-#: pairs that ought to run and do not: what is raised today. Nothing may be added here without being mended soon
-HOLES: dict[Pair, tuple[type[Exception], str]] = {
-    # counts of rows with a reward are not appended for the parts of a sum where a log is thinned
-    frozenset(("thinned", "losses")): (IndexError, "out of bounds for axis 0 with size 5"),
-    # saving leaves the estimator out, which the settings list, and reading then says to save again
-    frozenset(("fitted curve", "saved")): (ft.BadInput, "made without exposure-ncis-adaptive.* Fold the log again"),
-}
 NEUTRAL = ("treatments", "segments", "days", "saved", "packed", "spark")
 #: what a neutral feature adds to a metric, or says in another way
 ADDED = re.compile(
