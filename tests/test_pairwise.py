@@ -1,0 +1,257 @@
+"""Every pair of features at least once: it runs, and what must not matter does not.
+
+A feature is *neutral* where it may not change the digits of the answer: segments, days, a second treatment, sums that
+are saved in two halves and merged, a packed log, Spark. Pairs that cannot be had are declared below, each with the
+sentence that says so; a pair that is neither there nor runs is a hole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import foretest as ft
+from tests.feature_cases import (
+    FEATURES,
+    HOLES,
+    LINEAR,
+    REFUSED,
+    Pair,
+    covering_cases,
+    feature_log,
+    pairs_of,
+    roads_of,
+    settings_of,
+    toml_of,
+)
+
+NEUTRAL = ("treatments", "segments", "days", "saved", "packed", "spark")
+#: what a neutral feature adds to a metric, or says in another way
+ADDED = re.compile(
+    "/days|/heterogeneity|/p_value$|/p_adjusted$|simultaneous_ci_(lower|upper)$|/verdict_adjusted$|/role$"
+)
+#: where a date is named and no time, sums by day are not in files, which they would make larger
+BY_DAY = re.compile("/days|/heterogeneity")
+#: what a setting that says nothing new leaves out all the same, or draws in another way
+BESIDES = {
+    "thinned": "/lower_bound$",  # it needs every display of a unit, which a log with `keep` does not promise
+    "loggers": "/cap_path",  # of several loggers from draws
+}
+
+CLOSED = {*REFUSED, *HOLES}
+CASES = covering_cases(list(FEATURES), CLOSED)
+MARKED = [
+    pytest.param(case, id=" + ".join(case), marks=[pytest.mark.spark] if "spark" in case else []) for case in CASES
+]
+
+
+@cache
+def log_of(loggers: bool) -> pa.Table:
+    return feature_log(loggers=loggers)
+
+
+def offline(tables: Mapping[str, Any], folder: Path) -> ft.OfflineTest:
+    """The test of a settings file."""
+    (folder / "settings.toml").write_text(toml_of(tables), encoding="utf-8")
+    return ft.OfflineTest.from_toml(folder / "settings.toml")
+
+
+def source_of(table: pa.Table, folder: Path, name: str, roads: Iterable[str], test: ft.OfflineTest) -> Any:
+    """The log as the run reads it: packed, in Spark, or as it is."""
+    if "packed" not in roads and "spark" not in roads:
+        return table
+    pq.write_table(table, folder / f"{name}.parquet")
+    path = str(folder / f"{name}.parquet")
+    if "packed" in roads:
+        test.pack(path, folder / name)
+        path = str(folder / name)
+    if "spark" not in roads:
+        return path
+    from foretest.engines.spark import read
+    from tests.engines.spark_session import spark
+
+    spark()
+    return read([path], None)
+
+
+def answer(
+    names: Iterable[str], folder: Path, change: Callable[[dict[str, Any]], None] | None = None, order: Any = None
+) -> dict[str, Any]:
+    """The result of a test with these features, as a document."""
+    folder.mkdir(exist_ok=True)
+    tables, roads, table = settings_of(names), roads_of(names), log_of("loggers" in names)
+    if change is not None:
+        change(tables)
+    test = offline(tables, folder)
+    if "saved" not in roads:
+        table = table if order is None else table.take(order)
+        return test.run(source_of(table, folder, "log", roads, test)).to_dict()
+    half = len(table) // 2
+    halves = table.slice(0, half), table.slice(half)
+    if "loggers" in names:  # sums of several logs add up day by day
+        first = pa.compute.less_equal(table["day"], "2026-03-03")
+        halves = table.filter(first), table.filter(pa.compute.invert(first))
+    for i, rows in enumerate(halves):
+        test.save_aggregates(source_of(rows, folder, f"half{i}", roads, test), folder / f"{i}.parquet")
+    numbers = (0, 1) if order is None else (1, 0)
+    return test.run([str(folder / f"{i}.parquet") for i in numbers]).to_dict()
+
+
+def values_of(document: Any, where: str = "") -> dict[str, Any]:
+    """Every number and word of a document by its path."""
+    if isinstance(document, Mapping | list):
+        entries = document.items() if isinstance(document, Mapping) else enumerate(document)
+        return {path: v for key, entry in entries for path, v in values_of(entry, f"{where}/{key}").items()}
+    return {where: document}
+
+
+def differences(one: Any, other: Any, but: re.Pattern[str] | None = None) -> list[str]:
+    """What differs in two documents: numbers by more than 1e-9 of themselves, all else at all."""
+    mine, theirs = values_of(one), values_of(other)
+    paths = [path for path in {**mine, **theirs} if but is None or not but.search(path)]
+    return [
+        f"{path}: {mine.get(path)!r}, {theirs.get(path)!r}"
+        for path in paths
+        if not _same(mine.get(path), theirs.get(path))
+    ]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, float) and isinstance(b, float):
+        return a == pytest.approx(b, rel=1e-9, abs=1e-10)
+    return type(a) is type(b) and a == b
+
+
+def parts(document: dict[str, Any]) -> dict[str, Any]:
+    """What a result says of metrics: of the first treatment, of the others, and of segments."""
+    return {name: document[name] for name in ("metrics", "treatments", "segments") if name in document}
+
+
+# -- the cases themselves -------------------------------------------------------------------------------------------
+
+
+def test_every_pair_is_in_a_case_or_declared() -> None:
+    in_cases = set().union(*(pairs_of(case) for case in CASES))
+    assert in_cases == pairs_of(list(FEATURES)) - CLOSED
+    assert not set(REFUSED) & set(HOLES)
+    assert covering_cases(list(FEATURES), CLOSED) == CASES
+
+
+def pair_parameters(pairs: Iterable[Pair]) -> list[Any]:
+    return [
+        pytest.param(pair, id=" + ".join(sorted(pair)), marks=[pytest.mark.spark] if "spark" in pair else [])
+        for pair in pairs
+    ]
+
+
+@pytest.mark.parametrize("pair", pair_parameters(REFUSED))
+def test_what_cannot_be_had_is_refused_with_a_sentence(pair: Pair, tmp_path: Path) -> None:
+    with pytest.raises(ft.BadInput, match=REFUSED[pair]):
+        answer(sorted(pair), tmp_path)
+
+
+@pytest.mark.parametrize("pair", pair_parameters(HOLES))
+def test_holes_are_as_declared(pair: Pair, tmp_path: Path) -> None:
+    """One that is mended is to be taken out of the table."""
+    kind, words = HOLES[pair]
+    with pytest.raises(kind, match=words):
+        answer(sorted(pair), tmp_path)
+
+
+# -- what must not matter -------------------------------------------------------------------------------------------
+
+
+def neutral_in(case: Iterable[str]) -> list[str]:
+    return [name for name in case if name in NEUTRAL]
+
+
+@pytest.mark.parametrize("case", MARKED)
+def test_a_case(case: tuple[str, ...], tmp_path: Path) -> None:
+    whole = answer(case, tmp_path / "case")
+    assert {"click", "revenue"} <= whole["metrics"].keys()
+    roads = [name for name in case if FEATURES[name].road and name in neutral_in(case)]
+    direct = whole
+    if roads:  # how the log is read changes nothing at all
+        direct = answer([name for name in case if name not in roads], tmp_path / "direct")
+        assert not differences(parts(whole), parts(direct), left_out_of_files(case))
+    bare_names = [name for name in case if name not in neutral_in(case)]
+    bare = answer(bare_names, tmp_path / "bare")
+    assert not differences(bare["metrics"], direct["metrics"], ADDED)
+    order = np.random.default_rng(1).permutation(log_of("loggers" in case).num_rows)
+    in_order = answer(case, tmp_path / "order", order=order)
+    assert not differences(parts(whole), parts(in_order))
+
+
+def left_out_of_files(case: Iterable[str]) -> re.Pattern[str] | None:
+    return None if any("time" in FEATURES[name].log for name in case) else BY_DAY
+
+
+def linear(tables: dict[str, Any]) -> None:
+    tables["analysis"]["estimators"] = list(LINEAR)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, feature in FEATURES.items() if not feature.road and {name, "packed"} not in CLOSED]
+)
+def test_a_packed_log_serves_its_estimators(name: str, tmp_path: Path) -> None:
+    """Those that need no other rows than rewarded ones, for which the others are not read."""
+    packed, direct = (answer([name, *road], tmp_path / f"at{len(road)}", linear) for road in (["packed"], []))
+    assert not differences(parts(packed), parts(direct), left_out_of_files([name]))
+
+
+# -- settings that say nothing new ----------------------------------------------------------------------------------
+
+
+def keep_all(tables: dict[str, Any]) -> None:
+    tables["log"]["keep"] = "kept_all"
+
+
+def one_logger(tables: dict[str, Any]) -> None:
+    tables["control"] = [{"name": "new", **tables["control"]}]
+    tables["log"]["logger"], tables["analysis"]["baseline"] = "policy", "new"
+
+
+def long_window(tables: dict[str, Any]) -> None:
+    tables["log"] |= {"time": "ts", "reward_time": "clicked_at", "read_at": "2026-09-09"}
+    tables["analysis"]["window"] = "10d"
+
+
+def twice(tables: dict[str, Any]) -> None:
+    tables["treatment"] = [{"name": name, **tables["treatment"]} for name in ("one", "the same")]
+
+
+IDLE: dict[str, Callable[[dict[str, Any]], None]] = {
+    "thinned": keep_all, "loggers": one_logger, "window": long_window, "treatments": twice,
+}  # fmt: skip
+IDLE_PAIRS = [
+    (idle, name)
+    for idle in IDLE
+    for name in FEATURES
+    if name != idle and name not in NEUTRAL and frozenset((idle, name)) not in CLOSED
+]
+
+
+@pytest.mark.parametrize(("idle", "name"), IDLE_PAIRS)
+def test_a_setting_that_says_nothing_new_changes_nothing(
+    idle: str, name: str, tmp_path: Path, bare_answer: Callable[[str], dict[str, Any]]
+) -> None:
+    but = re.compile("|".join([ADDED.pattern, *([BESIDES[idle]] if idle in BESIDES else [])]))
+    with_idle = answer([name], tmp_path, IDLE[idle])
+    assert not differences(bare_answer(name)["metrics"], with_idle["metrics"], but)
+    if idle == "treatments":
+        one, same = (treatment["metrics"] for treatment in with_idle["treatments"])
+        assert not differences(one, same)
+
+
+@pytest.fixture(scope="module")
+def bare_answer(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[str, Any]]:
+    """The answer with one feature alone."""
+    return cache(lambda name: answer([name], tmp_path_factory.mktemp("alone")))
