@@ -8,7 +8,7 @@
 Inputs are simulated once, by the sources of OLD; then one process for each tree runs every command of
 `tree_commands.py` in itself, and what a command printed and wrote is compared: numbers to 1e-12 of themselves (1e-9
 where threads or Spark add them up in any order), words, keys, exit codes and the sentences of errors exactly. A line
-for each difference, and a tally; the exit code is 1 if there is any. Versions and fingerprints of files that the
+for each difference, and a tally; the exit code is 1 if there is any. Versions, and fingerprints and sizes of files that the
 commands wrote are not compared, pages are only there or not.
 
 All commands take 15 minutes at most on two idle cores. `--commands N` runs about N of them, `--only TEXT` those whose
@@ -36,7 +36,7 @@ ROOT = HERE.parents[1]
 EXACT, THREADED = 1e-12, 1e-9
 #: what differs from run to run, or is of the version
 IGNORED = re.compile(r"/(foretest|versions|modified|made|created|seconds)(/|$)")
-OF_WRITTEN = re.compile(r"/provenance/.*/fingerprint: ")  # of files that were written a moment ago
+OF_WRITTEN = re.compile(r"/provenance/.*/(fingerprint|bytes): ")  # of files that were written a moment ago
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 TEXTS = (".toml", ".md", ".csv")
 
