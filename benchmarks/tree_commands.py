@@ -25,7 +25,7 @@ LOCAL = [name for name, feature in FEATURES.items() if feature.road is None]
 UNFITTED = [name for name in LOCAL if name != "fitted control"]  # what may be saved
 CLOSED = {*REFUSED, *HOLES}
 ANY = [*LOCAL, *MORE]
-PAIRS = 90  # drawn among all, beside the sets that cover those of the pairwise test
+PAIRS = 180  # drawn among all, beside the sets that cover those of the pairwise test
 COPY = "copy"  # a step that is no command: a file takes the place of another
 LONG = """
 [log]
@@ -71,7 +71,7 @@ def write_inputs(folder: Path) -> list[Steps]:
     return [
         *_settings_steps(folder), *_saved_steps(folder), *_form_steps(folder, logs[False]), *_option_steps(),
         *_online_steps(folder), *_history_steps(folder), *_world_steps(), *_conversion_steps(folder),
-        *_old_file_steps(folder), *_fault_steps(folder), *_spark_steps(),
+        *_old_file_steps(folder), *_fault_steps(folder), *_spark_steps(folder),
     ]  # fmt: skip
 
 
@@ -175,9 +175,10 @@ def _option_steps() -> list[Steps]:
     words = ["in/log.parquet", "-c", "in/settings/plain.toml"]
     options = [
         ["--confidence-level", "0.5"], ["--cap", "auto"], ["--weight-bound", "auto"], ["--estimators", "dr", "nis"],
-        ["--interval", "bernstein", "--r-max", "60"], ["--interval", "betting", "--r-max", "60"], ["--seed", "5"],
+        *(["--interval", interval, "--r-max", "60", "--estimators", "cis", "point-ncis-adaptive"]
+          for interval in ("bernstein", "betting")), ["--seed", "5"],
         ["--gamma", "1.5"], ["--buckets", "16"], ["--headline", "ncis"], ["--normaliser", "exact"], ["--folds", "5"],
-        ["--capping", "zero"], ["--ignore-audit"],
+        ["--capping", "zero", "--estimators", "cis", "point-ncis"], ["--ignore-audit"],
     ]  # fmt: skip
     steps = [Steps(f"option {' '.join(option)}", [["run", *words, *option, "--json"]]) for option in options]
     return [
@@ -229,7 +230,7 @@ def _history_steps(folder: Path) -> list[Steps]:
     simulate = ["simulate", "history", "--tests", "4", "--rows", "1500", "--world", "mild", "-o", "OUT/tests"]
     agreement = ["history", "OUT/tests/manifest.toml", "-o", "OUT/agreement", "--json"]
     calibrated = ["run", "in/log.parquet", "-c", "in/settings/plain.toml", "--calibration",
-                  "OUT/agreement/calibration.json", "--json"]  # fmt: skip
+                  "OUT/agreement/calibration.json", "--weight-bound", "20", "--json"]  # fmt: skip
     steps = [Steps("history", [simulate, agreement, agreement, calibrated])]
     for names in ((), ("thinned",), ("losses",), ("ratio",), ("days", "window")):
         tests = [
@@ -301,7 +302,8 @@ def _fault_steps(folder: Path) -> list[Steps]:
     """What is refused, and the sentences."""
     faults: dict[str, dict[str, Any]] = {
         "no column": {"log": {"keep": "nowhere"}}, "no segment": {"log": {"segments": ["nowhere"]}},
-        "keep above 1": {"log": {"keep": "age"}}, "a loss": {"log": {"rewards": ["balance"], "slot_rewards": None}},
+        "keep above 1": {"log": {"keep": "age"}},
+        "a loss": {"log": {"rewards": ["balance"], "slot_rewards": {"balance": "slot_balance"}}},
         "unknown key": {"analysis": {"windw": "2d"}}, "window alone": {"analysis": {"window": "2d"}},
         "no metric": {"metrics": {"net": {"sum": {"clik": 1.0}}}}, "no baseline": {"log": {"logger": "policy"}},
         "bounds": {"log": {"keep": "keep"}, "analysis": {"interval": "betting", "r_max": 60.0}},
@@ -314,10 +316,10 @@ def _fault_steps(folder: Path) -> list[Steps]:
     return [*steps, Steps("no log", [["run", "in/nowhere.parquet", "-c", "in/settings/plain.toml"]])]
 
 
-def _spark_steps() -> list[Steps]:
+def _spark_steps(folder: Path) -> list[Steps]:
     steps = []
     for names in ((), ("thinned", "segments"), ("losses", "treatments"), ("loggers",)):
-        words = [f"in/{_log(names)}.parquet", "-c", f"in/settings/{_named(names)}.toml", "--engine", "spark"]
+        words = [f"in/{_log(names)}.parquet", "-c", _settings(folder, names), "--engine", "spark"]
         steps.append(Steps(f"spark {_named(names)}", [["run", *words, "--json"]], threads=2))
     sums = ["aggregate", "in/log.parquet", "-c", "in/settings/plain.toml", "--engine", "spark", "-o", "OUT/s.parquet"]
     return [*steps, Steps("spark saved", [sums, ["run", "OUT/s.parquet", "--json"]], threads=2)]
