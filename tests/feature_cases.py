@@ -99,8 +99,6 @@ REFUSED: dict[Pair, str] = {
 
 #: pairs that ought to run and do not: what is raised today. Nothing may be added here without being mended soon
 HOLES: dict[Pair, tuple[type[Exception], str]] = {
-    # counts of rows with a reward are not appended for the parts of a sum where a log is thinned
-    frozenset(("thinned", "losses")): (IndexError, "out of bounds for axis 0 with size 5"),
     # saving leaves the estimator out, which the settings list, and reading then says to save again
     frozenset(("fitted curve", "saved")): (ft.BadInput, "made without exposure-ncis-adaptive.* Fold the log again"),
 }

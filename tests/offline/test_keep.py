@@ -100,6 +100,20 @@ def test_the_band_the_slice_test_and_a_fitted_curve_are_those_of_copies(small: A
             assert mine[key] == pytest.approx(theirs[key], rel=1e-9), (label, key)
 
 
+def test_a_metric_with_losses_is_that_of_copies(small: Any) -> None:
+    log, m, table = small
+    hide = log.click * (np.arange(log.rows) % 3 == 0)
+    table = table.append_column("hide", pa.array(hide)).append_column("slot_hide", log.slots("click", hide))
+    columns = {"rewards": ["click", "hide"], "slot_rewards": {"click": "slot_click", "hide": "slot_hide"}}
+    metrics = {"net": {"sum": {"click": 1.0, "hide": -0.5}}}
+    thinned, full = (
+        offline(keep=keep, columns=dict(columns), metrics=metrics, examination=[1.0, 0.6]).run(rows).to_dict()
+        for keep, rows in ((True, table), (False, copied(table, m)))
+    )
+    assert_same(thinned["metrics"], full["metrics"])
+    assert full["metrics"]["net"]["estimates"]["ncis"]["effect_size"] is not None
+
+
 def test_the_tests_of_slots_are_those_of_copies() -> None:
     log = SmallLog(rows=900, units=600)
     m = np.random.default_rng(5).integers(1, 4, log.rows)

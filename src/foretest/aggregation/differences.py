@@ -20,6 +20,7 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.segment_sums import SegmentSums
+from foretest.aggregation.thinning import Thinning
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
 from foretest.settings.metric_definitions import Difference
@@ -52,6 +53,7 @@ def with_differences(aggregates: Aggregates) -> Aggregates:
         bins=_bins(aggregates.bins, plan),
         rewarded=_rows(aggregates.rewarded, plan),
         sample=_rows(aggregates.sample, plan),
+        thinned=None if aggregates.thinned is None else _thinned(aggregates.thinned, plan),
         segments={name: _segments(sums, plan) for name, sums in aggregates.segments.items()},
         treatments={name: with_differences(further) for name, further in aggregates.treatments.items()},
     )
@@ -61,6 +63,13 @@ def with_differences(aggregates: Aggregates) -> Aggregates:
 def _appended(by_metric: Floats, plan: FoldPlan, sign: float) -> Floats:
     more = [by_metric[one.gains] + sign * by_metric[one.losses] for one in plan.differences.values()]
     return np.concatenate([by_metric, np.asarray(more)])
+
+
+def _thinned(counts: Thinning, plan: FoldPlan) -> Thinning:
+    """The counts of a thinned log with those of every difference: rows of both, and Σ m² r of the gains less the
+    losses."""
+    squares = np.append(counts.squares[:1], _appended(counts.squares[1:], plan, -1.0))
+    return replace(counts, positives=_appended(counts.positives, plan, 1.0), squares=squares)
 
 
 def _weighted_rewards(aggregates: Aggregates, plan: FoldPlan) -> dict[tuple[Weighting, int], ScaledSums]:
