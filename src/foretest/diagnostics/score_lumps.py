@@ -16,7 +16,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Floats
 
 FEWEST_ITEMS = 5  # of a list: the correlation of fewer has too few values
-FEWEST_DISPLAYS = 100
+FEWEST_DISPLAYS = 1000  # independent of one another: of fewer a mixture is too uncertain
 LEAST_SHARE, MOST_SHARE = 0.05, 0.6  # of the displays in a lump
 LOW = 0.15  # true correlations below belong to a lump
 REVERSED = -0.25  # and below this the other way round: most of a lump of the wrong sign
@@ -46,7 +46,7 @@ def score_lump(correlation: Floats, items: npt.NDArray[np.integer], units: int) 
     """The lump of some displays with their rank correlations and numbers of items; None where there is none."""
     judged = np.isfinite(correlation) & (items >= FEWEST_ITEMS)
     # half of a lump at 0 is below it
-    if judged.sum() < FEWEST_DISPLAYS or (correlation[judged] < LOW).mean() < 0.5 * LEAST_SHARE:
+    if min(units, int(judged.sum())) < FEWEST_DISPLAYS or (correlation[judged] < LOW).mean() < 0.5 * LEAST_SHARE:
         return None
     bin_of = np.clip(np.searchsorted(_EDGES, correlation[judged]) - 1, 0, len(_EDGES) - 2)
     sizes, size_of = np.unique(items[judged], return_inverse=True)
