@@ -72,8 +72,9 @@ def estimate_sentences(cap_path: dict[str, Any]) -> list[str]:
     if not estimates:
         return ["There is no reward, so there is no uplift to show."]
     at = f"At a cap of {power(cap_path['caps'][k])}: {', '.join(estimates)}"
-    sentences = [f"{at}; {level_text(cap_path)} intervals, of the noise that the log shows."]
     path = cap_path.get("point-ncis")
+    whose = "" if path is None else ", of the noise that the log shows"  # that of a run may be predicted, and larger
+    sentences = [f"{at}; {level_text(cap_path)} intervals{whose}."]
     return sentences + ([] if path is None else [*_ends(path, POINT, "caps", "a cap"), *_remarks(path)])
 
 
