@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from foretest import files
+from foretest.errors import BadInput
 
 
 def test_the_folder_of_caches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,3 +98,10 @@ def test_all_files_or_none_without_second_names(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "a.txt").read_text() == "old"
     files.write_all({tmp_path / "a.txt": b"new", tmp_path / "c.txt": b"new"})
     assert (tmp_path / "a.txt").read_text() == "new"
+
+
+def test_a_name_that_is_too_long_is_one_sentence(tmp_path: Path) -> None:
+    long = tmp_path / ("x" * 5000)
+    files.refuse_device(long)
+    with pytest.raises(BadInput, match="cannot be read as a settings file"):
+        files.read_text(long, "settings file", "expected TOML")

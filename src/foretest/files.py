@@ -106,7 +106,11 @@ def read_text(path: Location, kind: str, remedy: str, most: int | None = None) -
 
 def refuse_device(path: Location) -> None:
     """Refuse what has no end, or none until another process gives it: a device, a pipe or a socket."""
-    if isinstance(path, Path) and not (path.is_file() or path.is_dir()) and path.exists():
+    try:
+        has_end = not isinstance(path, Path) or path.is_file() or path.is_dir() or not path.exists()
+    except OSError:  # a name that is too long: whoever opens it says so
+        return
+    if not has_end:
         raise BadInput(f"{path}: a device or a pipe, expected a file. Write what it gives to a file, and name that.")
 
 
