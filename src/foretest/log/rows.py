@@ -75,6 +75,11 @@ class Rows:
         rewards = self.rewards * multiple[:, None]
         return replace(self, rewards=rewards, slots=slots, multiple=multiple, logged_rewards=self.rewards)
 
+    @cached_property
+    def displays_per_row(self) -> Floats:
+        """How many displays each row stands for: one, or of a thinned log 1/keep."""
+        return np.ones(len(self)) if self.multiple is None else self.multiple
+
     @property
     def plain_rewards(self) -> Floats:
         """The rewards as they are in the log."""

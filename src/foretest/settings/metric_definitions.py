@@ -47,6 +47,14 @@ class Difference(NamedTuple):
     losses: int
 
 
+class Combination(NamedTuple):
+    """A metric that is linear in parts: a part, or one part less another."""
+
+    name: str
+    gains: int  # the place of the part that counts in its favour
+    losses: int | None = None  # and of the one that counts against it, where there is one
+
+
 class Ratio(NamedTuple):
     """A metric that is one metric per another, both folded."""
 
@@ -71,6 +79,12 @@ class MetricDefinitions:
     differences: tuple[Difference, ...] = ()
     ratios: tuple[Ratio, ...] = ()
     per_unit: tuple[PerUnit, ...] = ()
+
+    @property
+    def combinations(self) -> tuple[Combination, ...]:
+        """What is linear in parts, by place: every part alone, then the differences."""
+        parts = (Combination(part.name, m) for m, part in enumerate(self.parts))
+        return (*parts, *(Combination(*one) for one in self.differences))
 
     @property
     def linear(self) -> dict[str, int]:
