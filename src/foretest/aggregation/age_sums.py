@@ -7,11 +7,18 @@ up, also of logs that were read at different times.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
+from foretest.aggregation.ledger import Account
+from foretest.aggregation.quantities import (
+    AGES_OF_REWARDS,
+    AGES_OF_WAITING,
+    FIRST_READ,
+    LAST_READ,
+    LATE_REWARDS,
+    LEFT_OUT_OF_WINDOW,
+)
 from foretest.displays.batch import Floats
 from foretest.displays.durations import SECOND
 from foretest.log.rows import Rows
@@ -23,50 +30,66 @@ from foretest.settings.settings import Settings
 EDGES: Floats = 10.0 ** (np.arange(0, 9 * 32 + 1) / 32.0)
 
 
-@dataclass
+@dataclass(frozen=True)
 class AgeSums:
-    """Counts of displays by age and metric (of a thinned log Σ 1/keep), and of the rows that a window left out."""
+    """Counts of displays by age and metric (of a thinned log Σ 1/keep), and of the rows that a window left out, in an
+    account."""
 
-    rewarded: Floats  # metrics × bins, by the age of the reward; empty where there is a window
-    waiting: Floats  # metrics × bins, displays without a reward by their age
-    left_out: Floats  # one number: rows of displays younger than the window
-    late: Floats  # by metric, rewards that came after the window
-    read_at: Floats  # first and last time that a log was read, in microseconds
+    account: Account
 
     @classmethod
-    def empty(cls, metrics: int, read_at: int, *, has_window: bool) -> AgeSums:
+    def of(cls, account: Account) -> AgeSums | None:
+        """The counts of an account; None where it has none."""
+        return cls(account) if account.has(LAST_READ) else None
+
+    def open(self, metrics: int, read_at: int, *, has_window: bool) -> None:
         """The counts of no rows of a log that was read at this time."""
         shape = (metrics, 0 if has_window else len(EDGES) + 1)
-        return cls(
-            np.zeros(shape), np.zeros(shape), np.zeros(1), np.zeros(metrics), np.array([read_at, read_at], np.float64)
-        )
+        self.account.put(AGES_OF_REWARDS, np.zeros(shape))
+        self.account.put(AGES_OF_WAITING, np.zeros(shape))
+        self.account.put(LEFT_OUT_OF_WINDOW, 0.0)
+        self.account.put(LATE_REWARDS, np.zeros(metrics))
+        for quantity in (FIRST_READ, LAST_READ):
+            self.account.put(quantity, float(read_at))
+
+    @property
+    def rewarded(self) -> Floats:
+        """Metrics × bins, by the age of the reward; empty where there is a window."""
+        return self.account.get(AGES_OF_REWARDS)
+
+    @property
+    def waiting(self) -> Floats:
+        """Metrics × bins, displays without a reward by their age."""
+        return self.account.get(AGES_OF_WAITING)
+
+    @property
+    def left_out(self) -> int:
+        """Rows of displays younger than the window."""
+        return int(self.account.total(LEFT_OUT_OF_WINDOW))
+
+    @property
+    def late(self) -> Floats:
+        """By metric, rewards that came after the window."""
+        return self.account.get(LATE_REWARDS)
+
+    @property
+    def read_at(self) -> tuple[float, float]:
+        """The first and the last time that a log was read, in microseconds."""
+        return self.account.total(FIRST_READ), self.account.total(LAST_READ)
 
     def add(self, rows: Rows) -> None:
         """Count the rows of a batch."""
         ages = rows.ages
         if ages is None:
             return
-        self.left_out += ages.left_out
+        self.account.put(LEFT_OUT_OF_WINDOW, ages.left_out)
         if ages.display is None:
-            self.late += ages.late
+            self.account.put(LATE_REWARDS, ages.late)
             return
-        own = age_bins(ages.display)
-        for m in range(len(self.rewarded)):
-            has_reward = ages.rewarded[:, m]
-            multiple = None if rows.multiple is None else rows.multiple[has_reward]
-            self.rewarded[m] += _counts(age_bins(ages.reward[has_reward, m]), multiple)
-            multiple = None if rows.multiple is None else rows.multiple[~has_reward]
-            self.waiting[m] += _counts(own[~has_reward], multiple)
-
-    @classmethod
-    def total(cls, parts: Sequence[AgeSums]) -> AgeSums:
-        """The counts of all parts."""
-        first, read = parts[0], [part.read_at for part in parts]
-        sums = {name: sum((getattr(part, name) for part in parts[1:]), getattr(first, name)) for name in _ADDED}
-        return cls(**sums, read_at=np.array([min(times[0] for times in read), max(times[1] for times in read)]))
-
-
-_ADDED = ("rewarded", "waiting", "left_out", "late")
+        shown, m = age_bins(ages.display), rows.displays_per_row
+        for metric, has_reward in enumerate(ages.rewarded.T):
+            self.rewarded[metric] += _counts(age_bins(ages.reward[has_reward, metric]), m[has_reward])
+            self.waiting[metric] += _counts(shown[~has_reward], m[~has_reward])
 
 
 def age_bins(ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -74,13 +97,13 @@ def age_bins(ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray(np.searchsorted(EDGES, ages / SECOND, side="left"))
 
 
-def _counts(bins: npt.NDArray[np.int64], multiple: Floats | None) -> Floats:
-    return np.bincount(bins, weights=multiple, minlength=len(EDGES) + 1).astype(np.float64)
+def _counts(bins: npt.NDArray[np.int64], displays_per_row: Floats) -> Floats:
+    return np.bincount(bins, weights=displays_per_row, minlength=len(EDGES) + 1).astype(np.float64)
 
 
-def no_ages(settings: Settings) -> AgeSums | None:
-    """Counts before the first row; None where the log does not say when rewards came, or nobody when it was read."""
+def open_ages(account: Account, settings: Settings) -> None:
+    """Counts before the first row, where the log says when rewards came, and somebody when it was read."""
     read_at = read_at_of(settings.log)
     if read_at is None or not reward_columns(settings.log):
-        return None
-    return AgeSums.empty(len(settings.log.rewards), read_at, has_window=settings.analysis.window is not None)
+        return
+    AgeSums(account).open(len(settings.log.rewards), read_at, has_window=settings.analysis.window is not None)

@@ -1,10 +1,10 @@
-"""The sums that a log becomes, and how they add up."""
+"""All that a fold of a log leaves: the ledger of its sums, and what is no sum beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from functools import cached_property, reduce
+from functools import cached_property
 
 import numpy as np
 
@@ -12,14 +12,26 @@ from foretest.aggregation.age_sums import AgeSums
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.large_units import LargeUnits
+from foretest.aggregation.ledger import Account, Ledger
+from foretest.aggregation.quantities import (
+    CAPPED_ROWS,
+    CUT,
+    DISPLAYS,
+    LARGEST_LOG_WEIGHT,
+    LEFT_OUT_AS_TRAINED,
+    POSITIVES,
+    REWARDS,
+    ROWS,
+    SQUARED_REWARDS,
+    SQUARES,
+    Quantity,
+)
 from foretest.aggregation.replay_sums import ReplaySums
-from foretest.aggregation.scaled_sums import ScaledSums, add_padded
-from foretest.aggregation.segment_sums import SegmentSums
-from foretest.aggregation.strata import Strata
-from foretest.aggregation.thinning import Thinning, evenly_thinned
+from foretest.aggregation.thinning import evenly_thinned
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
+from foretest.displays.merging import by, first, merged
 from foretest.errors import BadInput
 from foretest.formatting import plural, some_of, units_text
 from foretest.log.rows import DAY
@@ -29,7 +41,15 @@ from foretest.weights.weightings import Weighting
 #: a field that a file has only where it is given: files of other logs are as they were before it
 OPTIONAL = {"optional": True}
 
-CodesByTable = dict[str, list[int]]  # by table of strata: the new code of each old one
+
+def _in_all(parts: Sequence[dict[str, Ledger]]) -> dict[str, Ledger]:
+    """The ledgers of what all parts have sums of: sums by day are in some files and not in others."""
+    return {name: merged([part[name] for part in parts]) for name in parts[0] if all(name in part for part in parts)}
+
+
+def _in_any(parts: Sequence[dict[Weighting, bool]]) -> dict[Weighting, bool]:
+    """What is so of some part is so of the whole."""
+    return {weighting: any(part.get(weighting, False) for part in parts) for part in parts for weighting in part}
 
 
 @dataclass(frozen=True)
@@ -48,38 +68,62 @@ class Aggregates:
     200
     """
 
-    plan: FoldPlan
-    n: Floats  # displays by cell, a bucket of units of one logger: rows, or of a thinned log Σ 1/keep, as in every sum
-    r: Floats  # Σ r by metric and cell
-    r2: Floats  # Σ r² by metric
-    positives: Floats  # rows with a reward, by metric
-    h: dict[Weighting, ScaledSums]  # h, h2, h:<strata>, hv:<estimator>:<metric>
-    hr: dict[tuple[Weighting, int], ScaledSums]  # hr, hr2, hrr, hr:<strata>; pointwise t, slice, slice_expected
-    v: dict[tuple[str, int], Floats]  # Σ E_t r̂ by cell, for each DR estimator and metric
-    strata: dict[str, Strata]
-    strata_n: dict[str, Floats]  # rows by stratum × cell
-    unsupported: dict[Weighting, int]
-    approximate: dict[Weighting, int]
-    max_log_w: float
-    capped_rows: float
-    bins: WeightBins
+    plan: FoldPlan = field(metadata=by(first))
+    ledger: Ledger
     rewarded: KeptRows
     sample: KeptRows
     units: UnitCounts | None  # None: every row is a unit
-    sampled: dict[Weighting, bool] = field(default_factory=dict)  # is Σh an estimate, from the sample of displays?
-    treatments: dict[str, Aggregates] = field(default_factory=dict)  # of the same rows, for the further treatments
-    segments: dict[str, SegmentSums] = field(default_factory=dict)  # by column
-    thinned: Thinning | None = field(default=None, metadata=OPTIONAL)  # of a thinned log
-    ages: AgeSums | None = field(default=None, metadata=OPTIONAL)  # where the log says when rewards came
-    #: where rewards are winsorised: Σ of each reward column before, and of what was cut
-    cut: Floats | None = field(default=None, metadata=OPTIONAL)
-    #: where a treatment says until when it was trained: how many rows were left out for it
-    trained: Floats | None = field(default=None, metadata=OPTIONAL)
+    #: is Σh an estimate, from the sample of displays?
+    sampled: dict[Weighting, bool] = field(default_factory=dict, metadata=by(_in_any))
+    #: of the same rows, for the further treatments
+    treatments: dict[str, Aggregates] = field(default_factory=dict)
+    segments: dict[str, Ledger] = field(default_factory=dict, metadata=by(_in_all))  # by column
     replay: ReplaySums | None = field(default=None, metadata=OPTIONAL)  # where the control's draws are made again
     large_units: LargeUnits | None = field(default=None, metadata=OPTIONAL)  # where rows have units
 
     def __repr__(self) -> str:
         return f"<Aggregates of {aggregates_summary(self)}>"
+
+    # -- accounts of the ledger ---------------------------------------------------------------------------------------
+
+    def weights(self, weighting: Weighting) -> Account:
+        """The sums of weights of all rows."""
+        return self.ledger.account(weighting)
+
+    def weighted(self, weighting: Weighting, metric: int) -> Account:
+        """The sums of weighted rewards of a metric."""
+        return self.ledger.account(weighting, metric)
+
+    def has_weights(self, weighting: Weighting) -> bool:
+        """Were all rows weighed so?"""
+        return (weighting, None) in self.ledger.accounts
+
+    def has_weighted(self, weighting: Weighting, metric: int) -> bool:
+        """Were the rewards of a metric weighed so? Files of earlier versions lack some."""
+        return (weighting, metric) in self.ledger.accounts
+
+    # -- displays and rewards -----------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> Floats:
+        """Displays by cell, a bucket of units of one logger: rows, or of a thinned log Σ 1/keep, as in every sum."""
+        return self.ledger.plain.get(DISPLAYS, size=self.ledger.cells)
+
+    @property
+    def r(self) -> list[Floats]:
+        """Σ r by cell, of each metric."""
+        plain, cells = self.ledger.plain, self.ledger.cells
+        return [plain.get(REWARDS, m, size=cells) for m in range(len(self.plan.metrics))]
+
+    @property
+    def r2(self) -> Floats:
+        """Σ r² of each metric."""
+        return np.array([self.ledger.plain.total(SQUARED_REWARDS, m) for m in range(len(self.plan.metrics))])
+
+    @property
+    def positives(self) -> Floats:
+        """Rows with a reward, of each metric."""
+        return np.array([self.ledger.plain.total(POSITIVES, m) for m in range(len(self.plan.metrics))])
 
     @property
     def rows(self) -> int:
@@ -89,26 +133,60 @@ class Aggregates:
     @property
     def rows_by_cell(self) -> Floats:
         """How many rows each cell has."""
-        return self.n if self.thinned is None else self.thinned.rows
+        return self.ledger.plain.get(ROWS, size=self.ledger.cells)
 
     @property
     def displays(self) -> float:
         """How many displays the rows stand for: as many as there are rows, unless the log was thinned."""
-        return self.rows if self.thinned is None else float(self.n.sum())
+        return float(self.n.sum())
 
     @property
     def is_unevenly_thinned(self) -> bool:
         """Do rows stand for such different numbers of displays, m, that they are worth less than half of their number,
         by Kish's (Σ m)²/Σ m²?"""
-        return self.thinned is not None and self.displays**2 < 0.5 * self.rows * float(self.thinned.squares[0])
+        return self.displays**2 < 0.5 * self.rows * self.ledger.plain.total(SQUARES)
+
+    def largest_count(self, quantity: Quantity) -> int:
+        """The largest count of any weighting: of rows without support, or with an approximate normaliser."""
+        plain = self.ledger.plain
+        return max((int(array.sum()) for key, array in plain.sums.items() if key.quantity is quantity), default=0)
 
     @property
-    def sampled_displays(self) -> Columns:
-        """The fixed sample of displays, each of which stands for equally many."""
-        return self.sample.columns() if self.thinned is None else self._even_sample
+    def max_log_w(self) -> float:
+        """The largest log w of a row; −∞ without rows."""
+        return self.ledger.plain.total(LARGEST_LOG_WEIGHT)
+
+    @property
+    def capped_rows(self) -> float:
+        """Displays whose weight is above the cap."""
+        return self.ledger.plain.total(CAPPED_ROWS)
 
     @cached_property
-    def _even_sample(self) -> Columns:
+    def bins(self) -> WeightBins:
+        """The sums by bin of log w."""
+        return WeightBins(self.ledger.plain, self.ledger.cells)
+
+    @property
+    def ages(self) -> AgeSums | None:
+        """How old rewards were, where the log says when they came."""
+        return AgeSums.of(self.ledger.plain)
+
+    @property
+    def cut(self) -> Floats | None:
+        """Where rewards are winsorised: Σ of each reward column before, and of what was cut."""
+        return self.ledger.plain.get(CUT) if self.ledger.plain.has(CUT) else None
+
+    @property
+    def left_out_as_trained(self) -> int | None:
+        """How many rows a treatment was trained on, where it says until when."""
+        plain = self.ledger.plain
+        return int(plain.total(LEFT_OUT_AS_TRAINED)) if plain.has(LEFT_OUT_AS_TRAINED) else None
+
+    # -- what is no sum -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def sampled_displays(self) -> Columns:
+        """The fixed sample of displays, each of which stands for equally many."""
         return evenly_thinned(self.sample.columns())
 
     @cached_property
@@ -126,72 +204,30 @@ class Aggregates:
         """How many rows the largest unit has, or an upper bound where there are very many units."""
         return min(1, self.rows) if self.units is None else self.units.largest
 
-    def __add__(self, other: Aggregates) -> Aggregates:
-        return Aggregates.total([self, other])
+    # -- several logs -------------------------------------------------------------------------------------------------
 
-    @classmethod
-    def total(cls, parts: Sequence[Aggregates]) -> Aggregates:
-        """The aggregates of all logs together; added up at once, they are copied once."""
-        _refuse_other_fits(parts)
-        strata, parts = _with_common_strata(parts)
-        first, counts = parts[0], [part.units for part in parts if part.units is not None]
-        units = UnitCounts.total(counts) if len(counts) == len(parts) else None
-        return cls(
-            plan=first.plan,
-            n=_sum([part.n for part in parts]),
-            r=_sum([part.r for part in parts]),
-            r2=_sum([part.r2 for part in parts]),
-            positives=_sum([part.positives for part in parts]),
-            h={w: ScaledSums.total([p.h[w] for p in parts]) for w in first.h if all(w in p.h for p in parts)},
-            # a file from before further bounds were folded lacks theirs
-            hr={k: ScaledSums.total([p.hr[k] for p in parts]) for k in first.hr if all(k in p.hr for p in parts)},
-            v={key: _padded_sum([part.v[key] for part in parts]) for key in first.v},
-            strata=strata,
-            strata_n={table: _padded_sum([part.strata_n[table] for part in parts]) for table in first.strata_n},
-            unsupported={w: sum(part.unsupported.get(w, 0) for part in parts) for w in first.unsupported},
-            approximate={w: sum(part.approximate.get(w, 0) for part in parts) for w in first.approximate},
-            max_log_w=max(part.max_log_w for part in parts),
-            capped_rows=sum(part.capped_rows for part in parts),
-            bins=WeightBins.total([part.bins for part in parts]),
-            rewarded=KeptRows.total([part.rewarded for part in parts]),
-            sample=KeptRows.total([part.sample for part in parts]),
-            units=units,
-            sampled={w: any(part.sampled.get(w, False) for part in parts) for part in parts for w in part.sampled},
-            treatments={name: cls.total([part.treatments[name] for part in parts]) for name in first.treatments},
-            # sums by day are in some files and not in others
-            segments={
-                name: SegmentSums.total([part.segments[name] for part in parts])
-                for name in first.segments
-                if all(name in part.segments for part in parts)
-            },
-            thinned=_total_thinning(parts),
-            ages=_total_ages(parts),
-            trained=_sum([part.trained for part in parts if part.trained is not None])
-            if first.trained is not None
-            else None,
-            cut=_sum([part.cut for part in parts if part.cut is not None]) if first.cut is not None else None,
-            replay=_total_replay(parts),
-            large_units=_total_large_units(parts, units),
-        )
+    def __add__(self, other: Aggregates) -> Aggregates:
+        return sum_of([self, other])
 
     def under(self, plan: FoldPlan) -> Aggregates:
         """These sums with this plan, and those of the further treatments with its further plans."""
         treatments = {name: part.under(plan.further[name]) for name, part in self.treatments.items()}
         return replace(self, plan=plan, treatments=treatments)
 
-    def _recoded(self, codes: CodesByTable) -> Aggregates:
-        """These sums with `codes[table][k]` in place of the stratum code k of a table."""
-        if all(new == list(range(len(new))) for new in codes.values()):
-            return self
-        cells = len(self.n)
-        return replace(
-            self,
-            h={w: _recode_sums(sums, codes, cells) for w, sums in self.h.items()},
-            hr={key: _recode_sums(sums, codes, cells) for key, sums in self.hr.items()},
-            strata_n={table: _recode_array(array, codes[table], cells) for table, array in self.strata_n.items()},
-            rewarded=_recode_rows(self.rewarded, codes),
-            thinned=_recode_counts(self.thinned, codes, cells),
-        )
+
+def sum_of(parts: Sequence[Aggregates]) -> Aggregates:
+    """The aggregates of all logs together; added up at once, they are copied once."""
+    _refuse_other_fits(parts)
+    _refuse_half_thinned(parts)
+    return _with_largest_units(merged(parts))
+
+
+def _with_largest_units(aggregates: Aggregates) -> Aggregates:
+    """The names of those units only that are large in all rows."""
+    names, units = aggregates.large_units, aggregates.units
+    large = None if names is None or units is None else names.largest(units)
+    treatments = {name: _with_largest_units(part) for name, part in aggregates.treatments.items()}
+    return replace(aggregates, large_units=large, treatments=treatments)
 
 
 def _refuse_other_fits(parts: Sequence[Aggregates]) -> None:
@@ -201,48 +237,28 @@ def _refuse_other_fits(parts: Sequence[Aggregates]) -> None:
             "these sums are by different controls, each fitted to its own log: write the fitted number in [control],"
             " and fold the logs again."
         )
-    first = parts[0].plan.fits
-    if any(part.plan.fits != first for part in parts[1:]):
+    fits = parts[0].plan.fits
+    if any(part.plan.fits != fits for part in parts[1:]):
         raise BadInput(
             "these sums are by different examination curves, each fitted to its own log: give [analysis] examination,"
             " as numbers or as the result.json of one of them, and fold the logs again."
         )
 
 
-def _total_thinning(parts: Sequence[Aggregates]) -> Thinning | None:
-    """The counts of all parts of a thinned log; sums of one that was thinned and of one that was not do not add up."""
-    counts = [part.thinned for part in parts if part.thinned is not None]
-    if counts and len(counts) < len(parts):
+def _refuse_half_thinned(parts: Sequence[Aggregates]) -> None:
+    """Refuse to add sums of a log that was thinned and of one that was not."""
+    if len({part.ledger.plain.has(ROWS) for part in parts}) > 1:
         raise BadInput(
             "some of these sums are of a log with [log] keep and some of one without: fold the logs again, all with"
             " keep (1 in rows that were not thinned)."
         )
-    return Thinning.total(counts) if counts else None
-
-
-def _total_ages(parts: Sequence[Aggregates]) -> AgeSums | None:
-    """The counts by age of all parts; none where a part has none."""
-    ages = [part.ages for part in parts if part.ages is not None]
-    return AgeSums.total(ages) if ages and len(ages) == len(parts) else None
-
-
-def _total_replay(parts: Sequence[Aggregates]) -> ReplaySums | None:
-    """The counts of replayed rows of all parts; none where a part has none."""
-    counts = [part.replay for part in parts if part.replay is not None]
-    return ReplaySums.total(counts) if counts and len(counts) == len(parts) else None
-
-
-def _total_large_units(parts: Sequence[Aggregates], units: UnitCounts | None) -> LargeUnits | None:
-    """The names of large units of all parts; none where a part has none."""
-    names = [part.large_units for part in parts if part.large_units is not None]
-    return LargeUnits.total(names, units) if units is not None and len(names) == len(parts) else None
 
 
 def aggregates_summary(aggregates: Aggregates) -> str:
     """How large a log is, and what of it was added up, in a line."""
     plan = aggregates.plan
     unit, size = plan.settings.log.unit, plural(aggregates.rows, "display")
-    if aggregates.thinned is not None:
+    if plan.is_thinned:
         size = f"{plural(aggregates.rows, 'row')} for {aggregates.displays:,.0f} displays"
     units = units_text(
         {"rows": aggregates.rows, "units": aggregates.n_units, "units_approximate": not aggregates.units_exact}
@@ -259,53 +275,3 @@ def aggregates_summary(aggregates: Aggregates) -> str:
             *(f"{what} {some_of(names)}" for what, names in names_of.items() if names),
         ]
     )
-
-
-def _with_common_strata(parts: Sequence[Aggregates]) -> tuple[dict[str, Strata], list[Aggregates]]:
-    """Strata with the labels of all parts, and the parts with their codes."""
-    strata = {table: Strata() for table in parts[0].strata}
-    recoded = []
-    for part in parts:
-        codes = {table: [strata[table].code(label) for label in old.labels] for table, old in part.strata.items()}
-        recoded.append(part._recoded(codes))
-    return strata, recoded
-
-
-def _recode_sums(sums: ScaledSums, codes: CodesByTable, cells: int) -> ScaledSums:
-    """The sums with new stratum codes in the arrays that are by stratum: h:<strata> and hr:<strata>."""
-    arrays = {}
-    for name, array in sums.arrays.items():
-        kind, colon, table = name.partition(":")
-        by_stratum = colon and kind in ("h", "hr")
-        arrays[name] = _recode_array(array, codes[table], cells) if by_stratum else array
-    return ScaledSums(arrays, sums.exponent)
-
-
-def _recode_counts(thinned: Thinning | None, codes: CodesByTable, cells: int) -> Thinning | None:
-    if thinned is None:
-        return None
-    strata = {table: _recode_array(array, codes[table], cells) for table, array in thinned.strata.items()}
-    return replace(thinned, strata=strata)
-
-
-def _recode_array(array: Floats, codes: list[int], cells: int) -> Floats:
-    """Sums by stratum and cell with the strata in other places; the last strata may have no sums yet."""
-    moved, by_stratum = np.zeros((max(codes, default=-1) + 1, cells)), array.reshape(-1, cells)
-    moved[codes[: len(by_stratum)]] = by_stratum
-    return moved.ravel()
-
-
-def _recode_rows(rows: KeptRows, codes: CodesByTable) -> KeptRows:
-    """The kept rows with new codes in their columns stratum:<strata>."""
-    columns = {f"stratum:{table}": np.asarray(new) for table, new in codes.items() if len(new)}
-    parts = [{**part, **{name: new[part[name]] for name, new in columns.items()}} for part in rows.parts]
-    return replace(rows, parts=parts)
-
-
-def _sum(arrays: Sequence[Floats]) -> Floats:
-    return np.asarray(sum(arrays))
-
-
-def _padded_sum(arrays: Sequence[Floats]) -> Floats:
-    """The sum of arrays of any length, the shorter ones filled up with zeros."""
-    return reduce(add_padded, arrays, np.zeros(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.kept_rows import Column, Columns
 from foretest.displays.arrow_functions import cast, dictionary_encode, take
 from foretest.displays.arrow_numbers import filled, to_arrow, to_numpy
 from foretest.displays.batch import Displays, Floats
@@ -23,7 +24,7 @@ from foretest.settings.log_columns import LogColumns
 
 MOST_VALUES = 10  # of a text feature, the most frequent
 FEWEST_ROWS = 100  # with a value, or with a gap
-NUMBER, TEXT = "number:", "text:"  # prefixes of the names of kept columns
+NUMBER, TEXT = "number", "text"  # kinds of kept columns, each of a feature
 DAY = "day"  # the column of a row's day
 MOST_DAYS = 100
 ITEMS, HASHED_ITEMS = "items", "hashed items"  # ids of candidates: integers, or the hashes of texts
@@ -122,9 +123,9 @@ def _plain_columns(features: pa.RecordBatch) -> Columns:
     for name in features.schema.names:
         array = features[name]
         if is_text(array.type):
-            columns[TEXT + name] = _packed(array)
+            columns[TEXT, name] = _packed(array)
         else:
-            columns[NUMBER + name] = np.asarray(to_numpy(array), np.float64)
+            columns[NUMBER, name] = np.asarray(to_numpy(array), np.float64)
     return columns
 
 
@@ -141,14 +142,18 @@ def _unpacked(data: bytes) -> str:
     return "missing" if data == _MISSING else repr(data.rstrip(b"\0").decode(errors="ignore"))
 
 
-def features_that_vary(columns: Columns) -> list[Feature]:
+def is_context(name: Column) -> bool:
+    """Is it the name of a column with a feature of the context?"""
+    return isinstance(name, tuple) and name[0] in (NUMBER, TEXT)
+
+
+def features_that_vary(columns: Mapping[Column, Any]) -> list[Feature]:
     """The features that vary: numbers within their outer percentiles, indicators of gaps and of frequent texts."""
     features: list[Feature] = []
     for name, column in columns.items():
-        if name.startswith(NUMBER):
-            features += _numbers(name.removeprefix(NUMBER), column)
-        elif name.startswith(TEXT):
-            features += _texts(name.removeprefix(TEXT), column, MOST_VALUES)
+        if is_context(name):
+            kind, feature = str(name[0]), str(name[1])
+            features += _numbers(feature, column) if kind == NUMBER else _texts(feature, column, MOST_VALUES)
         elif name == DAY:
             features += _texts(DAY, column, MOST_DAYS)
     return [f for f in features if f.values.std() > 1e-12 * (1.0 + np.abs(f.values).max())]

@@ -10,15 +10,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.ledger import Account, Ints
+from foretest.aggregation.quantities import BOUND_COUNT, BOUND_GAINS, BOUND_PRODUCTS
 from foretest.displays.batch import Floats
 from foretest.weights.weight_bounds import BoundMasses
 
-# names of sums; of products, the power of r
-PRODUCTS = {2: "bound_products", 1: "bound_products_r", 0: "bound_products_1"}
-GAINS, COUNT = "bound_gains", "bound_count"
 _FARTHEST_UNIT = 340.0  # its logarithm; beyond, where all weights are below 1e-148, its square is no float
 
 
@@ -37,44 +34,38 @@ class BoundSums(NamedTuple):
 
 
 def add_bound_sums(
-    sums: ScaledSums, masses: BoundMasses, r: Floats, *, dense: bool, multiple: Floats | None = None,
-    owner: npt.NDArray[np.int64] | None = None,
-) -> None:  # fmt: skip
+    account: Account, masses: BoundMasses, r: Floats, *, dense: bool, displays: Floats, owner: Ints | None = None
+) -> None:
     """Add rewards r with the masses of their displays, or of their slots; `dense` where those without are weighed,
-    `multiple` then how many displays each stands for in a thinned log, whose r have it in them. Where several rewards
-    share their masses, `owner` is the row of each."""
+    `displays` being how many displays each stands for, which their r have in them. Where several rewards share their
+    masses, `owner` is the row of each."""
     some = np.arange(len(r)) if dense else np.flatnonzero(r)
     if not len(some):
         return
-    if sums.exponent is None:  # no reward so far
-        sums.raise_to(0)
-    if abs(sums.log_unit) > _FARTHEST_UNIT:
+    if account.exponent is None:  # no reward so far
+        account.raise_to(0)
+    if abs(account.log_unit) > _FARTHEST_UNIT:
         return
-    unit = np.exp(-sums.log_unit)
+    unit = np.exp(-account.log_unit)
     place = some if owner is None else owner[some]
     scaled, products = r[some] * unit, masses.products[place].reshape(len(some), -1)
-    sums.add(PRODUCTS[2], np.square(scaled) @ products)
-    sums.add(GAINS, scaled @ masses.gains[place])
+    account.put(BOUND_PRODUCTS[2], np.square(scaled) @ products)
+    account.put(BOUND_GAINS, scaled @ masses.gains[place])
     if dense:
-        if multiple is None:
-            once, squares, count = scaled @ products, products.sum(axis=0), float(len(some))
-        else:
-            once, squares = (scaled * multiple) @ products, np.square(multiple) @ products
-            count = float(multiple.sum())
-        sums.add(PRODUCTS[1], unit * once)
-        sums.add(PRODUCTS[0], unit * unit * squares)
-        sums.add(COUNT, unit * count)
+        account.put(BOUND_PRODUCTS[1], unit * ((scaled * displays) @ products))
+        account.put(BOUND_PRODUCTS[0], unit * unit * (np.square(displays) @ products))
+        account.put(BOUND_COUNT, unit * displays.sum())
 
 
-def bound_sums(sums: ScaledSums) -> BoundSums | None:
+def bound_sums(account: Account) -> BoundSums | None:
     """The sums that were added; None where there are none, as in files from before they were."""
-    if PRODUCTS[2] not in sums.arrays or abs(sums.log_unit) > _FARTHEST_UNIT:
+    if not account.has(BOUND_PRODUCTS[2]) or abs(account.log_unit) > _FARTHEST_UNIT:
         return None
-    gains, unit = sums.arrays[GAINS], np.exp(sums.log_unit)
+    gains, unit = account.get(BOUND_GAINS), np.exp(account.log_unit)
     square = (len(gains), len(gains))
     products = {
-        power: sums.arrays[name].reshape(square) * unit * unit
-        for power, name in PRODUCTS.items()
-        if name in sums.arrays
+        power: account.get(quantity).reshape(square) * unit * unit
+        for power, quantity in BOUND_PRODUCTS.items()
+        if account.has(quantity)
     }
-    return BoundSums(products, gains * unit, float(sums.get(COUNT)[0]) * float(unit))
+    return BoundSums(products, gains * unit, account.total(BOUND_COUNT) * float(unit))

@@ -14,25 +14,20 @@ from dataclasses import replace
 import numpy as np
 
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.kept_rows import Column, Columns
 from foretest.displays.batch import Floats
 from foretest.log.rows import Rows
 from foretest.weights.company import COLUMNS, PAIRS, company_excess, has_company
 
 
-def company_column(metric: int) -> str:
-    """The column of kept rows with the terms of a metric."""
-    return f"company:{metric}"
-
-
-def above_columns(metric: int) -> list[str]:
+def above_columns(metric: int) -> list[Column]:
     """The columns of kept rows with the terms of a metric by pairs of a slot's item with those above it."""
-    return [f"above:{metric}:{number}" for number in range(PAIRS)]
+    return [("above", metric, number) for number in range(PAIRS)]
 
 
-def below_columns(metric: int) -> list[str]:
+def below_columns(metric: int) -> list[Column]:
     """The columns with the terms of the items below: of their worth by scores, then by pairs."""
-    return [f"below:{metric}:{number}" for number in range(1 + PAIRS)]
+    return [("below", metric, number) for number in range(1 + PAIRS)]
 
 
 def company_columns(plan: FoldPlan, rows: Rows, marginals: Floats | None) -> Columns:
@@ -55,7 +50,7 @@ def company_columns(plan: FoldPlan, rows: Rows, marginals: Floats | None) -> Col
     for m, r in earned.items():
         used = np.isfinite(excess[:, 0]) & (r > 0.0)
         is_compared = np.bincount(owner[used], minlength=len(rows)) > 0
-        for name, column in zip([company_column(m), *above_columns(m), *below_columns(m)], excess.T, strict=True):
+        for name, column in zip([("company", m), *above_columns(m), *below_columns(m)], excess.T, strict=True):
             total = np.bincount(owner[used], weights=r[used] * column[used], minlength=len(rows))
             columns[name] = np.where(is_compared, total, np.nan)
     return columns

@@ -7,7 +7,6 @@ from it, so that its cost does not grow with the log.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,13 +36,13 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     chosen = sample.below(units_to_audit(rows.unit) if plan.control_fits else rows.unit)
     if plan.control_fits:  # what a number was fitted on cannot test it
         chosen = chosen[~is_fitted_on(rows.unit[chosen])]
-    columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
-    columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(plan.metrics))}
+    columns: Columns = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
+    columns |= {("r", m): rows.plain_rewards[chosen, m] for m in range(len(plan.metrics))}
     if rows.log_p is not None:
         columns["log_p"] = rows.log_p[chosen]
-    if rows.multiple is not None:
-        columns[MULTIPLE] = rows.multiple[chosen]
-    columns |= {earning_slot_column(m): earning_slots(slots.take(chosen)) for m, slots in rows.slots.items()}
+    if plan.is_thinned:
+        columns[MULTIPLE] = rows.displays_per_row[chosen]
+    columns |= {("slot", m): earning_slots(slots.take(chosen)) for m, slots in rows.slots.items()}
     displays = rows.displays.take(chosen)
     if plan.loggers > 1:
         columns["logger"] = displays[LOGGER]
@@ -55,11 +54,6 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
 
 
 NO_SLOT, SEVERAL_SLOTS = -1, -2  # in place of the slot that earned a row's reward
-
-
-def earning_slot_column(metric: int) -> str:
-    """The column with the slot that earned each row's reward."""
-    return f"slot:{metric}"
 
 
 def earning_slots(slots: Ragged) -> npt.NDArray[np.int16]:

@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.ledger import Account
+from foretest.aggregation.quantities import SLOPE, SLOPE_UNSUPPORTED, UNSUPPORTED_REWARDS, WEIGHTED_REWARDS, Quantity
 from foretest.displays.batch import Floats
 from foretest.records import dataclass
 from foretest.weights.examination import Curve, Curves
+
+#: the slopes of a sum along a fitted curve, ∂S/∂log θ_k
+SLOPES = {WEIGHTED_REWARDS: SLOPE, UNSUPPORTED_REWARDS: SLOPE_UNSUPPORTED}
 
 
 class SlotPair(NamedTuple):
@@ -79,11 +83,6 @@ class Examination:
         return {"kind": "given", "column": curves.column, "curves": by_value}
 
 
-def slope_name(kind: str, slot: int) -> str:
-    """The name of a sum of slopes: of Σ h r or of Σ t, by slot."""
-    return f"slope_{kind}:{slot}"
-
-
 def curve_error(fit: FittedCurve | None, slopes: Floats) -> Floats | float:
     """By cell, what the error of a fitted curve adds to a sum with these slopes, Σ_k ∂S/∂log θ_k · influence_k.
 
@@ -93,7 +92,7 @@ def curve_error(fit: FittedCurve | None, slopes: Floats) -> Floats | float:
     return 0.0 if fit is None or not len(slopes) else np.asarray(fit.influence[:, : len(slopes)] @ slopes)
 
 
-def sums_with_curve_error(sums: ScaledSums, fit: FittedCurve, name: str, cells: int) -> Floats:
+def sums_with_curve_error(account: Account, fit: FittedCurve, quantity: Quantity, cells: int) -> Floats:
     """Σ h r or Σ t by cell of weights by a fitted examination curve, with the error of the curve in it."""
-    slopes = [float(sums.get(slope_name(name, slot))[0]) for slot in range(len(fit.theta))]
-    return np.asarray(sums.get(name, cells) + curve_error(fit, np.array(slopes)))
+    slopes = [account.total(SLOPES[quantity], owner=slot) for slot in range(len(fit.theta))]
+    return np.asarray(account.get(quantity, size=cells) + curve_error(fit, np.array(slopes)))

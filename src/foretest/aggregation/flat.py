@@ -21,6 +21,8 @@ import pyarrow as pa
 from foretest.aggregation.aggregates import OPTIONAL, Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import KeptRows
+from foretest.aggregation.quantities import BY_NAME, Quantity
+from foretest.weights.weightings import Weighting
 
 SCHEMA = pa.schema(
     [
@@ -70,7 +72,7 @@ def _node(value: Any, name: str, arrays: dict[str, Array]) -> Any:
     if isinstance(value, list):
         return {"list": [_node(item, f"{name}/{i}", arrays) for i, item in enumerate(value)]}
     plain = _plain(value)
-    if isinstance(plain, dict) and "object" in plain:
+    if isinstance(plain, dict) and "object" in plain and not isinstance(value, Weighting):
         raise TypeError(f"{name} is {plain['object']}, which is neither an array nor a number")
     return plain
 
@@ -95,7 +97,9 @@ def restore(flat: Flat, plan: FoldPlan) -> Aggregates:
             return [build(item) for item in content]
         if kind == "tuple":
             return tuple(build(item) for item in content)
-        return float(content) if kind == "float" else weightings[node["object"]]
+        if kind == "quantity":
+            return BY_NAME[content]
+        return float(content) if kind == "float" else weightings[content]
 
     aggregates = build(flat.tree)
     if not isinstance(aggregates, Aggregates):
@@ -206,6 +210,8 @@ def _plain(value: Any) -> Any:
         return value.item()
     if isinstance(value, float | np.floating):
         return float(value) if math.isfinite(value) else {"float": str(float(value))}
+    if isinstance(value, Quantity):
+        return {"quantity": value.name}
     if isinstance(value, tuple):
         return {"tuple": [_plain(item) for item in value]}
     return {"object": repr(value)}
@@ -213,6 +219,8 @@ def _plain(value: Any) -> Any:
 
 def _word(key: Any) -> str:
     """A key in the name of an array."""
+    if isinstance(key, Quantity):
+        return key.name
     return ",".join(_word(item) for item in key) if isinstance(key, tuple) else str(key)
 
 

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.display_sample import add_to_sample, priced, with_keys
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.fold_state import FoldState
+from foretest.aggregation.fold_start import empty_aggregates
 from foretest.aggregation.item_rewards import ItemRewards, item_rewards
+from foretest.aggregation.ledger import Places
 from foretest.aggregation.model_sums import (
     adaptive_points,
     add_predictions,
@@ -20,13 +21,34 @@ from foretest.aggregation.model_sums import (
     model_weightings,
 )
 from foretest.aggregation.own_reward_model import own_predictions
+from foretest.aggregation.quantities import (
+    CAPPED_ROWS,
+    CUT,
+    DISPLAYS,
+    EXPECTED,
+    LARGEST_LOG_WEIGHT,
+    LEFT_OUT_AS_TRAINED,
+    PREDICTED,
+    REWARDED_ROWS,
+    ROWS,
+    STRATUM_DISPLAYS,
+    STRATUM_WEIGHTS,
+    UNSUPPORTED,
+)
 from foretest.aggregation.rewarded_rows import AT_ONCE, RewardedRows
-from foretest.aggregation.rewarded_sums import PointsByWeighting, add_rewarded
-from foretest.aggregation.scaled_sums import add_padded
+from foretest.aggregation.rewarded_sums import (
+    PointsByWeighting,
+    add_point_noise,
+    add_rewarded,
+    add_rewards,
+    add_weighted_rewards,
+    add_weights,
+)
 from foretest.aggregation.slot_ratios import add_slot_ratios
+from foretest.aggregation.thinning import add_thinning
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
-from foretest.log.rows import Rows, times
+from foretest.log.rows import Rows
 from foretest.policies.own_candidates import with_union
 from foretest.policies.pooled import Pooled
 from foretest.records import dataclass
@@ -46,24 +68,24 @@ class Fold:
 
     def __post_init__(self) -> None:
         self.further = {name: type(self)(plan) for name, plan in self.plan.further.items()}
-        self.state = FoldState.empty(self.plan)
-        for one in self.further.values():
-            one.state.replay = self.state.replay  # of the same rows and the same control
-            one.state.large_units = self.state.large_units
+        self.state = empty_aggregates(self.plan)
+        for one in self.further.values():  # of the same rows and the same control
+            one.state = replace(one.state, replay=self.state.replay, large_units=self.state.large_units)
 
     def add(self, rows: Rows) -> None:
         """Take in one batch."""
-        if self.state.ages is not None:
-            self.state.ages.add(rows)
-        if self.state.cut is not None and rows.cut is not None:
-            self.state.cut += rows.cut
-        if self.state.trained is not None:
-            self.state.trained += rows.trained
+        state, plain = self.state, self.state.ledger.plain
+        if state.ages is not None:
+            state.ages.add(rows)
+        if rows.cut is not None:
+            plain.put(CUT, rows.cut)
+        if plain.has(LEFT_OUT_AS_TRAINED):
+            plain.put(LEFT_OUT_AS_TRAINED, rows.trained)
         if not len(rows):
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)
-        if self.state.replay is not None:
-            self.state.replay.add(rows, replays_of(settings.control))
+        if state.replay is not None:
+            state.replay.add(rows, replays_of(settings.control))
         weights, log_p = all_log_weights(settings.treatments, settings.control, rows.displays)
         rows = replace(rows, log_p=log_p)
         folds = (self, *self.further.values())
@@ -72,27 +94,29 @@ class Fold:
             predicted = item_rewards([fold_of_one.plan for fold_of_one in folds], rows, weights)
         for fold_of_one, log_w, rewards in zip(folds, weights, predicted, strict=True):
             fold_of_one.add_weighted(rows, log_w, rewards)
-        if self.state.large_units is not None and self.state.units is not None and rows.unit_names is not None:
-            self.state.large_units.add(rows.unit, rows.unit_names, self.state.units)
+        if state.large_units is not None and state.units is not None and rows.unit_names is not None:
+            state.large_units.add(rows.unit, rows.unit_names, state.units)
 
     def add_weighted(self, rows: Rows, log_w: Floats, predicted: ItemRewards | None = None) -> None:
         """Take in one batch whose rankings are weighed, with predicted rewards where an estimator asks for them."""
         plan, state = self.plan, self.state
-        rows = for_treatment(plan, rows)
-        cell = plan.cells_of(rows)
-        m = rows.multiple
-        state.n += np.bincount(cell, weights=m, minlength=plan.cells)
-        state.max_log_w = max(state.max_log_w, float(log_w.max()))
-        above = log_w > np.log(plan.settings.analysis.cap_number)
-        state.capped_rows += int(np.count_nonzero(above)) if m is None else float(m[above].sum())
+        ledger, rows = state.ledger, for_treatment(plan, rows)
+        cell, m, plain = plan.cells_of(rows), rows.displays_per_row, ledger.plain
+        at = ledger.places(cell)
+        plain.add(DISPLAYS, m, at)
+        plain.put(LARGEST_LOG_WEIGHT, log_w.max())
+        plain.put(CAPPED_ROWS, m @ (log_w > np.log(plan.settings.analysis.cap_number)))
         state.bins.add(log_w, cell, m)
-        if state.thinned is not None:
-            state.thinned.add(rows, cell, log_w)
         if state.units is not None:
             state.units.add(rows.unit)
         values = plan.values(rows)
         codes = self._strata(rows, values)
-        self._add_weights(log_w, cell, codes, m)
+        by_stratum = ledger.places_of_strata(cell, codes)
+        if plan.is_thinned:
+            add_thinning(ledger, rows, at, by_stratum, log_w)
+        for table, places in by_stratum.items():
+            plain.add(STRATUM_DISPLAYS, m, places, owner=table)
+        self._add_weights(log_w, m, at, by_stratum)
         self._add_models(rows, log_w, cell, values, predicted)
         for weighting in plan.slot_ratios:
             add_slot_ratios(state, weighting, rows, log_w, cell)
@@ -103,10 +127,8 @@ class Fold:
             self._add_unrewarded(RewardedRows.of(rows, log_w, cell, codes, rows.unrewarded, shown))
         if state.segments:  # the codes of their values are known while a batch is at hand
             points = self._add_rewarded(rewarded) if len(rewarded) else {}
-            for column, sums in state.segments.items():
-                if column not in rows.segments:  # a date of a type that has no days
-                    continue
-                sums.add(plan, rows.segments[column], rows, cell, log_w, points, weighed)
+            for column in [name for name in state.segments if name in rows.segments]:  # not all dates have days
+                self._add_groups(column, rows, log_w, cell, rewarded, weighed, points)
         elif len(rewarded):
             self._queue(rewarded)
         self._add_sample(rows, log_w)
@@ -119,14 +141,17 @@ class Fold:
         """The aggregates of all batches with the sampled displays themselves: parts of a log add up first, and are
         priced once."""
         self._add_waiting()
-        with_keys(self.state.sample)
-        return self.state.aggregates({name: further.unpriced() for name, further in self.further.items()})
+        state = self.state
+        with_keys(state.sample)
+        large = None if state.large_units is None or state.units is None else state.large_units.largest(state.units)
+        treatments = {name: further.unpriced() for name, further in self.further.items()}
+        return replace(state, plan=self.plan.lasting, large_units=large, treatments=treatments)
 
     # -- all rows -------------------------------------------------------------------------------------------------
 
     def _strata(self, rows: Rows, values: Floats | None) -> dict[str, Ints]:
         """The stratum of each row, by table of strata."""
-        plan, strata = self.plan, self.state.strata
+        plan, strata = self.plan, self.state.ledger.strata
         if not plan.tables:
             return {}
         if rows.stratum is not None:
@@ -138,23 +163,14 @@ class Fold:
             for table in plan.tables
         }
 
-    def _add_weights(self, log_w: Floats, cell: Ints, codes: dict[str, Ints], m: Floats | None) -> None:
-        """Rows by stratum; Σ h and Σ h² of every weighting of all rows, by stratum where it is asked for."""
-        plan, state = self.plan, self.state
-        places = {table: code * plan.cells + cell for table, code in codes.items()}
-        for table, place in places.items():
-            rows_there = np.bincount(place, weights=m, minlength=state.places(table)).astype(np.float64)
-            state.strata_n[table] = add_padded(state.strata_n[table], rows_there)
-            if state.thinned is not None:
-                state.thinned.add_stratum(table, place, state.places(table))
-        for weighting in plan.weightings:
-            sums = state.h[weighting]
-            h = times(sums.scaled(weighting.log_h(log_w)), m)
-            sums.add("h", np.bincount(cell, weights=h, minlength=plan.cells))
-            sums.add("h2", np.square(h).sum())
-            if weighting in plan.stratified:
-                for table, place in places.items():
-                    sums.add(f"h:{table}", np.bincount(place, weights=h, minlength=state.places(table)))
+    def _add_weights(self, log_w: Floats, m: Floats, at: Places, by_stratum: dict[str, Places]) -> None:
+        """Σ h and Σ h² of every weighting of all rows, by stratum where it is asked for."""
+        for weighting in self.plan.weightings:
+            account = self.state.weights(weighting)
+            h = add_weights(account, weighting.log_h(log_w), m, at)
+            if weighting in self.plan.stratified:
+                for table, places in by_stratum.items():
+                    account.add(STRATUM_WEIGHTS, h, places, owner=table)
 
     def _add_models(
         self, rows: Rows, log_w: Floats, cell: Ints, values: Floats | None, predicted: ItemRewards | None
@@ -162,6 +178,8 @@ class Fold:
         """DR's control variate, Σ w·r̂(a, x) and Σ E_t r̂; and what other estimators with a reward model add."""
         if predicted is not None:
             add_predictions(self.state, rows, log_w, cell, predicted)
+        ledger, m = self.state.ledger, rows.displays_per_row
+        at = ledger.places(cell)
         for estimator in self.plan.estimators:
             if not isinstance(estimator, DR):
                 continue
@@ -169,14 +187,11 @@ class Fold:
                 shown, expected = predicted.shown, predicted.treatment
             else:
                 shown, expected = self._predictions(estimator, rows, values)
-            sums = self.state.h[Uncapped()]
-            w = times(sums.scaled(log_w), rows.multiple)
-            for m in range(len(self.plan.metrics)):
-                weighted = np.bincount(cell, weights=w * shown[:, m], minlength=self.plan.cells)
-                sums.add(f"hv:{estimator.label}:{m}", weighted)
-                self.state.v[estimator.label, m] += np.bincount(
-                    cell, weights=times(expected[:, m], rows.multiple), minlength=self.plan.cells
-                )
+            account = self.state.weights(Uncapped())
+            w = account.scaled(log_w) * m
+            for metric in range(len(self.plan.metrics)):
+                account.add(PREDICTED, w * shown[:, metric], at, metric, estimator.label)
+                ledger.plain.add(EXPECTED, expected[:, metric] * m, at, metric, estimator.label)
 
     def _predictions(self, estimator: DR, rows: Rows, values: Floats | None) -> tuple[Floats, Floats]:
         """r̂ of the shown ranking and its expectation under the treatment, one column per metric."""
@@ -214,6 +229,37 @@ class Fold:
         """Add rewarded rows, some thousand at a time; their weights by the pointwise estimators."""
         parts = [add_rewarded(self.state, part) for part in rewarded.parts()]
         return {w: PointWeights.concatenate([points[w] for points in parts]) for w in self.plan.point_weightings}
+
+    def _add_groups(
+        self, column: str, rows: Rows, log_w: Floats, cell: Ints, rewarded: RewardedRows, weighed: Ints,
+        points: PointsByWeighting,
+    ) -> None:  # fmt: skip
+        """Add one batch to the sums of every value of a column; `points` are the weights of its rewarded rows, at the
+        places `weighed`."""
+        ledger, plan, m = self.state.segments[column], self.plan, rows.displays_per_row
+        groups = ledger.groups
+        assert groups is not None
+        code = groups.codes(rows.segments[column], ledger.move_to_rest)
+        groups.add_units(code, rows.unit)
+        at = ledger.places(cell, code)
+        ledger.plain.add(DISPLAYS, m, at)
+        if plan.is_thinned:
+            ledger.plain.add(ROWS, 1.0, at)
+        for weighting in plan.weightings:
+            add_weights(ledger.account(weighting), weighting.log_h(log_w), m, at)
+        if not len(rewarded):
+            return
+        at = at.take(weighed)
+        ledger.plain.add(REWARDED_ROWS, 1.0, at)
+        add_rewards(ledger.plain, rewarded.rows, at)
+        for weighting in plan.weightings:
+            add_weighted_rewards(ledger, weighting, weighting.log_h(rewarded.log_w), rewarded.rows, at)
+        for weighting, point in points.items():
+            ledger.plain.add(UNSUPPORTED, point.unsupported, at, owner=weighting)
+            add_weighted_rewards(ledger, weighting, point.log_h, rewarded.rows, at, point.slopes)
+            add_point_noise(ledger, weighting, point, rewarded.rows, at)
+        for weighting in plan.normalised_weightings:
+            add_weights(ledger.account(weighting), points[weighting].log_mean, rewarded.rows.displays_per_row, at)
 
 
 def with_baseline(plan: FoldPlan, rows: Rows) -> Rows:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -12,7 +12,10 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays
 from foretest.records import dataclass
 
-Columns = dict[str, npt.NDArray[Any]]
+Column = (
+    str | tuple[Hashable, ...]
+)  # its name; of several of a kind with what each is of: a metric, a weighting, a table
+Columns = dict[Column, npt.NDArray[Any]]
 
 _MOST_PARTS = 64  # to look through; a log of a billion rows has thousands of batches
 
@@ -26,7 +29,7 @@ class KeptRows:
     """
 
     limit: int
-    order: tuple[str, ...]
+    order: tuple[Column, ...]
     seen: int = 0
     highest: int = (1 << 64) - 1  # no row above this hash is among the first
     parts: list[Columns] = field(default_factory=list)
@@ -90,9 +93,6 @@ class KeptRows:
         self.parts = [{name: np.concatenate([part.pop(name) for part in parts])[rank] for name in names}]
         if self.displays:
             self.displays = [Displays.concatenate(self.displays).take(rank)]
-
-    def __add__(self, other: KeptRows) -> KeptRows:
-        return KeptRows.total([self, other])
 
     @classmethod
     def total(cls, sets: Sequence[KeptRows]) -> KeptRows:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.displays.batch import Hashes
+from foretest.displays.merging import by
 from foretest.displays.ragged import plain
 from foretest.formatting import shortened
 from foretest.records import dataclass
@@ -22,6 +23,10 @@ _MOST_NAMES = 1000  # before those of units with fewer rows are dropped
 _MOST_LETTERS = 60
 
 
+def _all_names(parts: Sequence[dict[int, str]]) -> dict[int, str]:
+    return {key: name for names in parts for key, name in names.items()}
+
+
 @dataclass
 class LargeUnits:
     """The names of units with more than a hundredth of the rows, by their hashes.
@@ -29,7 +34,8 @@ class LargeUnits:
     Who has so many rows of a log has so many of the batch that made it so, and of all rows up to its end.
     """
 
-    names: dict[int, str] = field(default_factory=dict)  # as JSON: 12 and "12" are different units
+    #: as JSON: 12 and "12" are different units
+    names: dict[int, str] = field(default_factory=dict, metadata=by(_all_names))
 
     @property
     def hashes(self) -> Hashes:
@@ -57,11 +63,6 @@ class LargeUnits:
         rows = counts.rows_of(hashes)
         order = [i for i in np.lexsort([hashes, -rows]).tolist() if rows[i] > LEAST_SHARE * counts.rows]
         return LargeUnits({int(hashes[i]): self.names[int(hashes[i])] for i in order})
-
-    @classmethod
-    def total(cls, parts: Sequence[LargeUnits], counts: UnitCounts) -> LargeUnits:
-        """The names of all parts, of units that are large in all rows."""
-        return cls({key: name for part in parts for key, name in part.names.items()}).largest(counts)
 
 
 def no_large_units(settings: Settings) -> LargeUnits | None:

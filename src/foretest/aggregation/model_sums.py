@@ -11,20 +11,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.fold_state import FoldState, squares_of
 from foretest.aggregation.item_rewards import ItemRewards
+from foretest.aggregation.ledger import Account
+from foretest.aggregation.quantities import EXPECTED, MODEL_MOMENTS, PREDICTED_BESIDE, UPLIFTS
 from foretest.aggregation.rewarded_rows import RewardedRows
-from foretest.aggregation.scaled_sums import MODEL_MOMENTS, ScaledSums
 from foretest.displays.batch import Floats
 from foretest.estimators import AdaptivePointDR, CascadeDR
-from foretest.log.rows import Rows, times
+from foretest.log.rows import Rows
 from foretest.weights.normaliser import Masses
 from foretest.weights.slot_weights import Prefixes, prefix_log_weights
 from foretest.weights.weight_bounds import GRID
 from foretest.weights.weightings import Adaptive, PointWeights
 
-PREDICTED = "hv"  # Σ h·r̂ by cell, beside Σ h·r
 _FARTHEST_UNIT = 340.0  # its logarithm: beyond, its square is no float
 
 
@@ -48,41 +48,33 @@ class ModelMoments(NamedTuple):
         return square - 2.0 * rho * (self.sr - self.sv) + rho * rho * self.s
 
 
-def add_predictions(state: FoldState, rows: Rows, log_w: Floats, cell: np.ndarray, predicted: ItemRewards) -> None:
+def add_predictions(state: Aggregates, rows: Rows, log_w: Floats, cell: np.ndarray, predicted: ItemRewards) -> None:
     """Add what needs no normaliser: expectations of r̂, and prefix weights of what was predicted."""
-    plan = state.plan
+    plan, plain, at, m = state.plan, state.ledger.plain, state.ledger.places(cell), rows.displays_per_row
     for estimator in (e for e in plan.estimators if e.uses_items):
         of_rows = predicted.uplift + predicted.shown
-        for m in range(len(plan.metrics)):
-            weights = times(of_rows[:, m], rows.multiple)
-            state.v[estimator.label, m] += np.bincount(cell, weights=weights, minlength=plan.cells)
-            state.v[squares_of(estimator.label), m] += _uplift_sums(predicted.uplift[:, m], rows.multiple)
+        for metric in range(len(plan.metrics)):
+            plain.add(EXPECTED, of_rows[:, metric] * m, at, metric, estimator.label)
+            plain.put(UPLIFTS, _uplift_sums(predicted.uplift[:, metric], m), metric, estimator.label)
     if any(type(e) is CascadeDR for e in plan.estimators):
-        normaliser = plan.normaliser.for_batch(rows.displays)
+        normaliser, slots = plan.normaliser.for_batch(rows.displays), rows.displays.slots
         log_h = prefix_log_weights(log_w, rows.displays, normaliser)
-        of_slot, slots = np.repeat(cell, rows.displays.slots), predicted.slots
-        if rows.multiple is not None:
-            slots = slots * np.repeat(rows.multiple, rows.displays.slots)[:, None]
-        for m in range(len(plan.metrics)):
-            sums = state.hr[Prefixes(), m]
-            weighted = sums.scaled(log_h) * slots[:, m]
-            sums.add(PREDICTED, np.bincount(of_slot, weights=weighted, minlength=plan.cells))
+        of_slots, at_slots = predicted.slots * np.repeat(m, slots)[:, None], state.ledger.places(np.repeat(cell, slots))
+        for metric in range(len(plan.metrics)):
+            account = state.weighted(Prefixes(), metric)
+            account.add(PREDICTED_BESIDE, account.scaled(log_h) * of_slots[:, metric], at_slots)
 
 
-def _uplift_sums(uplift: Floats, multiple: Floats | None) -> list[float]:
-    """Σ δ and Σ δ²; of a thinned log Σ mδ, Σ m²δ², Σ m²δ and Σ m²."""
-    if multiple is None:
-        return [uplift.sum(), np.square(uplift).sum()]
-    m2 = np.square(multiple)
-    return [multiple @ uplift, m2 @ np.square(uplift), m2 @ uplift, m2.sum()]
+def _uplift_sums(uplift: Floats, m: Floats) -> list[float]:
+    """Σ mδ, Σ m²δ², and for the mean of rows that stand for different numbers of displays Σ m²δ and Σ m²."""
+    m2 = np.square(m)
+    return [m @ uplift, m2 @ np.square(uplift), m2 @ uplift, m2.sum()]
 
 
 def spread_of_uplifts(sums: Floats, displays: float) -> float:
-    """Σ (δ − δ̄)², of a thinned log Σ m²(δ − δ̄)², from the sums of E_t r̂ − E_p r̂."""
-    first, second = sums[:2].tolist()
-    if len(sums) == 2:
-        return max(0.0, float(second - first * first / displays))
-    mean, (linear, count) = first / displays, sums[2:].tolist()
+    """Σ m²(δ − δ̄)², from the sums of δ = E_t r̂ − E_p r̂."""
+    first, second, linear, count = sums.tolist()
+    mean = first / displays
     return max(0.0, float(second - 2.0 * mean * linear + mean * mean * count))
 
 
@@ -107,24 +99,24 @@ def adaptive_points(plan: FoldPlan, part: RewardedRows) -> dict[Adaptive, PointW
     }
 
 
-def add_weighted_predictions(state: FoldState, part: RewardedRows, w: Adaptive, point: PointWeights) -> None:
+def add_weighted_predictions(state: Aggregates, part: RewardedRows, w: Adaptive, point: PointWeights) -> None:
     """Add Σ w̃·r̂ and the predicted variances of rows whose weights are known."""
     assert part.predicted is not None
-    for m in range(len(state.plan.metrics)):
-        sums, r = state.hr[w, m], part.rows.rewards[:, m]
-        v, one = times(part.predicted[:, m], part.rows.multiple), part.rows.multiple
-        if sums.exponent is None:
-            sums.raise_to(0)
-        weighted = sums.scaled(point.log_h) * v
-        sums.add(PREDICTED, np.bincount(part.cell, weights=weighted, minlength=state.plan.cells))
-        if abs(sums.log_unit) <= _FARTHEST_UNIT:
-            s = np.maximum(point.second - 1.0, 0.0) * np.exp(-2.0 * sums.log_unit)
-            s1, s2 = times(s, one), times(times(s, one), one)  # squares of what rows add, of a thinned log
-            sums.add(MODEL_MOMENTS, [s2.sum(), s1 @ r, s @ (r * r), s1 @ v, s @ (v * v), s @ (r * v)])
+    at, m = state.ledger.places(part.cell), part.rows.displays_per_row
+    for metric in range(len(state.plan.metrics)):
+        account, r = state.weighted(w, metric), part.rows.rewards[:, metric]
+        v = part.predicted[:, metric] * m
+        if account.exponent is None:
+            account.raise_to(0)
+        account.add(PREDICTED_BESIDE, account.scaled(point.log_h) * v, at)
+        if abs(account.log_unit) <= _FARTHEST_UNIT:
+            s = np.maximum(point.second - 1.0, 0.0) * np.exp(-2.0 * account.log_unit)
+            s1, s2 = s * m, s * m * m  # squares of what rows add, of a thinned log
+            account.put(MODEL_MOMENTS, [s2.sum(), s1 @ r, s @ (r * r), s1 @ v, s @ (v * v), s @ (r * v)])
 
 
-def model_moments(sums: ScaledSums) -> ModelMoments | None:
+def model_moments(account: Account) -> ModelMoments | None:
     """The sums that were added; None where there are none."""
-    if MODEL_MOMENTS not in sums.arrays or abs(sums.log_unit) > _FARTHEST_UNIT:
+    if not account.has(MODEL_MOMENTS) or abs(account.log_unit) > _FARTHEST_UNIT:
         return None
-    return ModelMoments(*(sums.arrays[MODEL_MOMENTS] * np.exp(2.0 * sums.log_unit)).tolist())
+    return ModelMoments(*(account.get(MODEL_MOMENTS) * np.exp(2.0 * account.log_unit)).tolist())

@@ -7,20 +7,24 @@ sums of an earlier version, which lack all three, may have been added to these.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.ledger import Account, Places
+from foretest.aggregation.quantities import (
+    NOISE_COUNT,
+    NOISE_EXPECTED,
+    NOISE_OBSERVED,
+    NOISE_POSITIVES,
+    NOISE_REWARDS,
+    NOISE_SECOND,
+    Quantity,
+)
 from foretest.displays.batch import Floats
 from foretest.weights.noise_terms import NoiseTerms
 
-SECOND, REWARDS, POSITIVES, COUNT = "noise_second", "noise_rewards", "noise_positives", "noise_count"
-OBSERVED = ("noise_observed", "noise_observed_r", "noise_observed_1")  # by power of r: 2, 1, 0
-EXPECTED = ("noise_expected", "noise_expected_r", "noise_expected_1")
-OF_SIZES = (SECOND, REWARDS, POSITIVES, OBSERVED[0], EXPECTED[0])  # rewards counted by their size
-OF_ROWS = (COUNT, OBSERVED[2], EXPECTED[2])  # without a reward in them
 _FARTHEST_UNIT = 340.0  # its logarithm; beyond, its square is no float
 _ROUNDING = 1e-9  # of second moments: below it weights are 1 to rounding
 
@@ -50,41 +54,39 @@ class NoiseSums(NamedTuple):
         return self.rewards / self.second * self.rewards * (positives / self.positives)
 
 
-class Amount(NamedTuple):
-    """What one sum is to be increased by, of each row."""
-
-    name: str
-    of_rows: Any
-
-
-def noise_amounts(noise: NoiseTerms, r: Floats, slots: Any, log_unit: float) -> Iterator[Amount]:
-    """What each row adds to the sums in units of exp(log_unit); `slots` is how many terms each has, where all rows are
-    weighed."""
-    if abs(log_unit) > _FARTHEST_UNIT:
+def add_noise(account: Account, noise: NoiseTerms, r: Floats, terms: Floats, at: Places) -> None:
+    """Add what the rewards r of some rows add; `terms` is how many terms each has, where all rows are weighed."""
+    if account.exponent is None:  # no reward so far
+        account.raise_to(0)
+    if abs(account.log_unit) > _FARTHEST_UNIT:
         return
-    unit = np.exp(-log_unit)
-    for names, terms in ((OBSERVED, noise.observed), (EXPECTED, noise.expected)):
-        for name, column in zip(names, terms.T, strict=False):
-            yield Amount(name, column * unit * unit)
-    yield Amount(SECOND, noise.second * unit * unit)
-    yield Amount(REWARDS, r * unit)
-    yield Amount(POSITIVES, (r != 0.0) * unit)
+    unit = np.exp(-account.log_unit)
+    for quantities, by_power in ((NOISE_OBSERVED, noise.observed), (NOISE_EXPECTED, noise.expected)):
+        for quantity, column in zip(quantities, by_power.T, strict=False):
+            account.add(quantity, column * unit * unit, at)
+    account.add(NOISE_SECOND, noise.second * unit * unit, at)
+    account.add(NOISE_REWARDS, r * unit, at)
+    account.add(NOISE_POSITIVES, (r != 0.0) * unit, at)
     if noise.observed.shape[1] > 1:
-        yield Amount(COUNT, slots * unit)
+        account.add(NOISE_COUNT, terms * unit, at)
 
 
-def noise_sums(sums: ScaledSums, value: float = 0.0) -> NoiseSums | None:
+def noise_sums(account: Account, value: float = 0.0) -> NoiseSums | None:
     """The sums that were added, about β; where all rows are weighed β = `value`/Σ 1, else 0. None where there are none,
     as in files from before they were."""
-    if SECOND not in sums.arrays or abs(sums.log_unit) > _FARTHEST_UNIT:
+    if not account.has(NOISE_SECOND) or abs(account.log_unit) > _FARTHEST_UNIT:
         return None
-    unit = float(np.exp(sums.log_unit))
-    by_name = {name: float(sums.get(name).sum()) for name in (SECOND, REWARDS, POSITIVES, COUNT, *OBSERVED, *EXPECTED)}
-    beta = value / (by_name[COUNT] * unit) if by_name[COUNT] else 0.0
-    observed, expected = (
-        (by_name[two] - 2.0 * beta * by_name[one] + beta * beta * by_name[zero]) * unit * unit
-        for two, one, zero in (OBSERVED, EXPECTED)
-    )
+    unit, count = float(np.exp(account.log_unit)), account.total(NOISE_COUNT)
+    beta = value / (count * unit) if count else 0.0
+
+    def about_beta(quantities: Sequence[Quantity]) -> float:
+        two, one, zero = map(account.total, quantities)
+        return (two - 2.0 * beta * one + beta * beta * zero) * unit * unit
+
     return NoiseSums(
-        observed, expected, by_name[SECOND] * unit * unit, by_name[REWARDS] * unit, by_name[POSITIVES] * unit
+        about_beta(NOISE_OBSERVED),
+        about_beta(NOISE_EXPECTED),
+        account.total(NOISE_SECOND) * unit * unit,
+        account.total(NOISE_REWARDS) * unit,
+        account.total(NOISE_POSITIVES) * unit,
     )

@@ -41,7 +41,7 @@ def own_columns(roles: dict[str, Policy], displays: Displays, seed: int) -> Colu
         total = np.where(np.isnan(checked[:, :, 0]), checked[:, :, 3] / checked[:, :, 4], checked[:, :, 0])
         worst = np.argmax(np.nan_to_num(np.abs(total - 1.0), nan=-1.0), axis=0)
         chosen = checked[worst, np.arange(len(displays))]
-        columns |= {f"{name}:{role}": chosen[:, place].copy() for place, name in enumerate(NAMES)}
+        columns |= {(name, role): chosen[:, place].copy() for place, name in enumerate(NAMES)}
     return columns
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import field
+from typing import NamedTuple
 
 import numpy as np
 
+from foretest.displays.merging import by, smallest
 from foretest.displays.ragged import plain
 from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER
@@ -16,14 +19,23 @@ from foretest.settings.replay import Replay, replays_of
 from foretest.settings.settings import Settings
 
 
+class RowPlace(NamedTuple):
+    """A row of a log: its position, and its id as JSON."""
+
+    position: int
+    id: str
+
+
 @dataclass
 class ReplaySums:
     """Counts of rows that were drawn again, and the first of those that show something else."""
 
     rows: int = 0
     differ: int = 0
-    first_position: int = -1  # in the log, of the first row that differs; −1 where none does
-    first_id: str = ""  # of that row, as JSON
+    first: RowPlace | None = field(default=None, metadata=by(smallest))  # of the rows that differ
+
+    def __post_init__(self) -> None:
+        self.first = None if self.first is None else RowPlace(*self.first)  # from a file it comes as a tuple
 
     def add(self, rows: Rows, controls: Sequence[Replay]) -> None:
         """Draw the rankings of a batch again, and count."""
@@ -34,33 +46,19 @@ class ReplaySums:
                 displays = displays.take(at)
             if len(at):
                 other = at[~replays(control.policy, displays, control.seed)]
-                self._count(len(at), len(other), *_first(rows, other))
-
-    def _count(self, rows: int, differ: int, first_position: int, first_id: str) -> None:
-        """Add counts, and keep the earlier of two first rows."""
-        self.rows += rows
-        self.differ += differ
-        mine = self.first_position, self.first_id
-        theirs = first_position, first_id
-        if first_position >= 0 and (self.first_position < 0 or theirs < mine):
-            self.first_position, self.first_id = theirs
-
-    @classmethod
-    def total(cls, parts: Sequence[ReplaySums]) -> ReplaySums:
-        """The counts of all parts."""
-        whole = cls()
-        for part in parts:
-            whole._count(part.rows, part.differ, part.first_position, part.first_id)
-        return whole
+                self.rows += len(at)
+                self.differ += len(other)
+                self.first = smallest([self.first, _first(rows, other)])
 
 
-def _first(rows: Rows, other: np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[int, str]:
-    """The position and the id of the first of some rows of a batch."""
+def _first(rows: Rows, other: np.ndarray[tuple[int], np.dtype[np.int64]]) -> RowPlace | None:
+    """The first of some rows of a batch; None of none."""
     if not len(other):
-        return -1, ""
+        return None
     assert rows.ids is not None
     at = int(other[np.argmin(rows.ids.positions[other])])
-    return int(rows.ids.positions[at]), json.dumps(plain(rows.ids.values)[at].as_py(), ensure_ascii=False)
+    id_text = json.dumps(plain(rows.ids.values)[at].as_py(), ensure_ascii=False)
+    return RowPlace(int(rows.ids.positions[at]), id_text)
 
 
 def no_replay(settings: Settings) -> ReplaySums | None:

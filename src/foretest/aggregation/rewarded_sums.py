@@ -3,24 +3,40 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.bound_sums import add_bound_sums
 from foretest.aggregation.company_terms import company_columns
-from foretest.aggregation.examination import slope_name
+from foretest.aggregation.examination import SLOPES
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.fold_state import FoldState
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.ledger import Account, Ledger, Places
 from foretest.aggregation.model_sums import add_weighted_predictions, model_weightings
-from foretest.aggregation.noise_sums import noise_amounts
+from foretest.aggregation.noise_sums import add_noise
 from foretest.aggregation.point_path import path_columns
+from foretest.aggregation.quantities import (
+    APPROXIMATE,
+    POSITIVES,
+    REWARDS,
+    SLICE,
+    SLICE_EXPECTED,
+    SQUARED_REWARDS,
+    SQUARED_WEIGHTED_REWARDS,
+    SQUARED_WEIGHTS,
+    STRATUM_WEIGHTED_REWARDS,
+    UNSUPPORTED,
+    UNSUPPORTED_REWARDS,
+    WEIGHTED_REWARDS,
+    WEIGHTED_SQUARES,
+    WEIGHTS,
+    Quantity,
+)
 from foretest.aggregation.rewarded_rows import RewardedRows
-from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Displays, Floats
-from foretest.log.rows import Rows, times
+from foretest.log.rows import Rows
 from foretest.policies.pooled import LOGGER
 from foretest.weights.batch_draws import MeansAt
 from foretest.weights.examination import VARIANTS, Curves
@@ -36,30 +52,33 @@ from foretest.weights.weightings import Adaptive, PointWeights, Pointwise, Slope
 PointsByWeighting = dict[Weighting, PointWeights]
 
 
-def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
+def add_rewarded(state: Aggregates, rewarded: RewardedRows) -> PointsByWeighting:
     """Add some thousand rewarded rows; their weights by the pointwise estimators."""
-    plan = state.plan
-    _add_rewards(state, rewarded)
+    plan, ledger, rows = state.plan, state.ledger, rewarded.rows
+    at, by_stratum = ledger.places(rewarded.cell), ledger.places_of_strata(rewarded.cell, rewarded.codes)
+    add_rewards(ledger.plain, rows, at)
+    state.bins.add_rewarded(rewarded.log_w, rewarded.cell, rows.rewards)
     for weighting in plan.weightings:
-        _add_weighted_rewards(state, weighting, weighting.log_h(rewarded.log_w), rewarded)
-    normaliser = plan.normaliser.for_batch(rewarded.rows.displays, _cap_of_points(plan))
-    rows = rewarded.rows
+        log_h = weighting.log_h(rewarded.log_w)
+        add_weighted_rewards(ledger, weighting, log_h, rows, at)
+        if weighting in plan.stratified:
+            _add_by_stratum(state, weighting, log_h, rows, by_stratum)
+    normaliser = plan.normaliser.for_batch(rows.displays, _cap_of_points(plan))
     weighed = WeighedSlots.of(
         rows.displays, rows.slots, len(plan.metrics), dense=plan.dense, multiple=rows.multiple,
     )  # fmt: skip
     prices = _prices(state, rewarded, normaliser, weighed)
     points = _point_weights(state, rewarded, normaliser, prices, weighed)
     for weighting, point in points.items():
-        state.unsupported[weighting] += int(point.unsupported.sum())
-        state.approximate[weighting] += int(point.approximate.sum())
-        _add_weighted_rewards(state, weighting, point.log_h, rewarded, point.slopes)
+        ledger.plain.add(UNSUPPORTED, point.unsupported, at, owner=weighting)
+        ledger.plain.add(APPROXIMATE, point.approximate, at, owner=weighting)
+        add_weighted_rewards(ledger, weighting, point.log_h, rows, at, point.slopes)
         if weighting.banded:
-            _add_band_terms(state, weighting, point, rewarded)
-        _add_noise(state, weighting, point, rewarded)
+            _add_band_terms(state, weighting, point, rows, at)
+        add_point_noise(ledger, weighting, point, rows, at)
         if weighting in plan.normalised_weightings:
-            sums = state.h[weighting]
-            h = times(sums.scaled(point.log_mean), rewarded.rows.multiple)
-            sums.add("h", np.bincount(rewarded.cell, weights=h, minlength=plan.cells))
+            account = ledger.account(weighting)
+            account.add(WEIGHTS, account.scaled(point.log_mean) * rows.displays_per_row, at)
         if rewarded.predicted is not None and weighting in model_weightings(plan):
             assert isinstance(weighting, Adaptive)
             add_weighted_predictions(state, rewarded, weighting, point)
@@ -68,15 +87,20 @@ def add_rewarded(state: FoldState, rewarded: RewardedRows) -> PointsByWeighting:
     return points
 
 
-def _add_rewards(state: FoldState, rewarded: RewardedRows) -> None:
-    """Σ r by cell, Σ r², the number of rewarded rows, and the bins of log w."""
-    rows, plan = rewarded.rows, state.plan
-    control_rewards = rows.control_rewards
-    for m in range(len(plan.metrics)):
-        state.r[m] += np.bincount(rewarded.cell, weights=control_rewards[:, m], minlength=plan.cells)
-    state.r2 += np.square(rows.rewards).sum(axis=0)
-    state.positives += np.count_nonzero(rows.rewards, axis=0)
-    state.bins.add_rewarded(rewarded.log_w, rewarded.cell, rows.rewards)
+def add_rewards(plain: Account, rows: Rows, at: Places) -> None:
+    """Σ r by cell, Σ r² and the number of rewarded rows."""
+    for m, (r, of_control) in enumerate(zip(rows.rewards.T, rows.control_rewards.T, strict=True)):
+        plain.add(REWARDS, of_control, at, m)
+        plain.add(SQUARED_REWARDS, r * r, at, m)
+        plain.add(POSITIVES, r != 0.0, at, m)
+
+
+def add_weights(account: Account, log_h: Floats, displays_per_row: Floats, at: Places) -> Floats:
+    """Σ h by cell and Σ h²; gives h of each row in the account's unit."""
+    h = account.scaled(log_h) * displays_per_row
+    account.add(WEIGHTS, h, at)
+    account.add(SQUARED_WEIGHTS, h * h, at)
+    return h
 
 
 def _cap_of_points(plan: FoldPlan) -> MeansAt | None:
@@ -97,7 +121,7 @@ class _Prices(NamedTuple):
     bounds: BoundMasses | None
 
 
-def _prices(state: FoldState, rewarded: RewardedRows, normaliser: Normaliser, weighed: WeighedSlots) -> _Prices:
+def _prices(state: Aggregates, rewarded: RewardedRows, normaliser: Normaliser, weighed: WeighedSlots) -> _Prices:
     plan, displays = state.plan, rewarded.rows.displays
     bounds = normaliser.at_bounds(displays, GRID) if plan.chooses_bound(Adaptive) else None
     by_slot = None
@@ -146,7 +170,7 @@ def _exposure_pricers(plan: FoldPlan, displays: Displays) -> dict[Curves, Exposu
 
 
 def _point_weights(
-    state: FoldState, rewarded: RewardedRows, normaliser: Normaliser, prices: _Prices, weighed: WeighedSlots
+    state: Aggregates, rewarded: RewardedRows, normaliser: Normaliser, prices: _Prices, weighed: WeighedSlots
 ) -> PointsByWeighting:  # fmt: skip
     """h of the rows by each pointwise weighting, those by slot included."""
     plan, rows, log_w = state.plan, rewarded.rows, rewarded.log_w
@@ -179,107 +203,108 @@ def _with_noise(plan: FoldPlan, point: PointWeights, rows: Rows) -> PointWeights
     return point._replace(noise=noise)
 
 
-def _add_weighted_rewards(
-    state: FoldState, weighting: Weighting, log_h: Floats, rewarded: RewardedRows, slopes: Slopes | None = None
-) -> None:  # fmt: skip
-    """Σ h r by cell and by stratum, Σ (h r)² and Σ h r²; of a fitted curve also the slopes of Σ h r."""
-    plan, rewards = state.plan, rewarded.rows.rewards
-    for m in range(len(plan.metrics)):
-        some = np.flatnonzero(rewards[:, m])
-        r, cell = rewards[some, m], rewarded.cell[some]
-        sums = state.hr[weighting, m]
-        hr = sums.scaled(of_metric(log_h, m)[some]) * r
-        sums.add("hr", np.bincount(cell, weights=hr, minlength=plan.cells))
-        sums.add("hr2", np.square(hr).sum())
-        sums.add("hrr", (hr * r).sum())
+def add_weighted_rewards(
+    ledger: Ledger, weighting: Weighting, log_h: Floats, rows: Rows, at: Places, slopes: Slopes | None = None
+) -> None:
+    """Σ h r by cell, Σ (h r)² and Σ h r²; of a fitted curve also the slopes of Σ h r."""
+    for m, rewards in enumerate(rows.rewards.T):
+        some = np.flatnonzero(rewards)
+        r, there, account = rewards[some], at.take(some), ledger.account(weighting, m)
+        hr = account.scaled(of_metric(log_h, m)[some]) * r
+        account.add(WEIGHTED_REWARDS, hr, there)
+        account.add(SQUARED_WEIGHTED_REWARDS, hr * hr, there)
+        account.add(WEIGHTED_SQUARES, hr * r, there)
         if slopes is not None:
-            add_slopes(sums, "hr", hr[:, None] * slopes.log_h[some, m])
-        table = plan.table_of(m)
-        if weighting in plan.stratified:
-            place = rewarded.codes[table][some] * plan.cells + cell
-            sums.add(f"hr:{table}", np.bincount(place, weights=hr, minlength=state.places(table)))
+            add_slopes(account, WEIGHTED_REWARDS, hr[:, None] * slopes.log_h[some, m], there)
 
 
-def _add_band_terms(state: FoldState, weighting: Weighting, point: PointWeights, rewarded: RewardedRows) -> None:
+def _add_by_stratum(
+    state: Aggregates, weighting: Weighting, log_h: Floats, rows: Rows, by_stratum: dict[str, Places]
+) -> None:
+    """Σ h r by cell and stratum."""
+    for m, rewards in enumerate(rows.rewards.T):
+        some, table = np.flatnonzero(rewards), state.plan.table_of(m)
+        account = state.weighted(weighting, m)
+        hr = account.scaled(of_metric(log_h, m)[some]) * rewards[some]
+        account.add(STRATUM_WEIGHTED_REWARDS, hr, by_stratum[table].take(some), owner=table)
+
+
+def _add_band_terms(state: Aggregates, weighting: Weighting, point: PointWeights, rows: Rows, at: Places) -> None:
     """What the sensitivity band needs: Σ t = Σ (h − w̄) r and both sides of the slice test, with w̄' and q' at a third
     of the cap: Σ (w̄ − w̄') r and Σ (q − q')/q'·w̄' r."""
-    sliced, rewards = np.isfinite(point.slice), rewarded.rows.rewards
-    for m in range(len(state.plan.metrics)):
-        some = np.flatnonzero(rewards[:, m])
-        r, sums = rewards[some, m], state.hr[weighting, m]
+    sliced = np.isfinite(point.slice)
+    for m, rewards in enumerate(rows.rewards.T):
+        some = np.flatnonzero(rewards)
+        r, there, account = rewards[some], at.take(some), state.weighted(weighting, m)
         h, capped, below = (
-            np.exp(of_metric(log, m)[some] - sums.log_unit) for log in (point.log_h, point.log_capped, point.log_below)
+            np.exp(of_metric(log, m)[some] - account.log_unit)
+            for log in (point.log_h, point.log_capped, point.log_below)
         )
         known = of_metric(sliced, m)[some]
-        terms = {
-            "t": (h - capped) * r,
-            "slice": np.where(known, (capped - below) * r, 0.0),
-            "slice_expected": np.where(known, of_metric(point.slice, m)[some] * below * r, 0.0),
-        }
-        for name, term in terms.items():
-            sums.add(name, np.bincount(rewarded.cell[some], weights=term, minlength=state.plan.cells))
+        account.add(UNSUPPORTED_REWARDS, (h - capped) * r, there)
+        account.add(SLICE, np.where(known, (capped - below) * r, 0.0), there)
+        account.add(SLICE_EXPECTED, np.where(known, of_metric(point.slice, m)[some] * below * r, 0.0), there)
         if point.slopes is not None:
             of_h, of_capped = (slopes[some, m] for slopes in point.slopes)
-            add_slopes(sums, "t", (h * r)[:, None] * of_h - (capped * r)[:, None] * of_capped)
+            by_row = (h * r)[:, None] * of_h - (capped * r)[:, None] * of_capped
+            add_slopes(account, UNSUPPORTED_REWARDS, by_row, there)
 
 
-def _add_noise(state: FoldState, weighting: Weighting, point: PointWeights, rewarded: RewardedRows) -> None:
+def add_point_noise(ledger: Ledger, weighting: Weighting, point: PointWeights, rows: Rows, at: Places) -> None:
     """What the predicted noise needs; of weights at steeper and flatter curves nothing is asked."""
-    rows = rewarded.rows
-    slots = np.ones(len(rows)) if rows.multiple is None else rows.multiple
-    slots = slots * rows.displays.slots if weighting.by_slot else slots
+    terms = rows.displays_per_row * (rows.displays.slots if weighting.by_slot else 1.0)
     for m, noise in point.noise.items():
-        sums = state.hr[weighting, m]
-        if sums.exponent is None:  # no reward so far
-            sums.raise_to(0)
-        for name, of_rows in noise_amounts(noise, rows.rewards[:, m], slots, sums.log_unit):
-            sums.add(name, of_rows.sum())
+        add_noise(ledger.account(weighting, m), noise, rows.rewards[:, m], terms, at)
 
 
-def add_slopes(sums: ScaledSums, kind: str, by_row: Floats) -> None:
+def add_slopes(account: Account, quantity: Quantity, by_row: Floats, at: Places) -> None:
     """Add the slopes of a sum, ∂S/∂log θ_k, from those of its rows."""
-    for slot, amount in enumerate(by_row.sum(axis=0)):
-        sums.add(slope_name(kind, slot), amount)
+    for slot, amounts in enumerate(by_row.T):
+        account.add(SLOPES[quantity], amounts, at, owner=slot)
 
 
-def _add_bound_sums(state: FoldState, rewarded: RewardedRows, prices: _Prices) -> None:
+def _add_bound_sums(state: Aggregates, rewarded: RewardedRows, prices: _Prices) -> None:
     """Add what the choice of a bound needs, by ranking, slot, prefix and exposure, to the sums of the least bound."""
     plan, rows = state.plan, rewarded.rows
-    of_rows = rows.multiple if plan.dense else None  # without a reward a row adds nothing but itself
-    of_slots = None if of_rows is None else np.repeat(of_rows, rows.displays.slots)
+    slots, of_rows = rows.displays.slots, rows.displays_per_row
+    of_slots = np.repeat(of_rows, slots)
     add = partial(add_bound_sums, dense=plan.dense)
     for m in range(len(plan.metrics)):
         if prices.bounds is not None:
-            add(state.hr[Adaptive(GRID[0]), m], prices.bounds, rows.rewards[:, m], multiple=of_rows)
+            add(state.weighted(Adaptive(GRID[0]), m), prices.bounds, rows.rewards[:, m], displays=of_rows)
         if m not in rows.slots:
             continue
         earned = rows.slots[m].flat().astype(np.float64)
         if prices.slots is not None and prices.slots.bounds is not None:
-            add(state.hr[SlotAdaptive(GRID[0]), m], prices.slots.bounds, earned, multiple=of_slots)
+            add(state.weighted(SlotAdaptive(GRID[0]), m), prices.slots.bounds, earned, displays=of_slots)
         if prices.prefixes is not None and prices.prefixes.bounds is not None:
-            add(state.hr[PrefixAdaptive(GRID[0]), m], prices.prefixes.bounds, earned, multiple=of_slots)
+            add(state.weighted(PrefixAdaptive(GRID[0]), m), prices.prefixes.bounds, earned, displays=of_slots)
         exposure = prices.exposures.get(m)
         if exposure is not None and exposure.bounds is not None:
-            owner = np.repeat(np.arange(len(rows)), rows.displays.slots)
-            add(state.hr[ExposureAdaptive(GRID[0]), m], exposure.bounds, earned, multiple=of_slots, owner=owner)
+            owner, account = np.repeat(np.arange(len(rows)), slots), state.weighted(ExposureAdaptive(GRID[0]), m)
+            add(account, exposure.bounds, earned, displays=of_slots, owner=owner)
 
 
 def _keep_rows(
-    state: FoldState, rewarded: RewardedRows, points: PointsByWeighting, normaliser: Normaliser,
+    state: Aggregates, rewarded: RewardedRows, points: PointsByWeighting, normaliser: Normaliser,
     prices: SlotPrices | None,
 ) -> None:  # fmt: skip
     """Keep the rows of the smallest unit hashes, for what is no function of sums, with the path of their weights."""
     plan, displays, unit = state.plan, rewarded.rows.displays, rewarded.rows.unit
     columns = _row_columns(state, rewarded)
     further = [w for e in plan.estimators for w in plan.bound_weightings(e)[1:]]  # of these no more than intervals need
-    for i, (weighting, point) in enumerate(points.items()):
+    for weighting, point in points.items():
         if weighting in plan.varied_weightings:
             continue
-        columns |= {f"log_h:{i}": point.log_h, f"log_cap:{i}": point.log_cap, f"second:{i}": point.second}
-        if plan.point_weightings[i] not in further:
-            columns |= {f"q:{i}": point.q, f"unsupported:{i}": point.unsupported}
-        if plan.point_weightings[i].by_slot:
-            columns[f"log_capped:{i}"] = point.log_capped
+        columns |= {
+            ("log_h", weighting): point.log_h,
+            ("log_cap", weighting): point.log_cap,
+            ("second", weighting): point.second,
+        }
+        if weighting not in further:
+            columns |= {("q", weighting): point.q, ("unsupported", weighting): point.unsupported}
+        if weighting.by_slot:
+            columns["log_capped", weighting] = point.log_capped
     rows = state.rewarded.below(unit)
     columns = {name: column[rows] for name, column in columns.items()}
     marginals = None if prices is None else prices.control
@@ -293,13 +318,11 @@ def _keep_rows(
     state.rewarded.add(columns, len(unit))
 
 
-def _row_columns(state: FoldState, rewarded: RewardedRows) -> Columns:
+def _row_columns(state: Aggregates, rewarded: RewardedRows) -> Columns:
     """Unit, key, log w, rewards and strata of the rows; of several loggers, whose they are."""
     rows = rewarded.rows
-    columns: dict[str, npt.NDArray[Any]] = {
-        "unit": rows.unit, "key": rows.displays.key(), "log_w": rewarded.log_w,
-    }  # fmt: skip
+    columns: Columns = {"unit": rows.unit, "key": rows.displays.key(), "log_w": rewarded.log_w}
     if rows.log_baseline is not None:
         columns |= {"log_baseline": rows.log_baseline, "logger": rows.displays[LOGGER]}
-    columns |= {f"r:{m}": rows.rewards[:, m] for m in range(len(state.plan.metrics))}
-    return columns | {f"stratum:{table}": code for table, code in rewarded.codes.items()}
+    columns |= {("r", m): rows.rewards[:, m] for m in range(len(state.plan.metrics))}
+    return columns | {("stratum", table): code for table, code in rewarded.codes.items()}

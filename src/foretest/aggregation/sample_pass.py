@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold, for_treatment, with_baseline
-from foretest.aggregation.kept_rows import KeptRows
-from foretest.aggregation.thinning import MULTIPLE
-from foretest.displays.batch import Displays, Floats
+from foretest.aggregation.kept_rows import Columns, KeptRows
+from foretest.aggregation.quantities import DISPLAYS as DISPLAY_COUNT
+from foretest.aggregation.rewarded_sums import add_rewards
+from foretest.aggregation.thinning import MULTIPLE, add_thinning
+from foretest.displays.batch import Displays
 from foretest.log.rows import Rows
 from foretest.records import dataclass
 from foretest.weights.weightings import log_weights
@@ -31,27 +31,24 @@ class SampleFold(Fold):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.state.sample = KeptRows(DISPLAYS, self.state.sample.order)
+        self.state = replace(self.state, sample=KeptRows(DISPLAYS, self.state.sample.order))
 
     def add(self, rows: Rows) -> None:
         if not len(rows):
             return
         state, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, for_treatment(self.plan, rows))
-        cell = self.plan.cells_of(rows)
-        state.n += np.bincount(cell, weights=rows.multiple, minlength=self.plan.cells)
-        if state.thinned is not None:
-            state.thinned.add(rows, cell)
-        # Σ r is all that is asked of rewards: the first bucket has it
-        state.r[:, 0] += rows.control_rewards.sum(axis=0)
-        state.r2 += np.square(rows.rewards).sum(axis=0)
-        state.positives += np.count_nonzero(rows.rewards, axis=0)
+        at = state.ledger.places(self.plan.cells_of(rows))
+        state.ledger.plain.add(DISPLAY_COUNT, rows.displays_per_row, at)
+        if self.plan.is_thinned:
+            add_thinning(state.ledger, rows, at, {})
+        add_rewards(state.ledger.plain, rows, at)
         chosen = state.sample.below(rows.unit)
         part = rows.displays.take(chosen)
-        columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen]}
+        columns: Columns = {"unit": rows.unit[chosen]}
         columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(chosen) else np.empty(0)
-        columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(self.plan.metrics))}
-        if rows.multiple is not None:
-            columns[MULTIPLE] = rows.multiple[chosen]
+        columns |= {("r", m): rows.plain_rewards[chosen, m] for m in range(len(self.plan.metrics))}
+        if self.plan.is_thinned:
+            columns[MULTIPLE] = rows.displays_per_row[chosen]
         state.sample.add(columns, len(rows), part)
 
     def unpriced(self) -> Aggregates:
@@ -66,6 +63,6 @@ class SampleFold(Fold):
         aggregates.sample.displays = []
         return aggregates
 
-    def _draws(self, displays: Displays) -> dict[str, Floats]:
+    def _draws(self, displays: Displays) -> Columns:
         treatment, control = self.plan.normaliser.pair.two_sided_draws(displays, DRAWS)
         return {"draws_treatment": treatment, "draws_control": control}

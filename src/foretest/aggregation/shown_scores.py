@@ -66,7 +66,7 @@ def shown_scores(control: Policy, treatment: Policy, displays: Displays, positio
         # where only one ranking can be shown, rounding is left
         units = {RESIDUAL: fit.residual_spread, CONTROL: fit.control_spread}
         for name, column in columns.items():
-            column[~(np.abs(column) > _NOTHING * units.get(name, 1.0))] = 0.0
+            column[~(np.abs(column) > _NOTHING * units.get(str(name), 1.0))] = 0.0
         columns |= {SLOPE: fit.slope, RESIDUAL_SPREAD: fit.residual_spread, CONTROL_SPREAD: fit.control_spread}
         columns = {name: column.astype(np.float32) for name, column in columns.items()}
         usable = np.isfinite(np.stack(list(columns.values()))).all(axis=0)

@@ -6,72 +6,56 @@ Rules that count rows, and the reader, want to know how many there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import field
-
 import numpy as np
-import numpy.typing as npt
 
 from foretest.aggregation.kept_rows import Columns
-from foretest.aggregation.scaled_sums import add_padded
+from foretest.aggregation.ledger import Ints, Ledger, Places
+from foretest.aggregation.quantities import (
+    KEEP,
+    LARGEST_LOG_SHARE,
+    POSITIVE_DISPLAYS,
+    ROWS,
+    SQUARES,
+    SQUARES_REWARDS,
+    STRATUM_ROWS,
+)
 from foretest.displays.batch import Floats
 from foretest.kernels.random import derive
 from foretest.log.rows import Rows
-from foretest.records import dataclass
 
-MULTIPLE = "multiple"  # the column of the sampled displays with m
+MULTIPLE = "multiple"  # the column of the sampled displays with m, of a thinned log
 _SALT = 11  # rows are accepted by a hash of their own
 
 
-@dataclass
-class Thinning:
-    """Counts of the rows of a thinned log."""
+def open_thinning(ledger: Ledger, metrics: int) -> None:
+    """The sums of no rows of a thinned log."""
+    plain = ledger.plain
+    plain.array(ROWS, ledger.cells)
+    plain.array(SQUARES, 1)
+    plain.array(KEEP, 4)
+    plain.put(LARGEST_LOG_SHARE, -np.inf)
+    for m in range(metrics):
+        plain.array(POSITIVE_DISPLAYS, 1, m)
+        plain.array(SQUARES_REWARDS, 1, m)
+    for table in ledger.strata:
+        plain.array(STRATUM_ROWS, 0, owner=table)
 
-    rows: Floats  # by cell
-    positives: Floats  # Σ m of rows with a reward, by metric
-    squares: Floats  # Σ m², then Σ m² r by metric
-    keep: Floats  # rows with a reward and Σ keep of these, rows without and Σ keep of these
-    max_log_weight: float = -np.inf  # of m·w
-    strata: dict[str, Floats] = field(default_factory=dict)  # rows by stratum × cell
 
-    @classmethod
-    def empty(cls, cells: int, metrics: int, tables: Sequence[str] = ()) -> Thinning:
-        """The counts of no rows."""
-        strata = {table: np.zeros(0) for table in tables}
-        return cls(np.zeros(cells), np.zeros(metrics), np.zeros(1 + metrics), np.zeros(4), strata=strata)
-
-    def add(self, rows: Rows, cell: npt.NDArray[np.int64], log_w: Floats | None = None) -> None:
-        """Count the rows of a batch."""
-        m = rows.multiple
-        assert m is not None
-        self.rows += np.bincount(cell, minlength=len(self.rows))
-        self.positives += m @ (rows.rewards != 0.0)
-        self.squares += np.append(m @ m, m @ rows.rewards)
-        has_reward = (rows.rewards != 0.0).any(axis=1)
-        for at, which in ((0, has_reward), (2, ~has_reward)):
-            self.keep[at : at + 2] += np.count_nonzero(which), (1.0 / m[which]).sum()
-        if log_w is not None:
-            self.max_log_weight = max(self.max_log_weight, float((np.log(m) + log_w).max()))
-
-    def add_stratum(self, table: str, place: npt.NDArray[np.int64], places: int) -> None:
-        """Count the rows of a batch by stratum × cell."""
-        counts = np.bincount(place, minlength=places).astype(np.float64)
-        self.strata[table] = add_padded(self.strata[table], counts)
-
-    @classmethod
-    def total(cls, parts: Sequence[Thinning]) -> Thinning:
-        """The counts of all parts, whose strata have the same codes."""
-        first = parts[0]
-        total = cls.empty(len(first.rows), len(first.positives), list(first.strata))
-        for part in parts:
-            total.rows += part.rows
-            total.positives += part.positives
-            total.squares += part.squares
-            total.keep += part.keep
-            total.max_log_weight = max(total.max_log_weight, part.max_log_weight)
-            for table, counts in part.strata.items():
-                total.strata[table] = add_padded(total.strata[table], counts)
-        return total
+def add_thinning(
+    ledger: Ledger, rows: Rows, at: Places, by_stratum: dict[str, Places], log_w: Floats | None = None
+) -> None:
+    """Count the rows of a batch."""
+    m, plain, has_reward = rows.displays_per_row, ledger.plain, (rows.rewards != 0.0).any(axis=1)
+    plain.add(ROWS, 1.0, at)
+    plain.put(SQUARES, m @ m)
+    for metric, r in enumerate(rows.rewards.T):
+        plain.put(POSITIVE_DISPLAYS, m @ (r != 0.0), metric)
+        plain.put(SQUARES_REWARDS, m @ r, metric)
+    plain.put(KEEP, [number for some in (has_reward, ~has_reward) for number in (some.sum(), (1.0 / m[some]).sum())])
+    if log_w is not None:
+        plain.put(LARGEST_LOG_SHARE, (np.log(m) + log_w).max())
+    for table, places in by_stratum.items():
+        plain.add(STRATUM_ROWS, 1.0, places, owner=table)
 
 
 def evenly_thinned(columns: Columns) -> Columns:
@@ -86,5 +70,5 @@ def evenly_thinned(columns: Columns) -> Columns:
     m = columns[MULTIPLE]
     # the unit's hash may be the key, and what is accepted may share no bits with the choice of the sample
     uniform = derive(derive(columns["unit"], _SALT) ^ columns["key"], _SALT).astype(np.float64) / 2.0**64
-    accepted = np.flatnonzero(uniform * m.max(initial=1.0) < m)
+    accepted: Ints = np.flatnonzero(uniform * m.max(initial=1.0) < m)
     return {name: column[accepted] for name, column in columns.items()}

@@ -87,9 +87,6 @@ class UnitCounts:
             self._to_cells()
         tally_cells(self.counts, self.lowest, units, amounts)
 
-    def __add__(self, other: UnitCounts) -> UnitCounts:
-        return UnitCounts.total([self, other])
-
     @classmethod
     def total(cls, parts: Sequence[UnitCounts]) -> UnitCounts:
         """The counts of all parts."""

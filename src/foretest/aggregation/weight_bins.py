@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from foretest.aggregation.ledger import Account
+from foretest.aggregation.quantities import (
+    BIN_DISPLAYS,
+    BIN_REWARDS,
+    BIN_SQUARED_REWARDS,
+    BIN_SQUARED_WEIGHTED_REWARDS,
+    BIN_WEIGHTED_REWARDS,
+    BIN_WEIGHTS,
+    Quantity,
+)
 from foretest.displays.batch import Floats
 from foretest.kernels.exponential import exponentials
 from foretest.kernels.tallies import tally_bins
-from foretest.log.rows import times
 from foretest.records import dataclass
 
 # quarter decades from 1e-3 to 1e25, the range of the paper's Figure 2
@@ -19,40 +28,66 @@ LOWEST, HIGHEST = -3, 25
 CAPS = 10.0 ** (np.arange(LOWEST * STEPS, HIGHEST * STEPS + 1) / STEPS)
 BINS = len(CAPS) + 1
 
+_OF_ROWS = (BIN_DISPLAYS, BIN_WEIGHTS)
+_OF_REWARDS = (BIN_REWARDS, BIN_WEIGHTED_REWARDS, BIN_SQUARED_REWARDS, BIN_SQUARED_WEIGHTED_REWARDS)
+
+
+class BinRewards(NamedTuple):
+    """Σr, Σwr, Σr² and Σ(wr)² of a metric, by bucket and bin."""
+
+    r: Floats
+    wr: Floats
+    r2: Floats
+    wr2: Floats
+
 
 @dataclass
 class WeightBins:
-    """n, Σw of all rows and Σr, Σwr, Σr², Σ(wr)² of each metric, by bucket and bin (bucket-major).
+    """n, Σw of all rows and Σr, Σwr, Σr², Σ(wr)² of each metric, by bucket and bin (bucket-major), in an account.
 
     Bin 0 has the rows with w < CAPS[0], bin j those with CAPS[j−1] ≤ w < CAPS[j], the last those with w ≥ 1e25, whose w
     is never needed: no cap of the path is above it.
     """
 
+    account: Account
     buckets: int
-    metrics: int
-    n: Floats
-    w: Floats
-    by_metric: Floats  # metric, (r, wr, r², (wr)²), bucket × bin
 
-    @classmethod
-    def empty(cls, buckets: int, metrics: int) -> WeightBins:
+    def open(self, metrics: int) -> None:
         """The sums of no rows."""
-        size = buckets * BINS
-        return cls(buckets, metrics, np.zeros(size), np.zeros(size), np.zeros((metrics, 4, size)))
+        for quantity in _OF_ROWS:
+            self._sums(quantity)
+        for metric in range(metrics):
+            for quantity in _OF_REWARDS:
+                self._sums(quantity, metric)
 
-    def add(self, log_w: Floats, bucket: npt.NDArray[np.int64], multiple: Floats | None = None) -> None:
-        """Count all rows, and their weights; `multiple` is how many displays each stands for."""
-        count = np.ones(len(log_w)) if multiple is None else multiple
-        self._tally(log_w, bucket, count, times(_weights(log_w), multiple), self.n, self.w)
+    def _sums(self, quantity: Quantity, metric: int | None = None) -> Floats:
+        return self.account.array(quantity, self.buckets * BINS, metric)
+
+    @property
+    def n(self) -> Floats:
+        """Displays, by bucket and bin."""
+        return self._sums(BIN_DISPLAYS)
+
+    @property
+    def w(self) -> Floats:
+        """Σ w, by bucket and bin."""
+        return self._sums(BIN_WEIGHTS)
+
+    def rewards(self, metric: int) -> BinRewards:
+        """The sums of a metric's rewards."""
+        return BinRewards(*(self._sums(quantity, metric) for quantity in _OF_REWARDS))
+
+    def add(self, log_w: Floats, bucket: npt.NDArray[np.int64], displays_per_row: Floats) -> None:
+        """Count all rows, and their weights."""
+        self._tally(log_w, bucket, displays_per_row, _weights(log_w) * displays_per_row, self.n, self.w)
 
     def add_rewarded(self, log_w: Floats, bucket: npt.NDArray[np.int64], rewards: Floats) -> None:
         """Add the rewards of rows that have one."""
         w = _weights(log_w)
-        for metric in range(self.metrics):
-            r = np.ascontiguousarray(rewards[:, metric])
-            sums = self.by_metric[metric]
-            self._tally(log_w, bucket, r, w * r, sums[0], sums[1])
-            self._tally(log_w, bucket, r * r, (w * r) ** 2, sums[2], sums[3])
+        for metric, column in enumerate(rewards.T):
+            r, sums = np.ascontiguousarray(column), self.rewards(metric)
+            self._tally(log_w, bucket, r, w * r, sums.r, sums.wr)
+            self._tally(log_w, bucket, r * r, (w * r) ** 2, sums.r2, sums.wr2)
 
     @staticmethod
     def _tally(
@@ -60,23 +95,10 @@ class WeightBins:
     ) -> None:
         tally_bins(log_w, bucket, first, second, STEPS / np.log(10.0), LOWEST * STEPS, BINS, firsts, seconds)
 
-    def __add__(self, other: WeightBins) -> WeightBins:
-        return WeightBins.total([self, other])
-
-    @classmethod
-    def total(cls, parts: Sequence[WeightBins]) -> WeightBins:
-        """The sums of all parts."""
-        total = cls.empty(parts[0].buckets, parts[0].metrics)
-        for part in parts:
-            total.n += part.n
-            total.w += part.w
-            total.by_metric += part.by_metric
-        return total
-
     def capped_sums(self, metric: int) -> tuple[Floats, Floats]:
         """Σ w̄ and Σ w̄ r by bucket (rows) and cap of the path (columns), under max capping."""
-        r, wr = (self.by_metric[metric, which].reshape(self.buckets, BINS) for which in (0, 1))
-        return self.capped_weights(), _at_caps(wr, r)
+        sums, shape = self.rewards(metric), (self.buckets, BINS)
+        return self.capped_weights(), _at_caps(sums.wr.reshape(shape), sums.r.reshape(shape))
 
     def capped_weights(self) -> Floats:
         """Σ w̄ by bucket (rows) and cap of the path (columns), under max capping."""

@@ -53,7 +53,7 @@ def aggregate(
     test = configured_test("aggregate", source, config, analysis)
     with progress_bar(quiet=quiet) as progress:
         aggregates = test.save_aggregates(source, place, threads=threads, progress=progress)
-    rows = "displays" if aggregates.thinned is None else "rows"
+    rows = "rows" if aggregates.plan.is_thinned else "displays"
     print(f"Written: {place} ({aggregates.rows:,} {rows}). Next: foretest run {place}")
     return 0
 

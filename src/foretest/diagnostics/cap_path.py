@@ -149,7 +149,7 @@ def _expected_noise(aggregates: Aggregates, metric: int, mass: TreatmentMass, co
 
 def _effective_positives(aggregates: Aggregates, metric: int) -> Floats:
     """(Σw̄r)²/Σ(w̄r)² at every cap."""
-    r, wr, r2, wr2 = aggregates.bins.by_metric[metric].reshape(4, -1, BINS).sum(axis=1)
+    r, wr, r2, wr2 = (sums.reshape(-1, BINS).sum(axis=0) for sums in aggregates.bins.rewards(metric))
     total, squares = (
         np.cumsum(below)[:-1] + power * np.cumsum(above[::-1])[::-1][1:]
         for below, above, power in ((wr, r, CAPS), (wr2, r2, CAPS**2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.dense import is_dense_ratio
+from foretest.aggregation.quantities import UNSUPPORTED
 from foretest.diagnostics.health import effective_positives, predicted_effective_positives
 from foretest.diagnostics.mass_kept import mass_kept
 from foretest.estimators import Estimator
@@ -28,7 +29,7 @@ def log_evidence(aggregates: Aggregates, estimator: Estimator, metric: int) -> E
         units=aggregates.n_units,
         positives=int(aggregates.positives[metric]),
         effective_positives=effective_positives(aggregates, weighting, metric),
-        unsupported=aggregates.unsupported.get(weighting, 0),
+        unsupported=int(aggregates.ledger.plain.total(UNSUPPORTED, owner=weighting)),
         rewarded=rewarded,
         counted="row" if all_weighed and not weighting.by_slot else "rewarded row",
         predicted=predicted_effective_positives(aggregates, weighting, metric),

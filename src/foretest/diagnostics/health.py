@@ -7,9 +7,18 @@ from typing import Any
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.differences import SIZES
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.noise_sums import noise_sums
+from foretest.aggregation.quantities import (
+    APPROXIMATE,
+    LARGEST_LOG_SHARE,
+    SIZES,
+    SQUARED_WEIGHTED_REWARDS,
+    SQUARED_WEIGHTS,
+    UNSUPPORTED,
+    WEIGHTED_REWARDS,
+    WEIGHTS,
+)
 from foretest.diagnostics.outside_candidates import outside_candidates
 from foretest.diagnostics.treatment_health import treatment_health
 from foretest.inference.quantiles import quantiles
@@ -32,20 +41,19 @@ def effective_count(total: float, squares: float) -> float | None:
 def health(aggregates: Aggregates) -> dict[str, Any]:
     """The fields of `health` in result.json; None where a number is not known."""
     plan, rows = aggregates.plan, aggregates.displays
-    capped = aggregates.h[plan.health_weighting]
-    raw = aggregates.h[Uncapped()]
-    total_w = float(raw.get("h").sum())
+    capped, raw = aggregates.weights(plan.health_weighting), aggregates.weights(Uncapped())
+    total_w, total_capped = raw.total(WEIGHTS), capped.total(WEIGHTS)
     # of a thinned log the row that stands for most of the treatment
-    largest = aggregates.max_log_w if aggregates.thinned is None else aggregates.thinned.max_log_weight
+    largest = aggregates.ledger.plain.total(LARGEST_LOG_SHARE)
     report: dict[str, Any] = {
-        "effective_sample_size": effective_count(float(capped.get("h").sum()), float(capped.get("h2")[0])),
+        "effective_sample_size": effective_count(total_capped, capped.total(SQUARED_WEIGHTS)),
         "max_weight": float(np.exp(aggregates.max_log_w)) if rows and aggregates.max_log_w < 709.0 else None,
         "max_log10_weight": float(aggregates.max_log_w / np.log(10.0)) if np.isfinite(aggregates.max_log_w) else None,
         "max_weight_share": float(np.exp(largest - raw.log_unit)) / total_w if total_w else None,
         "capped_share": aggregates.capped_rows / rows if rows else None,
-        "treatment_mass_kept": float(capped.get("h").sum()) * float(np.exp(capped.log_unit)) / rows if rows else None,
-        "unsupported_rows": max(aggregates.unsupported.values(), default=0),
-        "approximate_rows": max(aggregates.approximate.values(), default=0),
+        "treatment_mass_kept": total_capped * float(np.exp(capped.log_unit)) / rows if rows else None,
+        "unsupported_rows": aggregates.largest_count(UNSUPPORTED),
+        "approximate_rows": aggregates.largest_count(APPROXIMATE),
         "effective_positives": {name: effective_positives(aggregates, plan.health_weighting, m)
                                 for name, m in plan.shown.items()},
         "support": None,
@@ -78,9 +86,9 @@ def control_is_deterministic(aggregates: Aggregates) -> bool | None:
 
 def effective_positives(aggregates: Aggregates, weighting: Weighting, metric: int) -> float | None:
     """(Σhr)²/Σ(hr)² of a metric under a weighting, rewards counted by their size."""
-    sums = aggregates.hr[weighting, metric]
-    sizes = sums.get(SIZES if SIZES in sums.arrays else "hr")
-    return effective_count(float(sizes.sum()), float(sums.get("hr2")[0]))
+    account = aggregates.weighted(weighting, metric)
+    sizes = account.total(SIZES if account.has(SIZES) else WEIGHTED_REWARDS)
+    return effective_count(sizes, account.total(SQUARED_WEIGHTED_REWARDS))
 
 
 def predicted_effective_positives(aggregates: Aggregates, weighting: Weighting, metric: int) -> float | None:
@@ -95,9 +103,9 @@ def predicted_effective_positives(aggregates: Aggregates, weighting: Weighting, 
     if not isinstance(weighting, PointWeighting) or weighting not in weightings:
         return None
     if weighting.by_slot or not columns:
-        noise = noise_sums(aggregates.hr[weighting, metric])
+        noise = noise_sums(aggregates.weighted(weighting, metric))
         return None if noise is None else noise.effective(float(aggregates.positives[metric]))
-    r, second = np.abs(columns[f"r:{metric}"]), columns[f"second:{weightings.index(weighting)}"]
+    r, second = np.abs(columns["r", metric]), columns["second", weighting]
     r = np.where(second > 0.0, r, 0.0) / max(r.max(), 1e-300)  # squares of 1e200 would overflow
     count = effective_count(float(r.sum()), float((r * r) @ second))
     # rows that were not kept: as many more of the same kind

@@ -106,7 +106,7 @@ def late_rewards(aggregates: Aggregates) -> dict[str, Any] | None:
     if window is None:
         return {**facts, "ages": {name: curve.to_dict() for name, curve in age_curves(aggregates).items()}}
     late = {name: int(ages.late[m]) for m, name in enumerate(aggregates.plan.settings.log.rewards)}
-    return {**facts, "window": window, "left_out": int(ages.left_out[0]), "late": late}
+    return {**facts, "window": window, "left_out": ages.left_out, "late": late}
 
 
 def late_notes(aggregates: Aggregates) -> list[str]:
@@ -134,19 +134,19 @@ def late_notes(aggregates: Aggregates) -> list[str]:
 def refuse_no_later_row(aggregates: Aggregates) -> None:
     """Refuse a log with no day after the last that a treatment was trained on."""
     until = aggregates.plan.settings.trained_until
-    if until is not None and aggregates.trained is not None and not aggregates.rows and aggregates.trained[0]:
+    if until is not None and not aggregates.rows and aggregates.left_out_as_trained:
         raise BadInput(
-            f"trained_until = {until} leaves out all {plural(int(aggregates.trained[0]), 'row')}: a treatment is tested"
-            " on days that it was not trained on. Log later days, or train it on earlier ones."
+            f"trained_until = {until} leaves out all {plural(aggregates.left_out_as_trained, 'row')}: a treatment is"
+            " tested on days that it was not trained on. Log later days, or train it on earlier ones."
         )
 
 
 def refuse_all_left_out(aggregates: Aggregates) -> None:
     """Refuse a window that is longer than any display is old."""
     ages, window = aggregates.ages, aggregates.plan.settings.analysis.window
-    if ages is not None and window is not None and not aggregates.rows and ages.left_out[0]:
+    if ages is not None and window is not None and not aggregates.rows and ages.left_out:
         raise BadInput(
-            f'window = "{window}" leaves out all {plural(int(ages.left_out[0]), "display")}: each is younger than that'
+            f'window = "{window}" leaves out all {plural(ages.left_out, "display")}: each is younger than that'
             f" at read_at = {instant_text(int(ages.read_at[1]))}. Set a shorter window, or read the log later."
         )
 
@@ -154,17 +154,17 @@ def refuse_all_left_out(aggregates: Aggregates) -> None:
 def training_notes(aggregates: Aggregates) -> list[str]:
     """How many rows were left out because a treatment was trained on them."""
     until = aggregates.plan.settings.trained_until
-    if until is None or aggregates.trained is None:
+    if until is None or aggregates.left_out_as_trained is None:
         return []
     who = "a treatment" if len(aggregates.plan.settings.treatments) > 1 or aggregates.treatments else "the treatment"
-    rows = int(aggregates.trained[0])
+    rows = aggregates.left_out_as_trained
     were = "was" if rows == 1 else "were"
     return [f"{plural(rows, 'row')} up to {until} {were} left out: {who} was trained until then."]
 
 
 def window_notes(ages: AgeSums, window: str, metrics: tuple[str, ...]) -> list[str]:
     """What a window left out, in sentences."""
-    text, left_out, (first, last) = duration_text(duration_of("window", window)), int(ages.left_out[0]), ages.read_at
+    text, left_out, (first, last) = duration_text(duration_of("window", window)), ages.left_out, ages.read_at
     notes = []
     if left_out:
         when = instant_text(int(last)) if first == last else "each log was read"

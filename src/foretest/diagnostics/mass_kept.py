@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.quantities import WEIGHTS
 from foretest.aggregation.slot_masses import EXPOSURE, PREFIX, SLOT, capped_bounds
 from foretest.diagnostics.treatment_health import LOG_NEVER
 from foretest.estimators import Estimator
@@ -62,10 +63,10 @@ def mass_kept(aggregates: Aggregates, weighting: Weighting) -> float | None:
 
 def _mean_weight(aggregates: Aggregates, weighting: Weighting) -> float | None:
     """The mean weight of all displays, at most 1; None for what is no weight of every shown ranking."""
-    sums = aggregates.h.get(weighting) if isinstance(weighting, Capped | Uncapped) else None
-    if sums is None or not aggregates.displays:
+    if not isinstance(weighting, Capped | Uncapped) or not aggregates.has_weights(weighting) or not aggregates.displays:
         return None
-    total = float(sums.get("h").sum())
+    sums = aggregates.weights(weighting)
+    total = sums.total(WEIGHTS)
     return math.exp(min(0.0, math.log(total / aggregates.displays) + sums.log_unit)) if total > 0.0 else 0.0
 
 

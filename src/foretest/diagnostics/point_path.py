@@ -43,7 +43,7 @@ def _point_path(aggregates: Aggregates, metric: int, counts: Floats | None, grid
     columns, effective = EstimateColumns.missing(size), np.full(size, np.nan)
     if aggregates.rows and rows:
         with np.errstate(over="ignore", invalid="ignore"):
-            hr = np.exp(rows[grid.column].astype(np.float64)) * rows[f"r:{metric}"][:, None]
+            hr = np.exp(rows[grid.column].astype(np.float64)) * rows["r", metric][:, None]
         hr[:, ~(np.abs(hr) <= _LARGEST).all(axis=0)] = np.nan  # a place of the grid without a value
         sums = _bucket_sums(aggregates, metric, rows, hr)
         resampled = None if counts is None else sums.resampled(counts)
@@ -67,7 +67,7 @@ def _bucket_sums(aggregates: Aggregates, metric: int, rows: Columns, hr: Floats)
     Of more than 2^17 rewarded rows the smallest by unit hash are kept: they are then taken for the whole log, which
     has rows in proportion, so that the path has their noise.
     """
-    cells, r = len(aggregates.n), rows[f"r:{metric}"]
+    cells, r = len(aggregates.n), rows["r", metric]
     cell = aggregates.plan.cells_at(rows["unit"], rows.get("logger"))
     control_rewards = r * np.exp(rows["log_baseline"]) if "log_baseline" in rows else r
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.display_sample import NO_SLOT, earning_slot_column
+from foretest.aggregation.display_sample import NO_SLOT
 from foretest.diagnostics.audit.by_unit import first_of_units
 from foretest.displays.batch import Floats, Hashes
 from foretest.formatting import percent
@@ -31,12 +31,12 @@ def reward_questions(aggregates: Aggregates) -> list[Question]:
         return []
     questions: list[Question | None] = []
     for name, m in plan.rewards.items():
-        rewards = sample[f"r:{m}"]
+        rewards = sample["r", m]
         if plan.settings.log.unit is not None:
             questions.append(_constant(name, plan.settings.log.unit, constant_in_units(sample["unit"], rewards)))
-        if earning_slot_column(m) in sample:
-            questions.append(_one_slot(name, sample[earning_slot_column(m)]))
-        if aggregates.thinned is None:  # of a thinned log it is asked together with keep
+        if ("slot", m) in sample:
+            questions.append(_one_slot(name, sample["slot", m]))
+        if not aggregates.plan.is_thinned:  # of a thinned log it is asked together with keep
             questions.append(_every_row(name, rewards, int(aggregates.positives[m]), aggregates.rows))
     return [question for question in questions if question is not None]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from foretest.aggregation.audit_context import DAY, MOST_VALUES, NUMBER, TEXT, Feature, features_that_vary
+from foretest.aggregation.audit_context import DAY, MOST_VALUES, Feature, features_that_vary, is_context
 from foretest.aggregation.kept_rows import Columns
 from foretest.formatting import some_of
 
@@ -21,7 +21,7 @@ def separating_values(sample: Columns, some: Truths, judged: Truths) -> str:
     none does."""
     best, clause = FEW_OF_OTHERS, ""
     for name, column in sample.items():
-        if not name.startswith((NUMBER, TEXT)) and name != DAY:
+        if not is_context(name) and name != DAY:
             continue
         there, values = np.zeros(len(some), np.bool_), []
         for value in _values(features_that_vary({name: column})):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.quantities import KEEP
 from foretest.diagnostics.reward_questions import are_counts
 from foretest.formatting import format_number
 from foretest.results.questions import Question
@@ -26,7 +27,7 @@ class _Kept(NamedTuple):
 
 def thinning_notes(aggregates: Aggregates) -> list[str]:
     """What was left out because rows were, as a note; nothing where the log was not thinned."""
-    if aggregates.thinned is None or not aggregates.rows:
+    if not aggregates.plan.is_thinned or not aggregates.rows:
         return []
     return [
         f"the log was thinned: {aggregates.rows:,} rows stand for {aggregates.displays:,.0f} displays. Betting"
@@ -36,16 +37,16 @@ def thinning_notes(aggregates: Aggregates) -> list[str]:
 
 def thinning_questions(aggregates: Aggregates) -> list[Question]:
     """What keep and the rewards of a thinned log ask for together."""
-    if aggregates.thinned is None:
+    if not aggregates.plan.is_thinned:
         return []
     column = aggregates.plan.settings.log.keep
-    rows, keep, other_rows, other_keep = aggregates.thinned.keep.tolist()
+    rows, keep, other_rows, other_keep = aggregates.ledger.plain.get(KEEP).tolist()
     rewarded, others = (_Kept(n, total / n if n else 0.0) for n, total in ((rows, keep), (other_rows, other_keep)))
     if rewarded.rows < FEWEST_ROWS:
         return []
     if not others.rows:
         sample, metrics = aggregates.sampled_displays, aggregates.plan.rewards.values()
-        every = all(are_counts(sample[f"r:{m}"]) for m in metrics)  # minutes and amounts are above 0 in every row
+        every = all(are_counts(sample["r", m]) for m in metrics)  # minutes and amounts are above 0 in every row
         return [_no_unrewarded(column, rewarded)] if every else []
     if others.rows >= FEWEST_ROWS and rewarded.keep < MUCH_LESS * others.keep:
         return [

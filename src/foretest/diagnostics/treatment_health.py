@@ -10,6 +10,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.audit_draws import LOG_RANKINGS
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.quantities import WEIGHTS
 from foretest.aggregation.treatment_scores import (
     CORRELATION,
     DRAWN_TREATMENT,
@@ -120,10 +121,10 @@ def _is_sorted(sample: Columns) -> bool | None:
 
 def _is_identical(aggregates: Aggregates) -> bool:
     """Is every weight 1? So it is where none is larger and their mean is not smaller."""
-    raw, rows = aggregates.h[Uncapped()], aggregates.displays
+    raw, rows = aggregates.weights(Uncapped()), aggregates.displays
     if not aggregates.plan.prices_rankings or not rows or not abs(aggregates.max_log_w) <= _SAME_WEIGHT:
         return False
-    return float(raw.get("h").sum()) * float(np.exp(raw.log_unit)) >= rows * (1.0 - _SAME_WEIGHT)
+    return raw.total(WEIGHTS) * float(np.exp(raw.log_unit)) >= rows * (1.0 - _SAME_WEIGHT)
 
 
 def _entropy(drawn: Floats) -> float | None:

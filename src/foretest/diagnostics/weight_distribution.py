@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.quantities import WEIGHTS
 from foretest.aggregation.weight_bins import BINS, CAPS, LOWEST, STEPS
 from foretest.displays.batch import Floats
 from foretest.files import finite_or_none
@@ -170,8 +171,8 @@ def _histogram(log10: Floats, amounts: Floats, widths: tuple[float, ...] = WIDTH
 def _log_above(aggregates: Aggregates) -> float:
     """1 − Σ_{w≤c} w/n, from the sums at the run's own cap, which need not be an edge."""
     weighting = aggregates.plan.health_weighting
-    sums = aggregates.h[weighting]
-    below = float(sums.get("h").sum()) * float(np.exp(sums.log_unit))
+    sums = aggregates.weights(weighting)
+    below = sums.total(WEIGHTS) * float(np.exp(sums.log_unit))
     if weighting.capping == "max":
         below -= weighting.cap * aggregates.capped_rows
     return max(0.0, 1.0 - below / aggregates.displays)

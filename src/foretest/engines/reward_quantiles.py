@@ -14,6 +14,7 @@ import pyarrow as pa
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.background import in_background
 from foretest.displays.batch import Floats
+from foretest.displays.merging import merged
 from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
 from foretest.errors import BadInput
@@ -48,7 +49,7 @@ class _Rewards:
         return self
 
     def __add__(self, other: _Rewards) -> _Rewards:
-        return _Rewards({name: kept + other.rows[name] for name, kept in self.rows.items()})
+        return _Rewards({name: merged([kept, other.rows[name]]) for name, kept in self.rows.items()})
 
     def to_batch(self) -> pa.RecordBatch:
         """The rows of all rewards, for a task to send; how many were seen stands in every row."""

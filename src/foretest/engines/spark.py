@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.aggregates import Aggregates, sum_of
 from foretest.aggregation.flat import from_batch, to_batch
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
@@ -64,7 +64,7 @@ def aggregate(source: SparkFrame, reader: Reader, plan: FoldPlan, kind: type[Fol
     """Fold a DataFrame into the sums of an offline test."""
 
     def merged(states: Sequence[pa.RecordBatch]) -> Aggregates:
-        return Aggregates.total([from_batch(state, plan) for state in states])
+        return sum_of([from_batch(state, plan) for state in states])
 
     aggregates = fold_in_tasks(source, reader, lambda: kind(plan), to_batch, merged, plan=plan)
     return kind(plan).finish() if aggregates is None else aggregates

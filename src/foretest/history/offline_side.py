@@ -9,6 +9,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.differences import with_differences
+from foretest.aggregation.quantities import UNSUPPORTED_REWARDS
 from foretest.calibration.estimate import Unsupported, bound_of, judge_log
 from foretest.calibration.fit import CALIBRATED
 from foretest.displays.batch import Floats
@@ -22,6 +23,7 @@ from foretest.inference.by_logger import complete_resamples, counts_by_logger
 from foretest.inference.uplift import relative_uplift_of
 from foretest.log.rows import DAY
 from foretest.offline.metric_ratios import ratio_sums
+from foretest.offline.segments import groups_of
 from foretest.offline.test import OfflineTest
 from foretest.online.resampling import ArmCounts, arm_counts
 from foretest.records import dataclass
@@ -93,8 +95,8 @@ class OfflineSide:
     def _unsupported(self, estimator: Estimator, metric: int) -> UnsupportedTerm:
         aggregates = self.aggregates
         chosen = settled(aggregates, estimator, metric)
-        reward = aggregates.hr[aggregates.plan.weighting(chosen), metric]
-        t = reward.get("t", len(aggregates.n)) * np.exp(reward.log_unit)
+        reward = aggregates.weighted(aggregates.plan.weighting(chosen), metric)
+        t = reward.get(UNSUPPORTED_REWARDS, size=len(aggregates.n)) * np.exp(reward.log_unit)
         rewards = self.by_cell @ aggregates.r[metric]
         judgement = judge_log(aggregates, chosen, metric)
         part = UnsupportedPart(
@@ -123,8 +125,8 @@ class OfflineSide:
     @property
     def days(self) -> list[str]:
         """The first and the last day of the log; empty where it has none."""
-        sums = self.aggregates.segments.get(DAY)
-        return [] if sums is None else first_and_last(sums.labels)
+        ledger = self.aggregates.segments.get(DAY)
+        return [] if ledger is None else first_and_last(groups_of(ledger).labels)
 
 
 def offline_side(log: str, settings: Settings, threads: int | None) -> OfflineSide:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.quantities import SQUARED_WEIGHTED_REWARDS, WEIGHTED_SQUARES
 from foretest.estimators import Estimator
 from foretest.inference.buckets import NO_INTERVAL, Interval, bucket_sums
 from foretest.inference.row_terms import uplift_range, uplift_terms, worst_bias
@@ -37,10 +38,14 @@ def _unit_variance(aggregates: Aggregates, estimator: Estimator, metric: int, up
     else from the sums by bucket."""
     units, rows = aggregates.n_units, aggregates.rows
     weighting = aggregates.plan.weighting(estimator)
-    reward = aggregates.hr[weighting, metric]
+    reward = aggregates.weighted(weighting, metric)
     scale = float(np.exp(reward.log_unit))
     if aggregates.units is None and aggregates.plan.loggers == 1:
-        squares = scale**2 * reward.get("hr2")[0] - 2.0 * scale * reward.get("hrr")[0] + aggregates.r2[metric]
+        squares = (
+            scale**2 * reward.total(SQUARED_WEIGHTED_REWARDS)
+            - 2.0 * scale * reward.total(WEIGHTED_SQUARES)
+            + aggregates.r2[metric]
+        )
     elif aggregates.rewarded.complete:
         squares = _squares_by_unit(aggregates, estimator, metric)
     else:

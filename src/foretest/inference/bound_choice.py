@@ -114,10 +114,10 @@ def _difference(m: Floats, b: int, other: int) -> float:
 def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> BoundChoice | None:
     """The bound of an estimator for one metric; None where it has a number, or the log no reward or no such sums."""
     weightings = aggregates.plan.bound_weightings(estimator)
-    if not weightings or not aggregates.positives[metric] or (weightings[0], metric) not in aggregates.hr:
+    if not weightings or not aggregates.positives[metric] or not aggregates.has_weighted(weightings[0], metric):
         return None
-    moments = bound_sums(aggregates.hr[weightings[0], metric])
-    if moments is None or any((w, metric) not in aggregates.hr for w in weightings):
+    moments = bound_sums(aggregates.weighted(weightings[0], metric))
+    if moments is None or not all(aggregates.has_weighted(w, metric) for w in weightings):
         return None
     if mean_weights(aggregates, weightings[0]) is None:  # bounds on means
         moments = moments._replace(weighed=0.0)

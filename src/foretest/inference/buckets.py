@@ -10,7 +10,19 @@ import numpy.typing as npt
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.examination import sums_with_curve_error
-from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.ledger import Account
+from foretest.aggregation.quantities import (
+    EXPECTED,
+    PREDICTED,
+    PREDICTED_BESIDE,
+    STRATUM_DISPLAYS,
+    STRATUM_ROWS,
+    STRATUM_WEIGHTED_REWARDS,
+    STRATUM_WEIGHTS,
+    WEIGHTED_REWARDS,
+    WEIGHTS,
+    Quantity,
+)
 from foretest.aggregation.slot_ratios import slot_ratios
 from foretest.aggregation.strata import bin_label, merged_bins
 from foretest.displays.batch import Floats
@@ -109,54 +121,64 @@ def bucket_sums(aggregates: Aggregates, estimator: Estimator, metric: int) -> Bu
     """The sums that `estimator.value` works on."""
     plan, cells = aggregates.plan, len(aggregates.n)
     weighting = plan.weighting(estimator)
-    rewards, weights = aggregates.hr[weighting, metric], mean_weights(aggregates, weighting)
+    plain, rewards, weights = (
+        aggregates.ledger.plain,
+        aggregates.weighted(weighting, metric),
+        mean_weights(aggregates, weighting),
+    )
     log_unit = _common_log_unit(rewards, weights)
     zero, reward_factor = np.zeros(cells), _factor(rewards, log_unit)
     arrays = {"rows": aggregates.n, "r": aggregates.r[metric], "n": aggregates.n, "h": zero, "hv": zero, "v": zero}
-    arrays["hr"] = with_curve_error(aggregates, weighting, metric, "hr", cells) * reward_factor
+    arrays["hr"] = with_curve_error(aggregates, weighting, metric, WEIGHTED_REWARDS) * reward_factor
     if weights is not None:
         weight_factor = _factor(weights, log_unit)
-        arrays["h"] = weights.get("h", cells) * weight_factor
-        arrays["hv"] = weights.get(f"hv:{estimator.label}:{metric}", cells) * weight_factor
-        arrays["v"] = aggregates.v.get((estimator.label, metric), zero)
+        arrays["h"] = weights.get(WEIGHTS, size=cells) * weight_factor
+        arrays["hv"] = weights.get(PREDICTED, metric, estimator.label, size=cells) * weight_factor
+        arrays["v"] = plain.get(EXPECTED, metric, estimator.label, size=cells)
     if estimator.uses_items:  # Σ h·r̂ is beside Σ h·r
-        arrays["hv"] = rewards.get("hv", cells) * reward_factor
-        arrays["v"] = aggregates.v.get((estimator.label, metric), zero)
+        arrays["hv"] = rewards.get(PREDICTED_BESIDE, size=cells) * reward_factor
+        arrays["v"] = plain.get(EXPECTED, metric, estimator.label, size=cells)
     if estimator.stratified:
         assert weights is not None
         table = plan.table_of(metric)
         groups, _ = strata_groups(aggregates, table)
-        arrays["n"] = _grouped(aggregates.strata_n[table], groups, cells)
-        arrays["h"] = _grouped(weights.get(f"h:{table}", 0) * weight_factor, groups, cells)
-        arrays["hr"] = _grouped(rewards.get(f"hr:{table}", 0) * reward_factor, groups, cells)
+        arrays["n"] = _grouped(plain.get(STRATUM_DISPLAYS, owner=table, size=0), groups, cells)
+        arrays["h"] = _grouped(weights.get(STRATUM_WEIGHTS, owner=table, size=0) * weight_factor, groups, cells)
+        arrays["hr"] = _grouped(
+            rewards.get(STRATUM_WEIGHTED_REWARDS, owner=table, size=0) * reward_factor, groups, cells
+        )
     if isinstance(weighting, SlotRatio):
         by_slot = slot_ratios(aggregates, weighting, metric)
-        arrays["h"] = by_slot.h * _factor(aggregates.h[weighting], log_unit)
+        arrays["h"] = by_slot.h * _factor(aggregates.weights(weighting), log_unit)
         arrays["hr"] = by_slot.hr * reward_factor
     with np.errstate(over="ignore"):
         return BucketSums(arrays, float(np.exp(log_unit)), plan.loggers)
 
 
-def with_curve_error(aggregates: Aggregates, weighting: Weighting, metric: int, name: str, cells: int) -> Floats:
+def with_curve_error(aggregates: Aggregates, weighting: Weighting, metric: int, quantity: Quantity) -> Floats:
     """Σ h r or Σ t by cell; of weights by a fitted examination curve with the error of the curve in it."""
-    sums, fit = aggregates.hr[weighting, metric], aggregates.plan.fits.get(metric)
+    account, fit, cells = (
+        aggregates.weighted(weighting, metric),
+        aggregates.plan.fits.get(metric),
+        aggregates.ledger.cells,
+    )
     if fit is None or not isinstance(weighting, ExposureWeighting):
-        return sums.get(name, cells)
-    return sums_with_curve_error(sums, fit, name, cells)
+        return account.get(quantity, size=cells)
+    return sums_with_curve_error(account, fit, quantity, cells)
 
 
-def mean_weights(aggregates: Aggregates, weighting: Weighting) -> ScaledSums | None:
+def mean_weights(aggregates: Aggregates, weighting: Weighting) -> Account | None:
     """Σ h of all rows; None where only the rewarded were weighed, and for intervals of means, not of ratios."""
     bounded = weighting.pointwise and aggregates.plan.settings.analysis.interval in BOUNDED
-    return None if bounded else aggregates.h.get(weighting)
+    return None if bounded or not aggregates.has_weights(weighting) else aggregates.weights(weighting)
 
 
-def _factor(sums: ScaledSums, log_unit: float) -> float:
+def _factor(sums: Account, log_unit: float) -> float:
     """What sums are multiplied with to be in another unit; sums without one are zeros."""
     return 1.0 if sums.exponent is None else float(np.exp(sums.log_unit - log_unit))
 
 
-def _common_log_unit(rewards: ScaledSums, weights: ScaledSums | None) -> float:
+def _common_log_unit(rewards: Account, weights: Account | None) -> float:
     """The logarithm of the larger unit: ratio estimators need both sums in one."""
     if weights is None or weights.exponent is None:
         return rewards.log_unit
@@ -165,11 +187,11 @@ def _common_log_unit(rewards: ScaledSums, weights: ScaledSums | None) -> float:
 
 def strata_groups(aggregates: Aggregates, table: str) -> tuple[list[list[int]], list[str]]:
     """The strata in order, small value bins merged, and their labels."""
-    labels = aggregates.strata[table].labels
+    labels = aggregates.ledger.strata[table].labels
     a = aggregates.plan.settings.analysis
     if a.strata == VALUE_MODEL:
-        by_stratum = aggregates.strata_n if aggregates.thinned is None else aggregates.thinned.strata
-        rows = by_stratum[table].reshape(-1, len(aggregates.n)).sum(axis=1)
+        by_stratum = aggregates.ledger.plain.get(STRATUM_ROWS, owner=table, size=0)
+        rows = by_stratum.reshape(-1, aggregates.ledger.cells).sum(axis=1)
         groups = merged_bins(labels, rows)
         return groups, [bin_label(group, labels, a.strata_base) for group in groups]
     codes = [code for code, label in enumerate(labels) if label is not None]

@@ -19,7 +19,6 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
-from foretest.aggregation.company_terms import company_column
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
@@ -40,14 +39,14 @@ def company_test(aggregates: Aggregates, estimators: Sequence[Estimator], metric
     plan = aggregates.plan
     if not any(plan.weighting(e).by_slot and plan.weighs(e, metric) for e in estimators):
         return None
-    columns, name = aggregates.rewarded.columns(), company_column(metric)
+    columns, name = aggregates.rewarded.columns(), ("company", metric)
     if columns and name not in columns:
         if has_company(plan.settings.control):
             return _not_made("these sums are of an earlier version: fold the log again")
         # of saved sums only the names of policies are known, not whether they have scores
         return _not_made("it needs the control's scores, and sums folded by this version")
     terms = columns[name] if columns else np.zeros(0)
-    used = np.isfinite(terms) & (columns[f"r:{metric}"] > 0.0) if columns else np.zeros(0, np.bool_)
+    used = np.isfinite(terms) & (columns["r", metric] > 0.0) if columns else np.zeros(0, np.bool_)
     if not used.any():
         return _not_made("no reward was earned beside other items")
     return _judged(_by_unit(terms[used], columns["unit"][used]), int(used.sum()))

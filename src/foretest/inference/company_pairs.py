@@ -23,6 +23,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.company_terms import above_columns, below_columns
+from foretest.aggregation.kept_rows import Column
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.inference.company import company_test
@@ -76,13 +77,13 @@ class _Terms(NamedTuple):
     rewards: int
 
 
-def _terms(aggregates: Aggregates, metric: int, names: Sequence[str]) -> _Terms | None:
+def _terms(aggregates: Aggregates, metric: int, names: Sequence[Column]) -> _Terms | None:
     """Some columns of terms, in units of the largest; None where rows lack one."""
     columns = aggregates.rewarded.columns()
     if any(name not in columns for name in names):
         return None
     terms = np.stack([columns[name] for name in names], axis=1)
-    used = np.isfinite(terms[:, 0]) & (columns[f"r:{metric}"] > 0.0)
+    used = np.isfinite(terms[:, 0]) & (columns["r", metric] > 0.0)
     place = np.unique(columns["unit"][used], return_inverse=True)[1]
     by_unit = np.stack([np.bincount(place, weights=column) for column in terms[used].T], axis=1)
     by_unit = by_unit[by_unit.any(axis=1)]

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.fold_state import squares_of
 from foretest.aggregation.model_sums import model_moments, spread_of_uplifts
+from foretest.aggregation.quantities import UPLIFTS
 from foretest.estimators import AdaptivePointDR, AdaptivePointNCIS, Estimator
 from foretest.files import finite_or_none
 from foretest.formatting import format_number
@@ -107,13 +107,13 @@ def model_lead(
     if model is None or plain is None or aggregates.rows == 0:
         return None
     weighting = aggregates.plan.weighting(model)
-    moments = model_moments(aggregates.hr[weighting, metric])
+    moments = model_moments(aggregates.weighted(weighting, metric))
     error, plain_error = (estimates[e.label].std_error for e in (model, plain))
     if weighting != aggregates.plan.weighting(plain) or moments is None or error is None or plain_error is None:
         return None
     sums, least = (bucket_sums(aggregates, e, metric).total() for e in (model, _at_least_bound(aggregates, model)))
     rho_0 = float(value_of(model, replace(least, v=np.zeros_like(least.v)))[0])
-    uplifts, displays = aggregates.v[squares_of(model.label), metric], aggregates.displays
+    uplifts, displays = aggregates.ledger.plain.get(UPLIFTS, metric, model.label), aggregates.displays
     between = spread_of_uplifts(uplifts, displays)
     # the control's means: of what the treatment earns no ratio may depend
     is_ratio, predicted = bool(np.any(sums.h)), (float(sums.v[0]) - uplifts[0]) / displays

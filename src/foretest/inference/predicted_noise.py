@@ -30,11 +30,10 @@ from foretest.weights.weightings import Weighting
 
 def predicted_noise(aggregates: Aggregates, weighting: Weighting, metric: int, value: float = 0.0) -> NoiseSums | None:
     """What the rewards of a metric add to noise, as drawn and on average; `value` is what the weighting estimates."""
-    sums = aggregates.hr.get((weighting, metric))
-    if sums is None:
+    if not aggregates.has_weighted(weighting, metric):
         return None
     is_ratio = mean_weights(aggregates, weighting) is not None
-    return noise_sums(sums, value * aggregates.displays if is_ratio else 0.0)
+    return noise_sums(aggregates.weighted(weighting, metric), value * aggregates.displays if is_ratio else 0.0)
 
 
 def predicted_error(

@@ -6,6 +6,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import Bounded
+from foretest.aggregation.quantities import WEIGHTS
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
 from foretest.weights.weightings import Capped, Weighting, of_metric
@@ -23,7 +24,7 @@ def log_weights_of_rewarded(aggregates: Aggregates, weighting: Weighting, metric
     if not columns:
         return np.zeros(0)
     if weighting in aggregates.plan.point_weightings:
-        return of_metric(columns[f"log_h:{aggregates.plan.point_weightings.index(weighting)}"], metric)
+        return of_metric(columns["log_h", weighting], metric)
     return weighting.log_h(columns["log_w"])
 
 
@@ -32,7 +33,7 @@ def uplift_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> F
     columns = aggregates.rewarded.columns()
     if not columns:
         return np.zeros(0)
-    log_h, r = log_weights_of_rewarded(aggregates, weighting, metric), columns[f"r:{metric}"]
+    log_h, r = log_weights_of_rewarded(aggregates, weighting, metric), columns["r", metric]
     if "log_baseline" in columns:
         return np.asarray((np.exp(log_h) - np.exp(columns["log_baseline"])) * r)
     return np.asarray(np.expm1(log_h) * r)
@@ -54,13 +55,12 @@ def unsupported_terms(aggregates: Aggregates, weighting: Weighting, metric: int)
     columns = aggregates.rewarded.columns()
     if not columns:
         return np.zeros(0)
-    at = aggregates.plan.point_weightings.index(weighting)  # type: ignore[arg-type]
     if weighting.by_slot:
-        log_capped = of_metric(columns[f"log_capped:{at}"], metric)
+        log_capped = of_metric(columns["log_capped", weighting], metric)
     else:
-        log_capped = np.minimum(columns["log_w"], columns[f"log_cap:{at}"])
-    log_h = of_metric(columns[f"log_h:{at}"], metric)
-    return np.asarray((np.exp(log_h) - np.exp(log_capped)) * columns[f"r:{metric}"])
+        log_capped = np.minimum(columns["log_w"], columns["log_cap", weighting])
+    log_h = of_metric(columns["log_h", weighting], metric)
+    return np.asarray((np.exp(log_h) - np.exp(log_capped)) * columns["r", metric])
 
 
 def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> float:
@@ -73,6 +73,6 @@ def worst_bias(aggregates: Aggregates, weighting: Weighting, r_max: float) -> fl
             f'interval = "{interval}" needs the mean weight of all rows for cis; these sums have an estimate of it.'
             " Fold the log that is not packed, or pack it with this cap."
         )
-    sums = aggregates.h[weighting]
-    mean_weight = float(sums.get("h").sum()) * np.exp(sums.log_unit) / aggregates.displays
+    weights = aggregates.weights(weighting)
+    mean_weight = weights.total(WEIGHTS) * np.exp(weights.log_unit) / aggregates.displays
     return float(r_max * max(0.0, 1.0 - mean_weight))

@@ -22,7 +22,14 @@ from typing import NamedTuple
 import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.differences import LOSSES_T
+from foretest.aggregation.quantities import (
+    SLICE,
+    SLICE_EXPECTED,
+    UNSUPPORTED_LOSSES,
+    UNSUPPORTED_REWARDS,
+    WEIGHTED_REWARDS,
+    WEIGHTS,
+)
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.inference.betting import betting_limits
@@ -73,18 +80,21 @@ class Terms:
     @classmethod
     def of(cls, aggregates: Aggregates, weighting: Weighting, metric: int) -> Terms:
         """The sums of a banded weighting and a metric."""
-        sums, buckets = aggregates.hr[weighting, metric], len(aggregates.n)
+        account, buckets = aggregates.weighted(weighting, metric), aggregates.ledger.cells
         with np.errstate(over="ignore", invalid="ignore"):
-            unit = np.exp(sums.log_unit)
-            hr, t = (with_curve_error(aggregates, weighting, metric, name, buckets) * unit for name in ("hr", "t"))
-            sliced, expected = (sums.get(name, buckets) * unit for name in ("slice", "slice_expected"))
+            unit = np.exp(account.log_unit)
+            hr, t = (
+                with_curve_error(aggregates, weighting, metric, q) * unit
+                for q in (WEIGHTED_REWARDS, UNSUPPORTED_REWARDS)
+            )
+            sliced, expected = (account.get(q, size=buckets) * unit for q in (SLICE, SLICE_EXPECTED))
         weights = mean_weights(aggregates, weighting) if weighting.pointwise else None
-        h = np.zeros(buckets) if weights is None else weights.get("h", buckets) * np.exp(weights.log_unit)
+        h = np.zeros(buckets) if weights is None else weights.get(WEIGHTS, size=buckets) * np.exp(weights.log_unit)
         if h.any():
             # the terms of Σhr/Σh: those of the mean of h·(r − V) + V, V the ratio itself
             hr = hr - float(hr.sum() / h.sum()) * (h - aggregates.n)
         d = hr - aggregates.r[metric]
-        losses = sums.arrays[LOSSES_T] * unit if LOSSES_T in sums.arrays else None
+        losses = account.get(UNSUPPORTED_LOSSES) * unit if account.has(UNSUPPORTED_LOSSES) else None
         return cls(aggregates.n, d, t, sliced, expected, aggregates.n_units, aggregates.plan.loggers, losses)
 
     @classmethod

@@ -41,7 +41,7 @@ def value_lower_bound(aggregates: Aggregates, metric: int, r_max: float | None, 
     """
     units, rows = aggregates.n_units, aggregates.rows
     plan = aggregates.plan
-    if rows == 0 or aggregates.thinned is not None or plan.control_fits or not plan.prices_rankings:
+    if rows == 0 or plan.is_thinned or plan.control_fits or not plan.prices_rankings:
         return None
     scale = r_max or 1.0
     log_sum_of = _log_sum if aggregates.rewarded.complete else _least_log_sum
@@ -55,7 +55,7 @@ def _log_sum(aggregates: Aggregates, metric: int, scale: float) -> float:
     if not columns:
         return 0.0
     with np.errstate(divide="ignore"):
-        log_x = columns["log_w"] + np.log(columns[f"r:{metric}"] / scale) - 0.5 * np.log(aggregates.n_units)
+        log_x = columns["log_w"] + np.log(columns["r", metric] / scale) - 0.5 * np.log(aggregates.n_units)
     if aggregates.units is not None:
         first = np.flatnonzero(np.concatenate([[True], columns["unit"][1:] != columns["unit"][:-1]]))
         log_x = np.logaddexp.reduceat(log_x, first)
@@ -70,8 +70,8 @@ def _least_log_sum(aggregates: Aggregates, metric: int, scale: float) -> float:
     unit this is true in each bin, and bins add up. Else only the rows of the lowest bins count, of as many bins as give
     the most: a unit's y is no less than theirs, and its square no more than n_max times the sum of their squares.
     """
-    shape = (aggregates.bins.buckets, BINS)
-    sums, squares = (aggregates.bins.by_metric[metric, which].reshape(shape).sum(axis=0) for which in (1, 3))
+    shape, of_rewards = (aggregates.bins.buckets, BINS), aggregates.bins.rewards(metric)
+    sums, squares = (array.reshape(shape).sum(axis=0) for array in (of_rewards.wr, of_rewards.wr2))
     bet = 1.0 / (scale * np.sqrt(aggregates.n_units))
     total, spread = bet * sums, bet * bet * squares
     if aggregates.units is not None:

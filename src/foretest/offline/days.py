@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
-from foretest.aggregation.segment_sums import REST
+from foretest.aggregation.groups import REST
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.files import nan_if_none
@@ -19,7 +19,7 @@ from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.heterogeneity import DayEstimate, heterogeneity
 from foretest.inference.uplift import relative_uplift_of
 from foretest.log.rows import DAY
-from foretest.offline.segments import Part, blank_of, has_sums_by_segment
+from foretest.offline.segments import Part, blank_of, displays_by_group, groups_of, has_sums_by_segment
 from foretest.results.days import Day, Days
 from foretest.results.result import Metric
 
@@ -37,18 +37,22 @@ def with_days(
     aggregates: Aggregates, estimators: Sequence[Estimator], counts: Floats | None, metrics: Mapping[str, Metric]
 ) -> MetricsAndNotes:
     """The metrics with the headline's uplift by day; as they are where displays have no time, or all have one day."""
-    sums = aggregates.segments.get(DAY)
-    if sums is None:
+    ledger = aggregates.segments.get(DAY)
+    if ledger is None:
         return MetricsAndNotes(dict(metrics), [])
-    if sums.crowded:
-        note = f"there are more than {len(sums.labels):,} days: the uplift by day is left out."
+    labels = groups_of(ledger).labels
+    if groups_of(ledger).crowded:
+        note = f"there are more than {len(labels):,} days: the uplift by day is left out."
         return MetricsAndNotes(dict(metrics), [note])
     able = [e for e in estimators if has_sums_by_segment(aggregates, e)]
-    if len(sums.labels) < 2 or not able:
+    if len(labels) < 2 or not able:
         return MetricsAndNotes(dict(metrics), [])
     blank = blank_of(aggregates, able)
-    codes = sorted(range(REST + 1, len(sums.labels) + 1), key=lambda code: sums.labels[code - 1])
-    parts = {sums.labels[code - 1]: Part(aggregates, blank, sums, [code]) for code in codes if sums.rows()[code]}
+    codes, displays = (
+        sorted(range(REST + 1, len(labels) + 1), key=lambda code: labels[code - 1]),
+        displays_by_group(ledger),
+    )
+    parts = {labels[code - 1]: Part(aggregates, blank, ledger, [code]) for code in codes if displays[code]}
     by_metric, notes = dict(metrics), []
     for name, m in aggregates.plan.shown.items():
         leader = _leader(aggregates, able, m, metrics[name].headline)

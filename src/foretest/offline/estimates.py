@@ -226,7 +226,7 @@ def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> boo
     control in them; of a thinned log nobody knows which units vanished, and how many rows the largest had."""
     fitted = is_by_exposure(aggregates, estimator) and metric in aggregates.plan.fits
     fitted |= bool(aggregates.plan.control_fits) or metric in aggregates.plan.differences
-    return is_bounded(estimator) and not fitted and aggregates.thinned is None
+    return is_bounded(estimator) and not fitted and not aggregates.plan.is_thinned
 
 
 def is_by_exposure(aggregates: Aggregates, estimator: Estimator) -> bool:

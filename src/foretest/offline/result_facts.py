@@ -18,13 +18,13 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
     """How much there is, and who showed it."""
     facts: dict[str, Any] = {
         "rows": aggregates.rows,
-        **({} if aggregates.thinned is None else {"displays": aggregates.displays}),
+        **({"displays": aggregates.displays} if aggregates.plan.is_thinned else {}),
         "units": aggregates.n_units,
         "positives": {name: int(aggregates.positives[m]) for name, m in aggregates.plan.shown.items()},
     }
     until = aggregates.plan.settings.trained_until
-    if aggregates.trained is not None and until is not None:
-        facts["trained_until"] = {"day": until, "left_out": int(aggregates.trained[0])}
+    if aggregates.left_out_as_trained is not None and until is not None:
+        facts["trained_until"] = {"day": until, "left_out": aggregates.left_out_as_trained}
     if not aggregates.units_exact:
         facts["units_approximate"] = True
     control = aggregates.plan.settings.control

@@ -11,9 +11,16 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import headline_of
 from foretest.aggregation.fold import Fold
-from foretest.aggregation.scaled_sums import ScaledSums
-from foretest.aggregation.segment_sums import REST, ROWS, SegmentSums
-from foretest.aggregation.thinning import Thinning
+from foretest.aggregation.groups import REST, Groups
+from foretest.aggregation.ledger import Key, Ledger
+from foretest.aggregation.quantities import (
+    DISPLAYS,
+    POSITIVES,
+    REWARDED_ROWS,
+    SECOND_BEFORE,
+    SUPPORTED_BEFORE,
+    UNSUPPORTED,
+)
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
@@ -64,7 +71,7 @@ class _Counted(NamedTuple):
 
 def segment_table(aggregates: Aggregates, estimators: Sequence[Estimator], counts: Floats | None) -> SegmentsAndNotes:
     """Every segment's estimates; `counts` are resamples of buckets."""
-    columns = {column: sums for column, sums in aggregates.segments.items() if column != DAY}
+    columns = {column: ledger for column, ledger in aggregates.segments.items() if column != DAY}
     if not columns:
         return SegmentsAndNotes([], [])
     able = [e for e in estimators if has_sums_by_segment(aggregates, e)]
@@ -74,8 +81,8 @@ def segment_table(aggregates: Aggregates, estimators: Sequence[Estimator], count
     blank = blank_of(aggregates, able)
     segments: list[Segment] = []
     alpha = 1.0 - aggregates.plan.settings.analysis.confidence_level
-    for column, sums in columns.items():
-        segments += _adjusted(_of_column(aggregates, blank, column, sums, able, counts), alpha)
+    for column, ledger in columns.items():
+        segments += _adjusted(_of_column(aggregates, blank, column, ledger, able, counts), alpha)
     return SegmentsAndNotes(segments, notes)
 
 
@@ -113,7 +120,7 @@ def has_sums_by_segment(aggregates: Aggregates, estimator: Estimator) -> bool:
 
 def _notes(
     aggregates: Aggregates, estimators: Sequence[Estimator], able: Sequence[Estimator],
-    columns: Mapping[str, SegmentSums],
+    columns: Mapping[str, Ledger],
 ) -> list[str]:  # fmt: skip
     notes = []
     unable = [e.label for e in estimators if e not in able]
@@ -122,10 +129,12 @@ def _notes(
             f"{', '.join(unable)} cannot be given by segment: the sums behind are by stratum, by slot or of a value"
             " model."
         )
-    for column, sums in columns.items():
-        if sums.crowded:
+    for column, ledger in columns.items():
+        groups = groups_of(ledger)
+        if groups.crowded:
             notes.append(
-                f"segments of '{column}': there are more than {len(sums.labels):,} values; all but {len(sums.labels):,}"
+                f"segments of '{column}': there are more than {len(groups.labels):,} values; all but"
+                f" {len(groups.labels):,}"
                 " chosen by hash are among other."
             )
     a = aggregates.plan.settings.analysis
@@ -137,17 +146,19 @@ def _notes(
 
 
 def _of_column(
-    whole: Aggregates, blank: Aggregates, column: str, sums: SegmentSums, able: Sequence[Estimator],
+    whole: Aggregates, blank: Aggregates, column: str, ledger: Ledger, able: Sequence[Estimator],
     counts: Floats | None,
 ) -> list[_Counted]:  # fmt: skip
     """The segments of a column: its largest values, and all others together."""
-    rows = sums.rows()
-    codes = sorted((c for c in range(1, len(rows)) if rows[c]), key=lambda c: (-rows[c], sums.labels[c - 1]))
+    groups, displays = groups_of(ledger), displays_by_group(ledger)
+    codes = sorted(
+        (c for c in range(1, len(displays)) if displays[c]), key=lambda c: (-displays[c], groups.labels[c - 1])
+    )
     shown, rest = codes[:MOST_SHOWN], codes[MOST_SHOWN:]
-    parts = [Part(whole, blank, sums, [code]) for code in shown]
-    names = [sums.labels[code - 1] for code in shown]
-    if rest or rows[REST]:
-        parts.append(Part(whole, blank, sums, [REST, *rest]))
+    parts = [Part(whole, blank, ledger, [code]) for code in shown]
+    names = [groups.labels[code - 1] for code in shown]
+    if rest or displays[REST]:
+        parts.append(Part(whole, blank, ledger, [REST, *rest]))
         names.append(OTHER)
     segments = []
     for label, part in zip(names, parts, strict=True):
@@ -156,7 +167,7 @@ def _of_column(
             own = counts_by_logger(counts, part.aggregates.n, whole.plan.loggers, part.fixed)
         metrics = part.metrics(able, own)
         merged = REST in part.codes
-        values = 1 if not merged else None if sums.crowded else len(rest)
+        values = 1 if not merged else None if groups.crowded else len(rest)
         segment = Segment(column, label, part.aggregates.rows, metrics, merged, values)
         segments.append(_Counted(segment, part.aggregates.n_units))
     return segments
@@ -165,49 +176,17 @@ def _of_column(
 class Part:
     """Some values of a column, as a log of their own."""
 
-    def __init__(self, whole: Aggregates, blank: Aggregates, sums: SegmentSums, codes: Sequence[int]) -> None:
-        self.sums, self.codes, self.whole, self.folded = sums, codes, whole, whole.plan
-        n = self._sum("n")
-        self.fixed = fixed_in_part(float(n.sum()), float(whole.n.sum()))
-        metrics = range(len(blank.plan.metrics))
+    def __init__(self, whole: Aggregates, blank: Aggregates, ledger: Ledger, codes: Sequence[int]) -> None:
+        self.codes, self.whole, self.folded = codes, whole, whole.plan
+        sums = blank.ledger.filled(ledger.of_groups(codes))
+        self.fixed = fixed_in_part(sums.plain.total(DISPLAYS), float(whole.n.sum()))
         units = None
         if whole.units is not None:
             # beyond the number of buckets no answer asks how many there are
             largest = np.array([whole.largest_unit], np.int64)
-            units = UnitCounts(np.zeros(0, np.uint64), largest, sums.n_units(codes))
-        self.aggregates = dataclasses.replace(
-            blank,
-            n=n,
-            r=np.stack([self._sum(f"r:{m}") for m in metrics]),
-            positives=np.array([self._number(f"positives:{m}") for m in metrics]),
-            h={w: self._scaled(sums.h.get(w), ("h", "h2")) for w in blank.h},
-            hr={key: self._scaled(sums.hr.get(key), _names_of(sums.hr.get(key))) for key in blank.hr},
-            unsupported={w: int(self._number(f"unsupported:{self._place(w)}")) for w in blank.plan.point_weightings},
-            rewarded=dataclasses.replace(blank.rewarded, seen=int(self._number("rewarded"))),
-            units=units,
-            thinned=self._thinned(blank),
-        )
-
-    def _thinned(self, blank: Aggregates) -> Thinning | None:
-        """How many rows there are, where the log was thinned."""
-        if blank.thinned is None:
-            return None
-        return dataclasses.replace(blank.thinned, rows=np.array([self._number(ROWS)]))
-
-    def _sum(self, name: str) -> Floats:
-        return self.sums.of(self.sums.sums, name, self.codes)
-
-    def _number(self, name: str) -> float:
-        return float(self._sum(name)[0])
-
-    def _scaled(self, sums: ScaledSums | None, names: Sequence[str]) -> ScaledSums:
-        if sums is None:
-            return ScaledSums()
-        return ScaledSums({name: self.sums.of(sums.arrays, name, self.codes) for name in names}, sums.exponent)
-
-    def _place(self, weighting: Weighting) -> int:
-        """The index of a pointwise weighting among those of the fold."""
-        return self.folded.point_weightings.index(weighting)  # type: ignore[arg-type]
+            units = UnitCounts(np.zeros(0, np.uint64), largest, groups_of(ledger).n_units(codes))
+        rewarded = dataclasses.replace(blank.rewarded, seen=int(sums.plain.total(REWARDED_ROWS)))
+        self.aggregates = dataclasses.replace(blank, ledger=sums, rewarded=rewarded, units=units)
 
     def metrics(self, able: Sequence[Estimator], counts: Floats | None) -> dict[str, Metric]:
         """The estimates of all metrics, in the settings' order."""
@@ -235,9 +214,9 @@ class Part:
             return None
         noise = predicted_noise(self.aggregates, weighting, metric)
         if noise is not None:
-            return noise.effective(float(self.aggregates.positives[metric]))
-        i = self._place(weighting)  # sums of an earlier version
-        return effective_count(self._number(f"supported:{i}:{metric}"), self._number(f"second:{i}:{metric}"))
+            return noise.effective(self.aggregates.ledger.plain.total(POSITIVES, metric))
+        before = (SUPPORTED_BEFORE, SECOND_BEFORE)  # sums of an earlier version
+        return effective_count(*(self.aggregates.ledger.plain.total(q, metric, weighting) for q in before))
 
     def estimate(self, estimator: Estimator, metric: int, counts: Floats | None) -> Estimate:
         """An estimate without what needs the rewarded rows themselves: the betting interval, the lower bound and the
@@ -249,7 +228,7 @@ class Part:
             units=part.n_units,
             positives=int(part.positives[metric]),
             effective_positives=effective_positives(part, weighting, metric),
-            unsupported=part.unsupported.get(weighting, 0),
+            unsupported=int(part.ledger.plain.total(UNSUPPORTED, owner=weighting)),
             rewarded=part.rewarded.seen,
             predicted=self._predicted(weighting, metric),
         )
@@ -272,9 +251,15 @@ class Part:
         return without_band(estimate, control)
 
 
-def _names_of(sums: ScaledSums | None) -> list[str]:
-    """The sums of weighted rewards, and of a fitted curve their slopes."""
-    return ["hr", "hr2", *(name for name in (() if sums is None else sums.arrays) if name not in ("hr", "hr2"))]
+def groups_of(ledger: Ledger) -> Groups:
+    """The values of the column that a ledger is divided by."""
+    assert ledger.groups is not None
+    return ledger.groups
+
+
+def displays_by_group(ledger: Ledger) -> Floats:
+    """How many displays each value has, the rest first."""
+    return ledger.by_group(Key(DISPLAYS), ledger.plain)
 
 
 def _adjusted(counted: list[_Counted], alpha: float) -> list[Segment]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from foretest.aggregation.fold_state import SAMPLED_DISPLAYS
+from foretest.aggregation.fold_start import SAMPLED_DISPLAYS
 from foretest.diagnostics.audit import knows_draw, likelihood, moments, possible_weights, rows
 from foretest.displays.keys import hash_keys
 from foretest.errors import BadInput, RowFault

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from foretest.aggregation.age_sums import AgeSums, no_ages
+from foretest.aggregation.age_sums import AgeSums, open_ages
 from foretest.aggregation.fold_plan import BUCKET_SALT
+from foretest.aggregation.groups import Groups
+from foretest.aggregation.ledger import Key, Ledger
+from foretest.aggregation.quantities import (
+    CUT,
+    DISPLAYS,
+    POSITIVES,
+    REWARD_SIZES,
+    REWARDS,
+    ROWS,
+    SQUARED_REWARDS,
+    SQUARES,
+    Quantity,
+)
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.diagnostics.health import effective_count
 from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
 from foretest.displays.column_types import is_number
 from foretest.displays.days import days_of_rows, is_day
+from foretest.displays.merging import by, first, merged
 from foretest.engines.local import fold_in_threads
 from foretest.errors import BadInput, RowFault
 from foretest.kernels.random import derive, derived_bucket
@@ -30,10 +43,12 @@ from foretest.log.rows import Rows
 from foretest.online.covariate import CovariateSums
 from foretest.online.unit_days import SAMPLE_SALT, UnitDays
 from foretest.records import dataclass
+from foretest.settings.settings import Settings
 from foretest.settings.winsorising import found_limits
 from foretest.sources import BATCH_ROWS, Chunk, Source
 
 MOST_DAYS = 1000
+NO_LIMIT = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -86,79 +101,99 @@ def _covariate(column: str, array: pa.Array) -> Floats:
 
 
 @dataclass(frozen=True)
-class ThinnedArm:
-    """What an arm whose log was thinned knows beside its sums: rows, and Σ 1/keep² of them, in all and by day."""
-
-    rows: Floats  # by bucket
-    squares: dict[str, float] = field(default_factory=dict)  # by day; of all rows under ""
-
-    def add(self, bucket: npt.NDArray[np.int64], multiple: Floats, day: pa.DictionaryArray | None) -> None:
-        """Add the rows of a batch, in place."""
-        self.rows[:] += np.bincount(bucket, minlength=len(self.rows))
-        squares = np.square(multiple)
-        self._count("", float(squares.sum()))
-        if day is not None:
-            labels = day.dictionary.to_pylist()
-            by_day = np.bincount(to_numpy(day.indices).astype(np.int64), weights=squares, minlength=len(labels))
-            for label, amount in zip(labels, by_day.tolist(), strict=True):
-                self._count(label, amount)
-
-    def _count(self, day: str, amount: float) -> None:
-        self.squares[day] = self.squares.get(day, 0.0) + amount
-
-    def __add__(self, other: ThinnedArm) -> ThinnedArm:
-        both = ThinnedArm(self.rows + other.rows, dict(self.squares))
-        for day, amount in other.squares.items():
-            both._count(day, amount)
-        return both
-
-
-@dataclass(frozen=True)
 class Arm:
     """All that the online test needs of one arm's log. `a + b` is the arm of both logs together."""
 
-    n: Floats  # displays by bucket: rows, or of a thinned log Σ 1/keep, as in every sum
-    r: Floats  # Σ r by metric and bucket
-    r2: Floats  # Σ r² by metric
-    sizes: Floats  # Σ |r| by metric
-    positives: Floats  # rows with a reward, by metric
-    rows_by_day: dict[str, float]
+    ledger: Ledger
+    days: Ledger  # displays by day
     units: UnitCounts | None  # None: every row is a unit
     unit_days: UnitDays | None
-    thinned: ThinnedArm | None = None  # of a thinned log
-    ages: AgeSums | None = None  # where the log says when rewards came
     covariate: CovariateSums | None = None  # where the settings name one
-    cut: Floats | None = None  # where rewards are winsorised: Σ of each reward column before, and of what was cut
-    limits: Mapping[str, float] = field(default_factory=dict)  # where these were found in a log
+    #: of rewards that are winsorised, where these were found in a log
+    limits: Mapping[str, float] = field(default_factory=dict, metadata=by(first))
 
     @classmethod
-    def empty(
-        cls,
-        metrics: int,
-        buckets: int,
-        row_is_unit: bool,
-        is_thinned: bool = False,
-        ages: AgeSums | None = None,
-        has_covariate: bool = False,
-        cut: Floats | None = None,
-        limits: Mapping[str, float] | None = None,
-    ) -> Arm:
+    def empty(cls, settings: Settings) -> Arm:
         """An arm without rows, to which batches are added."""
+        log, buckets = settings.log, settings.analysis.buckets
+        ledger, metrics = Ledger(buckets), len(settings.definitions.linear)
+        plain = ledger.plain
+        plain.array(DISPLAYS, buckets)
+        for m in range(metrics):
+            plain.array(REWARDS, buckets, m)
+            for quantity in (SQUARED_REWARDS, REWARD_SIZES, POSITIVES):
+                plain.array(quantity, 1, m)
+        open_ages(plain, settings)
+        if settings.winsorises:
+            plain.put(CUT, np.zeros((2, len(log.rewards))))
+        if log.keep is not None:
+            plain.array(ROWS, buckets)
+        row_is_unit, has_covariate = log.unit is None, settings.online.covariate is not None
         return cls(
-            n=np.zeros(buckets),
-            r=np.zeros((metrics, buckets)),
-            r2=np.zeros(metrics),
-            sizes=np.zeros(metrics),
-            positives=np.zeros(metrics),
-            rows_by_day={},
+            ledger=ledger,
+            days=Ledger(1, groups=Groups(0, most=NO_LIMIT)),
             units=None if row_is_unit else UnitCounts.empty(),
             unit_days=None if row_is_unit else UnitDays(),
-            thinned=ThinnedArm(np.zeros(buckets)) if is_thinned else None,
-            ages=ages,
             covariate=CovariateSums.empty(metrics, buckets, row_is_unit) if has_covariate else None,
-            cut=cut,
-            limits=limits or {},
+            limits=found_limits(settings),
         )
+
+    @property
+    def n(self) -> Floats:
+        """Displays by bucket: rows, or of a thinned log Σ 1/keep, as in every sum."""
+        return self.ledger.plain.get(DISPLAYS, size=self.ledger.cells)
+
+    @property
+    def r(self) -> list[Floats]:
+        """Σ r by bucket, of each metric."""
+        return self._of_metrics(REWARDS)
+
+    @property
+    def r2(self) -> Floats:
+        """Σ r² of each metric."""
+        return np.concatenate(self._of_metrics(SQUARED_REWARDS))
+
+    @property
+    def positives(self) -> Floats:
+        """Rows with a reward, of each metric."""
+        return np.concatenate(self._of_metrics(POSITIVES))
+
+    def _of_metrics(self, quantity: Quantity) -> list[Floats]:
+        sums = self.ledger.plain.sums
+        return [
+            sums[key]
+            for key in sorted((key for key in sums if key.quantity is quantity), key=lambda key: key.metric or 0)
+        ]
+
+    @property
+    def ages(self) -> AgeSums | None:
+        """How old rewards were, where the log says when they came."""
+        return AgeSums.of(self.ledger.plain)
+
+    @property
+    def cut(self) -> Floats | None:
+        """Where rewards are winsorised: Σ of each reward column before, and of what was cut."""
+        return self.ledger.plain.get(CUT) if self.ledger.plain.has(CUT) else None
+
+    @property
+    def is_thinned(self) -> bool:
+        """Was its log thinned, so that rows stand for several displays?"""
+        return self.ledger.plain.has(ROWS)
+
+    @property
+    def rows_by_day(self) -> dict[str, float]:
+        """How many displays each day has."""
+        return self._by_day(DISPLAYS)
+
+    @property
+    def squares_by_day(self) -> dict[str, float]:
+        """Σ m² of each day, m the displays that a row stands for."""
+        return self._by_day(SQUARES)
+
+    def _by_day(self, quantity: Quantity) -> dict[str, float]:
+        assert self.days.groups is not None
+        amounts = self.days.by_group(Key(quantity), self.days.plain).tolist()
+        return dict(zip(self.days.groups.labels, amounts[1:], strict=True))
 
     @property
     def rows(self) -> int:
@@ -168,12 +203,12 @@ class Arm:
     @property
     def rows_by_bucket(self) -> Floats:
         """How many rows each bucket has."""
-        return self.n if self.thinned is None else self.thinned.rows
+        return self.ledger.plain.get(ROWS, size=self.ledger.cells)
 
     @property
     def displays(self) -> float:
         """How many displays the rows stand for: as many as there are rows, unless the log was thinned."""
-        return self.rows if self.thinned is None else float(self.n.sum())
+        return float(self.n.sum())
 
     @property
     def n_units(self) -> int:
@@ -194,61 +229,61 @@ class Arm:
 
     def effective_positives(self, metric: int) -> float | None:
         """(Σ|r|)²/Σr²: how many rows with equal rewards the rewarded rows are worth."""
-        return effective_count(float(self.sizes[metric]), float(self.r2[metric]))
+        plain = self.ledger.plain
+        return effective_count(plain.total(REWARD_SIZES, metric), plain.total(SQUARED_REWARDS, metric))
 
     def add(self, rows: ArmRows) -> None:
         """Add one batch, in place."""
+        plain, m = self.ledger.plain, rows.displays_per_row
         if self.ages is not None:
             self.ages.add(rows)
-        buckets = len(self.n)
-        bucket = derived_bucket(rows.unit, BUCKET_SALT, buckets)
-        if self.cut is not None and rows.cut is not None:
-            self.cut[:] += rows.cut
-        self.n[:] += np.bincount(bucket, weights=rows.multiple, minlength=buckets)
-        for m, r in enumerate(rows.rewards.T):
-            self.r[m] += np.bincount(bucket, weights=r, minlength=buckets)
-            self.r2[m] += np.square(r).sum()
-            self.sizes[m] += np.abs(r).sum()
-            self.positives[m] += np.count_nonzero(r)
+        if rows.cut is not None:
+            plain.put(CUT, rows.cut)
+        bucket = derived_bucket(rows.unit, BUCKET_SALT, self.ledger.cells)
+        at = self.ledger.places(bucket)
+        plain.add(DISPLAYS, m, at)
+        plain.put(SQUARES, m @ m)
+        if self.is_thinned:
+            plain.add(ROWS, 1.0, at)
+        for metric, r in enumerate(rows.rewards.T):
+            plain.add(REWARDS, r, at, metric)
+            plain.add(SQUARED_REWARDS, r * r, at, metric)
+            plain.add(REWARD_SIZES, np.abs(r), at, metric)
+            plain.add(POSITIVES, r != 0.0, at, metric)
         if rows.day is not None:
-            labels, codes = rows.day.dictionary.to_pylist(), to_numpy(rows.day.indices).astype(np.int64)
-            by_day = np.bincount(codes, weights=rows.multiple, minlength=len(labels))
-            for label, count in zip(labels, by_day.tolist(), strict=True):
-                self.rows_by_day[label] = self.rows_by_day.get(label, 0) + count
-            _refuse_many(self.rows_by_day)
-        if self.thinned is not None and rows.multiple is not None:
-            self.thinned.add(bucket, rows.multiple, rows.day)
+            self._add_days(rows.day, m)
         if self.covariate is not None and rows.covariate is not None:
             self.covariate.add(rows.covariate, rows.rewards, rows.unit, bucket, rows.multiple)
         if self.units is not None and self.unit_days is not None:
             self.units.add(rows.unit)
-            days = None if rows.day is None else self.unit_days.codes(labels)[codes]
+            days = None
+            if rows.day is not None:
+                days = self.unit_days.codes(rows.day.dictionary.to_pylist())[
+                    to_numpy(rows.day.indices).astype(np.int64)
+                ]
             self.unit_days.add(derive(rows.unit, SAMPLE_SALT), days, rows.multiple)
+
+    def _add_days(self, day: pa.DictionaryArray, m: Floats) -> None:
+        groups = self.days.groups
+        assert groups is not None
+        code = groups.codes(day, self.days.move_to_rest)
+        if len(groups.labels) > MOST_DAYS:
+            _refuse_many(groups.labels)
+        at = self.days.places(np.zeros(len(code), np.int64), code)
+        self.days.plain.add(DISPLAYS, m, at)
+        self.days.plain.add(SQUARES, m * m, at)
 
     def finish(self) -> Arm:
         return self
 
     def __add__(self, other: Arm) -> Arm:
-        days = dict.fromkeys([*self.rows_by_day, *other.rows_by_day])
-        _refuse_many(days)
-        return Arm(
-            n=self.n + other.n,
-            r=self.r + other.r,
-            r2=self.r2 + other.r2,
-            sizes=self.sizes + other.sizes,
-            positives=self.positives + other.positives,
-            rows_by_day={day: self.rows_by_day.get(day, 0) + other.rows_by_day.get(day, 0) for day in days},
-            units=None if self.units is None or other.units is None else self.units + other.units,
-            unit_days=None if self.unit_days is None or other.unit_days is None else self.unit_days + other.unit_days,
-            thinned=None if self.thinned is None or other.thinned is None else self.thinned + other.thinned,
-            ages=None if self.ages is None or other.ages is None else AgeSums.total([self.ages, other.ages]),
-            covariate=None if self.covariate is None or other.covariate is None else self.covariate + other.covariate,
-            cut=None if self.cut is None or other.cut is None else self.cut + other.cut,
-            limits=self.limits,
-        )
+        both = merged([self, other])
+        assert both.days.groups is not None
+        _refuse_many(both.days.groups.labels)
+        return both
 
 
-def _refuse_many(days: Mapping[str, Any]) -> None:
+def _refuse_many(days: Sequence[str]) -> None:
     if len(days) > MOST_DAYS:
         raise BadInput(
             f"the date column has more than {MOST_DAYS:,} days, such as {min(days)!r}: name a column of dates in"
@@ -272,24 +307,10 @@ def fold_arm(
     progress: Callable[[int], None] | None = None,
 ) -> Arm:
     """Fold an arm's log."""
-    settings, log = reader.settings, reader.settings.log
-
-    def start() -> Arm:
-        return Arm.empty(
-            len(settings.definitions.linear),
-            settings.analysis.buckets,
-            row_is_unit=log.unit is None,
-            is_thinned=log.keep is not None,
-            ages=no_ages(settings),
-            has_covariate=settings.online.covariate is not None,
-            cut=np.zeros((2, len(log.rewards))) if settings.winsorises else None,
-            limits=found_limits(settings),
-        )
-
     return fold_in_threads(
         source,
         reader,
-        start,
+        lambda: Arm.empty(reader.settings),
         threads=threads,
         batch_rows=batch_rows,
         progress=progress,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +11,7 @@ import numpy.typing as npt
 
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.displays.batch import Floats, Hashes
+from foretest.displays.merging import merged
 from foretest.kernels.random import derived_bucket
 from foretest.online.unit_values import UnitValues
 from foretest.records import dataclass
@@ -117,9 +120,14 @@ class CovariateSums:
         """The share of units whose value is in the sums."""
         return 1.0 if self.units is None else self.units.share
 
-    def __add__(self, other: CovariateSums) -> CovariateSums:
+    @classmethod
+    def total(cls, parts: Sequence[CovariateSums]) -> CovariateSums:
+        """Those of all parts."""
+        return reduce(cls._with, parts)
+
+    def _with(self, other: CovariateSums) -> CovariateSums:
         return CovariateSums(
             BucketSums(self.sums.x + other.sums.x, self.sums.units + other.sums.units),
             self.moments.plus(other.moments),
-            None if self.units is None or other.units is None else self.units + other.units,
+            None if self.units is None or other.units is None else merged([self.units, other.units]),
         )

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from foretest.aggregation.fold_plan import BUCKET_SALT
+from foretest.aggregation.ledger import Ledger
+from foretest.aggregation.quantities import DISPLAYS, POSITIVES, REWARDS, SQUARED_REWARDS
 from foretest.displays.batch import Floats
 from foretest.inference.delta import quantile
 from foretest.kernels.random import derived_bucket
@@ -77,11 +79,14 @@ def units_by_bucket(arm: Arm) -> Floats:
 
 
 def _made(arm: Arm, n: Floats, r: Floats, positives: float, effective: float | None) -> MadeArm:
-    kept: dict[str, Any] = {field.name: getattr(arm, field.name) for field in fields(Arm)}
-    return MadeArm(**{
-        **kept, "n": n, "r": r[None], "r2": np.zeros(1), "sizes": np.zeros(1), "positives": np.array([positives]),
-        "thinned": None, "row_count": arm.rows, "effective": effective,
-    })  # fmt: skip
+    ledger = Ledger(len(n))
+    plain = ledger.plain
+    plain.put(DISPLAYS, n)
+    plain.put(REWARDS, r, 0)
+    plain.put(SQUARED_REWARDS, 0.0, 0)
+    plain.put(POSITIVES, positives, 0)
+    given: dict[str, Any] = {field.name: getattr(arm, field.name) for field in fields(Arm)}
+    return MadeArm(**{**given, "ledger": ledger, "row_count": arm.rows, "effective": effective})
 
 
 def may_divide_by_zero(arms: Arms, one: Ratio, places: dict[str, int], level: float) -> bool:

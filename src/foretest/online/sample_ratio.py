@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
+from foretest.aggregation.quantities import SQUARES
 from foretest.online.arms import Arm, Arms
 from foretest.online.unit_days import UnitDays, UnitSums, WeightedUnits
 from foretest.records import dataclass
@@ -105,7 +106,7 @@ def sample_ratio(arms: Arms, split: tuple[float, float]) -> SampleRatio:
     While both arms know all their units, all are counted; else those up to a common hash, which are a random sample of
     both arms (`sampled_share` of all): an estimated number of units would err by more than chance does.
     """
-    if arms.control.thinned is not None and arms.treatment.thinned is not None:
+    if all(arm.is_thinned for arm in arms):
         return _of_thinned(arms, split)
     compared, share = compared_units(arms), 1.0
     if compared is None:
@@ -176,9 +177,9 @@ def _of_thinned(arms: Arms, split: tuple[float, float]) -> SampleRatio:
 
 def _rows_as_units(arm: Arm) -> WeightedUnits | None:
     """The rows of an arm in which every row is a unit."""
-    squares = {} if arm.thinned is None else arm.thinned.squares
+    squares = arm.squares_by_day
     days = {day: UnitSums(total, squares[day]) for day, total in arm.rows_by_day.items()}
-    return WeightedUnits(UnitSums(arm.displays, squares.get("", 0.0)), days)
+    return WeightedUnits(UnitSums(arm.displays, arm.ledger.plain.total(SQUARES)), days)
 
 
 def weighted_p_value(control: UnitSums, treatment: UnitSums, split: tuple[float, float]) -> float | None:

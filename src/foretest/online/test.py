@@ -315,7 +315,7 @@ def _facts(arm: Arm, names: tuple[str, ...]) -> dict[str, Any]:
     """The size of an arm, for result.json."""
     facts: dict[str, Any] = {
         "rows": arm.rows,
-        **({} if arm.thinned is None else {"displays": arm.displays}),
+        **({"displays": arm.displays} if arm.is_thinned else {}),
         "units": arm.n_units,
         "positives": {name: int(arm.positives[m]) for m, name in enumerate(names)},
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -180,7 +181,12 @@ class UnitDays:
             return None
         return DisplaysOfUnits(rows.astype(np.float64), pairs.multiples[first])
 
-    def __add__(self, other: UnitDays) -> UnitDays:
+    @classmethod
+    def total(cls, parts: Sequence[UnitDays]) -> UnitDays:
+        """Those of all parts."""
+        return reduce(cls._with, parts)
+
+    def _with(self, other: UnitDays) -> UnitDays:
         both = UnitDays(list(self.labels), min(self.highest, other.highest), list(self.parts))
         codes = both.codes(other.labels) if other.labels else np.zeros(1, np.int64)
         both.parts += [part._replace(days=codes[part.days]) for part in other.parts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from functools import reduce
 from typing import NamedTuple
 
 import numpy as np
@@ -104,7 +105,12 @@ class UnitValues:
         at = several[0]
         return Varying(len(several), int(units[at]), float(lowest[at]), float(highest[at]))
 
-    def __add__(self, other: UnitValues) -> UnitValues:
+    @classmethod
+    def total(cls, parts: Sequence[UnitValues]) -> UnitValues:
+        """Those of all parts."""
+        return reduce(cls._with, parts)
+
+    def _with(self, other: UnitValues) -> UnitValues:
         limit = min(self.limit, other.limit)
         both = UnitValues(limit, [part.up_to(limit) for part in (*self.parts, *other.parts)])
         both.ranges()

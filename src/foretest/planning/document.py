@@ -73,7 +73,7 @@ def _heading(settings: Settings, log: LogToPlan) -> dict[str, Any]:
         "unit": settings.log.unit,
         "log": {
             "rows": log.aggregates.rows,
-            **({} if log.aggregates.thinned is None else {"displays": log.aggregates.displays}),
+            **({"displays": log.aggregates.displays} if log.aggregates.plan.is_thinned else {}),
             "units": log.aggregates.n_units,
             **({} if log.aggregates.units_exact else {"units_approximate": True}),
             "days": log.days,

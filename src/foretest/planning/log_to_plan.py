@@ -8,6 +8,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.dense import is_dense_ratio
+from foretest.aggregation.quantities import SQUARES, SQUARES_REWARDS
 from foretest.estimators import Estimator
 from foretest.inference.bound_choice import settled
 from foretest.online.comparison import POWER
@@ -72,10 +73,9 @@ def _dense(log: LogToPlan, level: str, m: int, control: float) -> float:
     elif level == EXPOSURE and curves is not None:
         theta = curve_by_display(sample.displays, curves)
         part = np.square(theta).sum(axis=1) / np.square(theta.sum(axis=1))
-    explained = control**2 * float(part.mean()) * aggregates.rows  # of Σ r², by the mean: Σ r² − Σ (r − R)²
-    if aggregates.thinned is not None:  # Σ (m r)² − Σ m²(r − R)²
-        squares = aggregates.thinned.squares
-        explained = float(part.mean()) * float(2.0 * control * squares[1 + m] - control**2 * squares[0])
+    # of Σ (m r)², by the mean: Σ (m r)² − Σ m²(r − R)², m = 1 but in a thinned log
+    plain = aggregates.ledger.plain
+    explained = float(part.mean()) * control * (2.0 * plain.total(SQUARES_REWARDS, m) - control * plain.total(SQUARES))
     return max(0.0, 1.0 - explained / float(aggregates.r2[m]))
 
 

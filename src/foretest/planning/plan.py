@@ -270,7 +270,7 @@ def _of_loggers(log: LogToPlan) -> list[str]:
 
 def _of_thinned(aggregates: Aggregates) -> list[str]:
     """What a plan from a thinned log is about, in a note; empty where the log was not thinned."""
-    if aggregates.thinned is None:
+    if not aggregates.plan.is_thinned:
         return []
     return ["the log was thinned: what is said of more log, and of units online, is of logs that are thinned alike."]
 

@@ -17,9 +17,10 @@ import pyarrow as pa
 from foretest.aggregation.display_sample import with_keys
 from foretest.aggregation.fold import for_treatment
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.kept_rows import KeptRows
+from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.background import in_background
 from foretest.displays.batch import Displays, Floats, Hashes
+from foretest.displays.merging import merged
 from foretest.displays.ragged import Ragged
 from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
@@ -97,7 +98,7 @@ class _SampleFold:
             return
         some = for_treatment(self.plan, rows.take(rows.rewarded))
         part = some.take(self.kept.below(some.unit))
-        columns = {"unit": part.unit, **{f"r:{m}": part.rewards[:, m] for m in range(len(self.plan.metrics))}}
+        columns: Columns = {"unit": part.unit, **{f"r:{m}": part.rewards[:, m] for m in range(len(self.plan.metrics))}}
         slots = {_slot_column(m): lists for m, lists in part.slots.items()}
         self.kept.add(columns, len(some), replace(part.displays, columns={**part.displays.columns, **slots}))
 
@@ -107,7 +108,7 @@ class _SampleFold:
 
     def __add__(self, other: _SampleFold) -> _SampleFold:
         both = _SampleFold(self.plan)
-        both.kept = self.kept + other.kept
+        both.kept = merged([self.kept, other.kept])
         return both
 
     def to_batch(self) -> pa.RecordBatch:

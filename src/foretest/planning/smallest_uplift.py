@@ -32,6 +32,7 @@ from dataclasses import field
 from typing import Any, NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.quantities import WEIGHTS
 from foretest.diagnostics.evidence import log_evidence
 from foretest.diagnostics.health import control_is_deterministic
 from foretest.files import finite_or_none
@@ -143,10 +144,10 @@ def _half_band(sensitivity: Any, aggregates: Aggregates, weighting: Weighting, w
     """Half the width of the band of the effect size, or where there is no band the most that the cap could hide."""
     if sensitivity is not None and sensitivity["effect_size_lower"] is not None:
         return float(sensitivity["effect_size_upper"] - sensitivity["effect_size_lower"]) / 2.0
-    sums = aggregates.h.get(weighting)
-    if sums is None:
+    if not aggregates.has_weights(weighting):
         return math.nan
-    mass_kept = float(sums.get("h").sum()) * math.exp(min(sums.log_unit, 700.0)) / aggregates.displays
+    sums = aggregates.weights(weighting)
+    mass_kept = sums.total(WEIGHTS) * math.exp(min(sums.log_unit, 700.0)) / aggregates.displays
     return max(0.0, 1.0 - mass_kept) * worth
 
 

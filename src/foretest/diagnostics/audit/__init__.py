@@ -19,9 +19,10 @@ from foretest.aggregation.audit_context import DAY, HASHED_ITEMS, ITEMS, NUMBER,
 from foretest.aggregation.audit_draws import AS_SERVED, LOG_RANKINGS, NO_ITEM, NO_RANK, OWN, RANKS
 from foretest.aggregation.control_fit import information_ratio
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.kept_rows import Column, Columns
+from foretest.aggregation.ledger import Account
 from foretest.aggregation.likelier_number import GAIN, LIKELIER
-from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.quantities import WEIGHTS
 from foretest.aggregation.shown_scores import RESIDUAL
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.diagnostics.audit import (
@@ -143,7 +144,7 @@ def draw_standing(aggregates: Aggregates) -> knows_draw.Standing | str:
     obstacle = _obstacle(knows_draw.NAME, sample, plan)
     if obstacle is not None:
         return obstacle
-    if any(aggregates.positives[m] == aggregates.rows and are_counts(sample[f"r:{m}"]) for m in plan.rewards.values()):
+    if any(aggregates.positives[m] == aggregates.rows and are_counts(sample["r", m]) for m in plan.rewards.values()):
         return "every row has a reward, and rows that were chosen by their reward show what users like"
     starts = independent_rows(sample["unit"])
     error = sample.get("log_p_scores", sample.get(OWN, sample["log_p"])) - sample["expected_log_p"]
@@ -205,7 +206,7 @@ def _obstacle_to_draws(name: str, sample: Columns, plan: FoldPlan) -> str | None
         return "the saved sample of displays lacks what the treatment scores of it; pack or fold the log again"
     if name == moments.BALANCE and not log.features:
         return "the settings name no context features; name some in [log] features"
-    lacking = [f for f in log.features if NUMBER + f not in sample and TEXT + f not in sample]
+    lacking = [f for f in log.features if (NUMBER, f) not in sample and (TEXT, f) not in sample]
     if name == moments.BALANCE and lacking:
         return f"the saved sample of displays lacks {', '.join(lacking)}; pack or fold the log again"
     if name == item_slots.NAME and not {ITEMS, HASHED_ITEMS, RANKS} & set(sample):
@@ -336,7 +337,7 @@ def _possible_weights(aggregates: Aggregates, sample: Columns) -> Finding:
         units = float(weights.units)
         over_all = possible_weights.capped_means(weights.bins, plan.loggers, units, weights.largest_unit)
         mean_weight = weights.mean_below_one(plan.loggers)
-    contexts = [kind + column for column in plan.settings.log.contexts for kind in (NUMBER, TEXT)]
+    contexts: list[Column] = [(kind, column) for column in plan.settings.log.contexts for kind in (NUMBER, TEXT)]
     days = [] if plan.settings.log.date is None else [DAY]
     columns = {name: sample[name] for name in [*contexts, *days] if name in sample}
     in_groups = possible_weights.group_means(features_that_vary(columns), sample["log_w"], unit)
@@ -358,16 +359,17 @@ class _WeightSums(NamedTuple):
     @classmethod
     def of(cls, aggregates: Aggregates) -> _WeightSums:
         cells = len(aggregates.n)
-        if aggregates.thinned is None:
-            raw = aggregates.h[Uncapped()]
-            return cls(aggregates.bins, aggregates.n, raw.get("h", cells), raw.log_unit, aggregates.max_log_w,
+        if not aggregates.plan.is_thinned:
+            raw = aggregates.weights(Uncapped())
+            return cls(aggregates.bins, aggregates.n, raw.get(WEIGHTS, size=cells), raw.log_unit, aggregates.max_log_w,
                        aggregates.n_units, aggregates.largest_unit)  # fmt: skip
         sample = aggregates.sampled_displays
         log_w, cell = sample["log_w"], aggregates.plan.cells_at(sample["unit"], sample.get("logger"))
-        bins, sums, sizes = WeightBins.empty(cells, 0), ScaledSums(), rows_of_units(sample["unit"])
-        bins.add(log_w, cell)
-        n, w = (np.bincount(cell, amounts, cells).astype(np.float64) for amounts in (None, sums.scaled(log_w)))
-        return cls(bins, n, w, sums.log_unit, float(log_w.max()), len(sizes), int(sizes.max()))
+        account, sizes = Account(), rows_of_units(sample["unit"])
+        bins = WeightBins(account, cells)
+        bins.add(log_w, cell, np.ones(len(log_w)))
+        n, w = (np.bincount(cell, amounts, cells).astype(np.float64) for amounts in (None, account.scaled(log_w)))
+        return cls(bins, n, w, account.log_unit, float(log_w.max()), len(sizes), int(sizes.max()))
 
     def mean_below_one(self, loggers: int) -> possible_weights.CappedMean | None:
         """The test of the mean of w itself; None where a weight is large enough to move it."""
@@ -381,7 +383,7 @@ class _WeightSums(NamedTuple):
 def _balance(sample: Columns, plan: FoldPlan) -> Finding:
     a, first = plan.settings.analysis, independent_rows(sample["unit"])
     ratio = _information_ratio(sample, plan, first)
-    names = [kind + name for name in plan.settings.log.features for kind in (NUMBER, TEXT)]
+    names: list[Column] = [(kind, name) for name in plan.settings.log.features for kind in (NUMBER, TEXT)]
     features = features_that_vary({name: sample[name][first] for name in names if name in sample})
     drawn = sample["draws_control"][first], sample["draws_treatment"][first]
     return moments.balance(features, sample["log_w"][first], *drawn, min(a.cap_number, a.bound_number), ratio)
@@ -391,5 +393,7 @@ def _repeats(sample: Columns, plan: FoldPlan) -> Finding:
     log = plan.settings.log
     if log.id is not None:
         return rows.repeated_ids(sample["unit"], sample["key"])
-    alike = [np.asarray(sample[name]) for name in sample if name == "log_w" or name.startswith("r:")]
+    alike = [
+        np.asarray(sample[name]) for name in sample if name == "log_w" or (isinstance(name, tuple) and name[0] == "r")
+    ]
     return rows.repeated_rows(sample["unit"], sample["key"], sample["scores"], alike, has_unit=log.unit is not None)

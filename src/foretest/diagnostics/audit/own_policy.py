@@ -27,7 +27,7 @@ _REMEDY = "Correct the policy's log_prob or sample; foretest.testing.check_polic
 
 def own_policy(sample: Columns) -> Finding | None:
     """The finding over both roles: the first that fails, else that all is well; None where neither is a user's own."""
-    findings = [_of_role(sample, role) for role in ROLES if f"{TOTAL}:{role}" in sample]
+    findings = [_of_role(sample, role) for role in ROLES if (TOTAL, role) in sample]
     if not findings:
         return None
     return next(
@@ -36,7 +36,7 @@ def own_policy(sample: Columns) -> Finding | None:
 
 
 def _of_role(sample: Columns, role: str) -> Finding:
-    totals, variance = (np.asarray(sample[f"{name}:{role}"]) for name in (TOTAL, VARIANCE))
+    totals, variance = (np.asarray(sample[name, role]) for name in (TOTAL, VARIANCE))
     enumerated = ~np.isnan(variance) | ~np.isnan(totals)
     looked_at = int(enumerated.sum())
     if not looked_at:
@@ -49,7 +49,7 @@ def _of_role(sample: Columns, role: str) -> Finding:
             f" of {looked_at} displays)",
             worst,
         )
-    gap = float(np.asarray(sample[f"{SURPRISE}:{role}"])[enumerated].sum())
+    gap = float(np.asarray(sample[SURPRISE, role])[enumerated].sum())
     if gap == -np.inf:
         return _fail(f"the {role}'s sample draws rankings to which its log_prob gives probability 0")
     spread = float(np.sqrt(variance[enumerated].sum()))
@@ -66,7 +66,7 @@ def _of_role(sample: Columns, role: str) -> Finding:
 
 def _by_draws(sample: Columns, role: str) -> Finding:
     """Where no display has few enough rankings: both means of the bridge over all displays."""
-    columns = (np.asarray(sample[f"{name}:{role}"]) for name in (OF_PROPOSAL, OF_POLICY, DOUBT))
+    columns = (np.asarray(sample[name, role]) for name in (OF_PROPOSAL, OF_POLICY, DOUBT))
     proposal, policy, doubt = (column[~np.isnan(column)] for column in columns)
     displays = len(doubt)
     if not displays:

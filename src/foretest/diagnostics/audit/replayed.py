@@ -21,7 +21,7 @@ def replayed(counts: ReplaySums) -> Finding:
     return Finding(
         NAME, FAIL, None, share,
         f"{counts.differ:,} of {plural(counts.rows, 'row')} {what} another ranking than follows from the seed and the"
-        f" id; the first has the id {counts.first_id}",
+        f" id; the first has the id {counts.first.id if counts.first else ''}",
         _remedy(share),
     )  # fmt: skip
 

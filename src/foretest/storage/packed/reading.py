@@ -6,10 +6,11 @@ import dataclasses
 
 import numpy as np
 
-from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.aggregates import Aggregates, sum_of
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.ledger import Account, AccountKey, Ledger
+from foretest.aggregation.quantities import CAPPED_ROWS, SQUARED_WEIGHTS, WEIGHTS
 from foretest.aggregation.thinning import MULTIPLE
 from foretest.displays.batch import Floats
 from foretest.engines import local
@@ -27,7 +28,7 @@ from foretest.estimators import (
     PointNCIS,
 )
 from foretest.log.reader import Reader
-from foretest.log.rows import Rows, times
+from foretest.log.rows import Rows
 from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.records import dataclass
@@ -109,14 +110,11 @@ class PackedLog:
 
 def _joined(base: Aggregates, of_rewarded: Aggregates, plan: FoldPlan) -> Aggregates:
     """The saved sums of all rows together with the sums of the rewarded rows, for every treatment."""
-    missing = [w for w in plan.weightings if w not in base.h]
+    missing = [w for w in plan.weightings if not base.has_weights(w)]
     whole = dataclasses.replace(
         base,
         plan=plan,
-        h={w: base.h[w] if w in base.h else _estimated(base, w) for w in plan.weightings},
-        hr=of_rewarded.hr,
-        unsupported=of_rewarded.unsupported,
-        approximate=of_rewarded.approximate,
+        ledger=_joined_ledger(base, of_rewarded, plan),
         rewarded=of_rewarded.rewarded,
         sampled=dict.fromkeys(missing, True),
         treatments={
@@ -125,6 +123,21 @@ def _joined(base: Aggregates, of_rewarded: Aggregates, plan: FoldPlan) -> Aggreg
         },
     )
     return _at_other_cap(whole, plan) if plan.health_weighting in missing else whole
+
+
+def _joined_ledger(base: Aggregates, of_rewarded: Aggregates, plan: FoldPlan) -> Ledger:
+    """The saved sums of all rows, and those of the rewarded rows that were folded now: of weighted rewards all are of
+    these, and counts by weighting."""
+    by_weighting = {
+        key: array for key, array in of_rewarded.ledger.plain.sums.items() if isinstance(key.owner, Weighting)
+    }
+    plain = {key: array for key, array in base.ledger.plain.sums.items() if not isinstance(key.owner, Weighting)}
+    accounts: dict[AccountKey, Account] = {
+        (None, None): dataclasses.replace(base.ledger.plain, sums={**plain, **by_weighting})
+    }
+    accounts |= {(w, None): base.weights(w) if base.has_weights(w) else _estimated(base, w) for w in plan.weightings}
+    accounts |= {name: account for name, account in of_rewarded.ledger.accounts.items() if name[1] is not None}
+    return dataclasses.replace(base.ledger, accounts=accounts)
 
 
 def fold_packed(
@@ -138,7 +151,7 @@ def fold_packed(
     if reason is not None:
         return None, [f"{', '.join(str(log.folder) for log in logs)}: packed, but all rows were read: {reason}."]
     done = stage(progress, "read", rewarded_rows(logs))
-    aggregates = Aggregates.total([log.read(reader, plan, threads, batch_rows, done) for log in logs])
+    aggregates = sum_of([log.read(reader, plan, threads, batch_rows, done) for log in logs])
     cap = plan.health_weighting
     if not aggregates.sampled.get(cap):
         return aggregates, []
@@ -224,19 +237,17 @@ class _RewardedFold(Fold):
         return
 
 
-def _estimated(base: Aggregates, weighting: Weighting) -> ScaledSums:
+def _estimated(base: Aggregates, weighting: Weighting) -> Account:
     """Σ h by bucket and Σ h², estimated from the sample of displays."""
-    sums = ScaledSums()
-    sample = base.sample.columns()
+    account, sample = Account(weighting), base.sample.columns()
     if not sample:
-        return sums
-    buckets = len(base.n)
-    bucket = base.plan.cells_at(sample["unit"], sample.get("logger"))
-    scale = base.rows / len(bucket)
-    h = times(sums.scaled(weighting.log_h(sample["log_w"])), sample.get(MULTIPLE))
-    sums.add("h", scale * np.bincount(bucket, weights=h, minlength=buckets))
-    sums.add("h2", scale * np.square(h).sum())
-    return sums
+        return account
+    cell = base.plan.cells_at(sample["unit"], sample.get("logger"))
+    scale = base.rows / len(cell)
+    h = account.scaled(weighting.log_h(sample["log_w"])) * sample.get(MULTIPLE, 1.0)
+    account.add(WEIGHTS, scale * h, base.ledger.places(cell))
+    account.put(SQUARED_WEIGHTS, scale * np.square(h).sum())
+    return account
 
 
 def _at_other_cap(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
@@ -249,4 +260,7 @@ def _at_other_cap(aggregates: Aggregates, plan: FoldPlan) -> Aggregates:
         z = z_of(columns["draws_treatment"], cap.cap, cap.capping == "zero")
         columns = {**columns, "q": z.mean(axis=1)}
     sample = dataclasses.replace(aggregates.sample, parts=[columns])
-    return dataclasses.replace(aggregates, sample=sample, capped_rows=round(above * aggregates.displays))
+    ledger, plain = aggregates.ledger, aggregates.ledger.plain
+    capped = {plain.key(CAPPED_ROWS): np.array([round(above * aggregates.displays)], np.float64)}
+    accounts = {**ledger.accounts, (None, None): dataclasses.replace(plain, sums={**plain.sums, **capped})}
+    return dataclasses.replace(aggregates, sample=sample, ledger=dataclasses.replace(ledger, accounts=accounts))

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.aggregates import Aggregates, sum_of
 from foretest.aggregation.flat import SCHEMA, array_row, batch_of, flatten, from_batches, restore, tree_row
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
@@ -27,6 +27,7 @@ from foretest.storage.saved.header import check_header
 from foretest.storage.saved.inputs import InputFile, refuse_repeated
 from foretest.storage.saved.json_values import digest
 from foretest.storage.saved.logger_days import Days, days_of_all
+from foretest.storage.saved.old_layouts import in_layout_of_today
 from foretest.storage.saved.recipe import Recipe, refuse_other_layout
 from foretest.stores import Location, RemotePath, listed_location, location
 from foretest.stores.faults import is_store_fault, store_fault
@@ -59,7 +60,7 @@ def write_aggregates(
     groups, places = [always], {}
     for name, rows in kept_rows.items():
         columns = {column: flat.arrays[array] for column, array in rows.columns.items()}
-        hashes = columns[rows.order[0]]
+        hashes = columns[json.dumps(rows.order[0])]
         ends = _block_ends(len(hashes))
         last = [int(hashes[end - 1]) for end in ends]
         places[name] = {"group": len(groups), "ends": ends, "hashes": last, "limit": rows.limit}
@@ -137,7 +138,7 @@ def merge_files(files: Sequence[SavedFile], plan: FoldPlan) -> Aggregates:
     with ThreadPoolExecutor(2) as pool:
         for begin in range(0, len(files), _AT_ONCE):
             some = pool.map(lambda file: file.read(plan, heads), files[begin : begin + _AT_ONCE])
-            running = [Aggregates.total([*running, *some])]
+            running = [sum_of([*running, *some])]
     return running[0]
 
 
@@ -196,7 +197,7 @@ class SavedFile:
             for name, rows in _kept_rows(flat.tree):
                 if name in heads:
                     rows.fields["highest"] = min(rows.fields["highest"], heads[name])
-            return restore(flat, plan)
+            return restore(in_layout_of_today(flat, plan), plan)
 
 
 def _metadata(document: Mapping[str, Any]) -> dict[bytes, bytes]:
@@ -225,9 +226,9 @@ class _KeptNode:
 
     @property
     def columns(self) -> dict[str, str]:
-        """The names of the arrays of the kept rows, by column."""
+        """The names of the arrays of the kept rows, by column as JSON."""
         parts = self.fields["parts"]["list"]
-        return {column: node["array"] for column, node in parts[0]["map"]} if parts else {}
+        return {json.dumps(column): node["array"] for column, node in parts[0]["map"]} if parts else {}
 
 
 def _kept_rows(tree: Any, name: str = "") -> Iterator[tuple[str, _KeptNode]]:

@@ -40,7 +40,9 @@ from foretest.storage.saved.json_values import (
 from foretest.storage.saved.logger_days import Days, with_shares
 
 #: Raise it with every change of what a field of `Aggregates` or a column of its kept rows is or means.
-LAYOUT = 2
+LAYOUT = 3
+#: that are read, by the table of old names in `old_layouts`
+READ_LAYOUTS = (2, LAYOUT)
 
 
 class OtherLayout(BadInput):
@@ -177,7 +179,7 @@ def refuse_other_layout(name: str, document: Any) -> None:
     """Refuse a header of another layout or hash, with the version that wrote it."""
     values = document if isinstance(document, Mapping) else {}
     layout, hashed, version = (values.get(key) for key in ("layout", "hash", "foretest"))
-    if layout != LAYOUT or hashed != hashing.NAME:
+    if layout not in READ_LAYOUTS or hashed != hashing.NAME:
         raise OtherLayout(
             f"{name}: aggregates of Foretest {version}, in layout {layout} with hash {hashed}; Foretest"
             f" {__version__} has layout {LAYOUT} with hash {hashing.NAME}. Fold the log again with foretest aggregate."
