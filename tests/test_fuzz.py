@@ -23,7 +23,8 @@ import fuzz_readers
 import fuzz_runs
 
 import foretest as ft
-from foretest.aggregation.scaled_sums import ScaledSums
+from foretest.aggregation.ledger import Account, Ledger
+from foretest.aggregation.quantities import WEIGHTS
 from foretest.calibration.file import Calibration
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
@@ -336,11 +337,12 @@ def test_slot_marginals_of_scores_beyond_any_step() -> None:
 
 def test_sums_whose_units_are_beyond_any_integer_of_the_machine() -> None:
     """Weights of scores of 1e300 in one batch, plain weights in the next."""
-    sums = ScaledSums()
-    sums.add("h", sums.scaled(np.array([-1e300])).sum())
-    sums.add("h", sums.scaled(np.array([0.0])).sum())
-    total = ScaledSums.total([sums, ScaledSums({"h": np.ones(1)}, -(10**299))])
-    assert total.get("h") * np.exp(total.log_unit) == pytest.approx(1.0, rel=1e-12)
+    account, tiny = Account(), Account(exponent=-(10**299))
+    account.put(WEIGHTS, account.scaled(np.array([-1e300])).sum())
+    account.put(WEIGHTS, account.scaled(np.array([0.0])).sum())
+    tiny.put(WEIGHTS, 1.0)
+    total = Ledger.total([Ledger(1, {(None, None): part}) for part in (account, tiny)]).plain
+    assert total.total(WEIGHTS) * np.exp(total.log_unit) == pytest.approx(1.0, rel=1e-12)
 
 
 @pytest.mark.parametrize("key", ["settings", "control", "treatment", "truth"])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation import fold_state
+from foretest.aggregation import fold_start
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold, fold
@@ -72,8 +72,8 @@ def test_merging_parts_in_any_order_is_folding_the_whole(strata: str) -> None:
 
 
 def test_small_limits_keep_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_state, "MOST_REWARDED", 40)
-    monkeypatch.setattr(fold_state, "SAMPLED_DISPLAYS", 30)
+    monkeypatch.setattr(fold_start, "MOST_REWARDED", 40)
+    monkeypatch.setattr(fold_start, "SAMPLED_DISPLAYS", 30)
     test = build_test(["cis", "point-ncis-adaptive"])
     samples = []
     for size, order in ((10_000, None), (7, None), (13, np.random.default_rng(0).permutation(LOG.rows))):
@@ -95,17 +95,17 @@ def test_small_limits_keep_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch) 
 def test_rewarded_rows_hold_what_later_analyses_need() -> None:
     test = build_test(["point-ncis", "point-ncis-adaptive"])
     state = fold([rows for _, rows in cut(test, LOG.table(), 10_000)], choose_estimators(test.settings)[0])
-    columns = state.rewarded.columns()
+    columns, points = state.rewarded.columns(), state.plan.point_weightings
     order = np.argsort(columns["log_w"])
     rewarded = np.flatnonzero(LOG.click)
     mine = rewarded[np.argsort(LOG.log_w[rewarded])]
     np.testing.assert_allclose(columns["log_w"][order], LOG.log_w[mine], rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(np.exp(columns["log_h:0"][order]), LOG.weights("point-ncis", 2.0, 3.0)[mine], rtol=1e-9)
-    np.testing.assert_allclose(np.exp(columns["log_h:1"][order]), LOG.adaptive(3.0)[mine], rtol=1e-9)
-    np.testing.assert_allclose(columns["q:0"][order], LOG.q(2.0)[mine], rtol=1e-9)
+    np.testing.assert_allclose(np.exp(columns["log_h", points[0]][order]), LOG.weights("point-ncis", 2.0, 3.0)[mine], rtol=1e-9)
+    np.testing.assert_allclose(np.exp(columns["log_h", points[1]][order]), LOG.adaptive(3.0)[mine], rtol=1e-9)
+    np.testing.assert_allclose(columns["q", points[0]][order], LOG.q(2.0)[mine], rtol=1e-9)
     p, w = np.exp(LOG.log_p), np.exp(LOG.log_t - LOG.log_p)
     second = (p * np.minimum(w, 2.0) ** 2).sum(axis=1) / LOG.q(2.0) ** 2
-    np.testing.assert_allclose(columns["second:0"][order], second[mine], rtol=1e-9)
+    np.testing.assert_allclose(columns["second", points[0]][order], second[mine], rtol=1e-9)
 
 
 def test_bins_of_log_w_give_every_cap() -> None:

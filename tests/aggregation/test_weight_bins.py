@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from foretest.aggregation.ledger import Account, Ledger
 from foretest.aggregation.weight_bins import BINS, CAPS, WeightBins
 
 
@@ -17,13 +18,13 @@ def rows(n: int = 3000, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarr
 
 
 def binned(log_w: np.ndarray, bucket: np.ndarray, rewards: np.ndarray) -> WeightBins:
-    bins = WeightBins.empty(5, 2)
+    bins = WeightBins(Account(), 5)
     take_in(bins, log_w, bucket, rewards)
     return bins
 
 
 def take_in(bins: WeightBins, log_w: np.ndarray, bucket: np.ndarray, rewards: np.ndarray) -> None:
-    bins.add(log_w, bucket)
+    bins.add(log_w, bucket, np.ones(len(log_w)))
     some = np.flatnonzero(rewards.any(axis=1))
     bins.add_rewarded(log_w[some], bucket[some], rewards[some])
 
@@ -57,10 +58,12 @@ def test_batches_and_merges_add_up() -> None:
     log_w, bucket, rewards = rows()
     whole = binned(log_w, bucket, rewards)
     left, right = binned(log_w[:700], bucket[:700], rewards[:700]), binned(log_w[700:], bucket[700:], rewards[700:])
-    for name in ("n", "w", "by_metric"):
-        np.testing.assert_allclose(getattr(left + right, name), getattr(whole, name), rtol=1e-12)
+    both = Ledger.total([Ledger(5, {(None, None): bins.account}) for bins in (left, right)]).plain
     take_in(left, log_w[700:], bucket[700:], rewards[700:])
-    np.testing.assert_allclose(left.by_metric, whole.by_metric, rtol=1e-12)
+    assert both.sums.keys() == left.account.sums.keys() == whole.account.sums.keys()
+    for key, array in whole.account.sums.items():
+        np.testing.assert_allclose(both.sums[key], array, rtol=1e-12)
+        np.testing.assert_allclose(left.account.sums[key], array, rtol=1e-12)
 
 
 def test_squares_and_counts_by_bin() -> None:
@@ -72,12 +75,12 @@ def test_squares_and_counts_by_bin() -> None:
     for metric in (0, 1):
         r = rewards[:, metric]
         for which, amount in enumerate((r, w * r, r**2, (w * r) ** 2)):
-            got = bins.by_metric[metric, which].reshape(5, BINS).sum(axis=0)
+            got = bins.rewards(metric)[which].reshape(5, BINS).sum(axis=0)
             np.testing.assert_allclose(got, np.bincount(place, weights=amount, minlength=BINS), rtol=1e-11)
 
 
 def test_rows_without_weight_fall_in_the_lowest_bin() -> None:
-    bins = WeightBins.empty(1, 1)
+    bins = WeightBins(Account(), 1)
     take_in(bins, np.array([-np.inf, -1000.0]), np.zeros(2, np.int64), np.ones((2, 1)))
     assert bins.n.reshape(1, BINS)[0, 0] == 2
     w, wr = bins.capped_sums(0)

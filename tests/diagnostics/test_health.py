@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation import fold_state
+from foretest.aggregation import fold_start
 from tests.support import SCORES, SmallLog, build_test
 
 LOG = SmallLog(rows=600, units=600, seed=13)
@@ -67,7 +67,7 @@ def test_predicted_effective_positives_of_more_rows_than_are_kept(monkeypatch: p
     """Half of the rows tell of all: the mean of E_p[h²|x] over them, and so many more of the same kind."""
     test = build_test(["point-ncis-adaptive"])
     whole = test.run(LOG.table()).metrics["click"].estimates["point-ncis-adaptive"].predicted_effective_positives
-    monkeypatch.setattr(fold_state, "MOST_REWARDED", int(LOG.click.sum()) // 2)
+    monkeypatch.setattr(fold_start, "MOST_REWARDED", int(LOG.click.sum()) // 2)
     half = test.run(LOG.table()).metrics["click"].estimates["point-ncis-adaptive"].predicted_effective_positives
     assert half == pytest.approx(whole, rel=0.15)
     assert half != whole

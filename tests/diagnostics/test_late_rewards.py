@@ -8,6 +8,7 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation.age_sums import EDGES, AgeSums, age_bins
+from foretest.aggregation.ledger import Ledger
 from foretest.diagnostics.late_rewards import age_curve
 from tests.late_log import READ_AT, LateLog, late_test
 
@@ -109,7 +110,8 @@ def test_counts_add_up() -> None:
     whole = test.aggregate(table).aggregates.ages
     parts = [test.aggregate(table.slice(begin, 200)).aggregates.ages for begin in (0, 200, 400)]
     assert whole is not None
-    total = AgeSums.total([part for part in parts if part is not None])
+    ledgers = [Ledger(1, {(None, None): part.account}) for part in parts if part is not None]
+    total = AgeSums(Ledger.total(ledgers).plain)
     assert np.array_equal(total.rewarded, whole.rewarded)
     assert np.array_equal(total.waiting, whole.waiting)
     assert np.array_equal(total.read_at, whole.read_at)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest.aggregation import fold_state
+from foretest.aggregation import fold_start
 from tests.support import SmallLog, build_test
 
 LOG = SmallLog(rows=500, units=140, seed=21)
@@ -46,7 +46,7 @@ def test_limits_are_maurer_and_pontil(key: str, unit: str | None, capping: str) 
 
 def test_beyond_the_kept_rows_buckets_stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     exact = build_test(["cis"], interval="bernstein", r_max=1.0).run(LOG.table()).metrics["click"].estimates["cis"]
-    monkeypatch.setattr(fold_state, "MOST_REWARDED", 20)
+    monkeypatch.setattr(fold_start, "MOST_REWARDED", 20)
     near = build_test(["cis"], interval="bernstein", r_max=1.0).run(LOG.table()).metrics["click"].estimates["cis"]
     width = exact.effect_size_ci_upper - exact.effect_size_ci_lower
     assert near.effect_size_ci_upper - near.effect_size_ci_lower == pytest.approx(width, rel=0.1)

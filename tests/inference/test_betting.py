@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest.aggregation import fold_state
+from foretest.aggregation import fold_start
 from foretest.inference import betting
 from foretest.inference.betting import OrderedTerms, in_hash_order, mean_limits, mean_lower_bound
 from foretest.kernels.hashing import hash_integers
@@ -207,7 +207,7 @@ def test_of_too_many_rewarded_rows_the_first_are_bet_on(unit: str | None, monkey
         log = SmallLog(rows=3000, units=3000, seed=seed)
         whole = test.run(log.table()).metrics["click"].estimates[key]
         with monkeypatch.context() as patch:
-            patch.setattr(fold_state, "MOST_REWARDED", int(log.click.sum()) // 2)
+            patch.setattr(fold_start, "MOST_REWARDED", int(log.click.sum()) // 2)
             half = test.run(log.table()).metrics["click"].estimates[key]
         assert half.effect_size == pytest.approx(whole.effect_size, rel=1e-12)
         assert half.effect_size_ci_lower <= half.effect_size <= half.effect_size_ci_upper

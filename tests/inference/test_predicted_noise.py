@@ -170,13 +170,13 @@ def test_parts_add_up_and_parts_without_such_sums_count_as_more_of_the_same() ->
     test, table = offline(["slot-ncis-adaptive"]), LOG.table()
     whole, first, second = (test.aggregate(rows)[0] for rows in (table, table.slice(0, 100), table.slice(100)))
     weighting = whole.plan.point_weightings[0]
-    both = predicted_noise(Aggregates.total([first, second]), weighting, 0)
+    both = predicted_noise(first + second, weighting, 0)
     assert both == pytest.approx(predicted_noise(whole, weighting, 0), rel=1e-9)
     for sums in first.hr.values():  # as in a file of an earlier version
         for name in [name for name in sums.arrays if name.startswith("noise_")]:
             del sums.arrays[name]
     assert predicted_noise(first, weighting, 0) is None
-    mixed = predicted_noise(Aggregates.total([first, second]), weighting, 0)
+    mixed = predicted_noise(first + second, weighting, 0)
     alone = predicted_noise(second, weighting, 0)
     assert mixed is not None
     assert alone is not None

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation import fold_state
+from foretest.aggregation import fold_start
 from foretest.inference.smoothing import smoothing_bound
 from tests.support import SmallLog, build_test
 
@@ -70,7 +70,7 @@ def test_of_too_many_rewarded_rows_the_sums_by_bin_give_less_but_not_much(
     log = SmallLog(rows=4000, units=3000, seed=5)
     test = build_test(["cis"], unit=unit)
     exact = test.run(log.table()).metrics["click"].estimates["cis"].lower_bound
-    monkeypatch.setattr(fold_state, "MOST_REWARDED", 100)
+    monkeypatch.setattr(fold_start, "MOST_REWARDED", 100)
     rough = test.run(log.table()).metrics["click"].estimates["cis"].lower_bound
     assert exact > 0.2
     # by unit, squares are bounded by the rows of the largest unit, here 7: much for so short a log

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.aggregation import segment_sums as module
+from foretest.aggregation import fold_start as module
 from foretest.inference.multiple_testing import holm
 from foretest.kernels.hashing import hash_strings
 from foretest.storage.saved.files import SavedFile, write_aggregates

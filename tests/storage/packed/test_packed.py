@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.aggregation import fold_state
+from foretest.aggregation import fold_start
 from foretest.log.unit_columns import NO_UNIT
 from foretest.sources import ROW_NUMBER, open_source
 from foretest.storage.packed import writing
@@ -181,7 +181,7 @@ def test_what_only_rewarded_rows_need_may_change(plain: str, tmp_path: Path, cha
 def test_at_another_cap_health_comes_from_the_sample(
     plain: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capping: str
 ) -> None:
-    monkeypatch.setattr(fold_state, "SAMPLED_DISPLAYS", 600)
+    monkeypatch.setattr(fold_start, "SAMPLED_DISPLAYS", 600)
     folder = blind(packed(offline_test(LINEAR), plain, tmp_path))
     test = offline_test(["is", "cis", "point-ncis"], cap=4.0, capping=capping)
     result, whole = test.run(folder), test.run(plain)

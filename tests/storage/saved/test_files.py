@@ -16,7 +16,7 @@ import pytest
 
 import foretest as ft
 from foretest._version import __version__
-from foretest.aggregation import fold_state
+from foretest.aggregation import fold_start
 from foretest.aggregation.aggregates import Aggregates
 from foretest.kernels import hashing
 from foretest.settings.file import settings_from_tables
@@ -134,8 +134,8 @@ def test_merged_days_are_the_whole(tmp_path: Path, strata: str) -> None:
 
 
 def test_a_merge_reads_only_the_heads_of_kept_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fold_state, "MOST_REWARDED", 40)
-    monkeypatch.setattr(fold_state, "SAMPLED_DISPLAYS", 60)
+    monkeypatch.setattr(fold_start, "MOST_REWARDED", 40)
+    monkeypatch.setattr(fold_start, "SAMPLED_DISPLAYS", 60)
     monkeypatch.setattr(module, "_FIRST_ROWS", 8)
     monkeypatch.setattr(module, "_AT_ONCE", 3)
     test = build_test(ESTIMATORS)
@@ -547,13 +547,13 @@ def test_many_files_are_not_held_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     path = Path(saved(test, LOG.table(), tmp_path / "a.parquet"))
     files = [SavedFile.open(path)] * 20
     held: list[int] = []
-    plain = Aggregates.total
+    plain = module.sum_of
 
     def counted(parts: Any) -> Aggregates:
         held.append(len(parts))
         return plain(parts)
 
-    monkeypatch.setattr(Aggregates, "total", counted)
+    monkeypatch.setattr(module, "sum_of", counted)
     merged = merge_files(files, files[0].plan(test.settings))
     assert max(held) <= module._AT_ONCE + 1
     assert merged.rows == 20 * LOG.rows

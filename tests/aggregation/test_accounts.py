@@ -9,25 +9,33 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from foretest.aggregation.scaled_sums import ScaledSums, add_padded
+from foretest.aggregation.ledger import Account, Ledger
+from foretest.aggregation.quantities import DISPLAYS, SQUARED_WEIGHTS, WEIGHTS, Quantity
+from foretest.weights.weightings import Uncapped
 
 LOG_10_300 = 690.7755278982137
 
 
-def folded(batches: list[list[float]]) -> ScaledSums:
+W = Uncapped()
+
+
+def folded(batches: list[list[float]]) -> Account:
     """Σh and Σh² of weights given by their logarithms, batch by batch."""
-    sums = ScaledSums()
+    account = Account(W)
     for batch in batches:
-        h = sums.scaled(np.array(batch, float))
-        sums.add("h", h.sum())
-        sums.add("h2", h @ h)
-    return sums
+        h = account.scaled(np.array(batch, float))
+        account.put(WEIGHTS, h.sum())
+        account.put(SQUARED_WEIGHTS, h @ h)
+    return account
 
 
-def relative_error(sums: ScaledSums, name: str, exact: Fraction) -> float:
-    power = 2 if name.endswith("2") else 1
-    unit = Fraction(2) ** ((sums.exponent or 0) * power)
-    return float(abs(Fraction(float(sums.get(name)[0])) * unit / exact - 1))
+def merged(*accounts: Account) -> Account:
+    return Ledger.total([Ledger(1, {(W, None): account}) for account in accounts]).account(W)
+
+
+def relative_error(account: Account, quantity: Quantity, exact: Fraction) -> float:
+    unit = Fraction(2) ** ((account.exponent or 0) * quantity.power)
+    return float(abs(Fraction(account.total(quantity)) * unit / exact - 1))
 
 
 def exact_sum(batches: list[list[float]], power: int) -> Fraction:
@@ -57,45 +65,46 @@ def exact_sum(batches: list[list[float]], power: int) -> Fraction:
 )
 def test_weights_of_any_size(batches: list[list[float]]) -> None:
     sums = folded(batches)
-    for name, power in (("h", 1), ("h2", 2)):
+    for quantity in (WEIGHTS, SQUARED_WEIGHTS):
         # exp(x − log unit) sees x with a relative rounding of 2^-53
-        assert relative_error(sums, name, exact_sum(batches, power)) < 1e-12
+        assert relative_error(sums, quantity, exact_sum(batches, quantity.power)) < 1e-12
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.floats(-690, 690), min_size=1, max_size=4), min_size=1, max_size=5))
 def test_batches_in_any_order_and_merged(batches: list[list[float]]) -> None:
     whole = folded(batches)
-    for name, power in (("h", 1), ("h2", 2)):
-        exact = exact_sum(batches, power)
-        for sums in (whole, folded(batches[::-1]), folded(batches[:1]) + folded(batches[1:])):
-            assert relative_error(sums, name, exact) < 1e-12
+    for quantity in (WEIGHTS, SQUARED_WEIGHTS):
+        exact = exact_sum(batches, quantity.power)
+        for sums in (whole, folded(batches[::-1]), merged(folded(batches[:1]), folded(batches[1:]))):
+            assert relative_error(sums, quantity, exact) < 1e-12
 
 
 def test_merging_leaves_both_sides_as_they_were() -> None:
     small, large = folded([[-600.0]]), folded([[600.0]])
-    before = [(s.exponent, {k: v.copy() for k, v in s.arrays.items()}) for s in (small, large)]
-    for both in (small + large, large + small):
+    before = [(s.exponent, {k: v.copy() for k, v in s.sums.items()}) for s in (small, large)]
+    for both in (merged(small, large), merged(large, small)):
         assert both.exponent == large.exponent
-        assert relative_error(both, "h", exact_sum([[-600.0], [600.0]], 1)) < 1e-12
+        assert relative_error(both, WEIGHTS, exact_sum([[-600.0], [600.0]], 1)) < 1e-12
     for sums, (exponent, arrays) in zip((small, large), before, strict=True):
         assert sums.exponent == exponent
-        assert {k: v.tolist() for k, v in sums.arrays.items()} == {k: v.tolist() for k, v in arrays.items()}
+        assert {k: v.tolist() for k, v in sums.sums.items()} == {k: v.tolist() for k, v in arrays.items()}
 
 
 def test_nothing_but_weights_of_zero() -> None:
-    sums = ScaledSums()
+    sums = Account(W)
     assert sums.scaled(np.array([-np.inf, -np.inf])).tolist() == [0.0, 0.0]
     assert sums.scaled(np.empty(0)).tolist() == []
     assert sums.exponent is None
     assert sums.log_unit == 0.0
-    assert sums.get("h", 3).tolist() == [0.0, 0.0, 0.0]
-    assert (sums + folded([[1.0]])).get("h")[0] == folded([[1.0]]).get("h")[0]
-    assert (folded([[1.0]]) + sums).exponent == folded([[1.0]]).exponent
+    assert sums.get(WEIGHTS, size=3).tolist() == [0.0, 0.0, 0.0]
+    one = folded([[1.0]])
+    assert merged(sums, one).total(WEIGHTS) == one.total(WEIGHTS)
+    assert merged(one, sums).exponent == one.exponent
 
 
 def test_the_scale_is_a_power_of_two_that_holds_the_largest() -> None:
-    sums = ScaledSums()
+    sums = Account(W)
     for log_h in (-300.0, 0.0, 44.0, 45.0, 700.0):
         h = sums.scaled(np.array([log_h]))
         assert 0.0 < h[0] <= 1.0
@@ -104,24 +113,18 @@ def test_the_scale_is_a_power_of_two_that_holds_the_largest() -> None:
         assert sums.exponent % 64 == 0
 
 
-def test_short_arrays_end_in_zeros() -> None:
-    left = np.array([1.0, 2.0])
-    assert add_padded(None, left).tolist() == [1.0, 2.0]
-    assert add_padded(left, np.array([1.0, 1.0, 1.0])).tolist() == [2.0, 3.0, 1.0]
-    assert left.tolist() == [1.0, 2.0]
-    same = add_padded(left, np.array([5.0]))
-    assert same is left
-    assert left.tolist() == [6.0, 2.0]
-    sums = ScaledSums()
-    sums.add("h", np.array([1.0]))
-    sums.add("h", np.array([1.0, 4.0]))
-    assert sums.get("h").tolist() == [2.0, 4.0]
+def test_short_sums_end_in_zeros() -> None:
+    account = Account()
+    account.put(DISPLAYS, np.array([1.0, 2.0]))
+    account.put(DISPLAYS, np.array([1.0, 1.0, 1.0]))
+    account.put(DISPLAYS, np.array([5.0]))
+    assert account.get(DISPLAYS).tolist() == [7.0, 3.0, 1.0]
 
 
-@pytest.mark.parametrize("name", ["hv:dr:2", "h:click2", "hr:r2"])
-def test_a_name_that_ends_in_2_is_no_square(name: str) -> None:
-    sums = ScaledSums()
-    for x in (0.0, 1.0, 300.0):
-        sums.add(name, sums.scaled(np.array([x])).sum())
-    expected = np.exp(0.0 - 300.0) + np.exp(1.0 - 300.0) + 1.0
-    assert sums.get(name)[0] * np.exp(sums.log_unit - 300.0) == pytest.approx(expected, rel=1e-12)
+def test_sums_without_a_weight_stay_when_the_unit_moves() -> None:
+    account = Account(W)
+    account.put(DISPLAYS, 3.0)
+    account.put(WEIGHTS, account.scaled(np.array([0.0])).sum())
+    account.scaled(np.array([690.0]))
+    assert account.total(DISPLAYS) == 3.0
+    assert account.total(WEIGHTS) * np.exp(account.log_unit) == pytest.approx(1.0, rel=1e-12)
