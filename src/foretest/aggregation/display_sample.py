@@ -38,7 +38,7 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     if plan.control_fits:  # what a number was fitted on cannot test it
         chosen = chosen[~is_fitted_on(rows.unit[chosen])]
     columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
-    columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(plan.metrics))}
+    columns |= {f"r:{m}": rows.logged_rewards[chosen, m] for m in range(len(plan.metrics))}
     if rows.log_p is not None:
         columns["log_p"] = rows.log_p[chosen]
     if rows.multiple is not None:

@@ -86,7 +86,7 @@ def feature_rows(reader: Reader, rows: Rows) -> FeatureRows:
     it earned."""
     if not reader.shown_items_only:
         assert rows.features is not None
-        return FeatureRows(rows.features, rows.plain_rewards, rows.unit, rows.multiple)
+        return FeatureRows(rows.features, rows.logged_rewards, rows.unit, rows.multiple)
     settings, cells = reader.settings, shown_cells(rows.displays)
     rewards = np.zeros((len(cells.row), len(rows.names)))
     for name in settings.predicted_metrics:

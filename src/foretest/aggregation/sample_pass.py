@@ -49,7 +49,7 @@ class SampleFold(Fold):
         part = rows.displays.take(chosen)
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen]}
         columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(chosen) else np.empty(0)
-        columns |= {f"r:{m}": rows.plain_rewards[chosen, m] for m in range(len(self.plan.metrics))}
+        columns |= {f"r:{m}": rows.logged_rewards[chosen, m] for m in range(len(self.plan.metrics))}
         if rows.multiple is not None:
             columns[MULTIPLE] = rows.multiple[chosen]
         state.sample.add(columns, len(rows), part)

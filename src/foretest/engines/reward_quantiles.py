@@ -38,7 +38,7 @@ class _Rewards:
 
     def add(self, rows: Rows) -> None:
         for name, kept in self.rows.items():
-            r = rows.plain_rewards[:, rows.names.index(name)]
+            r = rows.logged_rewards[:, rows.names.index(name)]
             at = np.flatnonzero(r > 0.0)
             some = at[kept.below(rows.unit[at])]
             m = np.ones(len(some)) if rows.multiple is None else rows.multiple[some]
