@@ -50,13 +50,11 @@ class AgeSums:
         if ages.display is None:
             self.late += ages.late
             return
-        own = age_bins(ages.display)
+        own, displays = age_bins(ages.display), rows.displays_per_row
         for m in range(len(self.rewarded)):
             has_reward = ages.rewarded[:, m]
-            multiple = None if rows.multiple is None else rows.multiple[has_reward]
-            self.rewarded[m] += _counts(age_bins(ages.reward[has_reward, m]), multiple)
-            multiple = None if rows.multiple is None else rows.multiple[~has_reward]
-            self.waiting[m] += _counts(own[~has_reward], multiple)
+            self.rewarded[m] += _counts(age_bins(ages.reward[has_reward, m]), displays[has_reward])
+            self.waiting[m] += _counts(own[~has_reward], displays[~has_reward])
 
     @classmethod
     def total(cls, parts: Sequence[AgeSums]) -> AgeSums:
@@ -74,8 +72,8 @@ def age_bins(ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     return np.asarray(np.searchsorted(EDGES, ages / SECOND, side="left"))
 
 
-def _counts(bins: npt.NDArray[np.int64], multiple: Floats | None) -> Floats:
-    return np.bincount(bins, weights=multiple, minlength=len(EDGES) + 1).astype(np.float64)
+def _counts(bins: npt.NDArray[np.int64], displays: Floats) -> Floats:
+    return np.bincount(bins, weights=displays, minlength=len(EDGES) + 1)
 
 
 def no_ages(settings: Settings) -> AgeSums | None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold, for_treatment, with_baseline
 from foretest.aggregation.kept_rows import KeptRows
-from foretest.aggregation.thinning import MULTIPLE
+from foretest.aggregation.sampled_multiplicity import multiplicity_column
 from foretest.displays.batch import Displays, Floats
 from foretest.log.rows import Rows
 from foretest.records import dataclass
@@ -38,7 +38,7 @@ class SampleFold(Fold):
             return
         state, policies, rows = self.state, self.plan.settings, with_baseline(self.plan, for_treatment(self.plan, rows))
         cell = self.plan.cells_of(rows)
-        state.n += np.bincount(cell, weights=rows.multiple, minlength=self.plan.cells)
+        state.n += np.bincount(cell, weights=rows.displays_per_row, minlength=self.plan.cells)
         if state.thinned is not None:
             state.thinned.add(rows, cell)
         # Σ r is all that is asked of rewards: the first bucket has it
@@ -50,8 +50,7 @@ class SampleFold(Fold):
         columns: dict[str, npt.NDArray[Any]] = {"unit": rows.unit[chosen]}
         columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(chosen) else np.empty(0)
         columns |= {f"r:{m}": rows.logged_rewards[chosen, m] for m in range(len(self.plan.metrics))}
-        if rows.multiple is not None:
-            columns[MULTIPLE] = rows.multiple[chosen]
+        columns |= multiplicity_column(self.plan, rows, chosen)
         state.sample.add(columns, len(rows), part)
 
     def unpriced(self) -> Aggregates:

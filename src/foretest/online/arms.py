@@ -219,11 +219,11 @@ class Arm:
         if self.thinned is not None and rows.multiple is not None:
             self.thinned.add(bucket, rows.multiple, rows.day)
         if self.covariate is not None and rows.covariate is not None:
-            self.covariate.add(rows.covariate, rows.rewards, rows.unit, bucket, rows.multiple)
+            self.covariate.add(rows.covariate, rows.rewards, rows.unit, bucket, rows.displays_per_row)
         if self.units is not None and self.unit_days is not None:
             self.units.add(rows.unit)
             days = None if rows.day is None else self.unit_days.codes(labels)[codes]
-            self.unit_days.add(derive(rows.unit, SAMPLE_SALT), days, rows.multiple)
+            self.unit_days.add(derive(rows.unit, SAMPLE_SALT), days, rows.displays_per_row)
 
     def finish(self) -> Arm:
         return self
@@ -279,7 +279,7 @@ def fold_arm(
             len(settings.definitions.linear),
             settings.analysis.buckets,
             row_is_unit=log.unit is None,
-            is_thinned=log.keep is not None,
+            is_thinned=bool(log.multiplicities),
             ages=no_ages(settings),
             has_covariate=settings.online.covariate is not None,
             cut=np.zeros((2, len(log.rewards))) if settings.winsorises else None,
