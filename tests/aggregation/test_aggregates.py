@@ -100,8 +100,8 @@ def test_rewarded_rows_hold_what_later_analyses_need() -> None:
     rewarded = np.flatnonzero(LOG.click)
     mine = rewarded[np.argsort(LOG.log_w[rewarded])]
     np.testing.assert_allclose(columns["log_w"][order], LOG.log_w[mine], rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(np.exp(columns["log_h", points[0]][order]), LOG.weights("point-ncis", 2.0, 3.0)[mine], rtol=1e-9)
-    np.testing.assert_allclose(np.exp(columns["log_h", points[1]][order]), LOG.adaptive(3.0)[mine], rtol=1e-9)
+    for point, weights in zip(points, (LOG.weights("point-ncis", 2.0, 3.0), LOG.adaptive(3.0)), strict=True):
+        np.testing.assert_allclose(np.exp(columns["log_h", point][order]), weights[mine], rtol=1e-9)
     np.testing.assert_allclose(columns["q", points[0]][order], LOG.q(2.0)[mine], rtol=1e-9)
     p, w = np.exp(LOG.log_p), np.exp(LOG.log_t - LOG.log_p)
     second = (p * np.minimum(w, 2.0) ** 2).sum(axis=1) / LOG.q(2.0) ** 2

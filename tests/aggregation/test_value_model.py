@@ -44,6 +44,15 @@ def world(n: int = 2000, seed: int = 0, units: int = 1000) -> Batch:
     return features, rng.poisson(mean)[:, None].astype(float), hash_integers(rng.integers(0, units, n))
 
 
+def alone(features: pa.Table, rewards: np.ndarray, unit: np.ndarray) -> FeatureRows:
+    """Rows of which each stands for itself."""
+    return FeatureRows(features, rewards, unit, np.ones(len(unit)))
+
+
+def model_of(batches: list[Batch], folds: int, seed: int) -> ValueModel:
+    return fit_value_model([alone(*rows) for rows in batches], folds, seed)
+
+
 def cut(rows: Batch, edges: list[int], order: np.ndarray | None = None) -> list[Batch]:
     features, rewards, unit = rows
     order = np.arange(len(unit)) if order is None else order
@@ -67,7 +76,7 @@ def one_thread() -> Iterator[None]:
 @pytest.fixture(scope="module")
 def fitted() -> tuple[Batch, ValueModel]:
     rows = world()
-    return rows, fit_value_model([rows], 2, 0)
+    return rows, model_of([rows], 2, 0)
 
 
 def test_neither_cuts_nor_order_of_the_log_matter(fitted: tuple[Batch, ValueModel]) -> None:
@@ -75,7 +84,7 @@ def test_neither_cuts_nor_order_of_the_log_matter(fitted: tuple[Batch, ValueMode
     expected = model.predict(rows[0], rows[2])
     shuffled = np.random.default_rng(1).permutation(2000)
     for parts in (cut(rows, [1, 500, 500, 1900]), cut(rows, [1000], shuffled)):
-        again = fit_value_model(parts, 2, 0)
+        again = model_of(parts, 2, 0)
         assert np.array_equal(again.predict(rows[0], rows[2]), expected)
 
 
@@ -83,15 +92,13 @@ def test_a_bounded_number_of_rows_is_chosen_by_unit(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(foretest.aggregation.value_model, "MOST_ROWS", 400)
     features, rewards, unit = world(units=10**9)
     smallest = np.argsort(unit)[:400]
-    expected = fit_value_model([(features.take(smallest), rewards[smallest], unit[smallest])], 2, 0).predict(
-        features, unit
-    )
+    expected = model_of([(features.take(smallest), rewards[smallest], unit[smallest])], 2, 0).predict(features, unit)
     shuffled = np.random.default_rng(1).permutation(2000)
     for parts in (
         cut((features, rewards, unit), list(range(100, 2000, 100))),
         cut((features, rewards, unit), list(range(350, 2000, 350)), shuffled),
     ):
-        assert np.array_equal(fit_value_model(parts, 2, 0).predict(features, unit), expected)
+        assert np.array_equal(model_of(parts, 2, 0).predict(features, unit), expected)
 
 
 def test_a_rows_model_never_saw_its_unit(fitted: tuple[Batch, ValueModel]) -> None:
@@ -101,14 +108,14 @@ def test_a_rows_model_never_saw_its_unit(fitted: tuple[Batch, ValueModel]) -> No
     assert 0.4 < fold.mean() < 0.6
     # all rewards of fold 0 are changed: its own predictions stay, the other fold's do not
     changed = np.where((fold == 0)[:, None], rewards + 3.0, rewards)
-    after = fit_value_model([(features, changed, unit)], 2, 0).predict(features, unit)
+    after = model_of([(features, changed, unit)], 2, 0).predict(features, unit)
     assert np.array_equal(after[fold == 0], before[fold == 0])
     assert (after[fold == 1] > before[fold == 1] + 1.0).all()
 
 
 def test_known_signal_is_learned_out_of_fold() -> None:
     rows = world(8000, units=10**9)
-    predicted = fit_value_model([rows], 3, 0).predict(rows[0], rows[2])[:, 0]
+    predicted = model_of([rows], 3, 0).predict(rows[0], rows[2])[:, 0]
     country, x = np.array([COUNTRIES.index(c) for c in rows[0]["country"].to_pylist()]), rows[0]["x"].to_pylist()
     factor = np.array([1.0 if v is None else 2.0 if v > 0 else 0.5 for v in x])
     truth = RATES[country] * factor
@@ -123,14 +130,14 @@ def test_known_signal_is_learned_out_of_fold() -> None:
 
 def test_one_fold_uses_every_row_for_every_row() -> None:
     features, rewards, unit = world()
-    model = fit_value_model([(features, rewards, unit)], 1, 0)
+    model = model_of([(features, rewards, unit)], 1, 0)
     assert len(model.models) == 1
     assert np.array_equal(model.predict(features, unit), model.predict(features, unit + np.uint64(1)))
 
 
 def test_metrics_have_models_of_their_own(fitted: tuple[Batch, ValueModel]) -> None:
     (features, rewards, unit), model = fitted
-    both = fit_value_model([(features, np.hstack([rewards * 0.0, rewards]), unit)], 2, 0).predict(features, unit)
+    both = model_of([(features, np.hstack([rewards * 0.0, rewards]), unit)], 2, 0).predict(features, unit)
     assert both.shape == (2000, 2)
     assert (both[:, 0] == 0.0).all()
     assert both[:, 1].mean() == pytest.approx(rewards.mean(), rel=0.1)
@@ -139,14 +146,14 @@ def test_metrics_have_models_of_their_own(fitted: tuple[Batch, ValueModel]) -> N
 
 def test_no_reward_gives_zero() -> None:
     features, rewards, unit = world(500)
-    assert (fit_value_model([(features, rewards * 0.0, unit)], 2, 0).predict(features, unit) == 0.0).all()
+    assert (model_of([(features, rewards * 0.0, unit)], 2, 0).predict(features, unit) == 0.0).all()
 
 
 def test_folds_without_reward_learn_nothing_from_the_others() -> None:
     features, rewards, unit = world(500)
     fold = folds_of(unit, 2)
     rewards = np.where((fold == 0)[:, None], 0.0, rewards)
-    predicted = fit_value_model([(features, rewards, unit)], 2, 0).predict(features, unit)
+    predicted = model_of([(features, rewards, unit)], 2, 0).predict(features, unit)
     assert (predicted[fold == 1] == 0.0).all()
     assert (predicted[fold == 0] > 0.0).all()
 
@@ -155,13 +162,13 @@ def test_folds_without_reward_learn_nothing_from_the_others() -> None:
 def test_a_feature_that_no_row_has_changes_nothing(kind: pa.DataType) -> None:
     features, rewards, unit = world(400)
     empty = features.append_column("empty", pa.nulls(400, kind))
-    plain, more = (fit_value_model([(f, rewards, unit)], folds=2, seed=0) for f in (features, empty))
+    plain, more = (model_of([(f, rewards, unit)], folds=2, seed=0) for f in (features, empty))
     assert more.predict(empty, unit) == pytest.approx(plain.predict(features, unit), rel=1e-12)
 
 
 def test_an_empty_log_gives_zero() -> None:
     features, _, unit = world(5)
-    assert fit_value_model([], 2, 0).predict(features, unit).tolist() == [[0.0]] * 5
+    assert model_of([], 2, 0).predict(features, unit).tolist() == [[0.0]] * 5
 
 
 def test_encoding_of_numbers_dates_text_and_nulls() -> None:
@@ -227,7 +234,7 @@ def test_rows_of_the_last_unit_are_chosen_by_value(monkeypatch: pytest.MonkeyPat
             (rows.slice(at, size).to_batches()[0], reward[order][at : at + size], unit[order][at : at + size])
             for at in range(0, 400, size)
         ]
-        table, r, *_ = foretest.aggregation.value_model.smallest_rows(batches)
+        table, r, *_ = foretest.aggregation.value_model.smallest_rows(alone(*rows) for rows in batches)
         return table.to_pylist(), r[:, 0].tolist()
 
     assert chosen(rng.permutation(400), size) == chosen(np.arange(400), 400)
@@ -257,12 +264,12 @@ def test_rows_of_a_thinned_log_weigh_as_many_as_they_stand_for() -> None:
     some = np.flatnonzero(g.random(40_000) < keep)
     features = pa.RecordBatch.from_pydict({"x": x[some].astype(float)})
     unit = hash_integers(some)
-    for multiple in (1.0 / keep[some], None):
-        rows = FeatureRows(features, r[some, None], unit, multiple)
+    for displays in (1.0 / keep[some], np.ones(len(some))):
+        rows = FeatureRows(features, r[some, None], unit, displays)
         model = fit_value_model([rows], 1, 0)
         for value in (0.0, 1.0):
             here = x[some] == value
-            expected = np.average(r[some][here], weights=None if multiple is None else multiple[here])
+            expected = np.average(r[some][here], weights=displays[here])
             [[predicted]] = model.predict(pa.RecordBatch.from_pydict({"x": [value]}), unit[:1])
             # learning in 80 steps of a tenth, with some shrinkage, ends within a few per cent of each mean
             assert predicted == pytest.approx(expected, rel=0.05)

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.aggregation.aggregates import Aggregates
 from foretest.inference.buckets import Interval
 from foretest.inference.predicted_noise import error_of, inflation, predicted_noise, with_predicted
 from foretest.inference.uplift_estimate import StdErrors, Uplift

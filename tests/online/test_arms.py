@@ -101,12 +101,14 @@ def test_unit_days_keep_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> 
     hashes = g.integers(0, 2**63, 60).astype(np.uint64) * np.uint64(2)
     pairs = np.repeat(hashes, 3), np.tile(np.arange(3), 60)
     whole, parts = UnitDays(["a", "b", "c"]), UnitDays(["a", "b", "c"])
-    whole.add(*pairs)
+    whole.add(*pairs, np.ones(180))
     for k in range(3):
         part = UnitDays(["a", "b", "c"])
-        part.add(pairs[0][k::3], pairs[1][k::3])
+        part.add(pairs[0][k::3], pairs[1][k::3], np.ones(60))
         parts += part
     for counted in (whole, parts):
         assert len(counted.pairs()[0]) == 48  # 16 whole units of 3 days
         assert counted.highest == np.sort(hashes)[16] - 1
-        assert counted.units_by_day(counted.highest) == {"a": 16, "b": 16, "c": 16}
+        units = counted.weighted(counted.highest)
+        assert units is not None
+        assert units.days == dict.fromkeys("abc", (16.0, 16.0))

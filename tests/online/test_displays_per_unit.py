@@ -108,7 +108,7 @@ def test_of_a_sample_of_units_the_displays_are_all_counted(monkeypatch: pytest.M
         counted = UnitDays([] if days is None else ["a", "b", "c"])
         for rows in np.array_split(np.arange(5000), 7):
             part = UnitDays([] if days is None else ["a", "b", "c"])
-            part.add(hashes[rows], None if days is None else days[rows])
+            part.add(hashes[rows], None if days is None else days[rows], np.ones(len(rows)))
             counted += part
         sample = counted.displays(counted.highest)
         assert sample is not None

@@ -14,6 +14,7 @@ from scipy import stats
 from foretest.online import unit_days
 from foretest.online.arms import Arms
 from foretest.online.sample_ratio import sample_ratio, split_p_value
+from foretest.online.unit_days import UnitSums
 from foretest.terminal.result import result_table
 from tests.online.support import answer, flat, online
 
@@ -23,7 +24,8 @@ from tests.online.support import answer, flat, online
 )
 def test_sample_ratio_p_value(counts: tuple[int, int], split: tuple[float, float]) -> None:
     expected = stats.chisquare(counts, [sum(counts) * share for share in split]).pvalue
-    assert split_p_value(*counts, split) == pytest.approx(expected, rel=1e-10)
+    arms = (UnitSums(float(count), float(count)) for count in counts)
+    assert split_p_value(*arms, split) == pytest.approx(expected, rel=1e-10)
 
 
 def units_over_days(days: dict[Any, tuple[int, int]], rows_each: int = 2) -> list[pa.Table]:

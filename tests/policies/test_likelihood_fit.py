@@ -13,9 +13,13 @@ from scipy.stats import norm
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
 from foretest.policies import EpsilonGreedy, OwnCandidates, PlackettLuce, Policy, Thurstone
-from foretest.policies.likelihood_fit import CannotFit, fit_number
+from foretest.policies.likelihood_fit import CannotFit, LikelihoodFit, fit_number
 from foretest.policies.own_candidates import places_column
 from tests.support import log_softmax_ranking
+
+
+def number_of(policy: Policy, displays: Displays, m: np.ndarray | None = None) -> LikelihoodFit:
+    return fit_number(policy, displays, np.ones(len(displays)) if m is None else m)
 
 
 def displays_of(scores: np.ndarray, rankings: np.ndarray) -> Displays:
@@ -43,7 +47,7 @@ def test_plackett_luce() -> None:
     def log_likelihood(t: float) -> float:
         return sum(w * log_softmax_ranking(s / t, a) for w, s, a in zip(m, scores, rankings, strict=True))
 
-    fit = fit_number(PlackettLuce("s"), displays_of(scores, rankings), m)
+    fit = number_of(PlackettLuce("s"), displays_of(scores, rankings), m)
     best = greatest(log_likelihood, 0.1, 5.0)
     assert fit.value == pytest.approx(best, rel=1e-5)
     h = 1e-3
@@ -57,8 +61,8 @@ def test_plackett_luce() -> None:
 def test_a_row_that_stands_for_several_counts_as_its_copies() -> None:
     scores, rankings = drawn(PlackettLuce("s", 0.6), 200, 5, 2)
     m = np.random.default_rng(2).integers(1, 4, 200)
-    weighted = fit_number(PlackettLuce("s"), displays_of(scores, rankings), m.astype(float))
-    copied = fit_number(PlackettLuce("s"), displays_of(np.repeat(scores, m, axis=0), np.repeat(rankings, m, axis=0)))
+    weighted = number_of(PlackettLuce("s"), displays_of(scores, rankings), m.astype(float))
+    copied = number_of(PlackettLuce("s"), displays_of(np.repeat(scores, m, axis=0), np.repeat(rankings, m, axis=0)))
     assert weighted.value == pytest.approx(copied.value, rel=1e-7)
     assert weighted.information == pytest.approx(copied.information, rel=1e-6)
 
@@ -75,7 +79,7 @@ def test_epsilon_greedy() -> None:
                 left.remove(item)
         return total
 
-    fit = fit_number(EpsilonGreedy("s", 0.5), displays_of(scores, rankings))
+    fit = number_of(EpsilonGreedy("s", 0.5), displays_of(scores, rankings))
     assert fit.value == pytest.approx(greatest(log_likelihood, 0.01, 0.99), rel=1e-5)
 
 
@@ -90,7 +94,7 @@ def test_thurstone() -> None:
     def log_likelihood(sigma: float) -> float:
         return sum(log_prob(s, a[0], sigma) for s, a in zip(scores, rankings, strict=True))
 
-    fit = fit_number(Thurstone("s"), displays_of(scores, rankings))
+    fit = number_of(Thurstone("s"), displays_of(scores, rankings))
     h = 1e-2
     slope = (log_likelihood(fit.value * np.exp(h)) - log_likelihood(fit.value * np.exp(-h))) / (2 * h)
     assert slope / fit.information == pytest.approx(0.0, abs=1e-3)  # on the logarithm of sigma
@@ -101,14 +105,14 @@ def test_items_of_the_policys_own() -> None:
     plain = displays_of(scores, rankings)
     places = Ragged.of([np.arange(5, dtype=np.int64)] * 200)
     own = Displays({**plain.columns, places_column("c"): places}, plain.ranking, plain.eligible, plain.identity)
-    assert fit_number(OwnCandidates(PlackettLuce("s"), "c"), own).value == fit_number(PlackettLuce("s"), plain).value
+    assert number_of(OwnCandidates(PlackettLuce("s"), "c"), own).value == number_of(PlackettLuce("s"), plain).value
 
 
 @pytest.mark.parametrize("policy", [PlackettLuce("s", 1e-4), EpsilonGreedy("s", 0.0)])
 def test_a_log_that_does_not_explore(policy: Policy) -> None:
     scores, rankings = drawn(policy, 300, 4, 2)
     with pytest.raises(CannotFit, match=r"the log does not explore: more than 99 % of its displays have a ranking of"):
-        fit_number(policy, displays_of(scores, rankings))
+        number_of(policy, displays_of(scores, rankings))
 
 
 def test_nearly_no_exploration_is_refused_by_share_of_displays() -> None:
@@ -118,14 +122,14 @@ def test_nearly_no_exploration_is_refused_by_share_of_displays() -> None:
     scores[certain] = [0.0, 100.0, -100.0]
     rankings[certain] = 1
     with pytest.raises(CannotFit, match="does not explore"):
-        fit_number(PlackettLuce("s"), displays_of(scores, rankings))
+        number_of(PlackettLuce("s"), displays_of(scores, rankings))
 
 
 def test_scores_that_say_nothing() -> None:
     scores, rankings = drawn(PlackettLuce("s", 0.6), 300, 4, 2)
     with pytest.raises(CannotFit, match="the scores of each display are alike"):
-        fit_number(PlackettLuce("s"), displays_of(np.zeros_like(scores), rankings))
+        number_of(PlackettLuce("s"), displays_of(np.zeros_like(scores), rankings))
     with pytest.raises(CannotFit, match="does not follow the scores"):
-        fit_number(PlackettLuce("s"), displays_of(-scores, rankings))
+        number_of(PlackettLuce("s"), displays_of(-scores, rankings))
     with pytest.raises(CannotFit, match="does not follow the scores"):
-        fit_number(EpsilonGreedy("s", 0.5), displays_of(-scores, rankings))
+        number_of(EpsilonGreedy("s", 0.5), displays_of(-scores, rankings))

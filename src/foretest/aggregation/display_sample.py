@@ -20,8 +20,8 @@ from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.likelier_number import likelier_number
 from foretest.aggregation.outside_candidates import outside_columns
 from foretest.aggregation.own_policies import own_columns
+from foretest.aggregation.sampled_multiplicity import multiplicity_column, standing_for
 from foretest.aggregation.slot_masses import mass_columns
-from foretest.aggregation.thinning import MULTIPLE
 from foretest.aggregation.treatment_scores import treatment_columns
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
@@ -37,11 +37,10 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     if plan.control_fits:  # what a number was fitted on cannot test it
         chosen = chosen[~is_fitted_on(rows.unit[chosen])]
     columns: Columns = {"unit": rows.unit[chosen], "log_w": log_w[chosen]}
-    columns |= {("r", m): rows.plain_rewards[chosen, m] for m in range(len(plan.metrics))}
+    columns |= {("r", m): rows.logged_rewards[chosen, m] for m in range(len(plan.metrics))}
     if rows.log_p is not None:
         columns["log_p"] = rows.log_p[chosen]
-    if plan.is_thinned:
-        columns[MULTIPLE] = rows.displays_per_row[chosen]
+    columns |= multiplicity_column(plan, rows, chosen)
     columns |= {("slot", m): earning_slots(slots.take(chosen)) for m, slots in rows.slots.items()}
     displays = rows.displays.take(chosen)
     if plan.loggers > 1:
@@ -85,7 +84,7 @@ def priced(aggregates: Aggregates) -> Aggregates:
     if columns and sample.displays:
         [displays, *_] = sample.displays
         drawn = _drawn(aggregates.plan, displays, columns)
-        drawn |= likelier_number(aggregates.plan, displays, drawn, columns.get(MULTIPLE))
+        drawn |= likelier_number(aggregates.plan, displays, drawn, standing_for(columns))
         masses = mass_columns(aggregates.plan, displays, columns["log_w"])
         sample.parts = [{**columns, **drawn, **masses, **outside_columns(aggregates.plan, displays)}]
     sample.displays = []

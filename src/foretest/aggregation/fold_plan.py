@@ -114,8 +114,8 @@ class FoldPlan:
 
     @property
     def is_thinned(self) -> bool:
-        """Does the log say with which probability each of its rows was kept?"""
-        return self.settings.log.keep is not None
+        """Does the log say that rows stand for other numbers of displays than one?"""
+        return bool(self.settings.log.multiplicities)
 
     @property
     def loggers(self) -> int:

@@ -16,7 +16,7 @@ from foretest.background import in_background
 from foretest.displays.arrow_numbers import to_arrow, to_numpy
 from foretest.displays.batch import Displays, Floats
 from foretest.log.reader import Reader
-from foretest.log.rows import Rows, times
+from foretest.log.rows import Rows
 from foretest.records import dataclass
 from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
@@ -86,16 +86,15 @@ def feature_rows(reader: Reader, rows: Rows) -> FeatureRows:
     it earned."""
     if not reader.shown_items_only:
         assert rows.features is not None
-        return FeatureRows(rows.features, rows.plain_rewards, rows.unit, rows.multiple)
+        return FeatureRows(rows.features, rows.logged_rewards, rows.unit, rows.displays_per_row)
     settings, cells = reader.settings, shown_cells(rows.displays)
     rewards = np.zeros((len(cells.row), len(rows.names)))
     for name in settings.predicted_metrics:
         m = rows.names.index(name)
         rewards[:, m] = rows.slots[m].flat() if m in rows.slots else rows.rewards[cells.row, m]
-    multiple = None if rows.multiple is None else rows.multiple[cells.row]
-    if multiple is not None:
-        rewards /= multiple[:, None]
-    return FeatureRows(_features(settings, rows, cells), rewards, rows.unit[cells.row], multiple)
+    displays = rows.displays_per_row[cells.row]
+    rewards /= displays[:, None]
+    return FeatureRows(_features(settings, rows, cells), rewards, rows.unit[cells.row], displays)
 
 
 def fit_item_model(batches: Iterable[FeatureRows], settings: Settings, folds: int, threads: int | None) -> ItemModel:
@@ -140,7 +139,7 @@ def _item_feature(column: str) -> str:
 def _slot_scales(settings: Settings, rows: FeatureRows, folds: int) -> Floats:
     """Σ r/Σ r̂ by fold, metric and slot, over the rows of the other folds; 0 where nothing was predicted, or next to
     nothing."""
-    features, rewards, unit, multiple = rows
+    features, rewards, unit, displays = rows
     if not len(unit):
         return np.zeros((folds, rewards.shape[1], 1))
     slot, fold = np.asarray(features[SLOT]).astype(np.int64), fold_of(unit, folds)
@@ -151,7 +150,7 @@ def _slot_scales(settings: Settings, rows: FeatureRows, folds: int) -> Floats:
         for f in range(folds):
             seen = fold != f if folds > 1 else np.ones(len(unit), np.bool_)
             earned, expected = (
-                np.bincount(slot[seen], weights=times(values, multiple)[seen], minlength=count)
+                np.bincount(slot[seen], weights=(values * displays)[seen], minlength=count)
                 for values in (rewards[:, m], predicted)
             )
             scales[f, m] = np.divide(

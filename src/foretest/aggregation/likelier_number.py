@@ -16,7 +16,7 @@ MOST_DISPLAYS = 4096  # that it is fitted on
 _SUSPECT = 3.0  # how many standard errors the likelihood may be off before a fit is tried
 
 
-def likelier_number(plan: FoldPlan, displays: Displays, columns: Columns, multiple: Floats | None) -> Columns:
+def likelier_number(plan: FoldPlan, displays: Displays, columns: Columns, displays_per_row: Floats) -> Columns:
     """The number that is fitted to the sampled displays and its gain, as columns; none where what was shown is as
     likely as the control says, or where the control has no such number. It costs nothing unless the audit is about to
     fail."""
@@ -30,7 +30,7 @@ def likelier_number(plan: FoldPlan, displays: Displays, columns: Columns, multip
         return {}
     some = np.arange(min(len(displays), MOST_DISPLAYS))
     try:
-        fit = fit_number(control, displays.take(some), None if multiple is None else multiple[some])
+        fit = fit_number(control, displays.take(some), displays_per_row[some])
     except CannotFit:
         return {}
     fitted_on = displays.take(some)

@@ -65,15 +65,17 @@ class RewardedRows:
         if len(parts) == 1:
             return parts[0]
         first, all_rows = parts[0], [part.rows for part in parts]
+        rewards = np.concatenate([rows.rewards for rows in all_rows])
+        is_logged = all(rows.logged_rewards is rows.rewards for rows in all_rows)
         rows = replace(
             first.rows,
             displays=Displays.concatenate([rows.displays for rows in all_rows]),
-            rewards=np.concatenate([rows.rewards for rows in all_rows]),
+            rewards=rewards,
             unit=np.concatenate([rows.unit for rows in all_rows]),
             slots={m: Ragged.concatenate([rows.slots[m] for rows in all_rows]) for m in first.rows.slots},
             log_baseline=_joined([rows.log_baseline for rows in all_rows]),
-            multiple=_joined([rows.multiple for rows in all_rows]),
-            logged_rewards=_joined([rows.logged_rewards for rows in all_rows]),
+            displays_per_row=np.concatenate([rows.displays_per_row for rows in all_rows]),
+            logged_rewards=rewards if is_logged else np.concatenate([rows.logged_rewards for rows in all_rows]),
         )
         return RewardedRows(
             rows,

@@ -65,7 +65,7 @@ def add_rewarded(state: Aggregates, rewarded: RewardedRows) -> PointsByWeighting
             _add_by_stratum(state, weighting, log_h, rows, by_stratum)
     normaliser = plan.normaliser.for_batch(rows.displays, _cap_of_points(plan))
     weighed = WeighedSlots.of(
-        rows.displays, rows.slots, len(plan.metrics), dense=plan.dense, multiple=rows.multiple,
+        rows.displays, rows.slots, len(plan.metrics), dense=plan.dense, displays_per_row=rows.displays_per_row,
     )  # fmt: skip
     prices = _prices(state, rewarded, normaliser, weighed)
     points = _point_weights(state, rewarded, normaliser, prices, weighed)
@@ -196,7 +196,7 @@ def _point_weights(
 
 def _with_noise(plan: FoldPlan, point: PointWeights, rows: Rows) -> PointWeights:
     """Weights of rankings with what each row adds to the noise of each metric."""
-    of_row = partial(NoiseTerms.of, multiple=rows.multiple, dense=plan.dense)
+    of_row = partial(NoiseTerms.of, displays_per_row=rows.displays_per_row, dense=plan.dense)
     each = np.arange(len(rows))
     metrics = range(len(plan.metrics))
     noise = {m: of_row(point.log_h, point.second, rows.rewards[:, m], each, len(rows)) for m in metrics}

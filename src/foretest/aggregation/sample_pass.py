@@ -11,7 +11,8 @@ from foretest.aggregation.fold import Fold, for_treatment, with_baseline
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.quantities import DISPLAYS as DISPLAY_COUNT
 from foretest.aggregation.rewarded_sums import add_rewards
-from foretest.aggregation.thinning import MULTIPLE, add_thinning
+from foretest.aggregation.sampled_multiplicity import multiplicity_column
+from foretest.aggregation.thinning import add_thinning
 from foretest.displays.batch import Displays
 from foretest.log.rows import Rows
 from foretest.records import dataclass
@@ -46,9 +47,8 @@ class SampleFold(Fold):
         part = rows.displays.take(chosen)
         columns: Columns = {"unit": rows.unit[chosen]}
         columns["log_w"] = log_weights(policies.treatment, policies.control, part) if len(chosen) else np.empty(0)
-        columns |= {("r", m): rows.plain_rewards[chosen, m] for m in range(len(self.plan.metrics))}
-        if self.plan.is_thinned:
-            columns[MULTIPLE] = rows.displays_per_row[chosen]
+        columns |= {("r", m): rows.logged_rewards[chosen, m] for m in range(len(self.plan.metrics))}
+        columns |= multiplicity_column(self.plan, rows, chosen)
         state.sample.add(columns, len(rows), part)
 
     def unpriced(self) -> Aggregates:

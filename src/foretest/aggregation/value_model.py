@@ -31,7 +31,7 @@ class FeatureRows(NamedTuple):
     features: pa.RecordBatch | pa.Table
     rewards: Floats  # rows × metrics, as logged
     unit: Hashes
-    multiple: Floats | None = None  # of a thinned log, how many displays each stands for
+    displays_per_row: Floats
 
 
 @dataclass(frozen=True)
@@ -112,15 +112,14 @@ def fit_value_model(batches: Iterable[FeatureRows], folds: int, seed: int, threa
     With one fold (a separate log) every row is used for the one model. Models are fitted side by side.
     """
     rows = in_background(lambda: smallest_rows(batches))
-    features, rewards, unit, multiple = rows
+    features, rewards, unit, displays = rows
     encoder = Encoder.fit(features)
     x = encoder.matrix(features)
     fold = fold_of(unit, folds)
 
     def fit(f: int, m: int) -> Any:
         seen = np.flatnonzero(fold != f) if folds > 1 else np.arange(len(unit))
-        weights = None if multiple is None else multiple[seen]
-        return _fit(x[seen], rewards[seen, m], encoder.categorical, seed, weights)
+        return _fit(x[seen], rewards[seen, m], encoder.categorical, seed, displays[seen])
 
     metrics = range(rewards.shape[1])
     fitted = iter(side_by_side([partial(fit, f, m) for f in range(folds) for m in metrics], threads))
@@ -135,7 +134,8 @@ def _fingerprint(x: Floats, rows: FeatureRows, encoder: Encoder, folds: int, see
     learner = f"scikit-learn {version('scikit-learn')}"
     options = json.dumps([encoder.names, encoder.categories, folds, seed, learner, list(x.shape)])
     digest = hashlib.blake2b(options.encode(), digest_size=16)
-    for array in (x, rows.rewards, rows.unit, *(() if rows.multiple is None else (rows.multiple,))):
+    weights = _weights(rows.displays_per_row)
+    for array in (x, rows.rewards, rows.unit, *([] if weights is None else [weights])):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
 
@@ -145,10 +145,10 @@ def fold_of(unit: Hashes, folds: int) -> npt.NDArray[np.int64]:
     return derived_bucket(unit, FOLD_SALT, folds)
 
 
-def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int, weights: Floats | None = None) -> Any:
+def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int, displays: Floats) -> Any:
     """A fitted regressor, or the mean of y where there is nothing to learn."""
     if len(y) == 0 or y.sum() == 0.0 or x.shape[1] == 0:
-        return float(np.average(y, weights=weights)) if len(y) else 0.0
+        return float(np.average(y, weights=displays)) if len(y) else 0.0
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
@@ -167,7 +167,12 @@ def _fit(x: Floats, y: Floats, categorical: list[bool], seed: int, weights: Floa
     x = np.where(np.isnan(x).all(axis=0), 0.0, x)
     # OpenMP's threads spin while they wait: on busy cores many times longer than they work
     with threadpool_limits(1, user_api="openmp"):
-        return model.fit(x, y, sample_weight=weights)
+        return model.fit(x, y, sample_weight=_weights(displays))
+
+
+def _weights(displays: Floats) -> Floats | None:
+    """How many displays rows stand for, where they differ from one: a learner sorts weighted rows into other bins."""
+    return displays if (displays != 1.0).any() else None
 
 
 def _tie_breakers(features: pa.Table) -> list[npt.NDArray[Any]]:
@@ -194,16 +199,15 @@ def smallest_rows(batches: Iterable[FeatureRows]) -> FeatureRows:
     parts: list[FeatureRows] = []
     count, highest = 0, np.uint64((1 << 64) - 1)  # no row above this hash is among the smallest
     for batch in batches:
-        features, rewards, unit, multiple = FeatureRows(*batch)
+        features, rewards, unit, displays = batch
         rows = np.flatnonzero(unit <= highest)
-        some = None if multiple is None else multiple[rows]
-        parts.append(FeatureRows(pa.table(features).take(rows), rewards[rows], unit[rows], some))
+        parts.append(FeatureRows(pa.table(features).take(rows), rewards[rows], unit[rows], displays[rows]))
         count += len(rows)
         if count > 2 * MOST_ROWS:
             parts = [_smallest_of(parts)]
             count, highest = len(parts[0].unit), parts[0].unit[-1]
     if not parts:
-        return FeatureRows(pa.table({}), np.zeros((0, 1)), hash_integers(np.zeros(0, np.int64)))
+        return FeatureRows(pa.table({}), np.zeros((0, 1)), hash_integers(np.zeros(0, np.int64)), np.zeros(0))
     return _smallest_of(parts)
 
 
@@ -211,8 +215,6 @@ def _smallest_of(parts: list[FeatureRows]) -> FeatureRows:
     """The first rows of all parts, sorted by unit hash."""
     features = pa.concat_tables([part.features for part in parts]).combine_chunks()
     rewards, unit = np.concatenate([part.rewards for part in parts]), np.concatenate([part.unit for part in parts])
-    multiples = [part.multiple for part in parts if part.multiple is not None]
-    multiple = np.concatenate(multiples) if multiples else None
-    last = [] if multiple is None else [multiple]
-    order = np.lexsort([*last, *rewards.T, *_tie_breakers(features), unit])[:MOST_ROWS]
-    return FeatureRows(features.take(order), rewards[order], unit[order], None if multiple is None else multiple[order])
+    displays = np.concatenate([part.displays_per_row for part in parts])
+    order = np.lexsort([displays, *rewards.T, *_tie_breakers(features), unit])[:MOST_ROWS]
+    return FeatureRows(features.take(order), rewards[order], unit[order], displays[order])

@@ -47,7 +47,8 @@ class _TimeReader(Reader):
         no_items = Ragged.packed(np.empty(0, np.int32), np.zeros(rows, np.int64))
         displays = Displays({}, no_items, no_items.lengths, np.zeros(rows, np.uint64))
         shown = display_times(self.settings.log, chunk.batch)
-        return _Times(displays, np.zeros((rows, 0)), displays.identity, None, None, None, (), shown=shown)
+        none = np.zeros((rows, 0))
+        return _Times(displays, none, displays.identity, None, None, None, (), np.ones(rows), none, shown=shown)
 
 
 @dataclass

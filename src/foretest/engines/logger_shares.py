@@ -20,8 +20,8 @@ from foretest.displays.ragged import Ragged
 from foretest.engines.local import Progress, fold_in_threads
 from foretest.engines.spark import fold_in_tasks
 from foretest.errors import BadInput
-from foretest.log.keep_column import multiples
 from foretest.log.logger_columns import logger_codes, shares_of
+from foretest.log.multiplicity_columns import displays_per_row
 from foretest.log.reader import Reader
 from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
@@ -50,7 +50,11 @@ class _ShareReader(Reader):
         log = self.settings.log
         by_time = self.settings.analysis.window is not None or self.settings.trained_until is not None
         time = log.time if by_time else None
-        return tuple(name for name in dict.fromkeys((log.logger, log.date, log.keep, time)) if name is not None)
+        return tuple(
+            name
+            for name in dict.fromkeys((log.logger, log.date, *log.multiplicities.values(), time))
+            if name is not None
+        )
 
     def read(self, chunk: Chunk) -> _ShareRows:
         chunk = self.counted(chunk)
@@ -65,9 +69,9 @@ class _ShareReader(Reader):
         no_items = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
         displays = Displays({LOGGER: codes}, no_items, no_items.lengths, np.zeros(batch.num_rows, np.uint64))
         day = None if log.date is None else days_of_rows(log.date, batch[log.date])
-        multiple = None if log.keep is None else multiples(log.keep, batch[log.keep])
-        return _ShareRows(displays, np.zeros((batch.num_rows, 0)), displays.identity, None, None, None, (),
-                          multiple=multiple, day=day)  # fmt: skip
+        rewards = np.zeros((batch.num_rows, 0))
+        return _ShareRows(displays, rewards, displays.identity, None, None, None, (), displays_per_row(log, batch),
+                          rewards, day=day)  # fmt: skip
 
 
 @dataclass
@@ -83,7 +87,7 @@ class _Counts:
         else:
             labels, place = rows.day.dictionary.to_pylist(), to_numpy(rows.day.indices)
         width = int(logger.max(initial=0)) + 1
-        cells = np.bincount(place * width + logger, weights=rows.multiple, minlength=len(labels) * width)
+        cells = np.bincount(place * width + logger, weights=rows.displays_per_row, minlength=len(labels) * width)
         cells = cells.reshape(len(labels), width)
         for at, label in enumerate(labels):
             for code in np.flatnonzero(cells[at]).tolist():

@@ -39,11 +39,10 @@ class _Rewards:
 
     def add(self, rows: Rows) -> None:
         for name, kept in self.rows.items():
-            r = rows.plain_rewards[:, rows.names.index(name)]
+            r = rows.logged_rewards[:, rows.names.index(name)]
             at = np.flatnonzero(r > 0.0)
             some = at[kept.below(rows.unit[at])]
-            m = np.ones(len(some)) if rows.multiple is None else rows.multiple[some]
-            kept.add({"unit": rows.unit[some], "r": r[some], "m": m}, len(at))
+            kept.add({"unit": rows.unit[some], "r": r[some], "m": rows.displays_per_row[some]}, len(at))
 
     def finish(self) -> _Rewards:
         return self

@@ -102,9 +102,9 @@ def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[FeatureRows
     names = reader.settings.definitions.parts
 
     def packed(rows: FeatureRows) -> pa.RecordBatch:
-        features, rewards, unit, multiple = rows
+        features, rewards, unit, displays = rows
         columns = {f"x:{name}": features[name] for name in features.column_names}
-        columns |= {} if multiple is None else {"multiple": pa.array(multiple)}
+        columns |= {"displays_per_row": pa.array(displays)}
         columns |= {f"r:{m}": pa.array(rewards[:, m]) for m in range(rewards.shape[1])}
         [batch] = pa.table({**columns, "unit": pa.array(unit)}).combine_chunks().to_batches() or [None]
         return batch
@@ -112,8 +112,8 @@ def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[FeatureRows
     def unpacked(batch: pa.RecordBatch) -> FeatureRows:
         rewards = np.column_stack([batch[f"r:{m}"].to_numpy() for m in range(len(names))])
         features = {name[2:]: batch[name] for name in batch.schema.names if name.startswith("x:")}
-        multiple = batch["multiple"].to_numpy() if "multiple" in batch.schema.names else None
-        return FeatureRows(pa.RecordBatch.from_pydict(features), rewards, batch["unit"].to_numpy(), multiple)
+        unit, displays = batch["unit"].to_numpy(), batch["displays_per_row"].to_numpy()
+        return FeatureRows(pa.RecordBatch.from_pydict(features), rewards, unit, displays)
 
     def narrow(chunks: Iterator[Chunk]) -> pa.RecordBatch | None:
         def rows() -> Iterator[FeatureRows]:

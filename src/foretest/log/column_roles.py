@@ -30,6 +30,7 @@ from foretest.records import dataclass
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.examination import examination_columns
 from foretest.settings.late_rewards import reward_columns
+from foretest.settings.log_columns import MULTIPLICITIES
 from foretest.settings.predictions import prediction_columns
 from foretest.settings.settings import Settings
 
@@ -126,9 +127,8 @@ class NeededColumns:
             roles.append(ColumnRole(log.unit, "an integer or string column (the unit)", is_key))
         if log.id is not None:
             roles.append(ColumnRole(log.id, "an integer or string column (the display's id)", is_key))
-        if log.keep is not None:
-            what = "a number column (the probability with which a row was kept)"
-            roles.append(ColumnRole(log.keep, what, is_share))
+        for role, column in log.multiplicities.items():
+            roles.append(ColumnRole(column, f"a number column ({MULTIPLICITIES[role].meaning})", is_share))
         roles += self._time_roles()
         if self.value_model_only:
             roles += [

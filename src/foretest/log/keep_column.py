@@ -13,10 +13,10 @@ from foretest.errors import RowFault
 LEAST = 1e-12  # no log keeps a row more rarely: such a number is a zero that was floored
 
 
-def multiples(name: str, array: pa.Array) -> Floats:
+def displays_of_kept(name: str, array: pa.Array) -> Floats:
     """1/keep of each row: how many displays it stands for. A row whose keep is no probability above 0 is a fault.
 
-    >>> multiples("keep", pa.array([1.0, 0.05])).tolist()
+    >>> displays_of_kept("keep", pa.array([1.0, 0.05])).tolist()
     [1.0, 20.0]
     """
     refuse_nulls(name, array)

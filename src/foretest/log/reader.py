@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,8 +31,8 @@ from foretest.log.column_values import (
 from foretest.log.counted_rows import counted_rows
 from foretest.log.examination_codes import curve_codes
 from foretest.log.item_columns import ItemLists, item_lists
-from foretest.log.keep_column import multiples
 from foretest.log.logger_columns import logger_columns
+from foretest.log.multiplicity_columns import multiplicities
 from foretest.log.own_lists import own_lists
 from foretest.log.reward_ages import days_of_displays, rows_of_whole, with_ages
 from foretest.log.reward_parts import with_parts
@@ -64,22 +66,24 @@ class Reader(NeededColumns):
 
     def read(self, chunk: Chunk) -> Rows:
         """The rows of one chunk, checked; a fault is raised as a RowFault."""
-        chunk, keep = self.counted(chunk), self.settings.log.keep
+        chunk = self.counted(chunk)
         with rows_of_whole(chunk):
-            multiple = None if keep is None else multiples(keep, chunk.batch[keep])
-            rows = winsorised(with_ages(self._rows(chunk), chunk, self.settings), self.settings, multiple)
+            counts = multiplicities(self.settings.log, chunk.batch)
+            rows = with_ages(self._rows(chunk), chunk, self.settings)
+            rows = winsorised(rows, self.settings, math.prod(counts, start=rows.displays_per_row))
             rows = replace(with_parts(rows, self.settings.definitions), trained=chunk.trained)
-            return rows if multiple is None else rows.standing_for(multiple)
+            return reduce(Rows.standing_for, counts, rows)
 
     def counted(self, chunk: Chunk) -> Chunk:
         """The chunk without rows that do not count: what `read` takes of it."""
         return counted_rows(chunk, self.settings)
 
     def _rows(self, chunk: Chunk) -> Rows:
-        """The rows as they are in the log."""
+        """The rows as they are in the log, each for itself."""
         log, batch = self.settings.log, chunk.batch
         by_metric = [self._reward(batch, name) for name in log.rewards]
         rewards = by_metric[0][:, None] if len(by_metric) == 1 else np.column_stack(by_metric)
+        alone = np.ones(len(rewards))
         identity = None if log.id is None else hash_keys(log.id, batch[log.id])
         if log.unit is not None:
             unit = hash_keys(log.unit, batch[log.unit])
@@ -88,7 +92,8 @@ class Reader(NeededColumns):
         if self.value_model_only:
             nothing = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
             displays = Displays({}, nothing, nothing.lengths, unit)
-            return Rows(displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards)
+            features = features_of(batch, log.features)
+            return Rows(displays, rewards, unit, None, None, features, log.rewards, alone, rewards)
         if self.shown_items_only:
             return self._shown_items(batch, rewards, unit)
         value = None
@@ -110,6 +115,8 @@ class Reader(NeededColumns):
             value=value,
             features=features_of(batch, log.features) if self.features else None,
             names=log.rewards,
+            displays_per_row=alone,
+            logged_rewards=rewards,
             slots=slot_rewards(batch, self.settings, displays.slots, rewards) if self.slots else {},
             items=self._item_lists(batch, displays),
             context=batch.select(list(dict.fromkeys(self.audited))) if self.audited else None,
@@ -132,7 +139,8 @@ class Reader(NeededColumns):
         eligible = eligible_items(lists, batch.num_rows)
         displays = Displays({}, shown_rankings(batch, log, eligible, known=True), eligible, unit)
         return Rows(
-            displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards,
+            displays, rewards, unit, None, None, features_of(batch, log.features), log.rewards, np.ones(len(rewards)),
+            rewards,
             slots=slot_rewards(batch, self.settings, displays.slots, rewards) if self.slots else {},
             items=self._item_lists(batch, displays),
         )  # fmt: skip

@@ -92,7 +92,7 @@ def _without(rows: Rows, late: npt.NDArray[np.bool_]) -> Rows:
         m: Ragged.packed(np.where(np.repeat(late[:, m], lists.lengths), 0.0, lists.flat()), lists.lengths)
         for m, lists in rows.slots.items()
     }
-    return replace(rows, rewards=np.where(late, 0.0, rows.rewards), slots=slots)
+    return rows.with_rewards(np.where(late, 0.0, rows.rewards), slots)
 
 
 def _ages(log: LogColumns, name: str, batch: pa.RecordBatch, shown: Ints) -> Instants:

@@ -23,7 +23,7 @@ def with_parts(rows: Rows, metrics: MetricDefinitions) -> Rows:
     parts = np.column_stack([_of_rows(rows, part, slots.get(m)) for m, part in enumerate(metrics.parts)])
     names = tuple(part.name for part in metrics.parts)
     _refuse_large(parts, metrics.parts)
-    return replace(rows, rewards=parts, slots=slots, names=names)
+    return replace(rows.with_rewards(parts, slots), names=names)
 
 
 def _refuse_large(rewards: Floats, parts: tuple[Part, ...]) -> None:

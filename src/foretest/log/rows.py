@@ -46,44 +46,43 @@ class Rows:
     """A checked batch: one entry per display in every field."""
 
     displays: Displays
-    rewards: Floats  # rows × metrics; of a thinned log, and in `slots` too, times `multiple`: what sums add up
+    rewards: Floats  # rows × metrics, here and in `slots` times `displays_per_row`: what sums add up
     unit: Hashes
     stratum: pa.Array | None  # the strata column
     value: Floats | None  # the column of V(x)
     features: pa.RecordBatch | None
     names: tuple[str, ...]  # of the metrics
+    displays_per_row: Floats  # 1, or where the log says so, how many displays each row stands for
+    logged_rewards: Floats  # the rewards as they are in the log: `rewards` itself where every row stands for itself
     slots: dict[int, Ragged] = field(default_factory=dict)  # what each slot earned, by metric
     context: pa.RecordBatch | None = None  # features and candidates as read, for those rows that the audit samples
     segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
     items: dict[str, ItemLists] = field(default_factory=dict)  # what the reward model reads of every eligible item
     log_p: Floats | None = None  # log π_p of the shown rankings, once they are priced
     log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
-    multiple: Floats | None = None  # of a thinned log, 1/keep: how many displays a row stands for
-    logged_rewards: Floats | None = None  # of a thinned log, the rewards as they are in it
     ages: RewardAges | None = None  # where the log says when rewards came
     ids: RowIds | None = None  # where the log is to be replayed
     trained: int = 0  # rows of the batch that were left out, as a treatment was trained on them
     unit_names: pa.Array | None = None  # the units as the log has them
     cut: Floats | None = None  # where rewards are winsorised, Σ of each reward column before, and of what was cut
 
-    def standing_for(self, multiple: Floats) -> Rows:
-        """The rows of a thinned log, each of which stands for several displays: all that they earned adds up so."""
+    @property
+    def multiple(self) -> Floats | None:
+        """The same, or None where every row stands for itself."""
+        return None if self.logged_rewards is self.rewards else self.displays_per_row
+
+    def with_rewards(self, rewards: Floats, slots: dict[int, Ragged]) -> Rows:
+        """The rows with other rewards, as they were logged or defined."""
+        return replace(self, rewards=rewards, slots=slots, logged_rewards=rewards)
+
+    def standing_for(self, counts: Floats) -> Rows:
+        """The rows, each of which stands for so many times the displays: all that they earned adds up so."""
         slots = {
-            m: Ragged.packed(lists.flat() * np.repeat(multiple, lists.lengths), lists.lengths)
+            m: Ragged.packed(lists.flat() * np.repeat(counts, lists.lengths), lists.lengths)
             for m, lists in self.slots.items()
         }
-        rewards = self.rewards * multiple[:, None]
-        return replace(self, rewards=rewards, slots=slots, multiple=multiple, logged_rewards=self.rewards)
-
-    @cached_property
-    def displays_per_row(self) -> Floats:
-        """How many displays each row stands for: one, or of a thinned log 1/keep."""
-        return np.ones(len(self)) if self.multiple is None else self.multiple
-
-    @property
-    def plain_rewards(self) -> Floats:
-        """The rewards as they are in the log."""
-        return self.rewards if self.logged_rewards is None else self.logged_rewards
+        rewards, displays = self.rewards * counts[:, None], self.displays_per_row * counts
+        return replace(self, rewards=rewards, slots=slots, displays_per_row=displays)
 
     @property
     def control_rewards(self) -> Floats:
@@ -108,10 +107,11 @@ class Rows:
 
     def take(self, at: npt.NDArray[np.int64]) -> Rows:
         """Some rows, without what is asked for a batch at a time: strata, values, features, items, segments."""
+        rewards = self.rewards[at]
+        logged = rewards if self.logged_rewards is self.rewards else self.logged_rewards[at]
         return Rows(
-            self.displays.take(at), self.rewards[at], self.unit[at], None, None, None, self.names,
+            self.displays.take(at), rewards, self.unit[at], None, None, None, self.names,
+            self.displays_per_row[at], logged,
             slots={m: lists.take(at) for m, lists in self.slots.items()},
             log_baseline=None if self.log_baseline is None else self.log_baseline[at],
-            multiple=None if self.multiple is None else self.multiple[at],
-            logged_rewards=None if self.logged_rewards is None else self.logged_rewards[at],
         )  # fmt: skip

@@ -8,11 +8,11 @@ import numpy as np
 
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ragged
-from foretest.log.rows import Rows, times
+from foretest.log.rows import Rows
 from foretest.settings.settings import Settings
 
 
-def winsorised(rows: Rows, settings: Settings, multiple: Floats | None) -> Rows:
+def winsorised(rows: Rows, settings: Settings, displays_per_row: Floats) -> Rows:
     """The rows with rewards cut at the limits of the settings, and how much was cut."""
     cut = {name: table.winsorising for name, table in settings.metrics.items() if table.winsorising is not None}
     if not cut:
@@ -26,9 +26,9 @@ def winsorised(rows: Rows, settings: Settings, multiple: Floats | None) -> Rows:
         m = rows.names.index(name)
         before = rows.rewards[:, m]
         rewards[:, m] = np.minimum(before, winsorising.limit)
-        amounts[:, m] = times(before, multiple).sum(), times(before - rewards[:, m], multiple).sum()
+        amounts[:, m] = (before * displays_per_row).sum(), ((before - rewards[:, m]) * displays_per_row).sum()
         if m in slots:
             share = np.divide(rewards[:, m], before, out=np.ones(len(rows)), where=before > winsorising.limit)
             lists = slots[m]
             slots[m] = Ragged.packed(lists.flat() * np.repeat(share, lists.lengths), lists.lengths)
-    return replace(rows, rewards=rewards, slots=slots, cut=amounts)
+    return replace(rows.with_rewards(rewards, slots), cut=amounts)

@@ -20,7 +20,7 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import numbers
-from foretest.log.keep_column import multiples
+from foretest.log.keep_column import displays_of_kept
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
 from foretest.sources.tables import ArrowStream
@@ -103,7 +103,7 @@ def _displays_and_rewarded(batches: Sequence[pa.RecordBatch], keep: str | None) 
 def _multiples(batch: pa.RecordBatch, keep: str) -> Floats:
     """1/keep; 1 for all rows where a row has none, which is refused later."""
     with suppress(pa.ArrowException, TypeError, ValueError):
-        return multiples(keep, batch[keep])
+        return displays_of_kept(keep, batch[keep])
     return np.ones(batch.num_rows)
 
 

@@ -153,8 +153,7 @@ def _fitted(
             " Give the number."
         )
     displays = Displays.concatenate([rows.displays for rows in parts])
-    multiple = [rows.multiple for rows in parts if rows.multiple is not None]
-    m = np.concatenate(multiple) if multiple else np.ones(len(displays))
+    m = np.concatenate([rows.displays_per_row for rows in parts])
     try:
         fit = fit_number(with_number(policy, 0.5), displays, m)
     except CannotFit as reason:

@@ -126,7 +126,7 @@ class Arm:
         open_ages(plain, settings)
         if settings.winsorises:
             plain.put(CUT, np.zeros((2, len(log.rewards))))
-        if log.keep is not None:
+        if log.multiplicities:
             plain.array(ROWS, buckets)
         row_is_unit, has_covariate = log.unit is None, settings.online.covariate is not None
         return cls(
@@ -253,7 +253,7 @@ class Arm:
         if rows.day is not None:
             self._add_days(rows.day, m)
         if self.covariate is not None and rows.covariate is not None:
-            self.covariate.add(rows.covariate, rows.rewards, rows.unit, bucket, rows.multiple)
+            self.covariate.add(rows.covariate, rows.rewards, rows.unit, bucket, rows.displays_per_row)
         if self.units is not None and self.unit_days is not None:
             self.units.add(rows.unit)
             days = None
@@ -261,7 +261,7 @@ class Arm:
                 days = self.unit_days.codes(rows.day.dictionary.to_pylist())[
                     to_numpy(rows.day.indices).astype(np.int64)
                 ]
-            self.unit_days.add(derive(rows.unit, SAMPLE_SALT), days, rows.multiple)
+            self.unit_days.add(derive(rows.unit, SAMPLE_SALT), days, rows.displays_per_row)
 
     def _add_days(self, day: pa.DictionaryArray, m: Floats) -> None:
         groups = self.days.groups

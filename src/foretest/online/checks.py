@@ -13,6 +13,7 @@ from foretest.errors import BadInput, nearest
 from foretest.online.arms import Arms
 from foretest.online.sample_ratio import compared_units
 from foretest.settings.analysis import BOUNDED
+from foretest.settings.log_columns import MULTIPLICITIES
 from foretest.settings.settings import Settings
 from foretest.sources import LakeLog, LogFiles, Source
 from foretest.stores import Location
@@ -42,12 +43,14 @@ def refuse_unused_settings(analysis: dict[str, Any]) -> None:
 def refuse_thinned_units(settings: Settings) -> None:
     """Refuse a covariate where rows of units were left out: units of which no row is left are missing from its mean,
     and more of them in the arm whose units have fewer displays."""
-    covariate, keep, unit = settings.online.covariate, settings.log.keep, settings.log.unit
-    if covariate is not None and keep is not None and unit is not None:
+    covariate, unit = settings.online.covariate, settings.log.unit
+    if covariate is None or unit is None:
+        return
+    for role, column in settings.log.multiplicities.items():
         raise BadInput(
-            f'[online] covariate = "{covariate}" needs every unit, and [log] keep = "{keep}" says that rows were left'
-            f" out, so that units of column '{unit}' may be missing altogether. Leave covariate out, or give logs that"
-            " were not thinned."
+            f'[online] covariate = "{covariate}" needs every unit, and [log] {role} = "{column}" says that'
+            f" {MULTIPLICITIES[role].rows}, so that units of column '{unit}' may be missing altogether. Leave covariate"
+            " out, or give logs that were not thinned."
         )
 
 

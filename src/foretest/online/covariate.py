@@ -53,7 +53,7 @@ class CoMoments(NamedTuple):
 
 
 class BucketSums(NamedTuple):
-    """Σx and the number of units, by bucket; of a thinned log in which every row is a unit Σ x/keep and Σ 1/keep."""
+    """Σx and the number of units, by bucket; where every row is a unit, Σ m x and Σ m."""
 
     x: Floats
     units: Floats
@@ -87,18 +87,17 @@ class CovariateSums:
         )
 
     def add(
-        self, x: Floats, rewards: Floats, unit: Hashes, bucket: npt.NDArray[np.int64], multiple: Floats | None
+        self, x: Floats, rewards: Floats, unit: Hashes, bucket: npt.NDArray[np.int64], displays_per_row: Floats
     ) -> None:
-        """Add the rows of a batch; `multiple` has 1/keep of a thinned log."""
+        """Add the rows of a batch."""
         self.moments = self.moments.plus(CoMoments.of(x, rewards))
         if self.units is not None:
             self.units.add(unit, x)
             self._of_units = None
             return
         buckets = len(self.sums.x)
-        weighted = x if multiple is None else x * multiple
-        self.sums.x[:] += np.bincount(bucket, weights=weighted, minlength=buckets)
-        self.sums.units[:] += np.bincount(bucket, weights=multiple, minlength=buckets)
+        self.sums.x[:] += np.bincount(bucket, weights=x * displays_per_row, minlength=buckets)
+        self.sums.units[:] += np.bincount(bucket, weights=displays_per_row, minlength=buckets)
 
     def by_bucket(self) -> BucketSums:
         """Σx and the number of units that have one, by bucket of units."""

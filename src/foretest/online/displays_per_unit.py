@@ -82,7 +82,7 @@ def displays_per_unit(arms: Arms, settings: Settings) -> DisplaysPerUnit | None:
     control, treatment = (units.displays(compared.highest) for units in (compared.control, compared.treatment))
     if control is None or treatment is None:
         return DisplaysPerUnit([None, None], None, False, obstacle=_SEVERAL_RATES)
-    means = [finite_or_none(float(np.average(arm.displays, weights=arm.multiples))) for arm in (control, treatment)]
+    means = [finite_or_none(float(np.average(arm.displays, weights=arm.units))) for arm in (control, treatment)]
     p = rank_p_value(control, treatment)
     alert = p is not None and p < ALERT
     return DisplaysPerUnit(means, p, alert, _warning(means, p, settings) if alert else None)
@@ -111,11 +111,11 @@ def rank_p_value(control: DisplaysOfUnits, treatment: DisplaysOfUnits) -> float 
     return float(2.0 * ndtr(-abs(mean - other) / np.sqrt(variance * (share + share_of_other))))
 
 
-def _shares_below(displays: Floats, multiples: Floats) -> Floats:
+def _shares_below(displays: Floats, units: Floats) -> Floats:
     """For each unit the share of all that have fewer displays, and half of those that have as many."""
     _, place = np.unique(displays, return_inverse=True)
-    there = np.bincount(place, weights=multiples)
-    return np.asarray((np.cumsum(there) - 0.5 * there)[place] / multiples.sum())
+    there = np.bincount(place, weights=units)
+    return np.asarray((np.cumsum(there) - 0.5 * there)[place] / units.sum())
 
 
 def _warning(means: list[float | None], p: float | None, settings: Settings) -> str:
@@ -137,7 +137,7 @@ def _remedy(settings: Settings) -> str:
     log, per_unit = settings.log, [metric.name for metric in settings.definitions.per_unit]
     if per_unit:
         return f"Judge the treatment by what is per {log.unit}: {', '.join(per_unit)}."
-    if log.keep is not None:
+    if log.multiplicities:
         return f"Judge the treatment by the reward per {log.unit}, which needs logs with all rows."
     reward = log.rewards[0]
     name = f"{reward}_per_{log.unit}"

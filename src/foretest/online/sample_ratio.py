@@ -100,52 +100,19 @@ def compared_units(arms: Arms) -> ComparedUnits | None:
     return ComparedUnits(control, treatment, min(control.highest, treatment.highest))
 
 
+_SEVERAL_RATES = (
+    "rows of one unit were kept with different probabilities, so that nobody knows how many units there were"
+)
+
+
 def sample_ratio(arms: Arms, split: tuple[float, float]) -> SampleRatio:
     """χ² of the units against the designed split, in all and by day.
 
     While both arms know all their units, all are counted; else those up to a common hash, which are a random sample of
     both arms (`sampled_share` of all): an estimated number of units would err by more than chance does.
     """
-    if all(arm.is_thinned for arm in arms):
-        return _of_thinned(arms, split)
     compared, share = compared_units(arms), 1.0
-    if compared is None:
-        units = arms.control.rows, arms.treatment.rows
-        control_days, treatment_days = ({day: int(n) for day, n in arm.rows_by_day.items()} for arm in arms)
-    else:
-        control, treatment, highest = compared
-        share = compared.share
-        units = len(control.units(highest)), len(treatment.units(highest))
-        control_days, treatment_days = control.units_by_day(highest), treatment.units_by_day(highest)
-    p_value = split_p_value(*units, split)
-    days = sorted(set(control_days) | set(treatment_days))
-    unlikely = []
-    for day in days:
-        of_day = control_days.get(day, 0), treatment_days.get(day, 0)
-        p_of_day = split_p_value(*of_day, split)
-        if p_of_day is not None and p_of_day < ALERT:
-            unlikely.append(DayRatio(day, list(of_day), p_of_day))
-    return SampleRatio(
-        expected=list(split),
-        observed=[count / sum(units) for count in units] if sum(units) else [None, None],
-        units=list(units),
-        p_value=p_value,
-        alert=p_value is not None and p_value < ALERT,
-        sampled_share=share,
-        days_checked=len(days),
-        days=unlikely,
-    )
-
-
-_SEVERAL_RATES = (
-    "rows of one unit were kept with different probabilities, so that nobody knows how many units there were"
-)
-
-
-def _of_thinned(arms: Arms, split: tuple[float, float]) -> SampleRatio:
-    """The same for logs that were thinned, on Σ 1/keep of the units; not where one unit has several keep."""
-    compared, share = compared_units(arms), 1.0
-    units = [arms.control.rows, arms.treatment.rows]
+    units = [arm.rows for arm in arms]
     weighted = [_rows_as_units(arm) for arm in arms]
     if compared is not None:
         *both, highest = compared
@@ -154,12 +121,12 @@ def _of_thinned(arms: Arms, split: tuple[float, float]) -> SampleRatio:
     control, treatment = weighted
     if control is None or treatment is None:
         return SampleRatio(list(split), [None, None], units, None, False, share, 0, [], _SEVERAL_RATES)
-    p_value = weighted_p_value(control.overall, treatment.overall, split)
+    p_value = split_p_value(control.overall, treatment.overall, split)
     days, none = sorted({*control.days, *treatment.days}), UnitSums(0.0, 0.0)
     unlikely = []
     for day in days:
         of_day = control.days.get(day, none), treatment.days.get(day, none)
-        p_of_day = weighted_p_value(*of_day, split)
+        p_of_day = split_p_value(*of_day, split)
         if p_of_day is not None and p_of_day < ALERT:
             unlikely.append(DayRatio(day, [round(one.total) for one in of_day], p_of_day))
     total = control.overall.total + treatment.overall.total
@@ -182,27 +149,14 @@ def _rows_as_units(arm: Arm) -> WeightedUnits | None:
     return WeightedUnits(UnitSums(arm.displays, arm.ledger.plain.total(SQUARES)), days)
 
 
-def weighted_p_value(control: UnitSums, treatment: UnitSums, split: tuple[float, float]) -> float | None:
-    """P(χ²_1 ≥ (N_c − s_c N)²/(s_c s_t Σ m²)), N = Σ m, m = 1/keep of the units: each was in the control with
-    probability s_c, whatever its m. With m = 1 it is `split_p_value`; None where there are no units.
+def split_p_value(control: UnitSums, treatment: UnitSums, split: tuple[float, float]) -> float | None:
+    """P(χ²_1 ≥ (N_c − s_c N)²/(s_c s_t Σ m²)), N = Σ m of the units, each of which was in the control with
+    probability s_c, whatever its m. With m = 1 it is Σ (observed − expected)²/expected; None where there are no units.
 
-    >>> round(weighted_p_value(UnitSums(5000, 5000), UnitSums(5300, 5300), (0.5, 0.5)), 4)
+    >>> round(split_p_value(UnitSums(5000, 5000), UnitSums(5300, 5300), (0.5, 0.5)), 4)
     0.0031
     """
     total, squares = control.total + treatment.total, control.squares + treatment.squares
     if total == 0.0:
         return None
     return float(chdtrc(1.0, (control.total - split[0] * total) ** 2 / (split[0] * split[1] * squares)))
-
-
-def split_p_value(control: int, treatment: int, split: tuple[float, float]) -> float | None:
-    """P(χ²_1 ≥ Σ (observed − expected)²/expected); None where there are no units.
-
-    >>> round(split_p_value(5000, 5300, (0.5, 0.5)), 4)
-    0.0031
-    """
-    total = control + treatment
-    if total == 0:
-        return None
-    statistic = sum((n - total * s) ** 2 / (total * s) for n, s in zip((control, treatment), split, strict=True))
-    return float(chdtrc(1.0, statistic))

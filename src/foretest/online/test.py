@@ -270,7 +270,7 @@ def _narrow(settings: Settings) -> Settings:
     key = None if log.unit is not None and log.layout != LONG else log.id
     long = {name: getattr(log, name) for name in ("layout", "display", "item", "slot", "first_slot")}
     when = {name: getattr(log, name) for name in ("time", "reward_time", "reward_age", "read_at")}
-    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, keep=log.keep, **long, **when)
+    columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, **log.multiplicities, **long, **when)
     analysis = settings.analysis.replace(baseline=None, examination=None)  # of slots, which are not read
     return dataclasses.replace(
         settings, log=columns, control=policy, treatment=policy, treatments={}, analysis=analysis, trained_until=None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 from functools import reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,61 +24,60 @@ Ints = npt.NDArray[np.int64]
 
 
 class UnitDayPairs(NamedTuple):
-    """Pairs of a unit and a day, as columns; of a thinned log with 1/keep, the lowest and the highest of each pair."""
+    """Pairs of a unit and a day, as columns; twice where rows of a pair stand for different numbers of displays, with
+    the lowest and the highest."""
 
     hashes: Hashes  # of the unit
     days: Ints  # places in the list of days
     rows: Ints  # of the log
-    multiples: Floats | None = None
+    displays_per_row: Floats
 
     def distinct(self) -> UnitDayPairs:
-        """Every pair once, by hash and day; twice where its rows were kept with different probabilities."""
-        order = np.lexsort([*([] if self.multiples is None else [self.multiples]), self.days, self.hashes])
-        pairs = self.take(order)
-        is_new = np.ones(len(order), bool)
+        """Every pair once, by hash and day; twice where its rows stand for different numbers of displays."""
+        keys = [column for column in (self.displays_per_row, self.days) if _varies(column)]
+        if not keys and not _varies(self.rows):  # a sort of hashes alone takes a fraction of one by several columns
+            hashes = np.sort(self.hashes)
+            first = _first_places(hashes)
+            count = np.diff(np.append(first, len(hashes)))
+            return self.take(np.arange(len(first)))._replace(hashes=hashes[first], rows=count * self.rows[:1])
+        pairs = self.take(np.lexsort([*keys, self.hashes]))
+        is_new = np.ones(len(pairs.hashes), bool)
         is_new[1:] = (pairs.hashes[1:] != pairs.hashes[:-1]) | (pairs.days[1:] != pairs.days[:-1])
-        if pairs.multiples is not None:
-            is_last = np.append(is_new[1:], True)
-            is_other = np.ones(len(order), bool)
-            is_other[1:] = pairs.multiples[1:] != pairs.multiples[:-1]
-            is_new |= is_last & is_other
+        is_last = np.append(is_new[1:], True)
+        is_new[1:] |= is_last[1:] & (pairs.displays_per_row[1:] != pairs.displays_per_row[:-1])
         first = np.flatnonzero(is_new)
         return pairs.take(first)._replace(rows=np.add.reduceat(pairs.rows, first) if len(first) else pairs.rows)
 
     def take(self, rows: Ints) -> UnitDayPairs:
         """The pairs at some places."""
-        multiples = None if self.multiples is None else self.multiples[rows]
-        return UnitDayPairs(self.hashes[rows], self.days[rows], self.rows[rows], multiples)
+        return UnitDayPairs(*(column[rows] for column in self))
 
     def up_to(self, highest: int) -> UnitDayPairs:
         """The pairs whose unit has at most this hash."""
-        return self.take(np.flatnonzero(self.hashes <= np.uint64(highest)))
+        return self if highest == NO_LIMIT else self.take(np.flatnonzero(self.hashes <= np.uint64(highest)))
 
     @classmethod
     def concatenate(cls, parts: Sequence[UnitDayPairs]) -> UnitDayPairs:
         """The pairs of all parts."""
-        multiples = [part.multiples for part in parts if part.multiples is not None]
-        hashes = np.concatenate([part.hashes for part in parts])
-        days, rows = (np.concatenate([part[at] for part in parts]) for at in (1, 2))
-        return cls(hashes, days, rows, np.concatenate(multiples) if multiples else None)
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
 class DisplaysOfUnits(NamedTuple):
-    """How many displays each of some units has, and how many units it stands for: 1, or of a thinned log 1/keep."""
+    """How many rows each of some units has, and how many units it stands for: as many as displays of each row."""
 
     displays: Floats
-    multiples: Floats
+    units: Floats
 
 
 class UnitSums(NamedTuple):
-    """How many units some of a thinned log stand for, Σ 1/keep, and Σ 1/keep²."""
+    """How many units some stand for, Σ m, and Σ m²."""
 
     total: float
     squares: float
 
 
 class WeightedUnits(NamedTuple):
-    """The units of a thinned log, in all and by day."""
+    """How many units those of a log stand for, in all and by day."""
 
     overall: UnitSums
     days: dict[str, UnitSums]
@@ -102,17 +101,11 @@ class UnitDays:
         """Whether every unit is here."""
         return self.highest == NO_LIMIT
 
-    def add(self, hashes: Hashes, days: Ints | None, multiples: Floats | None = None) -> None:
+    def add(self, hashes: Hashes, days: Ints | None, displays_per_row: Floats) -> None:
         """Add the pairs of a batch; without days only its units."""
-        if multiples is None and days is None:  # a sort of hashes alone takes a fraction of one by several columns
-            ordered = np.sort(hashes[hashes <= np.uint64(self.highest)])
-            first = _first_places(ordered)
-            rows = np.diff(np.append(first, len(ordered)))
-            self.parts.append(UnitDayPairs(ordered[first], np.zeros(len(first), np.int64), rows))
-        else:
-            days = np.zeros(len(hashes), np.int64) if days is None else days
-            rows = np.ones(len(hashes), np.int64)
-            self.parts.append(UnitDayPairs(hashes, days, rows, multiples).up_to(self.highest).distinct())
+        days = np.zeros(len(hashes), np.int64) if days is None else days
+        pairs = UnitDayPairs(hashes, days, np.ones(len(hashes), np.int64), displays_per_row)
+        self.parts.append(pairs.up_to(self.highest).distinct())
         if sum(len(part.hashes) for part in self.parts) > 2 * max(self.ordered, LIMIT):
             self.pairs()
 
@@ -127,7 +120,7 @@ class UnitDays:
     def pairs(self) -> UnitDayPairs:
         """The pairs that fit, each once, by hash."""
         if not self.parts:
-            return UnitDayPairs(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64))
+            return UnitDayPairs(np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
         if len(self.parts) == 1 and len(self.parts[0].hashes) == self.ordered:
             return self.parts[0]
         pairs = UnitDayPairs.concatenate(self.parts).distinct()
@@ -144,30 +137,16 @@ class UnitDays:
         hashes = _once(self.pairs().hashes)
         return hashes[hashes <= np.uint64(highest)]
 
-    def units_by_day(self, highest: int) -> dict[str, int]:
-        """The number of units of each day, counting units up to a hash."""
-        pairs = self.pairs()
-        if not self.labels:
-            return {}
-        counts = np.bincount(pairs.up_to(highest).days, minlength=len(self.labels))
-        return {label: int(count) for label, count in zip(self.labels, counts, strict=True)}
-
     def weighted(self, highest: int) -> WeightedUnits | None:
-        """How many units those of a thinned log stand for, up to a hash, in all and by day; None where rows of one unit
-        were kept with different probabilities, or the log was not thinned."""
+        """How many units those up to a hash stand for, in all and by day; None where rows of one unit were kept with
+        different probabilities."""
         pairs = self.pairs().up_to(highest)
-        if not len(pairs.hashes):
-            return WeightedUnits(UnitSums(0.0, 0.0), {})
-        first = _first_places(pairs.hashes)
-        if pairs.multiples is None or _differs_within(pairs.multiples, first):
+        first, m = _first_places(pairs.hashes), pairs.displays_per_row
+        if _differs_within(m, first):
             return None
-        squares = np.square(pairs.multiples)
-        days = {
-            label: UnitSums(float(pairs.multiples[here].sum()), float(squares[here].sum()))
-            for code, label in enumerate(self.labels)
-            if len(here := np.flatnonzero(pairs.days == code))
-        }
-        return WeightedUnits(UnitSums(float(pairs.multiples[first].sum()), float(squares[first].sum())), days)
+        by_day = (np.bincount(pairs.days, amounts, len(self.labels)).tolist() for amounts in (m, np.square(m)))
+        days = {label: UnitSums(*sums) for label, *sums in zip(self.labels, *by_day, strict=False)}
+        return WeightedUnits(UnitSums(float(m[first].sum()), float(np.square(m[first]).sum())), days)
 
     def displays(self, highest: int) -> DisplaysOfUnits | None:
         """How many displays each unit up to a hash has; None where rows of one unit were kept with different
@@ -175,11 +154,9 @@ class UnitDays:
         pairs = self.pairs().up_to(highest)
         first = _first_places(pairs.hashes)
         rows = np.add.reduceat(pairs.rows, first) if len(first) else pairs.rows
-        if pairs.multiples is None:
-            return DisplaysOfUnits(rows.astype(np.float64), np.ones(len(rows)))
-        if _differs_within(pairs.multiples, first):
+        if _differs_within(pairs.displays_per_row, first):
             return None
-        return DisplaysOfUnits(rows.astype(np.float64), pairs.multiples[first])
+        return DisplaysOfUnits(rows.astype(np.float64), pairs.displays_per_row[first])
 
     @classmethod
     def total(cls, parts: Sequence[UnitDays]) -> UnitDays:
@@ -207,6 +184,10 @@ def _first_places(ordered: Hashes) -> Ints:
     return np.flatnonzero(is_new)
 
 
-def _differs_within(multiples: Floats, first: Ints) -> bool:
+def _varies(column: npt.NDArray[Any]) -> bool:
+    return bool((column != column[:1]).any())
+
+
+def _differs_within(displays: Floats, first: Ints) -> bool:
     """Do the rows of a unit, which begin at `first`, stand for different numbers of displays?"""
-    return bool((np.repeat(multiples[first], np.diff(np.append(first, len(multiples)))) != multiples).any())
+    return bool((np.repeat(displays[first], np.diff(np.append(first, len(displays)))) != displays).any())

@@ -55,15 +55,15 @@ class LikelihoodFit(NamedTuple):
     information: float  # −Σ m ∂²log π/∂τ²: the influence of a display on τ is m u/information
 
 
-def fit_number(policy: Policy, displays: Displays, multiple: Floats | None = None) -> LikelihoodFit:
-    """The number of a policy from displays that it showed, each of which stands for `multiple` ones."""
+def fit_number(policy: Policy, displays: Displays, displays_per_row: Floats) -> LikelihoodFit:
+    """The number of a policy from displays that it showed, each of which stands for so many."""
     parameter = parameter_of(policy)
     assert parameter is not None
     if isinstance(policy, OwnCandidates):
         displays = policy.own(displays).displays
         policy = policy.policy
     assert isinstance(policy, ScorePolicy)
-    m = np.ones(len(displays)) if multiple is None else multiple
+    m = displays_per_row
     start = _start(policy, parameter, displays, m)
     tau, curvature = _maximum(policy, parameter, displays, m, start)
     value = float(parameter.from_scale(tau))

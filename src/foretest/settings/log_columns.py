@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import field, fields
 from typing import Any
 
 from foretest.errors import BadInput, nearest
@@ -12,6 +12,7 @@ from foretest.settings.changed_fields import Fields, call_text, changed_fields
 from foretest.settings.key_help import explained
 from foretest.settings.late_rewards import check_times
 from foretest.settings.long_layout import DISPLAY, LONG, check_layout, derived_fields
+from foretest.settings.multiplicity import KEY, Multiplicity, multiplicity
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,11 @@ class LogColumns:
     tables: Mapping[str, str] | None = explained(
         None, "of a long log in several files: displays, items and rewards, by name"
     )
-    keep: str | None = explained(None, "the probability with which the row was kept when the log was thinned")
+    keep: str | None = multiplicity(
+        "the probability with which the row was kept when the log was thinned",
+        meaning="the probability with which a row was kept", where="when the log was thinned", log="a thinned log",
+        rows="rows were left out",
+    )  # fmt: skip
     time: str | None = explained(None, "when the display was shown, without a zone in UTC")
     reward_time: str | Mapping[str, str] | None = explained(
         None, "when the reward came, null where there is none; or a table by metric"
@@ -69,7 +74,7 @@ class LogColumns:
     def __post_init__(self) -> None:
         for name in ("rewards", "features", "segments", "item_features"):
             object.__setattr__(self, name, _names(f"[log] {name}", getattr(self, name)))
-        for name in ("unit", "ranking", "candidates", "id", "date", "logger", "keep"):
+        for name in ("unit", "ranking", "candidates", "id", "date", "logger", *MULTIPLICITIES):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise BadInput(f"[log] {name} = {value!r}: expected the name of a column.")
@@ -81,7 +86,7 @@ class LogColumns:
             raise BadInput(f"[log] segments names a column twice: {', '.join(self.segments)}.")
         if len(set(self.item_features)) < len(self.item_features):
             raise BadInput(f"[log] item_features names a column twice: {', '.join(self.item_features)}.")
-        self._check_keep()
+        self._check_multiplicities()
         check_times(self)
         check_layout(self)
         if self.layout == LONG:
@@ -106,15 +111,22 @@ class LogColumns:
         """The columns that say in which context a row was shown."""
         return tuple(dict.fromkeys([*self.features, *self.segments]))
 
-    def _check_keep(self) -> None:
-        """Refuse a column of another role as the probability with which rows were kept."""
+    @property
+    def multiplicities(self) -> dict[str, str]:
+        """The columns that say how many displays a row stands for, by role; none where every row stands for itself."""
+        return {role: column for role in MULTIPLICITIES if (column := getattr(self, role)) is not None}
+
+    def _check_multiplicities(self) -> None:
+        """Refuse a column of another role as one that says how many displays a row stands for."""
         others = {"rewards": self.rewards, "unit": (self.unit,), "id": (self.id,), "logger": (self.logger,)}
-        role = None if self.keep is None else next((name for name, own in others.items() if self.keep in own), None)
-        if role is not None:
-            raise BadInput(
-                f"[log] keep and [log] {role} both name the column '{self.keep}': keep is the probability"
-                " with which a row was kept when the log was thinned."
-            )
+        for role, column in self.multiplicities.items():
+            for other, columns in others.items():
+                if column in columns:
+                    raise BadInput(
+                        f"[log] {role} and [log] {other} both name the column '{column}': {role} is"
+                        f" {MULTIPLICITIES[role].meaning} {MULTIPLICITIES[role].where}."
+                    )
+            others[role] = (column,)
 
     def _check_slots(self, slot_rewards: Any) -> None:
         if not isinstance(slot_rewards, Mapping) or not all(isinstance(v, str) for v in slot_rewards.values()):
@@ -133,6 +145,12 @@ class LogColumns:
                 )
         if self.ranking is None:
             raise BadInput("[log] slot_rewards is given without ranking: name the column of the shown items too.")
+
+
+#: the words of the columns that say how many displays a row stands for, by role
+MULTIPLICITIES: dict[str, Multiplicity] = {
+    field.name: field.metadata[KEY] for field in fields(LogColumns) if KEY in field.metadata
+}
 
 
 def _names(where: str, value: Any) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from foretest.errors import BadInput
 from foretest.settings.analysis import BOUNDED, Analysis
-from foretest.settings.log_columns import LogColumns
+from foretest.settings.log_columns import MULTIPLICITIES, LogColumns
 from foretest.settings.metric_definitions import MetricDefinitions
 from foretest.settings.predictions import prediction_columns
 
@@ -23,10 +23,10 @@ def refuse_metrics(metrics: MetricDefinitions, log: LogColumns, analysis: Analys
             raise BadInput(
                 f'[metrics.{name}] per = "unit": name the column of units in [log] unit, as in unit = "user".'
             )
-        if log.keep is not None:
+        for role in log.multiplicities:
             raise BadInput(
-                f'[metrics.{name}] per = "unit": of a thinned log ([log] keep) nobody knows how many displays a'
-                f" {log.unit} had. Leave the metric out, or take a log with all rows."
+                f'[metrics.{name}] per = "unit": of {MULTIPLICITIES[role].log} ([log] {role}) nobody knows how many'
+                f" displays a {log.unit} had. Leave the metric out, or take a log with all rows."
             )
     parts = {part.name for part in metrics.parts}
     for name in prediction_columns(log, analysis):

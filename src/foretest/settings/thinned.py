@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from foretest.errors import BadInput
 from foretest.settings.analysis import BOUNDED
+from foretest.settings.log_columns import MULTIPLICITIES
 from foretest.settings.settings import Settings
 
 
 def refuse_bounds(settings: Settings) -> None:
     """Refuse intervals that need to know every unit of a log from which rows were left out."""
     log, interval = settings.log, settings.analysis.interval
-    if log.keep is not None and interval in BOUNDED:
+    for role, column in log.multiplicities.items() if interval in BOUNDED else ():
         raise BadInput(
-            f'interval = "{interval}" needs all rows of every unit, and [log] keep = "{log.keep}" says that rows were'
-            ' left out: use "bootstrap" or "delta".'
+            f'interval = "{interval}" needs all rows of every unit, and [log] {role} = "{column}" says that'
+            f' {MULTIPLICITIES[role].rows}: use "bootstrap" or "delta".'
         )

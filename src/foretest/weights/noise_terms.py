@@ -30,13 +30,13 @@ class NoiseTerms(NamedTuple):
     @classmethod
     def of(
         cls, log_h: Floats, second: Floats, r: Floats, owner: npt.NDArray[np.int64], rows: int, *,
-        multiple: Floats | None = None, dense: bool = False,
+        displays_per_row: Floats, dense: bool = False,
     ) -> NoiseTerms:  # fmt: skip
-        """The terms of slots (or rows) of the rows `owner`, with rewards r; `multiple` is how many displays each stands
-        for in a thinned log, whose r have it in them."""
+        """The terms of slots (or rows) of the rows `owner`, with rewards r, which have in them how many displays
+        each stands for."""
         powers = [r * r]
         if dense:
-            powers += [r, np.ones(len(r))] if multiple is None else [r * multiple, np.square(multiple)]
+            powers += [r * displays_per_row, np.square(displays_per_row)]
 
         def by_row(term: Floats) -> Floats:
             return np.stack([np.bincount(owner, p * term, rows) for p in powers], axis=1)

@@ -33,12 +33,12 @@ class WeighedSlots:
     metrics: int  # how many there are, with those of which slots are not known
     are_all: bool
     shown: int  # slots of all displays, also those that do not count
-    multiple: Floats | None = None  # of a thinned log, how many each display stands for
+    displays_per_row: Floats  # of each of the displays
 
     @classmethod
     def of(
-        cls, displays: Displays, earned: Mapping[int, Ragged], metrics: int, *, dense: bool = False,
-        multiple: Floats | None = None,
+        cls, displays: Displays, earned: Mapping[int, Ragged], metrics: int, *, displays_per_row: Floats,
+        dense: bool = False,
     ) -> WeighedSlots:  # fmt: skip
         """The slots of some displays that count; `earned` has the slots' rewards by metric."""
         slots, rewards = displays.slots, {m: lists.flat().astype(np.float64) for m, lists in earned.items()}
@@ -49,7 +49,7 @@ class WeighedSlots:
         owner = np.repeat(np.arange(len(displays)), slots)[places]
         counts = np.bincount(owner, minlength=len(displays))
         rewards = {m: r[places] for m, r in rewards.items()}
-        return cls(places, counts, rewards, metrics, dense, len(counted), multiple)
+        return cls(places, counts, rewards, metrics, dense, len(counted), displays_per_row)
 
     @property
     def mask(self) -> npt.NDArray[np.bool_]:
@@ -63,10 +63,10 @@ class WeighedSlots:
         if terms.second is None:
             return None
         owner, rows = np.repeat(np.arange(len(self.counts)), self.counts), len(self.counts)
-        multiple = None if self.multiple is None else self.multiple[owner]
         return NoiseTerms.of(
-            terms.log_h, terms.second, self.rewards[metric], owner, rows, multiple=multiple, dense=self.are_all
-        )
+            terms.log_h, terms.second, self.rewards[metric], owner, rows,
+            displays_per_row=self.displays_per_row[owner], dense=self.are_all,
+        )  # fmt: skip
 
     def only(self, metrics: Container[int]) -> WeighedSlots:
         """The same slots, with the rewards of some metrics alone."""

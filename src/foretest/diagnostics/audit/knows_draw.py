@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.sampled_multiplicity import standing_for
 from foretest.aggregation.shown_scores import SCORED, SIZE, residual_at_one_slope
-from foretest.aggregation.thinning import MULTIPLE
 from foretest.diagnostics.audit.by_unit import two_sided, z_by_unit
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import Ints
@@ -47,7 +47,7 @@ def standing(sample: Columns, starts: Ints, error: Floats, information_ratio: fl
     some = [column for column in sums if column.any()]
     if not some:
         return None
-    counts = sample.get(MULTIPLE, np.ones(len(error)))
+    counts = standing_for(sample)
     terms = np.column_stack(some).astype(np.float64) * counts[:, None]
     z = z_by_unit(terms, starts)
     if information_ratio > 0.0:
