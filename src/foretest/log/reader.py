@@ -174,8 +174,9 @@ class Reader(NeededColumns):
 
     def _reward(self, batch: pa.RecordBatch, name: str) -> Floats:
         values = finite_numbers(name, batch[name], "the reward")
-        if values.min(initial=0.0) < 0.0 and not self.settings.is_signed(name):
-            rows = np.flatnonzero(values < 0.0)
+        floor = self.settings.floor(name)
+        if values.min(initial=0.0) < floor:
+            rows = np.flatnonzero(values < floor)
             raise RowFault("reward-negative", name, rows, f"the reward is negative ({values[rows[0]]:g})",
                            "Rewards must be 0 or more. If it may have losses, write"
                            f" [metrics.{name}] signed = true.")  # fmt: skip

@@ -125,7 +125,7 @@ def slot_rewards(
         m = log.rewards.index(metric)
         values, starts, lengths = _lists_or_ones(name, batch[name])
         lists = Ragged(numbers(values), starts, lengths)
-        if settings.is_signed(metric):
+        if settings.floor(metric) < 0.0:
             fault = _signed_slot_faults(lists, shown, rewards[:, m])
         else:
             fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])

@@ -87,9 +87,9 @@ class Settings:
         """Is a reward cut at a limit?"""
         return any(table.winsorising is not None for table in self.metrics.values())
 
-    def is_signed(self, reward: str) -> bool:
-        """May the reward be negative?"""
-        return reward in self.metrics and self.metrics[reward].signed
+    def floor(self, reward: str) -> float:
+        """The least that a reward may be: 0, or −∞ where it may have losses."""
+        return self.metrics[reward].floor if reward in self.metrics else 0.0
 
     def _check_loggers(self) -> None:
         """Several policies by name produced the log together: they become one that prices rows by their mixture."""
