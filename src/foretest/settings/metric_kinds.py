@@ -46,11 +46,6 @@ class MadeOf:
         """The kinds whose key is given: one at most in a table that was checked."""
         return [kind for kind in KINDS if getattr(self, kind.keys[0]) is not None]
 
-    @property
-    def is_derived(self) -> bool:
-        """Is it made of other metrics?"""
-        return bool(self.kinds)
-
 
 class LogFacts(NamedTuple):
     """What a note on a kind of metric may say of the log."""

@@ -4,7 +4,6 @@ much worse), and what it is made of."""
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -99,9 +98,9 @@ class MetricRole(MadeOf, Purpose):
         return winsorising(self.winsorise)
 
     @property
-    def floor(self) -> float:
-        """The least that the reward may be."""
-        return -math.inf if self.signed else 0.0
+    def is_derived(self) -> bool:
+        """Is it made of other metrics?"""
+        return bool(self.kinds)
 
     @property
     def limit(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
@@ -89,7 +90,7 @@ class Settings:
 
     def floor(self, reward: str) -> float:
         """The least that a reward may be: 0, or −∞ where it may have losses."""
-        return self.metrics[reward].floor if reward in self.metrics else 0.0
+        return -math.inf if reward in self.metrics and self.metrics[reward].signed else 0.0
 
     def _check_loggers(self) -> None:
         """Several policies by name produced the log together: they become one that prices rows by their mixture."""
