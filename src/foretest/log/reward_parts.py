@@ -12,6 +12,7 @@ from foretest.errors import RowFault
 from foretest.log.column_values import LARGEST
 from foretest.log.rows import Rows
 from foretest.settings.metric_definitions import MetricDefinitions, Part, Term
+from foretest.settings.settings import Settings
 
 
 def with_parts(rows: Rows, metrics: MetricDefinitions) -> Rows:
@@ -24,6 +25,11 @@ def with_parts(rows: Rows, metrics: MetricDefinitions) -> Rows:
     names = tuple(part.name for part in metrics.parts)
     _refuse_large(parts, metrics.parts)
     return replace(rows, rewards=parts, slots=slots, names=names)
+
+
+def least_reward(settings: Settings, reward: str) -> float:
+    """The least that a reward may be: 0, or −∞ where it may have losses."""
+    return -np.inf if settings.is_signed(reward) else 0.0
 
 
 def _refuse_large(rewards: Floats, parts: tuple[Part, ...]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cached_property
@@ -88,9 +87,9 @@ class Settings:
         """Is a reward cut at a limit?"""
         return any(table.winsorising is not None for table in self.metrics.values())
 
-    def floor(self, reward: str) -> float:
-        """The least that a reward may be: 0, or −∞ where it may have losses."""
-        return -math.inf if reward in self.metrics and self.metrics[reward].signed else 0.0
+    def is_signed(self, reward: str) -> bool:
+        """May the reward be negative?"""
+        return reward in self.metrics and self.metrics[reward].signed
 
     def _check_loggers(self) -> None:
         """Several policies by name produced the log together: they become one that prices rows by their mixture."""
