@@ -10,6 +10,7 @@ import pytest
 
 from foretest.history.run import run_history
 from foretest.online.adjustment import coefficient
+from foretest.online.metric_arms import MetricArms
 from foretest.online.resampling import arm_counts, replicates
 from foretest.online.test import OnlineTest
 from tests.history.test_run import SETTINGS, write
@@ -37,8 +38,8 @@ def test_estimate_and_noise_are_of_the_adjusted_uplift(tmp_path: Path) -> None:
         assert test["online"]["rel_effect_size"] == pytest.approx(online.rel_effect_size)
         assert test["online"]["p_value"] == pytest.approx(online.p_value)
         counts = arm_counts(alone.settings.analysis)
-        theta = coefficient(arms, 0)
-        drawn, plain = (replicates(arms, 0, counts, value).relative for value in (theta, 0.0))
+        theta = coefficient(MetricArms.at(arms, 0))
+        drawn, plain = (replicates(MetricArms.at(arms, 0), counts, value).relative for value in (theta, 0.0))
         assert test["noise"]["ncis"]["online_error"] == pytest.approx(np.nanstd(drawn, ddof=1), rel=1e-6)
         assert np.nanstd(drawn) < np.nanstd(plain)
 

@@ -14,6 +14,7 @@ import foretest as ft
 from foretest.inference.bootstrap import resample_counts
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derive
+from foretest.online.metric_arms import MetricArms
 from foretest.online.resampling import ArmCounts, arm_counts, replicates
 from foretest.online.test import OnlineTest
 from tests.online.support import SCHEMA, answer, arm, flat, online
@@ -121,11 +122,14 @@ def test_resamples_without_rows_or_reward_are_left_out() -> None:
     bucket = buckets_of(rows["user"], 8)
     nothing, all_once = np.zeros((1, 8)), np.ones((1, 8))
     no_reward = all_once - np.isin(np.arange(8), bucket[[0, 3]])
-    assert [np.isnan(x[0]) for x in replicates(arms, 0, ArmCounts(nothing, all_once))] == [True, True]
-    assert [np.isnan(x[0]) for x in replicates(arms, 0, ArmCounts(all_once, nothing))] == [True, True]
+    assert [np.isnan(x[0]) for x in replicates(MetricArms.at(arms, 0), ArmCounts(nothing, all_once))] == [True, True]
+    assert [np.isnan(x[0]) for x in replicates(MetricArms.at(arms, 0), ArmCounts(all_once, nothing))] == [True, True]
     if (no_reward @ arms.control.n)[0]:
-        assert [np.isnan(x[0]) for x in replicates(arms, 0, ArmCounts(no_reward, all_once))] == [False, True]
-    assert [x[0] for x in replicates(arms, 0, ArmCounts(all_once, all_once))] == [0.0, 0.0]
+        assert [np.isnan(x[0]) for x in replicates(MetricArms.at(arms, 0), ArmCounts(no_reward, all_once))] == [
+            False,
+            True,
+        ]
+    assert [x[0] for x in replicates(MetricArms.at(arms, 0), ArmCounts(all_once, all_once))] == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("unit", ["user", None])

@@ -92,15 +92,15 @@ def test_parts_are_zero_or_more() -> None:
     """Signed rewards and factors of either sign: gains and losses are sums of what is 0 or more."""
     tables = {"change": {"signed": True}, "x": {"sum": {"click": 2.0, "change": -0.5}}, "y": {"sum": {"x": 2.0}}}
     metrics = metric_definitions(("click", "change"), checked_roles(tables, ("click", "change")))
-    parts = {part.name: {(t.column, t.side): t.share for t in part.terms} for part in metrics.parts}
+    parts = {part.name: {(t.column, t.sign): t.share for t in part.terms} for part in metrics.parts}
     assert parts == {
-        "click": {("click", "whole"): 1.0},
-        "change (gains)": {("change", "gains"): 1.0},
-        "change (losses)": {("change", "losses"): 1.0},
-        "x (gains)": {("click", "whole"): 2.0, ("change", "losses"): 0.5},
-        "x (losses)": {("change", "gains"): 0.5},
-        "y (gains)": {("click", "whole"): 4.0, ("change", "losses"): 1.0},
-        "y (losses)": {("change", "gains"): 1.0},
+        "click": {("click", 1): 1.0},
+        "change (gains)": {("change", 1): 1.0},
+        "change (losses)": {("change", -1): 1.0},
+        "x (gains)": {("click", 1): 2.0, ("change", -1): 0.5},
+        "x (losses)": {("change", 1): 0.5},
+        "y (gains)": {("click", 1): 4.0, ("change", -1): 1.0},
+        "y (losses)": {("change", 1): 1.0},
     }
     assert metrics.names == ("click", "change", "x", "y")
     assert list(metrics.linear) == ["click", "change", "x", "y"]

@@ -24,6 +24,7 @@ from foretest.records import dataclass
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
 from foretest.settings.metric_definitions import Difference
+from foretest.settings.metric_kinds import Combination
 from foretest.settings.settings import Settings
 from foretest.weights.control_marginals import KnownMarginals
 from foretest.weights.examination import VARIANTS
@@ -76,9 +77,13 @@ class FoldPlan:
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """What has sums of its own: the parts of the metrics, and once a log is folded also their differences."""
-        metrics = self.settings.definitions
-        parts = tuple(part.name for part in metrics.parts)
-        return (*parts, *(one.name for one in metrics.differences)) if self.is_folded else parts
+        definitions = self.settings.definitions
+        folded = definitions.combinations if self.is_folded else definitions.combinations[: len(definitions.parts)]
+        return tuple(combination.name for combination in folded)
+
+    def combination(self, metric: int) -> Combination:
+        """What one of `metrics` is made of, and what it can have."""
+        return self.settings.definitions.combinations[metric]
 
     @cached_property
     def shown(self) -> dict[str, int]:
@@ -92,19 +97,18 @@ class FoldPlan:
 
     def main_part(self, metric: int) -> int:
         """The part that stands for a metric where a test is of rewards that are 0 or more: its gains, or itself."""
-        return self.differences[metric].gains if metric in self.differences else metric
+        return self.combination(metric).gains
 
     @cached_property
     def by_slot(self) -> frozenset[str]:
         """Those of `metrics` of which the log says which slot earned them."""
         metrics, slots = self.settings.definitions, self.settings.log.slot_rewards or {}
         known = {part.name for part in metrics.parts if all(term.column in slots for term in part.terms)}
-        both = {
-            one.name
-            for one in metrics.differences
-            if metrics.parts[one.gains].name in known and metrics.parts[one.losses].name in known
-        }
-        return frozenset(known | both)
+        return frozenset(
+            combination.name
+            for combination in metrics.combinations
+            if known.issuperset(metrics.parts[place].name for place in combination.places)
+        )
 
     @cached_property
     def differences(self) -> dict[int, Difference]:
@@ -264,8 +268,8 @@ class FoldPlan:
 
     def weighs(self, estimator: Estimator, metric: int) -> bool:
         """Can the estimator answer for this metric? By slot, only where the log says which slot earned it; with
-        predicted rewards of items, only where it has them."""
-        if metric in self.differences and estimator.stratified and self.table_of(metric):
+        predicted rewards of items, only where it has them; by stratum, only where rows were folded by its strata."""
+        if estimator.stratified and self.table_of(metric) not in self._tables:
             return False
         if estimator.uses_items and self.metrics[metric] not in self.settings.predicted_metrics:
             return False
@@ -302,7 +306,12 @@ class FoldPlan:
     @property
     def tables(self) -> list[str]:
         """The names of the tables of strata; none where no estimator is stratified."""
-        return list(dict.fromkeys(self.table_of(m) for m in range(len(self.metrics)))) if self.stratified else []
+        return self._tables if self.stratified else []
+
+    @cached_property
+    def _tables(self) -> list[str]:
+        """A table for each part, which is what a log is folded into, or one for all of them."""
+        return list(dict.fromkeys(self.table_of(m) for m in range(len(self.settings.definitions.parts))))
 
     def values(self, rows: Rows) -> Floats | None:
         """V(x), one column per metric; None where no estimator asks for it."""

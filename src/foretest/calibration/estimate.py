@@ -73,12 +73,16 @@ def judge_log(aggregates: Aggregates, estimator: Estimator, metric: int) -> Judg
     return judge(replace(log_evidence(aggregates, estimator, metric), mass_kept=None))
 
 
+def can_be_calibrated(plan: FoldPlan, estimator: Estimator, metric: int) -> bool:
+    """Can past tests say what unsupported recommendations earn, of this metric and by this estimator?"""
+    return estimator.label in CALIBRATED and plan.combination(metric).is_calibrated
+
+
 def unsupported_noise(aggregates: Aggregates, estimator: Estimator, metric: int) -> dict[str, Any] | None:
     """What result.json has beside T of an estimator that can be calibrated, so that a history can start from the file:
     the standard error of T, its covariance with the relative uplift, and whether evidence is enough for normal limits;
     None where there is no T, or no calibration."""
-    plan = aggregates.plan
-    if not aggregates.rows or estimator.label not in CALIBRATED or metric in plan.differences:
+    if not aggregates.rows or not can_be_calibrated(aggregates.plan, estimator, metric):
         return None
     term = Unsupported.of(aggregates, estimator, metric)
     if not np.isfinite([term.unsupported_variance, term.covariance]).all():
@@ -162,16 +166,17 @@ def with_calibrated(
     """Add the calibrated estimates of a metric to the plain ones."""
     name, level = aggregates.plan.metrics[metric], aggregates.plan.settings.analysis.confidence_level
     learned, both, notes = calibration.metrics.get(name, {}), {}, []
+    by_label = {e.label: e for e in estimators if can_be_calibrated(aggregates.plan, e, metric)}
     for label, estimate in estimates.items():
         both[label] = estimate
-        if label not in CALIBRATED:
+        if label not in by_label:
             continue
         one = learned.get(label)
         if one is None or not one.used:
             why = "the history has no fit of it" if one is None else one.reason
             notes.append(f"{CALIBRATED[label]} is left out for {name}: {why}.")
             continue
-        estimator = next(e for e in estimators if e.label == label)
+        estimator = by_label[label]
         term = Unsupported.of(aggregates, estimator, metric)
         judgement = judge_log(aggregates, estimator, metric)
         both[CALIBRATED[label]] = calibrated_estimate(estimate, term, one.fit, level, judgement, why_of(one))

@@ -19,7 +19,7 @@ from foretest.online.adjustment import coefficient
 from foretest.online.arm_audit import TREATMENT, audit_arm
 from foretest.online.arms import Arms
 from foretest.online.late_rewards import settle_read_at
-from foretest.online.metrics import made_arms, metric_places
+from foretest.online.metric_arms import metric_arms, metric_places
 from foretest.online.resampling import replicates
 from foretest.online.test import KEY, OnlineTest
 from foretest.policies.pooled import Pooled
@@ -48,13 +48,12 @@ def measure(control: Location, treatment: Location, settings: Settings, threads:
     for name in settings.definitions.names:
         # the control's log is resampled once for both
         online_uplifts = _online_uplifts(arms, name, settings, offline)
-        is_linear = name in offline.metrics
         metrics[name] = PastMetric(
             online=online_result.metrics[name].estimates[KEY],
             offline=offline.result.metrics[name].estimates,
             noise=_noise(offline, name, online_uplifts),
-            unsupported=_unsupported_parts(offline, name, online_uplifts) if is_linear else {},
-            bounds=offline.bounds(name) if is_linear else None,
+            unsupported=_unsupported_parts(offline, name, online_uplifts),
+            bounds=offline.bounds(name),
         )
     audited = audit_arm(TREATMENT, str(treatment), arms.treatment.rows, settings, threads)
     outcomes = None if audited.audit is None else audited.audit.outcomes()
@@ -65,8 +64,8 @@ def measure(control: Location, treatment: Location, settings: Settings, threads:
 
 def _online_uplifts(arms: Arms, name: str, settings: Settings, offline: OfflineSide) -> Floats:
     """The online uplift of every resample, relative; NaN where there is none."""
-    made, metric = made_arms(arms, name, settings)
-    return replicates(made, metric, offline.counts, coefficient(made, metric)).relative
+    sides = metric_arms(arms, name, settings)
+    return replicates(sides, offline.counts, coefficient(sides)).relative
 
 
 def _with_read_at(control: Location, treatment: Location, settings: Settings, threads: int | None) -> Settings:
@@ -117,7 +116,7 @@ def _unsupported_parts(offline: OfflineSide, name: str, online_uplifts: Floats) 
     """The unsupported part of every estimator that can be calibrated, with its covariance with the online uplift: T is
     resampled with the control's log, which the online uplift shares."""
     parts = {}
-    for label, term in offline.unsupported(offline.metrics[name]).items():
+    for label, term in offline.unsupported(name).items():
         both = np.isfinite(term.resampled) & np.isfinite(online_uplifts)
         pair = term.resampled[both], online_uplifts[both]
         covariance = float(np.cov(*pair)[0, 1]) if both.sum() > 1 else float("nan")

@@ -18,6 +18,7 @@ from foretest.history.shared_noise import shared_error
 from foretest.inference.verdict import EFFECTIVE
 from foretest.results.audit import AUDIT_FAILED
 from foretest.results.result import Estimate
+from foretest.settings.metric_kinds import derived_nouns
 from foretest.settings.settings import Settings
 
 _NAN = float("nan")
@@ -51,7 +52,7 @@ def by_name(
             )
         if name not in metrics:
             raise BadInput(
-                f"online names the metric '{name}', which is a ratio or per unit: a history has rewards and sums of"
+                f"online names the metric '{name}', which is {derived_nouns()}: a history has rewards and sums of"
                 f" them. The metrics are: {', '.join(metrics)}."
             )
     return named
@@ -75,7 +76,7 @@ def measure_log_and_results(
         m = offline.metrics[name]
         if int(offline.aggregates.positives[m]) == 0:
             raise BadInput(f"no row of the control has a reward in '{name}': there is no uplift to compare.")
-        online = online_side(result, level, signed=offline.is_signed(name))
+        online = online_side(result, level, signed=offline.may_be_negative(name))
         shared = shared_error(online, _units(result, offline.aggregates.n_units, offline.aggregates.rows), shared_units)
         metrics[name] = PastMetric(
             online=online.estimate,
@@ -84,7 +85,7 @@ def measure_log_and_results(
                 estimator.label: Noise.bounded(_spread(offline, estimator, m), online.error, shared)
                 for estimator in offline.estimators(m)
             },
-            unsupported={label: term.part for label, term in offline.unsupported(m).items()},
+            unsupported={label: term.part for label, term in offline.unsupported(name).items()},
             bounds=offline.bounds(name),
         )
     notes = [*result_notes(named, shared_units), *left_out_note(settings)]

@@ -10,8 +10,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.differences import with_differences
 from foretest.aggregation.quantities import UNSUPPORTED_REWARDS
-from foretest.calibration.estimate import Unsupported, bound_of, judge_log
-from foretest.calibration.fit import CALIBRATED
+from foretest.calibration.estimate import Unsupported, bound_of, can_be_calibrated, judge_log
 from foretest.displays.batch import Floats
 from foretest.displays.days import first_and_last
 from foretest.estimators import Estimator
@@ -22,7 +21,7 @@ from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import complete_resamples, counts_by_logger
 from foretest.inference.uplift import relative_uplift_of
 from foretest.log.rows import DAY
-from foretest.offline.metric_ratios import ratio_sums
+from foretest.offline.joint_metrics import joint_sums
 from foretest.offline.segments import groups_of
 from foretest.offline.test import OfflineTest
 from foretest.online.resampling import ArmCounts, arm_counts
@@ -53,25 +52,22 @@ class OfflineSide:
         """The place of every metric that a history can have: rewards, and sums of them."""
         return self.aggregates.plan.shown
 
-    def is_signed(self, name: str) -> bool:
-        """May the metric be negative?"""
-        return self.metrics[name] in self.aggregates.plan.differences
+    def may_be_negative(self, name: str) -> bool:
+        """Has a metric with sums losses?"""
+        return self.aggregates.plan.combination(self.metrics[name]).may_be_negative
 
     def uplifts(self, estimator: Estimator, metric: int) -> Floats:
         """The relative uplift of every resample; NaN where there is none."""
         chosen = settled(self.aggregates, estimator, metric)
         resampled = bucket_sums(self.aggregates, chosen, metric).resampled(self.by_cell)
-        exists = resampled.r != 0 if metric in self.aggregates.plan.differences else resampled.r > 0
-        return np.where(exists, relative_uplift_of(estimator)(resampled), np.nan)
+        return np.where(resampled.r != 0, relative_uplift_of(estimator)(resampled), np.nan)
 
     def uplifts_of(self, estimator: Estimator, name: str) -> Floats:
         """The relative uplift of every resample in a metric of any kind; of a value per unit it is that per display."""
-        definitions = self.aggregates.plan.settings.definitions
-        per_unit = {one.name: one.of for one in definitions.per_unit}
-        ratios = {one.name: one for one in definitions.ratios}
-        if name not in ratios:
-            return self.uplifts(estimator, self.metrics[per_unit.get(name, name)])
-        sums = ratio_sums(self.aggregates, self.aggregates, ratios[name], estimator, self.by_cell)
+        formula = self.aggregates.plan.settings.definitions.formulas[name]
+        if formula.multiple_of is not None:
+            return self.uplifts(estimator, self.metrics[formula.multiple_of])
+        sums = joint_sums(self.aggregates, self.aggregates, formula, estimator, self.by_cell)
         resampled = sums.resampled(sums.relative_uplift)
         assert resampled is not None
         return resampled
@@ -85,12 +81,12 @@ class OfflineSide:
         """Those that have an answer for a metric."""
         return [e for e in self.aggregates.plan.estimators if self.aggregates.plan.weighs(e, metric)]
 
-    def unsupported(self, metric: int) -> dict[str, UnsupportedTerm]:
-        """The unsupported part of every estimator that can be calibrated; a metric with losses has none."""
-        if metric in self.aggregates.plan.differences:
-            return {}
-        able = [e for e in self.estimators(metric) if e.label in CALIBRATED]
-        return {e.label: self._unsupported(e, metric) for e in able}
+    def unsupported(self, name: str) -> dict[str, UnsupportedTerm]:
+        """The unsupported part of every estimator that can be calibrated, of a metric of any kind."""
+        plan = self.aggregates.plan
+        places = [m for metric, m in self.metrics.items() if metric == name]
+        pairs = [(e, m) for m in places for e in self.estimators(m) if can_be_calibrated(plan, e, m)]
+        return {e.label: self._unsupported(e, m) for e, m in pairs}
 
     def _unsupported(self, estimator: Estimator, metric: int) -> UnsupportedTerm:
         aggregates = self.aggregates

@@ -127,9 +127,7 @@ def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> B
         float(value_of(plain, bucket_sums(aggregates, at_bound(plain, w.bound), metric).total())[0])
         for w in weightings
     ]  # fmt: skip
-    difference = aggregates.plan.differences.get(metric)
-    sizes = (metric,) if difference is None else (difference.gains, difference.losses)
-    rewards = sum(float(aggregates.r[m].sum()) for m in sizes)
+    rewards = sum(float(aggregates.r[m].sum()) for m in aggregates.plan.combination(metric).places)
     dense = moments.weighed > 0.0 and is_dense_ratio(aggregates, weightings[0], metric)
     return _choose(_Candidates(GRID, np.array(value), moments, aggregates.displays, rewards, DENSE if dense else RARE))
 

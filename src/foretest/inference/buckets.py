@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,9 +98,10 @@ class BucketSums:
         derivatives = np.asarray(np.imag(statistic(self.directions()))) / _STEP * self.rows
         return by_unit(derivatives, self.arrays["rows"], self.loggers, self.fixed)
 
-    def joint_influence(self, other: BucketSums, statistic: Callable[[Sums, Sums], Any]) -> Floats:
-        """The influence of a statistic of two kinds of sums of the same rows."""
-        derivatives = np.asarray(np.imag(statistic(self.directions(), other.directions()))) / _STEP * self.rows
+    def joint_influence(self, others: Sequence[BucketSums], statistic: Callable[..., Any]) -> Floats:
+        """The influence of a statistic of several kinds of sums of the same rows."""
+        moved = statistic(self.directions(), *(other.directions() for other in others))
+        derivatives = np.asarray(np.imag(moved)) / _STEP * self.rows
         return by_unit(derivatives, self.arrays["rows"], self.loggers, self.fixed)
 
     def _sums(self, arrays: dict[str, npt.NDArray[Any]]) -> Sums:

@@ -16,7 +16,7 @@ slice test asks the log itself: what lies between c/3 and c is supported at c, a
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -75,7 +75,6 @@ class Terms:
     expected: Floats
     units: int
     loggers: int = 1
-    losses: Floats | None = None  # t of the losses, of a metric that has some; `t` is then of its gains
 
     @classmethod
     def of(cls, aggregates: Aggregates, weighting: Weighting, metric: int) -> Terms:
@@ -94,8 +93,10 @@ class Terms:
             # the terms of Σhr/Σh: those of the mean of h·(r − V) + V, V the ratio itself
             hr = hr - float(hr.sum() / h.sum()) * (h - aggregates.n)
         d = hr - aggregates.r[metric]
-        losses = account.get(UNSUPPORTED_LOSSES) * unit if account.has(UNSUPPORTED_LOSSES) else None
-        return cls(aggregates.n, d, t, sliced, expected, aggregates.n_units, aggregates.plan.loggers, losses)
+        terms = Terms(aggregates.n, d, t, sliced, expected, aggregates.n_units, aggregates.plan.loggers)
+        if not account.has(UNSUPPORTED_LOSSES):
+            return terms
+        return LossTerms(**vars(terms), losses=account.get(UNSUPPORTED_LOSSES) * unit)
 
     @classmethod
     def of_estimator(cls, aggregates: Aggregates, estimator: Estimator, metric: int) -> Terms:
@@ -108,6 +109,11 @@ class Terms:
         d = sums.influence(uplift) + float(uplift(sums.total())[0]) * aggregates.n  # one logger: by bucket
         nothing = np.zeros(len(d))
         return replace(terms, d=d, sliced=nothing, expected=nothing)
+
+    @property
+    def t_losses(self) -> Floats:
+        """t of what counts against the metric, where `t` is of what counts in its favour: nothing."""
+        return np.zeros(len(self.n))
 
     @property
     def rows(self) -> float:
@@ -124,34 +130,13 @@ class Terms:
 
     def bounds(self, gamma: tuple[float, float]) -> Bounds:
         """L and U at (Γ_lower, Γ_upper); Γ_lower may be infinite."""
-        low, high = self._ends(gamma)
+        low, high = self.ends(gamma)
         return Bounds(self.mean(low), self.mean(high), self.error(low), self.error(high))
 
-    def _ends(self, gamma: tuple[float, float]) -> tuple[Floats, Floats]:
-        """The terms of L and U: what is not supported may earn less and lose more, or the other way round."""
+    def ends(self, gamma: tuple[float, float]) -> tuple[Floats, Floats]:
+        """The terms of L and U."""
         less, more = 1.0 - 1.0 / gamma[0], gamma[1] - 1.0
-        low, high = self.d - less * self.t, self.d + more * self.t
-        return (low, high) if self.losses is None else (low - more * self.losses, high + less * self.losses)
-
-    def breakdown_with_losses(self, sign: int, level: float, rounding: float = 0.0) -> float | None:
-        """Γ* of a metric with losses, Γ_lower = Γ_upper, by halving: no formula gives where the limit crosses 0."""
-        z = quantile(self.units, level)
-
-        def stands(gamma: float) -> bool:
-            end = sign * self._ends((gamma, gamma))[0 if sign > 0 else 1]
-            return self.mean(end) - z * self.error(end) > rounding
-
-        if not stands(1.0):
-            return 1.0
-        low, high = 1.0, 2.0
-        while stands(high):
-            low, high = high, 2.0 * high
-            if high > _LARGEST_GAMMA:
-                return None
-        while high - low > 1e-9 * high:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if stands(middle) else (low, middle)
-        return high
+        return self.d - less * self.t, self.d + more * self.t
 
     def breakdown(self, sign: int, level: float, rounding: float = 0.0) -> float | None:
         """Γ* of a verdict that is positive (sign 1) or negative (−1); None where no Γ undoes it.
@@ -160,8 +145,6 @@ class Terms:
         f(x) = ±D − x T − z·√(A ∓ 2xB + x²C), with means D of d and T of t, variances A and C and covariance B. f is
         concave: where it starts above 0 it crosses 0 once or never, at a root of the square of that equation.
         """
-        if self.losses is not None:
-            return self.breakdown_with_losses(sign, level, rounding)
         mean_d, mean_t = sign * self.mean(self.d) - rounding, self.mean(self.t)
         z = quantile(self.units, level)
         a, c = self.error(self.d), self.error(self.t)
@@ -192,6 +175,43 @@ class Terms:
         terms = by_unit((self.sliced - gamma * self.expected) / self.mean(self.expected), self.n, self.loggers)
         half = quantile(self.units, level) * std_error(terms, self.rows, self.units)
         return SliceTest(gamma, Interval(float(np.maximum(gamma - half, 0.0)), gamma + half))
+
+
+@dataclass(frozen=True)
+class LossTerms(Terms):
+    """Those of a metric with losses: `d` is of gains less losses, `t` of its gains."""
+
+    losses: Floats = field(default_factory=lambda: np.zeros(0))  # t of its losses
+
+    @property
+    def t_losses(self) -> Floats:
+        return self.losses
+
+    def ends(self, gamma: tuple[float, float]) -> tuple[Floats, Floats]:
+        """The terms of L and U: what is not supported may earn less and lose more, or the other way round."""
+        less, more = 1.0 - 1.0 / gamma[0], gamma[1] - 1.0
+        low, high = super().ends(gamma)
+        return low - more * self.losses, high + less * self.losses
+
+    def breakdown(self, sign: int, level: float, rounding: float = 0.0) -> float | None:
+        """Γ* by halving, Γ_lower = Γ_upper: no formula gives where the limit crosses 0."""
+        z = quantile(self.units, level)
+
+        def stands(gamma: float) -> bool:
+            end = sign * self.ends((gamma, gamma))[0 if sign > 0 else 1]
+            return self.mean(end) - z * self.error(end) > rounding
+
+        if not stands(1.0):
+            return 1.0
+        low, high = 1.0, 2.0
+        while stands(high):
+            low, high = high, 2.0 * high
+            if high > _LARGEST_GAMMA:
+                return None
+        while high - low > 1e-9 * high:
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if stands(middle) else (low, middle)
+        return high
 
 
 def sensitivity(

@@ -10,6 +10,7 @@ from foretest.files import finite_or_none
 from foretest.inference.buckets import NO_INTERVAL, Interval
 from foretest.results.result import Control, Estimate
 from foretest.results.uplift_range import NOISE, Range
+from foretest.settings.metric_kinds import Formula
 
 
 class Uplift(NamedTuple):
@@ -58,9 +59,14 @@ def uplift_estimate(
     )
 
 
-def relative_where_it_exists(estimates: Mapping[str, Estimate], control: Control) -> dict[str, Estimate]:
-    """The estimates of a metric with losses: a relative uplift only where the control's interval excludes 0."""
+def relative_where_it_exists(
+    estimates: Mapping[str, Estimate], control: Control, formula: Formula
+) -> dict[str, Estimate]:
+    """The estimates of a metric: of one that may be negative, a relative uplift only where the control's interval
+    excludes 0."""
     lower, upper = control.ci_lower, control.ci_upper
+    if not formula.needs_clear_control:
+        return dict(estimates)
     if lower is not None and upper is not None and (lower > 0.0 or upper < 0.0):
         return dict(estimates)
     return {label: _without_relative(estimate) for label, estimate in estimates.items()}

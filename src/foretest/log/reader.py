@@ -35,7 +35,7 @@ from foretest.log.logger_columns import logger_columns
 from foretest.log.multiplicity_columns import multiplicities
 from foretest.log.own_lists import own_lists
 from foretest.log.reward_ages import days_of_displays, rows_of_whole, with_ages
-from foretest.log.reward_parts import with_parts
+from foretest.log.reward_parts import least_reward, with_parts
 from foretest.log.rows import DAY, RowIds, Rows
 from foretest.log.schema_checks import check_schemas
 from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
@@ -182,8 +182,9 @@ class Reader(NeededColumns):
 
     def _reward(self, batch: pa.RecordBatch, name: str) -> Floats:
         values = finite_numbers(name, batch[name], "the reward")
-        if values.min(initial=0.0) < 0.0 and not self.settings.is_signed(name):
-            rows = np.flatnonzero(values < 0.0)
+        floor = least_reward(self.settings, name)
+        if values.min(initial=0.0) < floor:
+            rows = np.flatnonzero(values < floor)
             raise RowFault("reward-negative", name, rows, f"the reward is negative ({values[rows[0]]:g})",
                            "Rewards must be 0 or more. If it may have losses, write"
                            f" [metrics.{name}] signed = true.")  # fmt: skip

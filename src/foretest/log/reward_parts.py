@@ -11,7 +11,8 @@ from foretest.displays.ragged import Ragged
 from foretest.errors import RowFault
 from foretest.log.column_values import LARGEST
 from foretest.log.rows import Rows
-from foretest.settings.metric_definitions import GAINS, LOSSES, MetricDefinitions, Part
+from foretest.settings.metric_definitions import MetricDefinitions, Part, Term
+from foretest.settings.settings import Settings
 
 
 def with_parts(rows: Rows, metrics: MetricDefinitions) -> Rows:
@@ -24,6 +25,11 @@ def with_parts(rows: Rows, metrics: MetricDefinitions) -> Rows:
     names = tuple(part.name for part in metrics.parts)
     _refuse_large(parts, metrics.parts)
     return replace(rows.with_rewards(parts, slots), names=names)
+
+
+def least_reward(settings: Settings, reward: str) -> float:
+    """The least that a reward may be: 0, or −∞ where it may have losses."""
+    return -np.inf if settings.is_signed(reward) else 0.0
 
 
 def _refuse_large(rewards: Floats, parts: tuple[Part, ...]) -> None:
@@ -40,11 +46,8 @@ def _refuse_large(rewards: Floats, parts: tuple[Part, ...]) -> None:
 
 def linear_rewards(rows: Rows, metrics: MetricDefinitions) -> Floats:
     """Rows × metrics: every metric that is a sum of rewards, gains less losses, from rows with parts."""
-    if not metrics.differences:
-        return rows.rewards
-    parts = rows.rewards
-    differences = [parts[:, one.gains] - parts[:, one.losses] for one in metrics.differences]
-    return np.column_stack([parts, *differences])[:, list(metrics.linear.values())]
+    linear = (metrics.combinations[place] for place in metrics.linear.values())
+    return np.column_stack([combination.of_parts(lambda m: rows.rewards[:, m]) for combination in linear])
 
 
 def part_of_slots(rows: Rows, part: Part) -> Ragged | None:
@@ -53,23 +56,20 @@ def part_of_slots(rows: Rows, part: Part) -> Ragged | None:
     if not all(m in rows.slots for m in places):
         return None
     total = sum(
-        term.share * _side(rows.slots[m].flat().astype(np.float64), term.side)
-        for m, term in zip(places, part.terms, strict=True)
+        _amount(term, rows.slots[m].flat().astype(np.float64)) for m, term in zip(places, part.terms, strict=True)
     )
     return Ragged.packed(np.asarray(total), rows.slots[places[0]].lengths)
 
 
 def _of_rows(rows: Rows, part: Part, by_slot: Ragged | None) -> Floats:
     """A part of each row. Gains of one slot and losses of another are both there, though their sum may be 0."""
-    if by_slot is not None and any(term.side in (GAINS, LOSSES) for term in part.terms):
+    if by_slot is not None and any(term.signed for term in part.terms):
         row = np.repeat(np.arange(len(rows)), by_slot.lengths)
         return np.asarray(np.bincount(row, weights=by_slot.values, minlength=len(rows)), np.float64)
-    total = sum(term.share * _side(rows.rewards[:, rows.names.index(term.column)], term.side) for term in part.terms)
+    total = sum(_amount(term, rows.rewards[:, rows.names.index(term.column)]) for term in part.terms)
     return np.asarray(total)
 
 
-def _side(rewards: Floats, side: str) -> Floats:
-    """The rewards, or their gains or losses alone."""
-    if side == GAINS:
-        return np.maximum(rewards, 0.0)
-    return np.maximum(-rewards, 0.0) if side == LOSSES else rewards
+def _amount(term: Term, rewards: Floats) -> Floats:
+    """What rewards add to a part."""
+    return np.asarray(term.share * np.maximum(term.sign * rewards, 0.0))

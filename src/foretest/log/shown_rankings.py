@@ -15,6 +15,7 @@ from foretest.errors import RowFault
 from foretest.formatting import plural
 from foretest.kernels.checks import positions_in, ranking_faults, slot_faults
 from foretest.log.column_values import SplitLists, lists_of
+from foretest.log.reward_parts import least_reward
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings
 
@@ -125,7 +126,7 @@ def slot_rewards(
         m = log.rewards.index(metric)
         values, starts, lengths = _lists_or_ones(name, batch[name])
         lists = Ragged(numbers(values), starts, lengths)
-        if settings.is_signed(metric):
+        if least_reward(settings, metric) < 0.0:
             fault = _signed_slot_faults(lists, shown, rewards[:, m])
         else:
             fault = slot_faults(lists.values, lists.starts, lists.lengths, shown, rewards[:, m])

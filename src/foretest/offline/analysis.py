@@ -43,10 +43,10 @@ from foretest.offline.audited import audit_notes, audited_segment
 from foretest.offline.days import with_days
 from foretest.offline.estimates import estimate_metrics
 from foretest.offline.examination import by_exposure, is_left_out, metrics_to_fit
+from foretest.offline.joint_metrics import adjusted_joint_metrics, joint_metrics
+from foretest.offline.metric_multiples import displays_per_unit, metric_multiples
 from foretest.offline.metric_notes import definition_notes
-from foretest.offline.metric_ratios import adjusted_ratios, ratio_metrics
 from foretest.offline.passes import require_r_max
-from foretest.offline.per_unit import displays_per_unit, per_unit_metrics
 from foretest.offline.result_facts import log_facts, options_of, settings_dict
 from foretest.offline.segments import led_by, segment_table
 from foretest.offline.treatments import compare, ranked
@@ -112,7 +112,7 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
         for name, sums in by_treatment(aggregates).items()
     }
     answers = _compared(answers, resamples, folded.r_max)
-    answers = {name: _with_units(answer) for name, answer in answers.items()}
+    answers = {name: _with_multiples(answer) for name, answer in answers.items()}
     answers = {name: _with_roles(answer, settings) for name, answer in answers.items()}
     answers = _with_cap_paths(answers, plan, resamples, folded.r_max)
     first = next(iter(answers.values()))
@@ -259,8 +259,8 @@ def _answer(
 ) -> Answer:  # fmt: skip
     """What the log says of one treatment by itself, as far as its audit lets it."""
     metrics, notes = estimate_metrics(aggregates, estimators, resamples.of_cells, r_max, outcome, calibration)
-    ratios = ratio_metrics(aggregates, estimators, resamples.of_cells, metrics)  # as far as the audit lets both stand
-    metrics |= ratios
+    # as far as the audit lets those stand that they are made of
+    metrics |= joint_metrics(aggregates, estimators, resamples.of_cells, metrics)
     notes += definition_notes(aggregates, estimators)
     segments, segment_notes = segment_table(aggregates, estimators, resamples.of_buckets)
     segments = led_by(segments, {name: metric.headline for name, metric in metrics.items()})
@@ -274,18 +274,15 @@ def _compared(answers: dict[str, Answer], resamples: Resamples, r_max: Mapping[s
         return answers
     sums = {name: answer.aggregates for name, answer in answers.items()}
     metrics = compare(sums, {name: a.metrics for name, a in answers.items()}, resamples.of_cells, r_max)
-    metrics = adjusted_ratios(sums, metrics)
+    metrics = adjusted_joint_metrics(sums, metrics)
     return {name: dataclasses.replace(answer, metrics=metrics[name]) for name, answer in answers.items()}
 
 
-def _with_units(answer: Answer) -> Answer:
-    """The answer with its metrics per unit, all in the settings' order."""
-    definitions = answer.aggregates.plan.settings.definitions
-    if not definitions.per_unit and not definitions.ratios:
-        return answer
-    factor = displays_per_unit(answer.aggregates)
-    metrics = answer.metrics | per_unit_metrics(answer.aggregates.plan.settings, answer.metrics, factor)
-    return dataclasses.replace(answer, metrics={name: metrics[name] for name in definitions.names})
+def _with_multiples(answer: Answer) -> Answer:
+    """The answer with its metrics per unit and other multiples, all in the settings' order."""
+    settings, count = answer.aggregates.plan.settings, displays_per_unit(answer.aggregates)
+    metrics = answer.metrics | metric_multiples(settings, answer.metrics, count)
+    return dataclasses.replace(answer, metrics={name: metrics[name] for name in settings.definitions.names})
 
 
 def _with_roles(answer: Answer, settings: Settings) -> Answer:

@@ -79,7 +79,7 @@ def estimate_metrics(
         choices = {e.label: choose_bound(aggregates, e, m) for e in able}
         chosen = [at_choice(e, choices[e.label]) for e in able]
         estimates = {e.label: _estimate(aggregates, e, m, counts, r_max.get(name), choices[e.label]) for e in chosen}
-        if calibration is not None and m not in plan.differences:
+        if calibration is not None and plan.combination(m).is_calibrated:
             estimates, calibration_notes = with_calibrated(estimates, aggregates, chosen, m, calibration)
             notes += calibration_notes
             estimates = {
@@ -87,8 +87,7 @@ def estimate_metrics(
                 for label, one in estimates.items()
             }
         control = control_of(aggregates, m, counts)
-        if m in plan.differences:
-            estimates = relative_where_it_exists(estimates, control)
+        estimates = relative_where_it_exists(estimates, control, plan.combination(m))
         # both by the evidence, whatever the audit says
         agreement, model = (
             slot_agreement(aggregates, chosen, m, estimates),
@@ -211,7 +210,7 @@ def _estimate_of_rows(
         betting=None if betting is None else {
             "ci_lower": finite_or_none(betting.lower), "ci_upper": finite_or_none(betting.upper),
         },
-        lower_bound=None if metric in aggregates.plan.differences else value_lower_bound(aggregates, metric, r_max),
+        lower_bound=value_lower_bound(aggregates, metric, r_max),
     )  # fmt: skip
     if not aggregates.plan.weighting(estimator).banded:
         return without_band(estimate, control)
@@ -225,8 +224,9 @@ def has_limits(aggregates: Aggregates, estimator: Estimator, metric: int) -> boo
     """Has it a betting interval? Rewards must be 0 or more; weights need a bound, and no error of a fitted curve or
     control in them; of a thinned log nobody knows which units vanished, and how many rows the largest had."""
     fitted = is_by_exposure(aggregates, estimator) and metric in aggregates.plan.fits
-    fitted |= bool(aggregates.plan.control_fits) or metric in aggregates.plan.differences
-    return is_bounded(estimator) and not fitted and not aggregates.plan.is_thinned
+    fitted |= bool(aggregates.plan.control_fits)
+    bounded = is_bounded(estimator) and aggregates.plan.combination(metric).has_range
+    return bounded and not fitted and not aggregates.plan.is_thinned
 
 
 def is_by_exposure(aggregates: Aggregates, estimator: Estimator) -> bool:
@@ -299,7 +299,7 @@ def _with_band(
     unsupported = terms.mean(terms.t)
     factors = factors_by_log(gamma, Interval(band.slice_gamma_ci_lower, band.slice_gamma_ci_upper))
     moved = Interval(0.0, 0.0) if choice is None else Interval(choice.lower, choice.upper)
-    losses = 0.0 if terms.losses is None else terms.mean(terms.losses)
+    losses = terms.mean(terms.t_losses)
     limits = band_range(estimate, decided_on, unsupported, factors, moved, control, losses)
     by_curve = uplift_by_curve(aggregates, estimator, metric, counts, control, moved)
     limits = hull([limits, *(uplift.range for uplift in by_curve)])

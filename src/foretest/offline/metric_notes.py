@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.estimators import Estimator
-from foretest.formatting import format_number, some_of
-from foretest.offline.per_unit import displays_per_unit
+from foretest.formatting import some_of
+from foretest.offline.metric_multiples import displays_per_unit
+from foretest.settings.metric_kinds import LogFacts
 
 
 def definition_notes(aggregates: Aggregates, estimators: Sequence[Estimator]) -> list[str]:
@@ -15,9 +16,9 @@ def definition_notes(aggregates: Aggregates, estimators: Sequence[Estimator]) ->
     plan = aggregates.plan
     definitions = plan.settings.definitions
     sums = [name for name, m in plan.shown.items() if name not in plan.settings.log.rewards]
-    with_losses = [one.name for one in definitions.differences]
+    signed = {one.name: plan.shown[one.name] for one in definitions.combinations if one.may_be_negative}
     by_value = [e.label for e in estimators if (e.uses_value or e.stratified) and plan.fits_value_model]
-    left_out = sorted({e.label for e in estimators for m in plan.differences if not plan.weighs(e, m) and e.stratified})
+    left_out = sorted({e.label for e in estimators for m in signed.values() if not plan.weighs(e, m) and e.stratified})
     notes = []
     fitted = [label for label in by_value if label not in left_out]
     if sums and fitted:
@@ -25,19 +26,16 @@ def definition_notes(aggregates: Aggregates, estimators: Sequence[Estimator]) ->
             f"{some_of(sums)}: {some_of(fitted)} fit V(x) to a sum itself, so that their value of it is not the sum of"
             " their values of its parts; those of all other estimators are."
         )
-    if with_losses:
+    if signed:
         without = f"{some_of(left_out)}, " if left_out else ""
         notes.append(
-            f"{some_of(with_losses)}: what has losses is without {without}betting intervals, lower bounds and"
+            f"{some_of(list(signed))}: what has losses is without {without}betting intervals, lower bounds and"
             " calibration, which are for rewards of 0 or more."
         )
-    if definitions.ratios:
-        names = some_of([one.name for one in definitions.ratios])
-        notes.append(f"{names}: a ratio of metrics has the interval of noise alone, no sensitivity band and no bounds.")
-    if definitions.per_unit and aggregates.rows:
-        names = some_of([one.name for one in definitions.per_unit])
-        unit, count = plan.settings.log.unit, format_number(displays_per_unit(aggregates))
-        notes.append(
-            f"{names}: per {unit}, which has {count} displays on average in this log; that number is taken as known."
-        )
-    return notes
+    log = LogFacts(plan.settings.log.unit, displays_per_unit(aggregates))
+    by_note: dict[str, list[str]] = {}
+    for formula in definitions.derived:
+        note = formula.note(log)
+        if note is not None:
+            by_note.setdefault(note, []).append(formula.name)
+    return [*notes, *(f"{some_of(names)}: {note}" for note, names in by_note.items())]

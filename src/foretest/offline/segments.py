@@ -44,8 +44,8 @@ from foretest.inference.uplift_range import with_adjusted, without_band
 from foretest.inference.usual_intervals import usual_intervals
 from foretest.inference.verdict import Evidence, decide, judge
 from foretest.log.rows import DAY
-from foretest.offline.metric_ratios import ratio_metrics
-from foretest.offline.per_unit import displays_per_unit, per_unit_metrics
+from foretest.offline.joint_metrics import joint_metrics
+from foretest.offline.metric_multiples import displays_per_unit, metric_multiples
 from foretest.offline.treatments import adjusted_verdict
 from foretest.results.result import Adjusted, Estimate, Metric, Segment
 from foretest.settings.analysis import BOUNDED
@@ -192,9 +192,9 @@ class Part:
         """The estimates of all metrics, in the settings' order."""
         part, definitions = self.aggregates, self.folded.settings.definitions
         metrics = {name: self.metric(m, able, counts) for name, m in part.plan.shown.items()}
-        metrics |= ratio_metrics(part, able, counts, metrics, whole=self.whole, fixed=self.fixed)
-        if definitions.per_unit:  # beyond the number of buckets nobody counts the units of a part
-            metrics |= per_unit_metrics(self.folded.settings, metrics, displays_per_unit(self.whole))
+        metrics |= joint_metrics(part, able, counts, metrics, whole=self.whole, fixed=self.fixed)
+        # beyond the number of buckets nobody counts the units of a part
+        metrics |= metric_multiples(self.folded.settings, metrics, displays_per_unit(self.whole))
         return {name: metrics[name] for name in definitions.names}
 
     def metric(self, metric: int, able: Sequence[Estimator], counts: Floats | None) -> Metric:
@@ -204,8 +204,7 @@ class Part:
         asked = self.folded.settings.analysis.headline
         headline = headline_of(asked if asked in estimates else None, chosen)
         control = control_of(self.aggregates, metric, counts, self.fixed)
-        if metric in self.folded.differences:
-            estimates = relative_where_it_exists(estimates, control)
+        estimates = relative_where_it_exists(estimates, control, self.folded.combination(metric))
         return Metric(control, estimates, headline, estimates[headline].verdict)
 
     def _predicted(self, weighting: Weighting, metric: int) -> float | None:

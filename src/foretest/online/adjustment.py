@@ -24,9 +24,10 @@ from typing import NamedTuple
 import numpy as np
 
 from foretest.inference.welch import TwoSampleError
-from foretest.online.arm_errors import NO_ERROR, UpliftErrors, combined_error, is_welch, two_arms
+from foretest.online.arm_errors import NO_ERROR, UpliftErrors, combined_error, has_welch, is_welch, two_arms
 from foretest.online.arms import Arms
 from foretest.online.covariate import BucketSums
+from foretest.online.metric_arms import BucketMeans, MetricArms
 
 _CONSTANT = 1e-12  # a covariate that varies by less, relative to its size, differs by rounding alone
 
@@ -47,23 +48,23 @@ class Imbalance(NamedTuple):
     error: TwoSampleError
 
 
-def coefficient(arms: Arms, metric: int) -> float:
+def coefficient(sides: MetricArms) -> float:
     """θ of one metric; 0 without a covariate, where it has one value only, where an arm has no rows, and for a ratio
     whose denominator is 0."""
-    if any(arm.covariate is None or not arm.displays for arm in arms) or is_constant(arms):
+    arms = sides.arms
+    if any(side.arm.covariate is None or not side.exists for side in sides) or is_constant(arms):
         return 0.0
     control, treatment = arms
     assert control.covariate is not None
     assert treatment.covariate is not None
-    if is_welch(arms):
-        moments = control.covariate.moments.plus(treatment.covariate.moments)
-        return float(moments.xr[metric] / moments.xx)
+    if has_welch(sides):
+        moments, [place] = control.covariate.moments.plus(treatment.covariate.moments), sides.control.places
+        return float(sides.control.slope * moments.xr[place] / moments.xx)
     x = _both(control.covariate.by_bucket(), treatment.covariate.by_bucket())
-    n = np.concatenate([control.n, treatment.n])
-    r = np.concatenate([control.r[metric], treatment.r[metric]])
-    if not n.sum():  # of a ratio, where the arms have opposite signs
+    means, side = BucketMeans.of_both(sides.control.means, sides.treatment.means), sides.control
+    if not side.formula.denominator(*means.values):  # where the arms' denominators have opposite signs
         return 0.0
-    a = (r - r.sum() / n.sum() * n) / n.sum()
+    a = means.influence(side.function) / means.n.sum()
     b = (x.x - x.mean * x.units) / x.units.sum()
     return float((a @ b) / (b @ b))
 
@@ -80,24 +81,25 @@ def _both(*arms: BucketSums) -> BucketSums:
     return BucketSums(np.concatenate([arm.x for arm in arms]), np.concatenate([arm.units for arm in arms]))
 
 
-def adjusted(arms: Arms, metric: int, theta: float) -> Adjusted:
+def adjusted(sides: MetricArms, theta: float) -> Adjusted:
     """The adjusted values of one metric and the errors of their uplifts; NaN where an arm has no rows."""
+    arms = sides.arms
     if not all(arm.rows for arm in arms):
         return Adjusted(float("nan"), float("nan"), UpliftErrors(NO_ERROR, NO_ERROR))
     sums = [arm.covariate.by_bucket() for arm in arms if arm.covariate is not None]
     means, counts = [one.mean for one in sums], [float(one.units.sum()) for one in sums]
     overall = float(np.average(means, weights=counts))
-    control, treatment = (arm.mean(metric) - theta * (mean - overall) for arm, mean in zip(arms, means, strict=True))
-    welch, units = is_welch(arms), [arm.n_units for arm in arms]
-    plain = [combined_error(arm, metric, 1.0, theta, welch=welch) for arm in arms]
+    control, treatment = (side.value - theta * (mean - overall) for side, mean in zip(sides, means, strict=True))
+    welch, units = has_welch(sides), [side.n_units for side in sides]
+    plain = [combined_error(side, 1.0, theta, welch=welch) for side in sides]
     absolute = two_arms(plain, units, welch)
     if not abs(control) > 0:
         return Adjusted(control, treatment, UpliftErrors(absolute, NO_ERROR))
     ratio, share = treatment / control, counts[1] / sum(counts)
     kappa = theta * (1.0 - share + ratio * share)
     errors = [
-        combined_error(arm, metric, weight / control, kappa / control, welch=welch)
-        for arm, weight in zip(arms, (ratio, 1.0), strict=True)
+        combined_error(side, weight / control, kappa / control, welch=welch)
+        for side, weight in zip(sides, (ratio, 1.0), strict=True)
     ]
     return Adjusted(control, treatment, UpliftErrors(absolute, two_arms(errors, units, welch)))
 
@@ -107,6 +109,6 @@ def imbalance(arms: Arms) -> Imbalance | None:
     if any(arm.covariate is None or not arm.rows for arm in arms):
         return None
     welch = is_welch(arms)
-    errors = [combined_error(arm, 0, 0.0, 1.0, welch=welch) for arm in arms]
+    errors = [combined_error(side, 0.0, 1.0, welch=welch) for side in MetricArms.at(arms, 0)]
     control, treatment = (arm.covariate.by_bucket().mean for arm in arms if arm.covariate is not None)
     return Imbalance(control, treatment, two_arms(errors, [arm.n_units for arm in arms], welch))

@@ -10,6 +10,7 @@ from foretest.displays.batch import Floats
 from foretest.inference.delta import FEW_UNITS, std_error
 from foretest.inference.welch import TwoSampleError, mean_error, two_sample_error
 from foretest.online.arms import Arm, Arms
+from foretest.online.metric_arms import MetricArm, MetricArms
 
 NO_ERROR = TwoSampleError(float("nan"), float("inf"))
 
@@ -26,20 +27,18 @@ def is_welch(arms: Arms) -> bool:
     return all(arm.one_row_per_unit and not arm.is_thinned for arm in arms)
 
 
-def standard_errors(arms: Arms, metric: int) -> UpliftErrors:
+def standard_errors(sides: MetricArms) -> UpliftErrors:
     """The standard errors of both uplifts.
 
     The arms are independent: se(Δ)² = se_t² + se_c² and, by the delta method, se(δ)² = [se_t² + (1 + δ)² se_c²]/R_c².
-    An arm's own se² is C/(C−1)·Σ_u (Σ_{i∈u} (r_i − R))²/n², by bucket of units; where every unit has one row it is
-    s²/n, Welch's, from the rows themselves, unless the log was thinned: the number of displays is then random too.
+    An arm's own se² is C/(C−1)·Σ_u (Σ_{i∈u} (r_i − R))²/n², by bucket of units; of a mean, where every unit has one
+    row, it is s²/n, Welch's, from the rows themselves, unless the log was thinned: the number of displays is then
+    random too.
     """
-    welch = is_welch(arms)
-    if welch:
-        errors = [mean_error(float(arm.r[metric].sum()), float(arm.r2[metric]), arm.rows) for arm in arms]
-    else:
-        errors = [arm_error(arm, metric) for arm in arms]
-    counts = [arm.n_units for arm in arms]
-    control, treatment = (arm.mean(metric) for arm in arms)
+    welch = has_welch(sides)
+    errors = [_mean_error(side) if welch else side.error for side in sides]
+    counts = [side.n_units for side in sides]
+    control, treatment = (side.value for side in sides)
     absolute = two_arms(errors, counts, welch)
     if not abs(control) > 0:
         return UpliftErrors(absolute, NO_ERROR)
@@ -47,32 +46,38 @@ def standard_errors(arms: Arms, metric: int) -> UpliftErrors:
     return UpliftErrors(absolute, relative)
 
 
-def arm_error(arm: Arm, metric: int) -> float:
-    """The standard error of an arm's reward per display, a ratio by unit."""
-    if not arm.displays:
-        return float("nan")
-    return std_error(arm.r[metric] - arm.mean(metric) * arm.n, arm.displays, arm.n_units)
+def has_welch(sides: MetricArms) -> bool:
+    """Whether the metric is a function of one mean, and variances are Welch's."""
+    return is_welch(sides.arms) and sides.control.has_one_mean
 
 
-def combined_error(arm: Arm, metric: int, reward: float, covariate: float, *, welch: bool) -> float:
-    """The standard error of reward·R − covariate·X of an arm: R its reward per display, X its covariate's mean.
+def _mean_error(side: MetricArm) -> float:
+    """The standard error of a function of one mean, from the rows themselves."""
+    [place], arm = side.places, side.arm
+    return abs(side.slope) * mean_error(float(arm.r[place].sum()), float(arm.r2[place]), arm.rows)
+
+
+def combined_error(side: MetricArm, reward: float, covariate: float, *, welch: bool) -> float:
+    """The standard error of reward·R − covariate·X of an arm: R its value, X its covariate's mean.
 
     By bucket of units its square is C/(C−1)·Σ_b φ_b², φ_b = reward·(Σr − R·n)_b/n − covariate·(Σx − X·m)_b/m over n
-    displays and m units; where rows are units it is that of the numbers reward·r − covariate·x, s²/n.
+    displays and m units; of a mean whose rows are units it is that of the numbers reward·r − covariate·x, s²/n.
     """
+    arm = side.arm
     sums = arm.covariate
     assert sums is not None
-    if not arm.displays:
+    if not side.exists:
         return float("nan")
     if welch:
-        moments, rows = sums.moments, arm.rows
+        moments, rows, [place] = sums.moments, arm.rows, side.places
         if rows < 2:
             return float("nan")
-        total = float(arm.r[metric].sum())
-        rr = max(0.0, float(arm.r2[metric]) - total * total / rows)
-        squares = reward**2 * rr - 2.0 * reward * covariate * float(moments.xr[metric]) + covariate**2 * moments.xx
+        reward *= side.slope
+        total = float(arm.r[place].sum())
+        rr = max(0.0, float(arm.r2[place]) - total * total / rows)
+        squares = reward**2 * rr - 2.0 * reward * covariate * float(moments.xr[place]) + covariate**2 * moments.xx
         return float(np.sqrt(max(0.0, squares) / (rows - 1.0) / rows))
-    influence = reward * (arm.r[metric] - arm.mean(metric) * arm.n) / arm.displays
+    influence = reward * side.influence / arm.displays
     return std_error(influence - covariate * covariate_influence(arm), 1.0, arm.n_units)
 
 

@@ -16,9 +16,9 @@ from foretest.inference.uplift_estimate import StdErrors, Uplift, uplift_estimat
 from foretest.inference.verdict import FEWEST_POSITIVES, FEWEST_UNITS, Judgement, decide
 from foretest.inference.welch import two_sample_interval, two_sample_p_value
 from foretest.online.adjustment import adjusted, coefficient
-from foretest.online.arm_errors import UpliftErrors, arm_error, standard_errors
-from foretest.online.arms import Arm, Arms
-from foretest.online.resampling import ArmCounts, Replicates, replicates, resampled_means
+from foretest.online.arm_errors import UpliftErrors, standard_errors
+from foretest.online.metric_arms import MetricArm, MetricArms
+from foretest.online.resampling import ArmCounts, Replicates, replicates
 from foretest.online.sequential import Sequence
 from foretest.results.result import Control, Estimate
 from foretest.settings.analysis import Analysis
@@ -69,22 +69,21 @@ class _Uplifts(NamedTuple):
 
 
 def compare_arms(
-    arms: Arms, metric: int, analysis: Analysis, counts: ArmCounts | None, sequence: Sequence | None = None
+    sides: MetricArms, analysis: Analysis, counts: ArmCounts | None, sequence: Sequence | None = None
 ) -> Comparison:
     """Compare the arms in one metric; `counts` are the resamples of the bootstrap, None for the delta method."""
     level = analysis.confidence_level
-    control = _control(arms.control, metric, level, counts)
-    resampled = None if counts is None else replicates(arms, metric, counts)
-    means, errors = [arm.mean(metric) for arm in arms], standard_errors(arms, metric)
-    plain = _Uplifts(means[0], means[1], errors, resampled)
-    unadjusted = _estimate(arms, metric, level, plain, sequence)
-    if arms.control.covariate is None:
+    control = _control(sides.control, level, counts)
+    resampled = None if counts is None else replicates(sides, counts)
+    plain = _Uplifts(sides.control.value, sides.treatment.value, standard_errors(sides), resampled)
+    unadjusted = _estimate(sides, level, plain, sequence)
+    if sides.control.arm.covariate is None:
         return Comparison(control, {KEY: unadjusted}, _detectable_effect(plain.errors, level))
-    theta = coefficient(arms, metric)
-    resampled = None if counts is None else replicates(arms, metric, counts, theta)
-    uplifts = _Uplifts(*adjusted(arms, metric, theta), resampled)
-    estimates = {KEY: _estimate(arms, metric, level, uplifts, sequence), UNADJUSTED: unadjusted}
-    units = sum(arm.n_units for arm in arms)
+    theta = coefficient(sides)
+    resampled = None if counts is None else replicates(sides, counts, theta)
+    uplifts = _Uplifts(*adjusted(sides, theta), resampled)
+    estimates = {KEY: _estimate(sides, level, uplifts, sequence), UNADJUSTED: unadjusted}
+    units = sum(side.n_units for side in sides)
     return Comparison(
         control, estimates, _detectable_effect(uplifts.errors, level), _gain(theta, plain, uplifts, units)
     )
@@ -102,28 +101,28 @@ def _gain(theta: float, plain: _Uplifts, uplifts: _Uplifts, units: int) -> Gain:
     )
 
 
-def _control(arm: Arm, metric: int, level: float, counts: ArmCounts | None) -> Control:
-    """The control's reward per display and its interval, the ones of an offline test of the same log."""
-    if arm.rows == 0:
+def _control(side: MetricArm, level: float, counts: ArmCounts | None) -> Control:
+    """The control's value and its interval, the ones of an offline test of the same log."""
+    if side.arm.rows == 0:
         return Control(None, None, None, None)
-    value, error = arm.mean(metric), arm_error(arm, metric)
-    if arm.n_units < 2:
+    value, error = side.value, side.error
+    if side.n_units < 2:
         limits = NO_INTERVAL
     elif counts is None:
-        limits = delta_interval(value, error, arm.n_units, level)
+        limits = delta_interval(value, error, side.n_units, level)
     else:
-        limits = percentile_interval(resampled_means(arm, metric, counts.control), level)
+        limits = percentile_interval(side.resampled(counts.control), level)
     return Control(value, finite_or_none(error), finite_or_none(limits.lower), finite_or_none(limits.upper))
 
 
-def _estimate(arms: Arms, metric: int, level: float, uplifts: _Uplifts, sequence: Sequence | None) -> Estimate:
+def _estimate(sides: MetricArms, level: float, uplifts: _Uplifts, sequence: Sequence | None) -> Estimate:
     """The uplift, its intervals and the verdict."""
-    enough, reasons = _judge(arms, metric)
-    positives = min((arm.effective_positives(metric) or 0.0) for arm in arms)
+    enough, reasons = _judge(sides)
+    positives = min(side.effective_positives for side in sides)
     control, treatment, errors, resampled = uplifts
     delta = treatment - control
     relative = (treatment / control - 1.0) * (1.0 if control > 0 else -1.0) if abs(control) > 0 else float("nan")
-    if min(arm.n_units for arm in arms) < 2:  # resamples of one unit do not differ
+    if min(side.n_units for side in sides) < 2:  # resamples of one unit do not differ
         limits = rel_limits = NO_INTERVAL
     elif resampled is None:
         limits = two_sample_interval(delta, errors.absolute, level)
@@ -144,14 +143,14 @@ def _estimate(arms: Arms, metric: int, level: float, uplifts: _Uplifts, sequence
     )
 
 
-def _judge(arms: Arms, metric: int) -> Judgement:
+def _judge(sides: MetricArms) -> Judgement:
     """Whether both arms have evidence enough for a verdict, and what is missing."""
     reasons = []
-    if not any(arm.positives[metric] for arm in arms) and all(arm.rows for arm in arms):
+    if not any(side.positives for side in sides) and all(arm.rows for arm in sides.arms):
         return Judgement(False, ["no row has a reward"])
-    for name, arm in zip(Arms._fields, arms, strict=True):
-        effective, units = arm.effective_positives(metric) or 0.0, arm.n_units
-        if arm.rows == 0:
+    for name, side in zip(MetricArms._fields, sides, strict=True):
+        effective, units = side.effective_positives, side.n_units
+        if side.arm.rows == 0:
             reasons.append(f"the {name}'s log is empty")
             continue
         if units < FEWEST_UNITS:

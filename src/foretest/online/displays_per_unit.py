@@ -134,7 +134,7 @@ def _warning(means: list[float | None], p: float | None, settings: Settings) -> 
 
 def _remedy(settings: Settings) -> str:
     """Which metric to look at, or how to define it."""
-    log, per_unit = settings.log, [metric.name for metric in settings.definitions.per_unit]
+    log, per_unit = settings.log, [formula.name for formula in settings.definitions.derived if formula.counts_units]
     if per_unit:
         return f"Judge the treatment by what is per {log.unit}: {', '.join(per_unit)}."
     if log.multiplicities:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from foretest.displays.batch import Floats
 from foretest.estimators.base import ratio
 from foretest.inference.bootstrap import resample_counts
-from foretest.online.arms import Arm, Arms
+from foretest.online.metric_arms import MetricArms
 from foretest.settings.analysis import Analysis
 
 
@@ -37,29 +37,20 @@ def arm_counts(analysis: Analysis) -> ArmCounts:
     )
 
 
-def replicates(arms: Arms, metric: int, counts: ArmCounts, theta: float = 0.0) -> Replicates:
+def replicates(sides: MetricArms, counts: ArmCounts, theta: float = 0.0) -> Replicates:
     """The uplift of every resample; each divides by its own rows. With θ it is adjusted for the covariate, whose means
     are resampled too: θ itself stays, as its noise is of second order."""
-    (c_rows, c_r), (t_rows, t_r) = (
-        (drawn @ arm.n, drawn @ arm.r[metric]) for drawn, arm in zip(counts, arms, strict=True)
-    )
-    control, treatment = ratio(c_r, c_rows), ratio(t_r, t_rows)
-    exists, divisible = (c_rows > 0) & (t_rows > 0), c_r != 0
+    control, treatment = (side.resampled(drawn) for drawn, side in zip(counts, sides, strict=True))
+    exists: Any = True
     if theta:
-        sums = [arm.covariate.by_bucket() for arm in arms if arm.covariate is not None]
+        sums = [arm.covariate.by_bucket() for arm in sides.arms if arm.covariate is not None]
         c_x, t_x = (drawn @ one.x for drawn, one in zip(counts, sums, strict=True))
         c_units, t_units = (drawn @ one.units for drawn, one in zip(counts, sums, strict=True))
         overall = ratio(c_x + t_x, c_units + t_units)
         control = control - theta * (ratio(c_x, c_units) - overall)
         treatment = treatment - theta * (ratio(t_x, t_units) - overall)
-        exists, divisible = exists & (c_units > 0) & (t_units > 0), control != 0
+        exists = (c_units > 0) & (t_units > 0)
     absolute = np.where(exists, treatment - control, np.nan)
     sign = np.where(control < 0, -1.0, 1.0)  # of a loss the uplift is over its size
-    relative = np.where(exists & divisible, (ratio(treatment, control) - 1.0) * sign, np.nan)
+    relative = np.where(exists & (control != 0), (ratio(treatment, control) - 1.0) * sign, np.nan)
     return Replicates(absolute, relative)
-
-
-def resampled_means(arm: Arm, metric: int, counts: Floats) -> Floats:
-    """The reward per display of every resample of one arm; NaN where it has no rows."""
-    rows = counts @ arm.n
-    return np.where(rows > 0, ratio(counts @ arm.r[metric], rows), np.nan)

@@ -31,7 +31,8 @@ from foretest.online.covariate_balance import covariate_balance
 from foretest.online.displays_per_unit import DisplaysPerUnit, displays_per_unit
 from foretest.online.late_rewards import arm_notes, settle_read_at
 from foretest.online.limits import cut_by_arm, cut_notes, settle_limits
-from foretest.online.metrics import compare_metrics, made_notes, metric_places, per_of
+from foretest.online.metric_arms import metric_places
+from foretest.online.metrics import compare_metrics, counting_notes
 from foretest.online.resampling import arm_counts
 from foretest.online.sample_ratio import SampleRatio, sample_ratio
 from foretest.online.sequential import Sequence
@@ -217,7 +218,7 @@ class OnlineTest:
     def analyse(self, arms: Arms) -> Result:
         """From sums to verdicts."""
         analysis, online, places = self.settings.analysis, self.settings.online, metric_places(self.settings)
-        names = tuple(places)
+        names, unit = tuple(places), self.settings.log.unit
         for arm in arms:
             refuse_tiny(places, arm.positives, arm.r2)
         split, balance = sample_ratio(arms, online.split), covariate_balance(arms, online.covariate)
@@ -227,7 +228,7 @@ class OnlineTest:
         comparisons = compare_metrics(arms, self.settings, counts, sequence)
         metrics = with_roles(
             {
-                name: _metric(comparison, split, per_unit, per_of(self.settings, name))
+                name: _metric(comparison, split, per_unit, self.settings.definitions.formulas[name].per(unit))
                 for name, comparison in comparisons.items()
             },
             self.settings.metrics,
@@ -247,7 +248,7 @@ class OnlineTest:
                 *([] if per_unit is None else per_unit.notes),
                 *([] if balance is None else balance.notes),
                 *arm_notes(arms, self.settings),
-                *made_notes(arms, self.settings),
+                *counting_notes(arms, self.settings),
                 *cut_notes(arms, self.settings),
             ],
             provenance={"versions": versions(), "rows_fingerprint": fingerprint},

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from foretest.background import in_background
 from foretest.log.logger_rows import rows_of_logger
-from foretest.online.arm_errors import arm_error
 from foretest.online.arms import ArmReader, fold_arm
-from foretest.online.metrics import metric_places
+from foretest.online.metric_arms import MetricArm, metric_places
 from foretest.online.test import OnlineTest
 from foretest.policies.pooled import Pooled
 from foretest.settings.settings import Settings
@@ -37,5 +36,8 @@ def baseline_rows(source: Source, settings: Settings, threads: int | None) -> Co
     reader = ArmReader(OnlineTest.from_settings(plain).settings)
     rows = rows_of_logger(source, column, pooled.names, pooled.baseline)
     arm = in_background(lambda: fold_arm(rows, reader, threads=threads))
-    places = metric_places(settings)
-    return ControlArm({m: arm_error(arm, places[name]) for name, m in settings.definitions.linear.items()}, arm.n_units)
+    definitions, places = settings.definitions, metric_places(settings)
+    errors = {
+        m: MetricArm(arm, definitions.formulas[name], (places[name],)).error for name, m in definitions.linear.items()
+    }
+    return ControlArm(errors, arm.n_units)

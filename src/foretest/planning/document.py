@@ -27,7 +27,7 @@ def plan_document(
     metrics = {
         name: plan_metric(result.metrics[name], m, log)
         for name, m in parts.items()
-        if m < len(settings.definitions.parts)
+        if settings.definitions.formulas[name].is_planned
     }
     left_out = [name for name in settings.definitions.names if name not in metrics]
     if left_out:

@@ -18,7 +18,7 @@ from foretest.settings.analysis import Analysis
 from foretest.settings.key_help import parameter_texts
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LAYOUTS
-from foretest.settings.metric_definitions import UNIT
+from foretest.settings.metric_kinds import UNIT
 from foretest.settings.metric_roles import DIRECTIONS, ROLES, MetricRole
 from foretest.settings.online import Online
 

@@ -11,7 +11,7 @@ from foretest.errors import BadInput, check_number, choose, nearest
 from foretest.records import dataclass
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.key_help import explained
-from foretest.settings.metric_definitions import check_definition
+from foretest.settings.metric_kinds import MadeOf, check_made, table_words
 from foretest.settings.unknown_keys import refuse_unknown
 from foretest.settings.winsorising import Winsorising, winsorising
 
@@ -24,7 +24,20 @@ _MIRRORED = {
 
 
 @dataclass(frozen=True)
-class MetricRole:
+class Purpose:
+    """The keys of [metrics.NAME] that say what a metric is for."""
+
+    role: str | None = explained(
+        None, "goal, secondary or guardrail; default: goal where no metric has a role, else secondary"
+    )
+    direction: str | None = explained(None, "the way that is better: increase (the default) or decrease")
+    margin: float | None = explained(
+        None, "of a guardrail, the share of the control's value that it may get worse by, as in 0.01"
+    )
+
+
+@dataclass(frozen=True)
+class MetricRole(MadeOf, Purpose):
     """The table [metrics.NAME]. `direction` is the way that is better; `margin`, of a guardrail, is the share of the
     control's value that it may get worse by.
 
@@ -37,21 +50,6 @@ class MetricRole:
     0.01
     """
 
-    role: str | None = explained(
-        None, "goal, secondary or guardrail; default: goal where no metric has a role, else secondary"
-    )
-    direction: str | None = explained(None, "the way that is better: increase (the default) or decrease")
-    margin: float | None = explained(
-        None, "of a guardrail, the share of the control's value that it may get worse by, as in 0.01"
-    )
-    sum: Mapping[str, float] | None = explained(
-        None, "the metric is a sum: factors, of any sign, by the names of other metrics"
-    )
-    ratio: tuple[str, str] | None = explained(
-        None, "the metric is a ratio: the names of two other metrics, the upper one first"
-    )
-    per: str | None = explained(None, "unit: the metric is a value per unit, of the metric that the key of names")
-    of: str | None = explained(None, "the metric whose value per unit it is")
     signed: bool = explained(False, "the column of rewards may have losses, as negative numbers")
     winsorise: float | Mapping[str, float | None] | None = explained(
         None, "cut the reward at a quantile of the log, as in 0.99, or at a limit, as in {limit = 500}"
@@ -62,11 +60,19 @@ class MetricRole:
             raise BadInput(
                 "winsorise is for a column of rewards of 0 or more: cut the rewards that the metric is made of."
             )
-        check_definition(self.sum, self.ratio, self.per, self.of, self.signed)
+        check_made(self)
+        if not isinstance(self.signed, bool):
+            raise BadInput(f"signed = {self.signed!r}: expected true or false.")
+        if self.signed and self.is_derived:
+            raise BadInput(
+                f"signed is for a column of rewards, and this metric is made by {self.kinds[0].keys[0]}: a sum may have"
+                " any sign."
+            )
         if self.sum is not None:
             object.__setattr__(self, "sum", {name: float(factor) for name, factor in self.sum.items()})
-        if self.ratio is not None:
-            object.__setattr__(self, "ratio", tuple(self.ratio))
+        for key in dataclasses.fields(MadeOf):
+            if isinstance(names := getattr(self, key.name), list):
+                object.__setattr__(self, key.name, tuple(names))
         if self.role is not None:
             choose("role", self.role, ROLES)
         if self.direction is not None:
@@ -94,7 +100,7 @@ class MetricRole:
     @property
     def is_derived(self) -> bool:
         """Is it made of other metrics?"""
-        return self.sum is not None or self.ratio is not None or self.per is not None
+        return bool(self.kinds)
 
     @property
     def limit(self) -> float:
@@ -123,7 +129,7 @@ def checked_roles(given: Any, rewards: tuple[str, ...]) -> dict[str, MetricRole]
         if name not in rewards and not entry.is_derived:
             raise BadInput(
                 f"{where}: there is no metric '{name}'.{nearest(str(name), rewards)} The rewards are:"
-                f" {', '.join(rewards)}. A metric of metrics has a sum, a ratio, or per and of."
+                f" {', '.join(rewards)}. A metric of metrics has {table_words()}."
             )
         roles[name] = entry
     if any(role.role for role in roles.values()) and not any(role.role == GOAL for role in roles.values()):

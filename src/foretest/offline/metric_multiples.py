@@ -1,4 +1,5 @@
-"""Metrics per unit: the numbers of a metric per display times the displays of a unit, whose mean is taken as known."""
+"""Metrics that are another one times a number, as those per unit are: all numbers of that metric times this one. The
+mean number of displays of a unit is taken as known."""
 
 from __future__ import annotations
 
@@ -6,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
+import numpy as np
+
 from foretest.aggregation.aggregates import Aggregates
+from foretest.estimators.base import ratio
 from foretest.results.result import Adjusted, Control, Estimate, Metric
 from foretest.settings.settings import Settings
 
@@ -23,12 +27,15 @@ def displays_per_unit(aggregates: Aggregates) -> float:
     return aggregates.displays / aggregates.n_units if aggregates.rows else 0.0
 
 
-def per_unit_metrics(settings: Settings, metrics: Mapping[str, Metric], displays_per_unit: float) -> dict[str, Metric]:
-    """The metrics per unit, from those per display of the same rows."""
-    return {
-        one.name: replace(scaled_metric(metrics[one.of], displays_per_unit), per=settings.log.unit)
-        for one in settings.definitions.per_unit
-    }
+def metric_multiples(settings: Settings, metrics: Mapping[str, Metric], displays_per_unit: float) -> dict[str, Metric]:
+    """The multiples of metrics, from those metrics of the same rows."""
+    units = np.array([1.0 / displays_per_unit if displays_per_unit else np.inf])
+    multiples = {}
+    for formula in settings.definitions.multiples:
+        factor = float(ratio(*formula.fraction(np.ones(1), *([units] if formula.counts_units else [])))[0])
+        scaled = scaled_metric(metrics[str(formula.multiple_of)], factor)
+        multiples[formula.name] = replace(scaled, per=formula.per(settings.log.unit))
+    return multiples
 
 
 def scaled_metric(metric: Metric, factor: float) -> Metric:
