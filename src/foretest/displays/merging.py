@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import reduce
+from operator import add
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -49,6 +51,8 @@ def _merged(parts: Sequence[Any]) -> Any:
         return None
     if hasattr(kind, "total"):
         return kind.total(parts)
+    if hasattr(kind, "__add__") and dataclasses.is_dataclass(kind):  # of arms, until they declare their fields
+        return reduce(add, parts)
     if dataclasses.is_dataclass(kind):
         return kind(**{f.name: _merged_field(f, parts) for f in dataclasses.fields(kind) if f.init})
     if isinstance(example, tuple) and hasattr(kind, "_fields"):

@@ -65,7 +65,7 @@ def shares_of(rows: Mapping[tuple[str, int], float], loggers: int) -> Shares:
     names = sorted({day for day, _ in rows})
     hashes = np.array([hash_day(day) for day in names], np.uint64)
     places = {day: at for at, day in enumerate(names)}
-    whole = all(isinstance(count, int) for count in rows.values())  # those of a thinned log need not be
+    whole = all(float(count).is_integer() for count in rows.values())  # those of a thinned log need not be
     table = np.zeros((len(names), loggers), np.int64 if whole else np.float64)
     for (day, code), count in rows.items():
         table[places[day], code] = count

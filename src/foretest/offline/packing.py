@@ -8,7 +8,7 @@ from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.background import in_background
 from foretest.log.opening import whole_displays
 from foretest.log.reader import Reader
-from foretest.offline.passes import Work, offline_reader, resolve_control_and_cap
+from foretest.offline.prepare_and_fold import STEPS, LogToFold, Work, prepare
 from foretest.policies.pooled import Pooled
 from foretest.progress import stage
 from foretest.settings.analysis import AUTO
@@ -41,5 +41,6 @@ def pack_log(settings: Settings, source: Source, out: Location, work: Work, *, r
             Reader(settings).check(source)
             if not source.repeatable:
                 source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
-            settings = resolve_control_and_cap(source, offline_reader(plan), plan, folder, work).plan.settings
+            of_control = [step for step in STEPS if step.of_check]
+            settings = prepare(LogToFold(source, plan), work, of_control, folder).settings
         pack(source, settings, out, replace=replace, progress=stage(work.progress, "pack", source))
