@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import field, replace
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
 
@@ -110,6 +111,11 @@ class Aggregates:
     @cached_property
     def _even_sample(self) -> Columns:
         return evenly_thinned(self.sample.columns())
+
+    @cached_property
+    def answers(self) -> dict[Hashable, Any]:
+        """What the analysis has found from these sums, by its question: each is answered once."""
+        return {}
 
     @cached_property
     def n_units(self) -> int:

@@ -29,6 +29,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.bound_sums import BoundSums, bound_sums
 from foretest.aggregation.dense import is_dense_ratio
+from foretest.aggregation.fold_plan import Bounded
 from foretest.displays.batch import Floats
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointDR, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.inference.buckets import bucket_sums, mean_weights
@@ -112,17 +113,32 @@ def _difference(m: Floats, b: int, other: int) -> float:
 
 
 def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> BoundChoice | None:
-    """The bound of an estimator for one metric; None where it has a number, or the log no reward or no such sums."""
+    """The bound of an estimator for one metric, found once from these sums; None where it has a number, or the log no
+    reward or no such sums."""
     weightings = aggregates.plan.bound_weightings(estimator)
-    if not weightings or not aggregates.positives[metric] or (weightings[0], metric) not in aggregates.hr:
+    if not weightings:
+        return None
+    # a reward model changes no bound: the same weights suit both
+    plain = AdaptivePointNCIS() if isinstance(estimator, AdaptivePointDR) else estimator
+    question = plain, weightings, metric
+    if question not in aggregates.answers:
+        candidates = _candidates(aggregates, plain, weightings, metric)
+        aggregates.answers[question] = None if candidates is None else _choose(candidates)
+    choice: BoundChoice | None = aggregates.answers[question]
+    return choice
+
+
+def _candidates(
+    aggregates: Aggregates, plain: Estimator, weightings: Sequence[Bounded], metric: int
+) -> _Candidates | None:
+    """The bounds to choose from; None where the log has no reward or no such sums."""
+    if not aggregates.positives[metric] or (weightings[0], metric) not in aggregates.hr:
         return None
     moments = bound_sums(aggregates.hr[weightings[0], metric])
     if moments is None or any((w, metric) not in aggregates.hr for w in weightings):
         return None
     if mean_weights(aggregates, weightings[0]) is None:  # bounds on means
         moments = moments._replace(weighed=0.0)
-    # a reward model changes no bound: the same weights suit both
-    plain = AdaptivePointNCIS() if isinstance(estimator, AdaptivePointDR) else estimator
     value = [
         float(value_of(plain, bucket_sums(aggregates, at_bound(plain, w.bound), metric).total())[0])
         for w in weightings
@@ -131,7 +147,7 @@ def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> B
     sizes = (metric,) if difference is None else (difference.gains, difference.losses)
     rewards = sum(float(aggregates.r[m].sum()) for m in sizes)
     dense = moments.weighed > 0.0 and is_dense_ratio(aggregates, weightings[0], metric)
-    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.displays, rewards, DENSE if dense else RARE))
+    return _Candidates(GRID, np.array(value), moments, aggregates.displays, rewards, DENSE if dense else RARE)
 
 
 def _choose(c: _Candidates) -> BoundChoice:
@@ -168,6 +184,6 @@ def at_choice(estimator: Estimator, choice: BoundChoice | None) -> Estimator:
     return at_bound(estimator, choice.bound)
 
 
-def settled(aggregates: Aggregates, estimator: Estimator, metric: int) -> Estimator:
+def at_chosen_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> Estimator:
     """The estimator with the bound that the log chooses for a metric."""
     return at_choice(estimator, choose_bound(aggregates, estimator, metric))

@@ -10,7 +10,7 @@ from foretest.aggregation.choose_estimators import headline_of
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.files import finite_or_none, nan_if_none
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.multiple_testing import holm, two_sided_p
 from foretest.inference.predicted_noise import error_of, inflation, with_predicted
@@ -41,7 +41,7 @@ def ratio_sums(
 ) -> RatioSums:
     """The sums of an estimator for both metrics of a ratio, with the bounds that the whole log chose."""
     places = [part.plan.shown[name] for name in (of.above, of.below)]
-    chosen = [settled(whole, estimator, m) for m in places]
+    chosen = [at_chosen_bound(whole, estimator, m) for m in places]
     sums = [dataclasses.replace(bucket_sums(part, e, m), fixed=fixed) for e, m in zip(chosen, places, strict=True)]
     return RatioSums(sums[0], sums[1], chosen[0], chosen[1], counts)
 
