@@ -28,7 +28,7 @@ import foretest as ft
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.value_model import Encoder
 from foretest.displays.batch import Displays
-from foretest.offline.passes import offline_reader
+from foretest.offline.prepare_and_fold import offline_reader
 from foretest.simulate import WORLDS, World, draw_test, simulate_log, true_values
 from foretest.sources.base import Chunk
 from foretest.weights.normaliser import Normaliser

@@ -23,7 +23,7 @@ import foretest as ft
 from foretest.diagnostics.audit import audit, draw_standing, knows_draw
 from foretest.log.opening import open_log
 from foretest.offline.analysis import by_treatment
-from foretest.offline.passes import Work, fold_without_estimators
+from foretest.offline.prepare_and_fold import Work, fold_for_check
 
 SEED = 20261119  # chosen before the first log was drawn
 LOGS, RIGHT_LOGS = 100, 25  # of leaks; of right treatments in each world
@@ -215,12 +215,12 @@ def tested(world: World, log: Log, treatments: Mapping[str, Floats]) -> dict[str
     for name, values in lists.items():
         offsets = np.arange(len(values) + 1, dtype=np.int32) * values.shape[1]
         columns[name] = pa.ListArray.from_arrays(offsets, pa.array(values.ravel()))
-    settings = ft.OfflineTest(
+    test = ft.OfflineTest(
         log=ft.LogColumns(rewards=["click"], unit="user", ranking="ranking"),
         control=world.control,
         treatment={name.replace(",", ";"): ft.PlackettLuce(name, temperature=1.0) for name in treatments},
-    ).settings
-    folded = fold_without_estimators(settings, open_log(pa.table(columns), settings), Work(threads=1))
+    )
+    folded = fold_for_check(test.chosen, open_log(pa.table(columns), test.settings), Work(threads=1))
     answers = {}
     for name, sums in zip(treatments, by_treatment(folded.aggregates).values(), strict=True):
         standing, findings = draw_standing(sums), {one.name: one for one in audit(sums).findings}

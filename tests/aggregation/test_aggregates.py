@@ -17,7 +17,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold, fold
 from foretest.aggregation.weight_bins import CAPS
-from foretest.offline.passes import offline_reader
+from foretest.offline.prepare_and_fold import offline_reader
 from foretest.sources import ArrowTable
 from tests.support import SmallLog, build_test
 

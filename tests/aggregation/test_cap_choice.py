@@ -65,7 +65,7 @@ def test_more_rows_choose_a_larger_cap() -> None:
     from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.aggregation.sample_pass import SampleFold
     from foretest.engines import dispatch
-    from foretest.offline.passes import offline_reader
+    from foretest.offline.prepare_and_fold import offline_reader
     from foretest.sources import open_source
 
     plan = dataclasses.replace(choose_estimators(auto().settings)[0], estimators=())
@@ -93,7 +93,7 @@ def test_the_pass_counts_as_the_fold_does() -> None:
     from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.aggregation.sample_pass import DISPLAYS, DRAWS, SampleFold
     from foretest.engines import dispatch
-    from foretest.offline.passes import offline_reader
+    from foretest.offline.prepare_and_fold import offline_reader
     from foretest.sources import open_source
 
     log = SmallLog(rows=6000, units=900, m=4, k=1, spread=1.0, seed=3)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import foretest as ft
-from foretest.aggregation.aggregates import sum_of
 from foretest.aggregation.flat import (
     _classes,
     array_row,
@@ -25,6 +24,7 @@ from foretest.aggregation.flat import (
     restore,
     to_batch,
 )
+from foretest.displays.merging import merged
 from foretest.storage.saved.recipe import LAYOUT
 from tests.storage.saved.support import assert_same_bits, folded
 from tests.support import SmallLog, build_test
@@ -58,7 +58,7 @@ def test_sums_of_batches_add_up() -> None:
     whole = folded(test, LOG.table())
     parts = [folded(test, LOG.table().slice(begin, 100)) for begin in range(0, 400, 100)]
     again = [from_batch(to_batch(part), whole.plan) for part in parts]
-    assert_same_bits(sum_of(again), sum_of(parts))
+    assert_same_bits(merged(again), merged(parts))
 
 
 def test_nothing_was_folded() -> None:

@@ -17,7 +17,7 @@ from foretest.aggregation.item_rewards import item_rewards
 from foretest.aggregation.value_model import fold_of
 from foretest.kernels.hashing import hash_integers
 from foretest.log.reader import Reader
-from foretest.offline.passes import offline_reader
+from foretest.offline.prepare_and_fold import offline_reader
 from foretest.sources.base import Chunk
 from tests.support import SCORES, SmallLog
 

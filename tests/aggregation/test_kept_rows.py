@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.batch import Displays
+from foretest.displays.merging import merged
 from foretest.displays.ragged import Ragged
 
 Row = tuple[int, int]
@@ -65,7 +66,7 @@ def test_neither_cuts_nor_order_matter(rows: list[Row], limit: int, cuts: list[i
 @given(some_rows, some_rows, some_rows, st.integers(1, 12), some_cuts)
 def test_merged_parts_equal_the_whole(a: list[Row], b: list[Row], c: list[Row], limit: int, cuts: list[int]) -> None:
     left, right = folded(a, limit, cuts), folded(b, limit, cuts)
-    both = left + right
+    both = merged([left, right])
     add(both, c)  # and a merged one can go on
     assert contents(both) == sorted(a + b + c)[:limit]
     assert both.seen == len(a + b + c)
@@ -104,7 +105,7 @@ def test_nothing_was_added() -> None:
     assert smallest.columns() == {}
     assert len(smallest) == 0
     assert smallest.complete
-    assert contents(smallest + smallest) == []
+    assert contents(merged([smallest, smallest])) == []
 
 
 @settings(max_examples=100, deadline=None)

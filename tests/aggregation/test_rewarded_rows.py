@@ -12,7 +12,7 @@ import foretest as ft
 from foretest.aggregation import fold, rewarded_rows
 from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.aggregation.fold import Fold
-from foretest.offline.passes import offline_reader
+from foretest.offline.prepare_and_fold import offline_reader
 from foretest.sources import ArrowTable
 from tests.loggers import ThreeLoggers, build
 from tests.support import SCORES, SmallLog, build_test

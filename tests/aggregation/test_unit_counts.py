@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from foretest.aggregation.unit_counts import LIMIT, UnitCounts
+from foretest.displays.merging import merged
 from foretest.kernels.hashing import hash_integers
 
 
@@ -76,7 +77,8 @@ def test_the_largest_unit_is_never_too_small() -> None:
 def test_merged_parts_equal_the_whole(cut: int) -> None:
     rows = np.random.default_rng(1).integers(0, 250_000, 400_000)
     whole = counted(rows)
-    for both in (counted(rows[:cut]) + counted(rows[cut:]), counted(rows[cut:]) + counted(rows[:cut])):
+    for parts in ((rows[:cut], rows[cut:]), (rows[cut:], rows[:cut])):
+        both = merged([counted(part) for part in parts])
         assert both.exact == whole.exact
         assert (both.units, both.largest) == (whole.units, whole.largest)
         assert np.array_equal(both.counts, whole.counts)
@@ -87,7 +89,7 @@ def test_merged_exact_parts_equal_the_whole_and_stay_as_they_were() -> None:
     rows = np.random.default_rng(2).integers(0, 900, 3000)
     left, right = counted(rows[:1000]), counted(rows[1000:])
     units = left.units
-    both = left + right
+    both = merged([left, right])
     assert both.exact
     assert (both.units, both.largest) == (len(np.unique(rows)), np.bincount(rows).max())
     assert left.units == units == len(np.unique(rows[:1000]))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.usual_intervals import usual_intervals
 from tests.support import SCORES, SmallLog
@@ -155,7 +155,7 @@ def test_intervals_hold_the_truth() -> None:
             treatment=ft.PlackettLuce("f1"), predictions="f2", estimators=[MODEL], interval="delta",
         )  # fmt: skip
         aggregates = test.aggregate(pa.table(known | dict(zip(lists, columns, strict=True))), threads=1).aggregates
-        estimator = settled(aggregates, aggregates.plan.estimators[0], 0)
+        estimator = at_chosen_bound(aggregates, aggregates.plan.estimators[0], 0)
         sums = bucket_sums(aggregates, estimator, 0)
         uplift = usual_intervals(aggregates, estimator, sums, None).absolute
         held += uplift.limits.lower <= truth <= uplift.limits.upper

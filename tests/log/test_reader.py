@@ -18,7 +18,7 @@ from foretest.aggregation.choose_estimators import choose_estimators
 from foretest.kernels.hashing import hash_integers
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
-from foretest.offline.passes import offline_reader
+from foretest.offline.prepare_and_fold import offline_reader
 from foretest.offline.test import OfflineTest
 from foretest.settings.settings import Settings
 from foretest.sources import Chunk, open_source

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from foretest.displays.merging import merged
 from foretest.online import unit_days
 from foretest.online.unit_days import UnitDays
 from foretest.results.result import Result
@@ -66,7 +67,7 @@ def test_arms_add_up(two: Any) -> None:
     test = online()
     table, other = (pa.table(part) for part in two)
     whole = test.arms(table, other).control
-    halves = test.arms(table.slice(0, 500), other).control + test.arms(table.slice(500), other).control
+    halves = merged([test.arms(half, other).control for half in (table.slice(0, 500), table.slice(500))])
     np.testing.assert_array_equal(halves.n, whole.n)
     np.testing.assert_allclose(halves.r, whole.r, rtol=1e-12)
     assert (halves.rows, halves.n_units, halves.rows_by_day) == (whole.rows, whole.n_units, whole.rows_by_day)
@@ -105,7 +106,7 @@ def test_unit_days_keep_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> 
     for k in range(3):
         part = UnitDays(["a", "b", "c"])
         part.add(pairs[0][k::3], pairs[1][k::3], np.ones(60))
-        parts += part
+        parts = merged([parts, part])
     for counted in (whole, parts):
         assert len(counted.pairs()[0]) == 48  # 16 whole units of 3 days
         assert counted.highest == np.sort(hashes)[16] - 1

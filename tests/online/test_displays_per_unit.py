@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import mannwhitneyu
 
 import foretest as ft
+from foretest.displays.merging import merged
 from foretest.online import unit_days
 from foretest.online.displays_per_unit import rank_p_value
 from foretest.online.unit_days import DisplaysOfUnits, UnitDays
@@ -109,7 +110,7 @@ def test_of_a_sample_of_units_the_displays_are_all_counted(monkeypatch: pytest.M
         for rows in np.array_split(np.arange(5000), 7):
             part = UnitDays([] if days is None else ["a", "b", "c"])
             part.add(hashes[rows], None if days is None else days[rows], np.ones(len(rows)))
-            counted += part
+            counted = merged([counted, part])
         sample = counted.displays(counted.highest)
         assert sample is not None
         assert len(sample.displays) <= 100

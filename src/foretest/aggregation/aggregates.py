@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ from foretest.aggregation.thinning import evenly_thinned
 from foretest.aggregation.unit_counts import UnitCounts
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
-from foretest.displays.merging import by, first, merged
+from foretest.displays.merging import by, merged
 from foretest.errors import BadInput
 from foretest.formatting import plural, some_of, units_text
 from foretest.log.rows import DAY
@@ -52,6 +53,33 @@ def _in_any(parts: Sequence[dict[Weighting, bool]]) -> dict[Weighting, bool]:
     return {weighting: any(part.get(weighting, False) for part in parts) for part in parts for weighting in part}
 
 
+def _one_plan(plans: Sequence[FoldPlan]) -> FoldPlan:
+    """The plan of all; sums whose weights are by other examination curves, or other numbers of the control, are
+    refused."""
+    plan = plans[0]
+    if any(other.control_fits != plan.control_fits for other in plans[1:]):
+        raise BadInput(
+            "these sums are by different controls, each fitted to its own log: write the fitted number in [control],"
+            " and fold the logs again."
+        )
+    if any(other.fits != plan.fits for other in plans[1:]):
+        raise BadInput(
+            "these sums are by different examination curves, each fitted to its own log: give [analysis] examination,"
+            " as numbers or as the result.json of one of them, and fold the logs again."
+        )
+    return plan
+
+
+def _one_ledger(ledgers: Sequence[Ledger]) -> Ledger:
+    """The sums of all; those of a log that was thinned and of one that was not are refused."""
+    if len({ledger.plain.has(ROWS) for ledger in ledgers}) > 1:
+        raise BadInput(
+            "some of these sums are of a log with [log] keep and some of one without: fold the logs again, all with"
+            " keep (1 in rows that were not thinned)."
+        )
+    return Ledger.total(ledgers)
+
+
 @dataclass(frozen=True)
 class Aggregates:
     """All that the analysis needs of a log; `a + b` are the aggregates of both logs together.
@@ -68,8 +96,8 @@ class Aggregates:
     200
     """
 
-    plan: FoldPlan = field(metadata=by(first))
-    ledger: Ledger
+    plan: FoldPlan = field(metadata=by(_one_plan))
+    ledger: Ledger = field(metadata=by(_one_ledger))
     rewarded: KeptRows
     sample: KeptRows
     units: UnitCounts | None  # None: every row is a unit
@@ -190,6 +218,11 @@ class Aggregates:
         return evenly_thinned(self.sample.columns())
 
     @cached_property
+    def answers(self) -> dict[Hashable, Any]:
+        """What the analysis has found from these sums, by its question: each is answered once."""
+        return {}
+
+    @cached_property
     def n_units(self) -> int:
         """How many units the log has."""
         return self.rows if self.units is None else self.units.units
@@ -207,51 +240,12 @@ class Aggregates:
     # -- several logs -------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Aggregates) -> Aggregates:
-        return sum_of([self, other])
+        return merged([self, other])
 
     def under(self, plan: FoldPlan) -> Aggregates:
         """These sums with this plan, and those of the further treatments with its further plans."""
         treatments = {name: part.under(plan.further[name]) for name, part in self.treatments.items()}
         return replace(self, plan=plan, treatments=treatments)
-
-
-def sum_of(parts: Sequence[Aggregates]) -> Aggregates:
-    """The aggregates of all logs together; added up at once, they are copied once."""
-    _refuse_other_fits(parts)
-    _refuse_half_thinned(parts)
-    return _with_largest_units(merged(parts))
-
-
-def _with_largest_units(aggregates: Aggregates) -> Aggregates:
-    """The names of those units only that are large in all rows."""
-    names, units = aggregates.large_units, aggregates.units
-    large = None if names is None or units is None else names.largest(units)
-    treatments = {name: _with_largest_units(part) for name, part in aggregates.treatments.items()}
-    return replace(aggregates, large_units=large, treatments=treatments)
-
-
-def _refuse_other_fits(parts: Sequence[Aggregates]) -> None:
-    """Refuse to add sums whose weights are by other examination curves, or other numbers of the control."""
-    if any(part.plan.control_fits != parts[0].plan.control_fits for part in parts[1:]):
-        raise BadInput(
-            "these sums are by different controls, each fitted to its own log: write the fitted number in [control],"
-            " and fold the logs again."
-        )
-    fits = parts[0].plan.fits
-    if any(part.plan.fits != fits for part in parts[1:]):
-        raise BadInput(
-            "these sums are by different examination curves, each fitted to its own log: give [analysis] examination,"
-            " as numbers or as the result.json of one of them, and fold the logs again."
-        )
-
-
-def _refuse_half_thinned(parts: Sequence[Aggregates]) -> None:
-    """Refuse to add sums of a log that was thinned and of one that was not."""
-    if len({part.ledger.plain.has(ROWS) for part in parts}) > 1:
-        raise BadInput(
-            "some of these sums are of a log with [log] keep and some of one without: fold the logs again, all with"
-            " keep (1 in rows that were not thinned)."
-        )
 
 
 def aggregates_summary(aggregates: Aggregates) -> str:

@@ -120,14 +120,18 @@ class KeptRows:
         tied = np.flatnonzero(same[1:] | same[:-1])
         if len(tied):
             rows = rank[tied]
-            rank[tied] = rows[np.lexsort([table[name][rows] for name in reversed(self.order)])]
+            rank[tied] = rows[np.lexsort([column[rows] for column in reversed(self._ordering(table))])]
         return rank
+
+    def _ordering(self, table: Columns) -> list[npt.NDArray[Any]]:
+        """The columns that rows are ordered by; one with several numbers per row is as many."""
+        columns = (table[name] for name in self.order)
+        return [one for column in columns for one in (column.T if column.ndim > 1 else [column])]
 
     def _sorted(self) -> bool:
         """Is the one part in order, by hash and then by the other columns?"""
         before = np.arange(len(self.parts[0]["unit"]) - 1)  # rows that equal the next one in the columns so far
-        for name in self.order:
-            column = self.parts[0][name]
+        for column in self._ordering(self.parts[0]):
             this, following = column[before], column[before + 1]
             if (this > following).any():
                 return False

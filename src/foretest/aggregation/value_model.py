@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
+from dataclasses import field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from foretest.background import in_background, side_by_side
 from foretest.displays.arrow_numbers import filled, to_numpy
 from foretest.displays.batch import Floats, Hashes
+from foretest.displays.merging import by, joined
 from foretest.displays.ragged import is_text, numbers, plain
 from foretest.kernels.hashing import hash_integers
 from foretest.kernels.random import derived_bucket
@@ -194,21 +196,37 @@ def _as_text_or_number(column: pa.Array) -> pa.Array:
     return column.cast(pa.float64(), safe=False)
 
 
-def smallest_rows(batches: Iterable[FeatureRows]) -> FeatureRows:
+@dataclass
+class SmallestRows:
     """The rows of the smallest unit hashes, in an order that does not depend on how the log was cut into batches."""
-    parts: list[FeatureRows] = []
-    count, highest = 0, np.uint64((1 << 64) - 1)  # no row above this hash is among the smallest
+
+    parts: list[FeatureRows] = field(default_factory=list, metadata=by(joined))
+    highest: int = field(default=(1 << 64) - 1, metadata=by(min))  # no row above this hash is among the smallest
+
+    def __post_init__(self) -> None:
+        self._cut_if_many()
+
+    def add(self, batch: FeatureRows) -> None:
+        """Take in some rows."""
+        features, rewards, unit, displays = FeatureRows(*batch)
+        rows = np.flatnonzero(unit <= np.uint64(self.highest))
+        self.parts.append(FeatureRows(pa.table(features).take(rows), rewards[rows], unit[rows], displays[rows]))
+        self._cut_if_many()
+
+    def _cut_if_many(self) -> None:
+        if sum(len(part.unit) for part in self.parts) > 2 * MOST_ROWS:
+            self.parts = [_smallest_of(self.parts)]
+            self.highest = int(self.parts[0].unit[-1])
+
+
+def smallest_rows(batches: Iterable[FeatureRows]) -> FeatureRows:
+    """The rows of the smallest unit hashes of some batches."""
+    smallest = SmallestRows()
     for batch in batches:
-        features, rewards, unit, displays = batch
-        rows = np.flatnonzero(unit <= highest)
-        parts.append(FeatureRows(pa.table(features).take(rows), rewards[rows], unit[rows], displays[rows]))
-        count += len(rows)
-        if count > 2 * MOST_ROWS:
-            parts = [_smallest_of(parts)]
-            count, highest = len(parts[0].unit), parts[0].unit[-1]
-    if not parts:
+        smallest.add(batch)
+    if not smallest.parts:
         return FeatureRows(pa.table({}), np.zeros((0, 1)), hash_integers(np.zeros(0, np.int64)), np.zeros(0))
-    return _smallest_of(parts)
+    return _smallest_of(smallest.parts)
 
 
 def _smallest_of(parts: list[FeatureRows]) -> FeatureRows:

@@ -150,7 +150,6 @@ def _last_words(audit: Audit | None) -> str:
 
 def configured_test(command: str, log: Any, config: str | None, overrides: Any) -> Any:
     """The test of the settings file, or the one that saved aggregates belong to, with the options of the command."""
-    from foretest.aggregation.choose_estimators import choose_estimators
     from foretest.offline.test import OfflineTest
     from foretest.sources import open_source
     from foretest.storage.saved.files import saved_files
@@ -166,7 +165,7 @@ def configured_test(command: str, log: Any, config: str | None, overrides: Any) 
     except BadInput as error:
         raise BadInput(f"on the command line: {error}") from None
     try:
-        choose_estimators(test.settings)
+        _ = test.chosen
     except BadInput as error:
         raise BadInput(f"{plain(config)}: {error}" if config is not None else str(error)) from None
     return test

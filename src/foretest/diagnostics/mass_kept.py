@@ -19,7 +19,7 @@ from foretest.aggregation.quantities import WEIGHTS
 from foretest.aggregation.slot_masses import EXPOSURE, PREFIX, SLOT, capped_bounds
 from foretest.diagnostics.treatment_health import LOG_NEVER
 from foretest.estimators import Estimator
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.inference.verdict import LEAST_MASS_KEPT
 from foretest.kernels.normaliser import adaptive_caps_of_draws
 from foretest.weights.exposure_weights import ExposureAdaptive
@@ -34,7 +34,7 @@ DISPLAYS = 4096  # of the sample, the first by hash: enough for a mean to a hund
 def mass_kept_by(aggregates: Aggregates, estimators: Sequence[Estimator]) -> dict[str, dict[str, float]]:
     """The field `mass_kept` of health: the mass by estimator, at the first metric's bound; nothing where it is known of
     none."""
-    chosen = [settled(aggregates, e, 0) for e in estimators]
+    chosen = [at_chosen_bound(aggregates, e, 0) for e in estimators]
     masses = {e.label: mass_kept(aggregates, aggregates.plan.weighting(e)) for e in chosen}
     known = {label: mass for label, mass in masses.items() if mass is not None}
     return {"mass_kept": known} if known else {}

@@ -27,6 +27,7 @@ def unit_questions(aggregates: Aggregates) -> list[Question]:
     units, large, column = aggregates.units, aggregates.large_units, aggregates.plan.settings.log.unit
     if units is None or large is None or column is None or units.rows < FEWEST_ROWS:
         return []
+    large = large.largest(units)  # of all rows: a unit that is large in one part need not be
     question = _large(column, units, large) or _few(column, units, large)
     return [] if question is None else [question]
 

@@ -20,9 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 T = TypeVar("T")
-Rule = Callable[
-    [Sequence[Any]], Any
-]  # the values of one field, in the order of the parts; `max` and `any` are rules too
+#: of the values of one field, in the order of the parts; `max` and `any` are rules too
+Rule = Callable[[Sequence[Any]], Any]
 
 _RULE = "merge"
 
@@ -47,7 +46,7 @@ def _merged(parts: Sequence[Any]) -> Any:
         return example
     if any(part is None for part in parts):
         return None
-    if hasattr(kind, "total"):
+    if isinstance(vars(kind).get("total"), classmethod):
         return kind.total(parts)
     if dataclasses.is_dataclass(kind):
         return kind(**{f.name: _merged_field(f, parts) for f in dataclasses.fields(kind) if f.init})

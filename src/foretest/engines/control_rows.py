@@ -7,21 +7,21 @@ batches, with their numbers, which are their units where the log names none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import field, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from foretest.aggregation.control_fit import is_fitted_on
-from foretest.aggregation.flat import array_row, batch_of, from_batches, tree_row
-from foretest.background import in_background
 from foretest.displays.arrow_numbers import to_arrow
 from foretest.displays.batch import Displays, Hashes
+from foretest.displays.merging import by, first, joined
 from foretest.displays.ragged import plain, takeable
-from foretest.engines.local import Progress, fold_in_threads
-from foretest.engines.spark import fold_in_tasks
+from foretest.engines.dispatch import fold
+from foretest.engines.local import Progress
 from foretest.kernels.random import derive
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
@@ -29,16 +29,10 @@ from foretest.policies.pooled import LOGGER
 from foretest.policies.pricing import refuse_not_finite
 from foretest.records import dataclass
 from foretest.sources import ROW_NUMBER, Chunk, Source
-from foretest.sources.spark_frames import SparkFrame
 
 _SALT = 17  # rows are chosen by a hash of their own
 
 Ints = npt.NDArray[np.int64]
-
-
-def fit_rows(logger: int) -> str:
-    """The name of the rows that a logger's number is fitted on."""
-    return f"fit {logger}"
 
 
 @dataclass(frozen=True)
@@ -47,8 +41,28 @@ class RowChoice:
 
     limit: int
     columns: tuple[str, ...]
-    logger: int | None = None  # rows of this logger alone, of units that the control is fitted on
-    rewarded: bool = False  # rows with a reward alone
+
+    def places(self, rows: Rows) -> Ints:
+        """The places of rows that may be kept."""
+        return np.arange(len(rows))
+
+
+class RewardedChoice(RowChoice):
+    """Rows with a reward alone."""
+
+    def places(self, rows: Rows) -> Ints:
+        return rows.rewarded
+
+
+@dataclass(frozen=True)
+class FitChoice(RowChoice):
+    """Rows of one logger, by its number, and of units that the control is fitted on."""
+
+    logger: int
+
+    def places(self, rows: Rows) -> Ints:
+        of = rows.displays.columns.get(LOGGER, np.zeros(len(rows), np.int64))
+        return np.flatnonzero(np.asarray(of == self.logger) & is_fitted_on(rows.unit))
 
 
 @dataclass(frozen=True)
@@ -78,14 +92,25 @@ def _plain(column: pa.Array) -> pa.Array:
     return takeable(plain(column))
 
 
+class _Rows(NamedTuple):
+    """Some rows: the hashes of their units, the keys of their displays, and the rows as they were read."""
+
+    unit: Hashes
+    keys: Hashes
+    batch: pa.RecordBatch
+
+
 @dataclass
 class KeptBatch:
     """Rows of the smallest hashes so far, in no order."""
 
-    limit: int
+    limit: int = field(metadata=by(first))
     seen: int = 0
-    highest: int = (1 << 64) - 1  # no row above this hash is among the first
-    parts: list[tuple[Hashes, Hashes, pa.RecordBatch]] = field(default_factory=list)  # hash of the unit, key, rows
+    highest: int = field(default=(1 << 64) - 1, metadata=by(min))  # no row above this hash is among the first
+    parts: list[_Rows] = field(default_factory=list, metadata=by(joined))
+
+    def __post_init__(self) -> None:
+        self._cut_if_many()
 
     def add(self, unit: Hashes, displays: Displays, batch: pa.RecordBatch, at: Ints) -> None:
         """Add the rows of a batch at some places; the keys of displays break ties between rows of one unit."""
@@ -96,8 +121,11 @@ class KeptBatch:
             first = np.lexsort((keys, unit[some]))[: self.limit]
             some, keys = some[first], keys[first]
         if len(some):
-            self.parts.append((unit[some], keys, batch.take(to_arrow(some))))
-        if sum(len(part[0]) for part in self.parts) > 2 * self.limit:
+            self.parts.append(_Rows(unit[some], keys, batch.take(to_arrow(some))))
+        self._cut_if_many()
+
+    def _cut_if_many(self) -> None:
+        if sum(len(part.unit) for part in self.parts) > 2 * self.limit:
             self._cut()
 
     def _cut(self) -> None:
@@ -107,16 +135,16 @@ class KeptBatch:
         unit, keys = (np.concatenate([part[at] for part in self.parts]) for at in (0, 1))
         order = np.lexsort((keys, unit))[: self.limit]
         # files may have one column in several types
-        tables = [pa.Table.from_batches([part[2]]) for part in self.parts]
+        tables = [pa.Table.from_batches([part.batch]) for part in self.parts]
         rows = pa.concat_tables(tables, promote_options="permissive").take(to_arrow(order))
-        self.parts = [(unit[order], keys[order], rows.combine_chunks().to_batches()[0])]
+        self.parts = [_Rows(unit[order], keys[order], rows.combine_chunks().to_batches()[0])]
         if len(order) == self.limit:
             self.highest = int(unit[order[-1]])
 
     def rows(self) -> pa.RecordBatch | None:
         """The rows that are kept, in order; None where there is none."""
         self._cut()
-        return self.parts[0][2] if self.parts else None
+        return self.parts[0].batch if self.parts else None
 
     @property
     def scale(self) -> float:
@@ -124,99 +152,36 @@ class KeptBatch:
         count = min(self.limit, self.seen)
         return self.seen / count if count else 1.0
 
-    @classmethod
-    def total(cls, kept: Sequence[KeptBatch]) -> KeptBatch:
-        """The rows of all parts."""
-        parts = [part for one in kept for part in one.parts]
-        whole = cls(kept[0].limit, sum(one.seen for one in kept), parts=parts)
-        whole._cut()
-        return whole
-
 
 @dataclass
 class _RawFold:
     """Rows in, the chosen ones out."""
 
-    choices: Mapping[str, RowChoice]
-    kept: dict[str, KeptBatch] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for name, choice in self.choices.items():
-            self.kept.setdefault(name, KeptBatch(choice.limit))
+    kept: dict[RowChoice, KeptBatch]
 
     def add(self, rows: _RawRows) -> None:
         if not len(rows):
             return
         assert rows.batch is not None
         order = derive(rows.unit, _SALT)
-        for name, choice in self.choices.items():
-            batch = rows.batch.select([*choice.columns, ROW_NUMBER])
-            self.kept[name].add(order, rows.displays, batch, _chosen(choice, rows))
+        for choice, kept in self.kept.items():
+            kept.add(order, rows.displays, rows.batch.select([*choice.columns, ROW_NUMBER]), choice.places(rows))
 
-    def finish(self) -> _RawFold:
-        return self
-
-    def __add__(self, other: _RawFold) -> _RawFold:
-        both = {name: KeptBatch.total([mine, other.kept[name]]) for name, mine in self.kept.items()}
-        return _RawFold(self.choices, both)
-
-    def to_batch(self) -> pa.RecordBatch:
-        """The rows as one row of bytes, for a task to send."""
-        rows = [tree_row({name: one.seen for name, one in self.kept.items()})]
-        for name, one in self.kept.items():
-            one.rows()
-            for unit, keys, batch in one.parts:
-                sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, batch.schema) as writer:
-                    writer.write_batch(batch)
-                data = np.frombuffer(sink.getvalue(), np.uint8)
-                rows += [array_row(f"{name}:{what}", a) for what, a in (("unit", unit), ("key", keys), ("rows", data))]
-        return batch_of(rows)
-
-    @classmethod
-    def merged(cls, choices: Mapping[str, RowChoice], batches: Sequence[pa.RecordBatch]) -> _RawFold:
-        """The rows of several tasks."""
-        total = cls(choices)
-        for sent in batches:
-            flat, part = from_batches([sent]), cls(choices)
-            for name, one in part.kept.items():
-                one.seen = flat.tree[name]
-                if f"{name}:unit" in flat.arrays:
-                    unit, keys, data = (flat.arrays[f"{name}:{what}"] for what in ("unit", "key", "rows"))
-                    with pa.ipc.open_stream(pa.py_buffer(data.tobytes())) as reader:
-                        [batch] = reader
-                    one.parts.append((unit, keys, batch))
-            total = total + part
-        return total
-
-
-def _chosen(choice: RowChoice, rows: Rows) -> Ints:
-    """The places of rows that a choice may keep."""
-    if choice.rewarded:
-        return rows.rewarded
-    if choice.logger is None:
-        return np.arange(len(rows))
-    logger = rows.displays.columns.get(LOGGER)
-    mine = np.ones(len(rows), np.bool_) if logger is None else np.asarray(logger == choice.logger)
-    return np.flatnonzero(mine & is_fitted_on(rows.unit))
+    def finish(self) -> dict[RowChoice, KeptBatch]:
+        return self.kept
 
 
 def keep_rows(
-    source: Source, reader: Reader, choices: Mapping[str, RowChoice], *, threads: int | None = None,
+    source: Source, reader: Reader, choices: Iterable[RowChoice], *, threads: int | None = None,
     progress: Progress | None = None,
-) -> dict[str, KeptBatch]:  # fmt: skip
-    """Some rows of a log, by the name of their choice."""
+) -> dict[RowChoice, KeptBatch]:  # fmt: skip
+    """Some rows of a log, by their choice."""
     raw = _RawReader(**{name: getattr(reader, name) for name in reader.__dataclass_fields__})
 
     def start() -> _RawFold:
-        return _RawFold(choices)
+        return _RawFold({choice: KeptBatch(choice.limit) for choice in choices})
 
-    if isinstance(source, SparkFrame):
-        folded = fold_in_tasks(
-            source, raw, start, _RawFold.to_batch, lambda batches: _RawFold.merged(choices, batches)
-        )  # fmt: skip
-        return (start() if folded is None else folded).kept
-    return in_background(lambda: fold_in_threads(source, raw, start, threads=threads, progress=progress)).kept
+    return fold(source, raw, start, threads=threads, progress=progress)
 
 
 def read_again(reader: Reader, batch: pa.RecordBatch | None, at_once: int) -> list[Rows]:

@@ -13,16 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
-from foretest.aggregation.flat import array_row, batch_of, from_batches, tree_row
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.treatment_scores import scores_of
-from foretest.background import in_background
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
-from foretest.engines.local import Progress, fold_in_threads
-from foretest.engines.spark import fold_in_tasks
+from foretest.engines.dispatch import fold
+from foretest.engines.local import Progress
 from foretest.errors import BadInput, RowFault
 from foretest.kernels.exposure import paired_terms
 from foretest.log.reader import Reader
@@ -54,11 +51,8 @@ class Pairs(NamedTuple):
 
     def widened(self, slots: int) -> Pairs:
         """The same with room for so many slots."""
-        more = slots - self.slots
-        if more <= 0:
-            return self
-        room = ((0, more), (0, more))
-        return Pairs(np.pad(self.sums, ((0, 0), (0, 0), *room)), np.pad(self.squares, ((0, 0), *room)))
+        room = ((0, 0), (0, 0), (0, max(0, slots - self.slots)), (0, max(0, slots - self.slots)))
+        return self if slots <= self.slots else Pairs(np.pad(self.sums, room), np.pad(self.squares, room[1:]))
 
     @property
     def slots(self) -> int:
@@ -135,21 +129,8 @@ class _PairFold:
                 fault.rows = places[fault.rows]
                 raise
 
-    def finish(self) -> _PairFold:
-        return self
-
-    def __add__(self, other: _PairFold) -> _PairFold:
-        both = {}
-        for m, mine in self.pairs.items():
-            slots = max(mine.slots, other.pairs[m].slots)
-            left, right = mine.widened(slots), other.pairs[m].widened(slots)
-            both[m] = Pairs(left.sums + right.sums, left.squares + right.squares)
-        return _PairFold(self.plan, self.metrics, pairs=both)
-
-    def to_batch(self) -> pa.RecordBatch:
-        """The sums as rows, for a task to send."""
-        arrays = [array_row(f"{m}:{name}", a) for m, pairs in self.pairs.items() for name, a in pairs._asdict().items()]
-        return batch_of([tree_row(None), *arrays])
+    def finish(self) -> dict[int, Pairs]:
+        return self.pairs
 
 
 def _halves(control: Policy, displays: Displays) -> Ragged:
@@ -172,25 +153,12 @@ def sum_pairs(
     narrow = _of_control(plan, reader)
     faults_of = replace(plan, settings=narrow.settings)  # the policies whose faults are searched for
 
-    def start(store: MarginalStore | None = None) -> _PairFold:
-        return _PairFold(plan, tuple(metrics), store)
+    mine = None if isinstance(source, SparkFrame) else store
 
-    def merged(batches: Sequence[pa.RecordBatch]) -> _PairFold:
-        total = start()
-        for batch in batches:
-            arrays = from_batches([batch]).arrays
-            pairs = {m: Pairs(*(arrays[f"{m}:{name}"] for name in Pairs._fields)) for m in metrics}
-            total = total + _PairFold(plan, tuple(metrics), pairs=pairs)
-        return total
+    def start() -> _PairFold:
+        return _PairFold(plan, tuple(metrics), mine)
 
-    if isinstance(source, SparkFrame):
-        folded = fold_in_tasks(source, narrow, start, _PairFold.to_batch, merged, plan=faults_of)
-        return (start() if folded is None else folded).pairs
-    return in_background(
-        lambda: fold_in_threads(
-            source, narrow, lambda: start(store), plan=faults_of, threads=threads, progress=progress
-        )
-    ).pairs
+    return fold(source, narrow, start, plan=faults_of, threads=threads, progress=progress)
 
 
 def _of_control(plan: FoldPlan, reader: Reader) -> Reader:

@@ -8,9 +8,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field
-from functools import reduce
 from itertools import chain
-from operator import add
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -22,14 +20,15 @@ from foretest.aggregation.display_sample import priced
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.background import THREAD_NAMES, in_background
+from foretest.displays.merging import merged
 from foretest.displays.ragged import takeable
 from foretest.errors import BadInput, RowFault
-from foretest.log.reader import Reader
 from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
 from foretest.records import dataclass
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LONG, long_column
+from foretest.settings.settings import Settings
 from foretest.sources import BATCH_ROWS, Chunk, Part, Source
 from foretest.weights.weightings import all_log_weights
 
@@ -37,8 +36,22 @@ Progress = Callable[[int], None]
 Sums = TypeVar("Sums", covariant=True)
 
 
+class RowReader(Protocol):
+    """What a pass reads of a log: some columns, and what it makes of their rows."""
+
+    @property
+    def settings(self) -> Settings: ...
+
+    @property
+    def columns(self) -> tuple[str, ...]: ...
+
+    def counted(self, chunk: Chunk) -> Chunk: ...
+
+    def read(self, chunk: Chunk) -> Any: ...
+
+
 class State(Protocol[Sums]):
-    """What a thread folds rows into."""
+    """What a thread or a task folds rows into; what `finish` gives of several is merged (`displays/merging.py`)."""
 
     def add(self, rows: Any) -> None: ...
 
@@ -47,7 +60,7 @@ class State(Protocol[Sums]):
 
 def aggregate(
     source: Source,
-    reader: Reader,
+    reader: RowReader,
     plan: FoldPlan,
     *,
     threads: int | None = None,
@@ -77,7 +90,7 @@ class _Part:
 
 def fold_in_threads(
     source: Source,
-    reader: Reader,
+    reader: RowReader,
     start: Callable[[], State[Sums]],
     *,
     plan: FoldPlan | None = None,
@@ -85,7 +98,7 @@ def fold_in_threads(
     batch_rows: int = BATCH_ROWS,
     progress: Progress | None = None,
 ) -> Sums:
-    """Fold a log. Each thread folds the parts it takes into one state; in the end the sums of the states are added up.
+    """Fold a log. Each thread folds the parts it takes into one state; in the end the sums of the states are merged.
 
     `progress` is called from any thread with the number of rows of each finished batch. A fault of rows is searched for
     in the whole log, so that its message has its first row and its count; with a `plan`, faults of the policies too.
@@ -101,7 +114,7 @@ def fold_in_threads(
         states = list(pool.map(workers.work, range(threads)))
         pool.shutdown()
         pa.default_memory_pool().release_unused()  # what the threads read batches into: the analysis may need as much
-        return reduce(add, states)
+        return merged(states)
     except BaseException as error:
         workers.stop.set()  # threads end after the batch at hand; after Ctrl-C nobody waits for that
         pool.shutdown(wait=isinstance(error, Exception), cancel_futures=True)
@@ -117,7 +130,7 @@ class _Workers(Generic[Sums]):
     """What the threads of a fold share: each takes the next part of the log until there is none."""
 
     source: Source
-    reader: Reader
+    reader: RowReader
     start: Callable[[], State[Sums]]
     queue: Iterator[Part]
     plan: FoldPlan | None
@@ -168,7 +181,7 @@ def _one_openmp_thread() -> None:
         threadpool_limits(1, user_api="openmp")  # of the thread that asks for it
 
 
-def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> Iterator[Rows]:
+def read_rows(source: Source, reader: RowReader, batch_rows: int = BATCH_ROWS) -> Iterator[Rows]:
     """The log's rows batch by batch; a fault is explained."""
     try:
         for chunk in _all_chunks(source, reader, batch_rows):
@@ -177,11 +190,11 @@ def read_rows(source: Source, reader: Reader, batch_rows: int = BATCH_ROWS) -> I
         raise _searched(source, reader, batch_rows, None, fault) from None
 
 
-def _all_chunks(source: Source, reader: Reader, batch_rows: int) -> Iterator[Chunk]:
+def _all_chunks(source: Source, reader: RowReader, batch_rows: int) -> Iterator[Chunk]:
     return chain.from_iterable(part() for part in source.parts(reader.columns, batch_rows))
 
 
-def _searched(source: Source, reader: Reader, batch_rows: int, plan: FoldPlan | None, fault: RowFault) -> BadInput:
+def _searched(source: Source, reader: RowReader, batch_rows: int, plan: FoldPlan | None, fault: RowFault) -> BadInput:
     """A fault that was met, explained after a search of the whole log."""
     return in_background(lambda: explain(_all_chunks(source, reader, batch_rows), reader, plan, fault))
 
@@ -215,7 +228,7 @@ class FirstFault(NamedTuple):
         return self.fault.sentence(self.source, self.row, self.rows)
 
 
-def explain(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None, met: RowFault) -> BadInput:
+def explain(chunks: Iterator[Chunk], reader: RowReader, plan: FoldPlan | None, met: RowFault) -> BadInput:
     """The first fault in reading order as a sentence: where it is, and how many rows share it.
 
     `met` is the fault that stopped the fold: it may be absent now if the log changed, or if a query draws at random.
@@ -226,7 +239,7 @@ def explain(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None, met:
     return BadInput(first.sentence())
 
 
-def find_fault(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None) -> FirstFault | None:
+def find_fault(chunks: Iterator[Chunk], reader: RowReader, plan: FoldPlan | None) -> FirstFault | None:
     """The first fault in reading order, and how many rows share it; None where there is none."""
     first: FirstFault | None = None
     for chunk in chunks:
@@ -239,7 +252,9 @@ def find_fault(chunks: Iterator[Chunk], reader: Reader, plan: FoldPlan | None) -
     return first
 
 
-def _faults_of(chunk: Chunk, reader: Reader, plan: FoldPlan | None) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:
+def _faults_of(
+    chunk: Chunk, reader: RowReader, plan: FoldPlan | None
+) -> Iterator[tuple[npt.NDArray[np.int64], RowFault]]:
     """Every fault of a chunk, with its rows: rows with one fault are left out to find the next."""
     left = np.arange(chunk.batch.num_rows)
     batch = pa.RecordBatch.from_arrays([takeable(column) for column in chunk.batch.columns], chunk.batch.schema.names)

@@ -1,4 +1,4 @@
-"""A pass that counts rows by day and logger: what share of each day's displays each policy showed.
+"""What share of each day's displays each policy showed, counted by day and logger.
 
 Where shares vary from day to day, those of the day count: with one share for all days, a ranking of a day on which its
 logger showed little would be priced as if it had shown much, and the estimate would be wrong.
@@ -6,44 +6,74 @@ logger showed little would be priced as if it had shown much, and the estimate w
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
+from typing import NamedTuple, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from foretest.background import in_background
 from foretest.displays.arrow_numbers import to_numpy
-from foretest.displays.batch import Displays
+from foretest.displays.batch import Floats
 from foretest.displays.days import days_of_rows
-from foretest.displays.ragged import Ragged
-from foretest.engines.local import Progress, fold_in_threads
-from foretest.engines.spark import fold_in_tasks
+from foretest.engines.scan import Search
 from foretest.errors import BadInput
+from foretest.log.counted_rows import counted_rows
 from foretest.log.logger_columns import logger_codes, shares_of
 from foretest.log.multiplicity_columns import displays_per_row
-from foretest.log.reader import Reader
 from foretest.log.reward_ages import rows_of_whole
-from foretest.log.rows import Rows
-from foretest.policies.pooled import ALL, LOGGER, Pooled, Shares
+from foretest.policies.pooled import ALL, Pooled, Shares
 from foretest.records import dataclass
+from foretest.settings.settings import Settings
 from foretest.sources import Chunk, Source
-from foretest.sources.spark_frames import SparkFrame
 
 MOST_DAYS = 10_000
-_CELLS = pa.schema([("day", pa.string()), ("logger", pa.int64()), ("rows", pa.float64())])
+
+
+class _LoggerRows(NamedTuple):
+    """The logger of each row, its day, and how many displays it stands for."""
+
+    code: npt.NDArray[np.int64]
+    day: npt.NDArray[np.int64]  # its place among `days`
+    days: list[str]
+    displays: Floats
+
+
+@dataclass
+class _Displays:
+    """Displays by day and logger."""
+
+    counts: dict[tuple[str, int], float] = field(default_factory=dict)
+
+    def add(self, rows: _LoggerRows) -> None:
+        width = int(rows.code.max(initial=0)) + 1
+        cells = np.bincount(rows.day * width + rows.code, weights=rows.displays, minlength=len(rows.days) * width)
+        cells = cells.reshape(len(rows.days), width)
+        for at, label in enumerate(rows.days):
+            for code in np.flatnonzero(cells[at]).tolist():
+                self.counts[label, code] = self.counts.get((label, code), 0.0) + cells[at, code].item()
+        if len(self.counts) > MOST_DAYS * width:
+            raise BadInput(
+                f"the log has more than {MOST_DAYS:,} days, by which the loggers' shares are counted: [log] date must"
+                " be the day of a display."
+            )
 
 
 @dataclass(frozen=True)
-class _ShareRows(Rows):
-    """Rows with the logger and the day alone."""
+class LoggerShares(Search[Shares]):
+    """The displays of each logger by day. A day without one of the baseline is refused: nothing shows what the baseline
+    would have earned on it."""
 
-    day: pa.DictionaryArray | None = None
+    stage = "loggers"
 
+    @property
+    def is_open(self) -> bool:
+        return isinstance(self.settings.control, Pooled)
 
-@dataclass(frozen=True)
-class _ShareReader(Reader):
-    """Reads the logger of each row and its day, and nothing else."""
+    @property
+    def loggers(self) -> Pooled:
+        """The policies that showed the log."""
+        return cast(Pooled, self.settings.control)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -56,96 +86,36 @@ class _ShareReader(Reader):
             if name is not None
         )
 
-    def read(self, chunk: Chunk) -> _ShareRows:
-        chunk = self.counted(chunk)
+    def read(self, chunk: Chunk) -> _LoggerRows:
+        chunk = counted_rows(chunk, self.settings)
         with rows_of_whole(chunk):
-            return self._share_rows(chunk.batch)
+            return self._rows(chunk.batch)
 
-    def _share_rows(self, batch: pa.RecordBatch) -> _ShareRows:
-        log, control = self.settings.log, self.settings.control
-        assert isinstance(control, Pooled)
-        assert log.logger is not None
-        codes = logger_codes(log.logger, batch[log.logger], control.names)
-        no_items = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
-        displays = Displays({LOGGER: codes}, no_items, no_items.lengths, np.zeros(batch.num_rows, np.uint64))
-        day = None if log.date is None else days_of_rows(log.date, batch[log.date])
-        rewards = np.zeros((batch.num_rows, 0))
-        return _ShareRows(displays, rewards, displays.identity, None, None, None, (), displays_per_row(log, batch),
-                          rewards, day=day)  # fmt: skip
+    def _rows(self, batch: pa.RecordBatch) -> _LoggerRows:
+        log, column = self.settings.log, cast(str, self.settings.log.logger)
+        code = logger_codes(column, batch[column], self.loggers.names)
+        day, days = np.zeros(batch.num_rows, np.int64), [ALL]
+        if log.date is not None:
+            by_day = days_of_rows(log.date, batch[log.date])
+            day, days = to_numpy(by_day.indices), by_day.dictionary.to_pylist()
+        return _LoggerRows(code, day, days, displays_per_row(log, batch))
 
+    def start(self) -> _Displays:
+        return _Displays()
 
-@dataclass
-class _Counts:
-    """Displays by (day, logger): rows, or of a thinned log Σ 1/keep."""
-
-    rows: dict[tuple[str, int], float] = field(default_factory=dict)
-
-    def add(self, rows: _ShareRows) -> None:
-        logger = rows.displays[LOGGER]
-        if rows.day is None:
-            labels, place = [ALL], np.zeros(len(logger), np.int64)
-        else:
-            labels, place = rows.day.dictionary.to_pylist(), to_numpy(rows.day.indices)
-        width = int(logger.max(initial=0)) + 1
-        cells = np.bincount(place * width + logger, weights=rows.displays_per_row, minlength=len(labels) * width)
-        cells = cells.reshape(len(labels), width)
-        for at, label in enumerate(labels):
-            for code in np.flatnonzero(cells[at]).tolist():
-                self._count(label, code, cells[at, code].item())
-        if len(self.rows) > MOST_DAYS * width:
+    def answer(self, counts: _Displays, source: Source) -> Shares:
+        names, baseline = self.loggers.names, self.loggers.baseline
+        shares = shares_of(counts.counts, len(names))
+        lacking = np.flatnonzero(shares.rows[:, names.index(baseline)] == 0)
+        if len(lacking) and shares.rows.sum():
+            first, others = shares.names[int(lacking[0])], len(lacking) - 1
+            where = "no row" if first == ALL else f"on the day {first} (column '{self.settings.log.date}') no row"
+            more = f", and on {others:,} more days" if others else ""
             raise BadInput(
-                f"the log has more than {MOST_DAYS:,} days, by which the loggers' shares are counted: [log] date must"
-                " be the day of a display."
+                f"{source.schemas()[0][0]}: {where} is of the baseline '{baseline}'{more}: its"
+                " value there cannot be estimated. Leave such days out, or name another baseline."
             )
+        return shares
 
-    def finish(self) -> _Counts:
-        return self
-
-    def __add__(self, other: _Counts) -> _Counts:
-        both = _Counts(dict(self.rows))
-        for (day, code), count in other.rows.items():
-            both._count(day, code, count)
-        return both
-
-    def _count(self, day: str, code: int, count: float) -> None:
-        self.rows[day, code] = self.rows.get((day, code), 0) + count
-
-    def to_batch(self) -> pa.RecordBatch:
-        """One row per day and logger, for a task to send."""
-        cells = [{"day": day, "logger": code, "rows": n} for (day, code), n in self.rows.items()]
-        return pa.RecordBatch.from_pylist(cells, _CELLS)
-
-    @classmethod
-    def total(cls, batches: Sequence[pa.RecordBatch]) -> _Counts:
-        """The counts of several tasks added up."""
-        total = cls()
-        for batch in batches:
-            for cell in batch.to_pylist():
-                count = cell["rows"]
-                total._count(cell["day"], cell["logger"], int(count) if count.is_integer() else count)
-        return total
-
-
-def count_shares(
-    source: Source, reader: Reader, *, threads: int | None = None, progress: Progress | None = None
-) -> Shares:
-    """The rows of each logger by day, counted in the log. A day without a row of the baseline is refused: nothing shows
-    what the baseline would have earned on it."""
-    control, log = reader.settings.control, reader.settings.log
-    assert isinstance(control, Pooled)
-    narrow = _ShareReader(reader.settings)
-    if isinstance(source, SparkFrame):
-        counts = fold_in_tasks(source, narrow, _Counts, _Counts.to_batch, _Counts.total) or _Counts()
-    else:
-        counts = in_background(lambda: fold_in_threads(source, narrow, _Counts, threads=threads, progress=progress))
-    shares = shares_of(dict(counts.rows), len(control.names))
-    lacking = np.flatnonzero(shares.rows[:, control.names.index(control.baseline)] == 0)
-    if len(lacking) and shares.rows.sum():
-        first, others = shares.names[int(lacking[0])], len(lacking) - 1
-        where = "no row" if first == ALL else f"on the day {first} (column '{log.date}') no row"
-        more = f", and on {others:,} more days" if others else ""
-        raise BadInput(
-            f"{source.schemas()[0][0]}: {where} is of the baseline '{control.baseline}'{more}: its"
-            " value there cannot be estimated. Leave such days out, or name another baseline."
-        )
-    return shares
+    def found(self, settings: Settings, answer: Shares) -> Settings:
+        return replace(settings, control=self.loggers.with_shares(answer))

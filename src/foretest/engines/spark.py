@@ -1,4 +1,4 @@
-"""Many machines: each Spark task folds the rows of its partition into one small state, and Spark adds the states up.
+"""Many machines: each Spark task folds the rows of its partition into one small state, and Spark merges the states.
 
 Only sums are sent. A state is one row of bytes; states are merged in groups of `FAN_IN` by further tasks until few are
 left, so that the driver never has more than `FAN_IN` of them. A task that is run again after an executor was lost gives
@@ -8,23 +8,23 @@ the same state, since draws and buckets depend on the rows alone.
 from __future__ import annotations
 
 import json
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from foretest.aggregation.aggregates import Aggregates, sum_of
+from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.flat import from_batch, to_batch
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.item_model import feature_rows
-from foretest.aggregation.value_model import FeatureRows, smallest_rows
-from foretest.engines.local import FirstFault, State, find_fault
+from foretest.displays.merging import merged
+from foretest.engines.local import FirstFault, RowReader, State, find_fault
 from foretest.errors import BadInput, RowFault
 from foretest.log.reader import Reader
 from foretest.sources import BATCH_BYTES, BATCH_ROWS, Chunk
@@ -41,7 +41,7 @@ _FROM_PYTHON = "Read the table itself with Spark, and give the DataFrame from Py
 _STATE = "state binary, fault string"
 
 Sums = TypeVar("Sums")
-Summary = Callable[[Iterator[Chunk]], pa.RecordBatch | None]
+Summary = Callable[[Iterator[Chunk]], pa.RecordBatch]
 Merge = Callable[[Sequence[pa.RecordBatch]], pa.RecordBatch]
 
 
@@ -61,30 +61,45 @@ def read(paths: Sequence[str], sql: str | None) -> DataFrame:
 
 
 def aggregate(source: SparkFrame, reader: Reader, plan: FoldPlan, kind: type[Fold] = Fold) -> Aggregates:
-    """Fold a DataFrame into the sums of an offline test."""
+    """Fold a DataFrame into the sums of an offline test; plans and models are not sent."""
+    by_name = Packing(to_batch, lambda state: from_batch(state, plan))
+    return fold_in_tasks(source, reader, lambda: kind(plan), plan=plan, packing=by_name)
 
-    def merged(states: Sequence[pa.RecordBatch]) -> Aggregates:
-        return sum_of([from_batch(state, plan) for state in states])
 
-    aggregates = fold_in_tasks(source, reader, lambda: kind(plan), to_batch, merged, plan=plan)
-    return kind(plan).finish() if aggregates is None else aggregates
+class Packing(NamedTuple, Generic[Sums]):
+    """How what a task has folded travels to the next task: as an Arrow batch."""
+
+    packed: Callable[[Sums], pa.RecordBatch]
+    unpacked: Callable[[pa.RecordBatch], Sums]
+
+
+def _pickled(sums: Any) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"sums": pa.array([pickle.dumps(sums)], pa.large_binary())})
+
+
+def _unpickled(batch: pa.RecordBatch) -> Any:
+    """What another task of the same job sent."""
+    return pickle.loads(batch["sums"][0].as_buffer())
+
+
+PICKLED: Packing[Any] = Packing(_pickled, _unpickled)
 
 
 def fold_in_tasks(
     source: SparkFrame,
-    reader: Reader,
+    reader: RowReader,
     start: Callable[[], State[Sums]],
-    packed: Callable[[Sums], pa.RecordBatch],
-    merged: Callable[[Sequence[pa.RecordBatch]], Sums],
     *,
     plan: FoldPlan | None = None,
-) -> Sums | None:
-    """Fold a DataFrame: each task folds its rows into a state and sends it `packed`; None where there is no row.
+    packing: Packing[Sums] = PICKLED,
+) -> Sums:
+    """Fold a DataFrame: each task folds its rows into a state, and sends its sums.
 
     With a `plan`, faults of the policies are looked for too.
     """
+    packed, unpacked = packing
 
-    def fold(chunks: Iterator[Chunk]) -> pa.RecordBatch | None:
+    def fold(chunks: Iterator[Chunk]) -> pa.RecordBatch:
         state = start()
         for chunk in chunks:
             try:
@@ -93,42 +108,11 @@ def fold_in_tasks(
                 raise _Fault.of(fault, chunk, find_fault(chain([chunk], chunks), reader, plan)) from None
         return packed(state.finish())
 
-    state = _summarise(source.frame, reader.columns, fold, lambda states: packed(merged(states)))
-    return None if state is None else merged([state])
+    def merge(states: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+        return packed(merged([unpacked(state) for state in states]))
 
-
-def value_model_rows(source: SparkFrame, reader: Reader) -> Iterator[FeatureRows]:
-    """The rows that a value model is fitted on: those with the smallest unit hashes."""
-    names = reader.settings.definitions.parts
-
-    def packed(rows: FeatureRows) -> pa.RecordBatch:
-        features, rewards, unit, displays = rows
-        columns = {f"x:{name}": features[name] for name in features.column_names}
-        columns |= {"displays_per_row": pa.array(displays)}
-        columns |= {f"r:{m}": pa.array(rewards[:, m]) for m in range(rewards.shape[1])}
-        [batch] = pa.table({**columns, "unit": pa.array(unit)}).combine_chunks().to_batches() or [None]
-        return batch
-
-    def unpacked(batch: pa.RecordBatch) -> FeatureRows:
-        rewards = np.column_stack([batch[f"r:{m}"].to_numpy() for m in range(len(names))])
-        features = {name[2:]: batch[name] for name in batch.schema.names if name.startswith("x:")}
-        unit, displays = batch["unit"].to_numpy(), batch["displays_per_row"].to_numpy()
-        return FeatureRows(pa.RecordBatch.from_pydict(features), rewards, unit, displays)
-
-    def narrow(chunks: Iterator[Chunk]) -> pa.RecordBatch | None:
-        def rows() -> Iterator[FeatureRows]:
-            for chunk in chunks:
-                try:
-                    read = reader.read(chunk)
-                except RowFault as fault:
-                    raise _Fault.of(fault, chunk, find_fault(chain([chunk], chunks), reader, None)) from None
-                yield feature_rows(reader, read)
-
-        return packed(smallest_rows(rows()))
-
-    state = _summarise(source.frame, reader.columns, narrow, lambda parts: packed(smallest_rows(map(unpacked, parts))))
-    if state is not None:
-        yield unpacked(state)
+    state = _summarise(source.frame, reader.columns, fold, merge)
+    return start().finish() if state is None else unpacked(state)
 
 
 class _Fault(Exception):

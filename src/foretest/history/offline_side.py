@@ -16,7 +16,7 @@ from foretest.displays.days import first_and_last
 from foretest.estimators import Estimator
 from foretest.estimators.base import ratio
 from foretest.history.records import BoundPath, UnsupportedPart
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import complete_resamples, counts_by_logger
 from foretest.inference.uplift import relative_uplift_of
@@ -58,7 +58,7 @@ class OfflineSide:
 
     def uplifts(self, estimator: Estimator, metric: int) -> Floats:
         """The relative uplift of every resample; NaN where there is none."""
-        chosen = settled(self.aggregates, estimator, metric)
+        chosen = at_chosen_bound(self.aggregates, estimator, metric)
         resampled = bucket_sums(self.aggregates, chosen, metric).resampled(self.by_cell)
         return np.where(resampled.r != 0, relative_uplift_of(estimator)(resampled), np.nan)
 
@@ -90,7 +90,7 @@ class OfflineSide:
 
     def _unsupported(self, estimator: Estimator, metric: int) -> UnsupportedTerm:
         aggregates = self.aggregates
-        chosen = settled(aggregates, estimator, metric)
+        chosen = at_chosen_bound(aggregates, estimator, metric)
         reward = aggregates.weighted(aggregates.plan.weighting(chosen), metric)
         t = reward.get(UNSUPPORTED_REWARDS, size=len(aggregates.n)) * np.exp(reward.log_unit)
         rewards = self.by_cell @ aggregates.r[metric]

@@ -29,6 +29,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.bound_sums import BoundSums, bound_sums
 from foretest.aggregation.dense import is_dense_ratio
+from foretest.aggregation.fold_plan import Bounded
 from foretest.displays.batch import Floats
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointDR, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.inference.buckets import bucket_sums, mean_weights
@@ -112,24 +113,39 @@ def _difference(m: Floats, b: int, other: int) -> float:
 
 
 def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> BoundChoice | None:
-    """The bound of an estimator for one metric; None where it has a number, or the log no reward or no such sums."""
+    """The bound of an estimator for one metric, found once from these sums; None where it has a number, or the log no
+    reward or no such sums."""
     weightings = aggregates.plan.bound_weightings(estimator)
-    if not weightings or not aggregates.positives[metric] or not aggregates.has_weighted(weightings[0], metric):
+    if not weightings:
+        return None
+    # a reward model changes no bound: the same weights suit both
+    plain = AdaptivePointNCIS() if isinstance(estimator, AdaptivePointDR) else estimator
+    question = plain, weightings, metric
+    if question not in aggregates.answers:
+        candidates = _candidates(aggregates, plain, weightings, metric)
+        aggregates.answers[question] = None if candidates is None else _choose(candidates)
+    choice: BoundChoice | None = aggregates.answers[question]
+    return choice
+
+
+def _candidates(
+    aggregates: Aggregates, plain: Estimator, weightings: Sequence[Bounded], metric: int
+) -> _Candidates | None:
+    """The bounds to choose from; None where the log has no reward or no such sums."""
+    if not aggregates.positives[metric] or not aggregates.has_weighted(weightings[0], metric):
         return None
     moments = bound_sums(aggregates.weighted(weightings[0], metric))
     if moments is None or not all(aggregates.has_weighted(w, metric) for w in weightings):
         return None
     if mean_weights(aggregates, weightings[0]) is None:  # bounds on means
         moments = moments._replace(weighed=0.0)
-    # a reward model changes no bound: the same weights suit both
-    plain = AdaptivePointNCIS() if isinstance(estimator, AdaptivePointDR) else estimator
     value = [
         float(value_of(plain, bucket_sums(aggregates, at_bound(plain, w.bound), metric).total())[0])
         for w in weightings
     ]  # fmt: skip
     rewards = sum(float(aggregates.r[m].sum()) for m in aggregates.plan.combination(metric).places)
     dense = moments.weighed > 0.0 and is_dense_ratio(aggregates, weightings[0], metric)
-    return _choose(_Candidates(GRID, np.array(value), moments, aggregates.displays, rewards, DENSE if dense else RARE))
+    return _Candidates(GRID, np.array(value), moments, aggregates.displays, rewards, DENSE if dense else RARE)
 
 
 def _choose(c: _Candidates) -> BoundChoice:
@@ -166,6 +182,6 @@ def at_choice(estimator: Estimator, choice: BoundChoice | None) -> Estimator:
     return at_bound(estimator, choice.bound)
 
 
-def settled(aggregates: Aggregates, estimator: Estimator, metric: int) -> Estimator:
+def at_chosen_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> Estimator:
     """The estimator with the bound that the log chooses for a metric."""
     return at_choice(estimator, choose_bound(aggregates, estimator, metric))

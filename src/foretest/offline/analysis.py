@@ -8,7 +8,7 @@ from typing import Any
 
 from foretest._version import __version__
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.choose_estimators import ChosenPlan
 from foretest.aggregation.differences import with_differences
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
@@ -46,7 +46,7 @@ from foretest.offline.examination import by_exposure, is_left_out, metrics_to_fi
 from foretest.offline.joint_metrics import adjusted_joint_metrics, joint_metrics
 from foretest.offline.metric_multiples import displays_per_unit, metric_multiples
 from foretest.offline.metric_notes import definition_notes
-from foretest.offline.passes import require_r_max
+from foretest.offline.prepare_and_fold import require_r_max
 from foretest.offline.result_facts import log_facts, options_of, settings_dict
 from foretest.offline.segments import led_by, segment_table
 from foretest.offline.treatments import compare, ranked
@@ -93,10 +93,11 @@ class Resamples:
         return cls(counts, counts_by_logger(counts, aggregates.n, aggregates.plan.loggers))
 
 
-def analyse(settings: Settings, folded: Folded, calibration: Calibration | None) -> Result:
-    """The result of a test with these settings from the sums of its log."""
+def analyse(chosen: ChosenPlan, folded: Folded, calibration: Calibration | None) -> Result:
+    """The result of a test with these estimators, and the settings of their plan, from the sums of its log."""
+    settings = chosen.plan.settings
     used = _settings_used(settings, folded.aggregates)
-    plan, plan_notes = _plan_used(settings, used, folded.aggregates.plan, folded.notes)
+    plan, plan_notes = _plan_used(chosen, used, folded.aggregates.plan, folded.notes)
     refuse_bounds_of_fit(settings.analysis.interval, [f'{fit.parameter} = "fit"' for fit in plan.control_fits])
     require_r_max(plan, folded.r_max)
     aggregates = folded.aggregates.under(dataclasses.replace(folded.aggregates.plan, settings=used))
@@ -148,9 +149,8 @@ def analyse(settings: Settings, folded: Folded, calibration: Calibration | None)
     )
 
 
-def check_result(settings: Settings, folded: Folded) -> Result:
-    """The result of a check: facts, health and the audit, without estimates."""
-    plan = choose_estimators(settings)[0]
+def check_result(plan: FoldPlan, folded: Folded) -> Result:
+    """The result of a check: facts, health and the audit, without the estimates of the plan."""
     aggregates = with_differences(_as_in_a_run(folded.aggregates, plan))
     refuse_no_later_row(aggregates)
     outcomes = audits(by_treatment(aggregates))
@@ -175,7 +175,7 @@ def check_result(settings: Settings, folded: Folded) -> Result:
     return Result(
         version=__version__,
         log=log_facts(aggregates),
-        settings=settings_dict(settings, plan),
+        settings=settings_dict(plan.settings, plan),
         metrics={},
         health=_health(aggregates, folded.notes),
         notes=notes,
@@ -231,25 +231,25 @@ def _settings_used(settings: Settings, aggregates: Aggregates) -> Settings:
 
 
 def _plan_used(
-    settings: Settings, used: Settings, folded: FoldPlan, fold_notes: Sequence[str]
+    chosen: ChosenPlan, used: Settings, folded: FoldPlan, fold_notes: Sequence[str]
 ) -> tuple[FoldPlan, list[str]]:
     """The estimators to analyse, among those that were folded, and notes on what was left out and not said yet."""
-    plan, notes = choose_estimators(used)
+    plan, notes = dataclasses.replace(chosen.plan, settings=used), [*chosen.notes]
     by_label = {e.label: e for e in folded.estimators}
-    chosen = []
+    estimators = []
     for estimator in plan.estimators:
         label = estimator.label
-        if settings.analysis.estimators is None and label not in by_label:
+        if used.analysis.estimators is None and label not in by_label:
             if not is_left_out(label, fold_notes):
                 notes.append(f"{label} was left out: the aggregates do not have it.")
             continue
         if by_label.get(label) != estimator or folded.weighting(estimator) != plan.weighting(estimator):
             raise BadInput(f"the aggregates do not have {label} with these settings: fold the log again.")
-        chosen.append(estimator)
-    if not chosen:
+        estimators.append(estimator)
+    if not estimators:
         raise BadInput(f"the aggregates have none of the estimators that can run: {', '.join(by_label)}.")
     return dataclasses.replace(
-        plan, estimators=tuple(chosen), fits=folded.fits, control_fits=folded.control_fits
+        plan, estimators=tuple(estimators), fits=folded.fits, control_fits=folded.control_fits
     ), notes
 
 

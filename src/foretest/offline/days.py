@@ -13,7 +13,7 @@ from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.files import nan_if_none
 from foretest.formatting import p_value, plural
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import counts_by_logger
 from foretest.inference.heterogeneity import DayEstimate, heterogeneity
@@ -78,7 +78,7 @@ def _days(
     aggregates: Aggregates, parts: Mapping[str, Part], leader: Estimator, metric: int, counts: Floats | None
 ) -> Days:
     """One estimator's uplift on every day, and the test."""
-    chosen, days, tested = settled(aggregates, leader, metric), [], []
+    chosen, days, tested = at_chosen_bound(aggregates, leader, metric), [], []
     for day, part in parts.items():
         own = None
         if counts is not None:

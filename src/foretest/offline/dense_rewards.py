@@ -20,7 +20,8 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
 from foretest.displays.ragged import numbers
-from foretest.log.keep_column import displays_of_kept
+from foretest.log.multiplicity_columns import displays_per_row
+from foretest.settings.log_columns import LogColumns
 from foretest.sources import Source
 from foretest.sources.spark_frames import SparkFrame
 from foretest.sources.tables import ArrowStream
@@ -29,53 +30,69 @@ from foretest.storage.packed.reading import PackedLog, packed_logs
 FIRST_ROWS = 10_000
 
 
-class Peeked(NamedTuple):
+class Density(NamedTuple):
     """A log, and whether a tenth of its rows or more have a reward."""
 
     source: Source
-    dense: bool
+    is_dense: bool
 
 
-def peek(source: Source, plan: FoldPlan) -> Peeked:
+def is_dense_log(source: Source, plan: FoldPlan) -> Density:
     """Look at the first rows of a log, where its density matters: the bound is to be chosen, by one control's log."""
     if plan.loggers > 1 or not any(plan.bound_weightings(e) for e in plan.estimators):
-        return Peeked(source, False)
-    metrics, keep = list(plan.settings.log.rewards), plan.settings.log.keep
+        return Density(source, False)
+    log = plan.settings.log
     packed = [] if isinstance(source, SparkFrame) else packed_logs(source)
     if packed:
-        return Peeked(source, _share_of_packed(packed, metrics, keep) >= LEAST_SHARE)
-    source, first = _first_rows(source, [*metrics, *([keep] if keep else [])])
-    displays, rewarded = _displays_and_rewarded(first, keep)
-    return Peeked(source, displays > 0.0 and rewarded / displays >= LEAST_SHARE)
+        return Density(source, _share_of_packed(packed, log) >= LEAST_SHARE)
+    source, first = _first_rows(source, log)
+    return Density(source, first.share >= LEAST_SHARE)
 
 
-def _share_of_packed(logs: Sequence[PackedLog], metrics: list[str], keep: str | None) -> float:
+class _FirstRows(NamedTuple):
+    """The first rows of a log."""
+
+    rows: int
+    displays: float  # that they stand for
+    rewarded: float  # of these, with a reward in any column
+
+    @property
+    def share(self) -> float:
+        """The share of displays with a reward."""
+        return self.rewarded / self.displays if self.displays else 0.0
+
+    @classmethod
+    def of(cls, batches: Iterable[pa.RecordBatch], log: LogColumns) -> _FirstRows:
+        """Of enough batches; files may differ in the type of a column."""
+        pairs = [(_displays_per_row(batch, log), _is_rewarded(batch, log)) for batch in batches]
+        if not pairs:
+            return cls(0, 0.0, 0.0)
+        displays, is_rewarded = (np.concatenate(arrays)[:FIRST_ROWS] for arrays in zip(*pairs, strict=True))
+        return cls(len(displays), float(displays.sum()), float(displays @ is_rewarded))
+
+
+def _share_of_packed(packed: Sequence[PackedLog], log: LogColumns) -> float:
     """The share of packed logs, whose rewarded rows come first: by the first rows of each of their files."""
-    rows = rewarded = 0.0
-    for log in logs:
-        for source, known in ((log.rewarded_rows, 1.0), (log.other_rows, 0.0)):
-            if log.rewards == metrics and keep is None:
-                share, times = known, 1.0
-            else:
-                first = _first_rows(source, [*metrics, *([keep] if keep else [])])[1]
-                displays, with_reward = _displays_and_rewarded(first, keep)
-                seen = min(FIRST_ROWS, sum(batch.num_rows for batch in first))
-                share, times = (with_reward / displays, displays / seen) if seen else (0.0, 1.0)
-            rows += times * source.rows
-            rewarded += share * times * source.rows
-    return rewarded / rows if rows else 0.0
+    displays = rewarded = 0.0
+    for source in (source for one in packed for source in (one.rewarded_rows, one.other_rows)):
+        _, first = _first_rows(source, log)
+        of_file = source.rows * first.displays / first.rows if first.rows else float(source.rows)
+        displays += of_file
+        rewarded += first.share * of_file
+    return rewarded / displays if displays else 0.0
 
 
-def _first_rows(source: Source, columns: list[str]) -> tuple[Source, list[pa.RecordBatch]]:
-    """Some columns of the first rows; of a stream, which can be read once, with another that begins with them."""
+def _first_rows(source: Source, log: LogColumns) -> tuple[Source, _FirstRows]:
+    """The first rows; of a stream, which can be read once, with another that begins with them."""
+    columns = [name for name in (*log.rewards, log.keep) if name is not None]
     if isinstance(source, SparkFrame):
-        return source, source.first_rows(columns, FIRST_ROWS).to_batches()
+        return source, _FirstRows.of(source.first_rows(columns, FIRST_ROWS).to_batches(), log)
     if isinstance(source, ArrowStream):
         first = _until_enough(source.reader)
         again = pa.RecordBatchReader.from_batches(source.reader.schema, chain(first, source.reader))
-        return ArrowStream(again), [batch.select(columns) for batch in first]
+        return ArrowStream(again), _FirstRows.of(first, log)
     chunks = (chunk.batch for part in source.parts(columns, FIRST_ROWS) for chunk in part())
-    return source, _until_enough(chunks)
+    return source, _FirstRows.of(_until_enough(chunks), log)
 
 
 def _until_enough(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
@@ -88,29 +105,17 @@ def _until_enough(batches: Iterable[pa.RecordBatch]) -> list[pa.RecordBatch]:
     return first
 
 
-def _displays_and_rewarded(batches: Sequence[pa.RecordBatch], keep: str | None) -> tuple[float, float]:
-    """How many displays the first rows stand for, and how many of these have a reward in any column; files may differ
-    in its type."""
-    if not batches:
-        return 0.0, 0.0
-    some = np.concatenate([_is_rewarded(batch, keep) for batch in batches])[:FIRST_ROWS]
-    if keep is None:
-        return float(len(some)), float(some.sum())
-    stands_for = np.concatenate([_multiples(batch, keep) for batch in batches])[:FIRST_ROWS]
-    return float(stands_for.sum()), float(stands_for @ some)
-
-
-def _multiples(batch: pa.RecordBatch, keep: str) -> Floats:
-    """1/keep; 1 for all rows where a row has none, which is refused later."""
+def _displays_per_row(batch: pa.RecordBatch, log: LogColumns) -> Floats:
+    """How many displays each row stands for; 1 for all rows where that of one is not known, which is refused later."""
     with suppress(pa.ArrowException, TypeError, ValueError):
-        return displays_of_kept(keep, batch[keep])
+        return displays_per_row(log, batch)
     return np.ones(batch.num_rows)
 
 
-def _is_rewarded(batch: pa.RecordBatch, keep: str | None) -> npt.NDArray[np.bool_]:
+def _is_rewarded(batch: pa.RecordBatch, log: LogColumns) -> npt.NDArray[np.bool_]:
     """The rows with a reward; a null or what is no number counts as none: both are refused later, with their row."""
     rewarded = np.zeros(batch.num_rows, np.bool_)
-    for column in (batch[name] for name in batch.schema.names if name != keep):
+    for column in (batch[name] for name in log.rewards):
         with suppress(pa.ArrowException, TypeError, ValueError):
             if column.null_count == 0:
                 rewarded |= numbers(column).astype(np.float64) != 0.0

@@ -15,7 +15,15 @@ from foretest.aggregation.control_slopes import Moved, MovedSums, with_error
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.displays.batch import Displays, Floats
-from foretest.engines.control_rows import KeptBatch, RowChoice, fit_rows, keep_rows, read_again, without_rewards
+from foretest.engines.control_rows import (
+    FitChoice,
+    KeptBatch,
+    RewardedChoice,
+    RowChoice,
+    keep_rows,
+    read_again,
+    without_rewards,
+)
 from foretest.engines.local import Progress
 from foretest.errors import BadInput
 from foretest.log.reader import Reader
@@ -38,7 +46,6 @@ MOST_PRICED_ROWS = 1 << 13  # the same of rows that are priced by draws
 STEP = 0.01  # on the scale of the number
 STEP_ZERO_CAPPING = 0.05  # rows that cross the cap jump to 0: of a small step they would be few
 _AT_ONCE = 4096
-_ALL, _REWARDED = "all rows", "rewarded rows"
 
 
 class SlopeRows(NamedTuple):
@@ -64,18 +71,16 @@ def fit_control(
     narrow = Reader(_of_control(reader.settings))
     columns = reader.columns
     priced = plan.dense or plan.reads_items
-    choices = {
-        _ALL: RowChoice(MOST_PRICED_ROWS if priced else MOST_SLOPE_ROWS, columns),
-        _REWARDED: RowChoice(MOST_PRICED_ROWS, columns, rewarded=True),
-        **{fit_rows(k): RowChoice(_most_displays(p), narrow.columns, logger=k) for k, (_, p) in to_fit.items()},
-    }
-    kept = keep_rows(source, reader, choices, threads=threads, progress=progress)
+    all_rows = RowChoice(MOST_PRICED_ROWS if priced else MOST_SLOPE_ROWS, columns)
+    rewarded = RewardedChoice(MOST_PRICED_ROWS, columns)
+    to_fit_on = {k: FitChoice(_most_displays(p), narrow.columns, k) for k, (_, p) in to_fit.items()}
+    kept = keep_rows(source, reader, [all_rows, rewarded, *to_fit_on.values()], threads=threads, progress=progress)
     fits = tuple(
-        _fitted(plan, narrow, kept[fit_rows(k)].rows(), k, name, policy) for k, (name, policy) in to_fit.items()
+        _fitted(plan, narrow, kept[to_fit_on[k]].rows(), k, name, policy) for k, (name, policy) in to_fit.items()
     )
     settings = with_numbers(plan.settings, {fit.logger: fit.value for fit in fits})
     done = dataclasses.replace(plan, settings=settings, control_fits=fits)
-    return FittedControl(done, SlopeRows(kept[_ALL], kept[_REWARDED]))
+    return FittedControl(done, SlopeRows(kept[all_rows], kept[rewarded]))
 
 
 def with_numbers(settings: Settings, numbers: Mapping[int, float]) -> Settings:

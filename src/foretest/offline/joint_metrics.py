@@ -11,7 +11,7 @@ from foretest.aggregation.choose_estimators import headline_of
 from foretest.displays.batch import Floats
 from foretest.estimators import Estimator
 from foretest.files import finite_or_none, nan_if_none
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.joint_sums import JointSums
 from foretest.inference.multiple_testing import holm, two_sided_p
@@ -43,7 +43,7 @@ def joint_sums(
 ) -> JointSums:  # fmt: skip
     """The sums of an estimator for what a metric is made of, with the bounds that the whole log chose."""
     places = [part.plan.shown[metric.name] for metric in formula.of]
-    chosen = [settled(whole, estimator, m) for m in places]
+    chosen = [at_chosen_bound(whole, estimator, m) for m in places]
     sums = [dataclasses.replace(bucket_sums(part, e, m), fixed=fixed) for e, m in zip(chosen, places, strict=True)]
     return JointSums(formula, tuple(sums), tuple(chosen), counts)
 

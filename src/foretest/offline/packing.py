@@ -5,13 +5,12 @@ from __future__ import annotations
 import tempfile
 
 from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.fold_plan import FoldPlan
 from foretest.background import in_background
 from foretest.log.opening import whole_displays
 from foretest.log.reader import Reader
-from foretest.offline.passes import Work, offline_reader, resolve_control_and_cap
-from foretest.policies.pooled import Pooled
+from foretest.offline.prepare_and_fold import STEPS, LogToFold, Work, prepare
 from foretest.progress import stage
-from foretest.settings.analysis import AUTO
 from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.late_rewards import untimed
 from foretest.settings.settings import Settings
@@ -36,10 +35,12 @@ def pack_log(settings: Settings, source: Source, out: Location, work: Work, *, r
         if isinstance(source, LongTables):
             whole = whole_displays(source, settings)
             source = in_background(lambda: spool(whole, whole.schemas()[0][1].names, folder))
-        if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
-            plan = choose_estimators(settings)[0]
+        log = LogToFold(source, FoldPlan(settings))
+        steps = [step for step in STEPS if step.of_check and step.is_needed(log, work)]
+        if steps:
+            plan = choose_estimators(settings).plan
             Reader(settings).check(source)
-            if not source.repeatable:
+            if not source.repeatable:  # all columns, not those alone that a fold reads
                 source = in_background(lambda: spool(source, source.schemas()[0][1].names, folder))
-            settings = resolve_control_and_cap(source, offline_reader(plan), plan, folder, work).plan.settings
+            settings = prepare(LogToFold(source, plan), work, steps, folder).settings
         pack(source, settings, out, replace=replace, progress=stage(work.progress, "pack", source))

@@ -26,7 +26,7 @@ from foretest.diagnostics.health import effective_count, effective_positives
 from foretest.displays.batch import Floats
 from foretest.estimators import NIIPS, Estimator
 from foretest.files import finite_or_none, nan_if_none
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.by_logger import counts_by_logger, fixed_in_part
 from foretest.inference.limits import control_of
@@ -199,7 +199,7 @@ class Part:
 
     def metric(self, metric: int, able: Sequence[Estimator], counts: Floats | None) -> Metric:
         """The estimates of one metric."""
-        chosen = [settled(self.whole, e, metric) for e in able if self.folded.weighs(e, metric)]
+        chosen = [at_chosen_bound(self.whole, e, metric) for e in able if self.folded.weighs(e, metric)]
         estimates = {e.label: self.estimate(e, metric, counts) for e in chosen}
         asked = self.folded.settings.analysis.headline
         headline = headline_of(asked if asked in estimates else None, chosen)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Never
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.choose_estimators import choose_estimators
+from foretest.aggregation.choose_estimators import ChosenPlan, choose_estimators
 from foretest.aggregation.folded import Folded
 from foretest.calibration.estimate import refuse_unfit
 from foretest.calibration.file import Calibration
@@ -17,7 +18,7 @@ from foretest.estimators import Estimator
 from foretest.log.opening import open_log
 from foretest.offline.analysis import analyse, check_result
 from foretest.offline.packing import pack_log
-from foretest.offline.passes import Work, fold_log, fold_without_estimators
+from foretest.offline.prepare_and_fold import Work, fold_for_check, fold_log
 from foretest.policies import Policy
 from foretest.progress import Progress
 from foretest.provenance import files_read
@@ -29,9 +30,9 @@ from foretest.settings.log_columns import LogColumns
 from foretest.settings.metric_roles import MetricRole
 from foretest.settings.settings import TREATMENT, Settings
 from foretest.settings.unknown_keys import refuse_unknown
-from foretest.sources import BATCH_ROWS, LakeLog, open_source
+from foretest.sources import BATCH_ROWS, LakeLog, Source, open_source
 from foretest.sources.inputs import inputs_of
-from foretest.storage.saved.files import refuse_to_replace, saved_files, write_aggregates
+from foretest.storage.saved.files import merge_saved, refuse_to_replace, saved_files, write_aggregates
 from foretest.storage.saved.inputs import recorded_inputs
 from foretest.storage.saved.resume import remove_parts
 from foretest.stores import Location, location
@@ -136,6 +137,11 @@ class OfflineTest:
         test.settings = settings
         return test
 
+    @cached_property
+    def chosen(self) -> ChosenPlan:
+        """The plan of a run with the estimators that can run, and notes on the others."""
+        return choose_estimators(self.settings)
+
     def __repr__(self) -> str:
         return call_text(self, _arguments(self.settings), in_lines=True)
 
@@ -165,10 +171,10 @@ class OfflineTest:
         files = {} if calibration is None or isinstance(calibration, Calibration) else {"calibration": calibration}
         if calibration is not None:
             calibration = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
-            refuse_unfit(calibration, choose_estimators(self.settings)[0])
+            refuse_unfit(calibration, self.chosen.plan)
         source = open_log(log, self.settings)
-        folded = fold_log(self.settings, source, Work(threads, batch_rows, progress))
-        result = analyse(self.settings, folded, calibration)
+        folded = self._fold(source, Work(threads, batch_rows, progress))
+        result = analyse(self.chosen, folded, calibration)
         # saved aggregates have their value model: its log may be gone
         value_log = None if saved_files(source) else self.settings.analysis.value_log
         # of a table the version that was read: by now there may be a newer one
@@ -180,14 +186,19 @@ class OfflineTest:
 
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
-        work = Work(threads, progress=progress)
-        return check_result(self.settings, fold_without_estimators(self.settings, open_log(log, self.settings), work))
+        source = open_log(log, self.settings)
+        return check_result(self.chosen.plan, fold_for_check(self.chosen, source, Work(threads, progress=progress)))
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
     ) -> Folded:
         """Fold a log, or add up saved aggregates: the sums, notes for the reader, and the known bounds of rewards."""
-        return fold_log(self.settings, open_log(log, self.settings), Work(threads, batch_rows, progress))
+        return self._fold(open_log(log, self.settings), Work(threads, batch_rows, progress))
+
+    def _fold(self, source: Source, work: Work, parts: Location | None = None) -> Folded:
+        """Fold a log, or add up saved aggregates."""
+        saved = saved_files(source)
+        return merge_saved(saved, self.settings) if saved else fold_log(self.chosen, source, work, parts)
 
     def analyse(
         self,
@@ -198,7 +209,7 @@ class OfflineTest:
     ) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
-        return analyse(self.settings, Folded(aggregates, notes, r_max), calibration)
+        return analyse(self.chosen, Folded(aggregates, notes, r_max), calibration)
 
     def save_aggregates(
         self,
@@ -215,7 +226,7 @@ class OfflineTest:
         refuse_to_replace(path)
         parts = path.with_name(f"{path.name}.parts")
         inputs = [known for file in saved_files(source) for known in file.recipe.inputs] or recorded_inputs(source)
-        folded = fold_log(self.settings, source, Work(threads, batch_rows, progress), parts)
+        folded = self._fold(source, Work(threads, batch_rows, progress), parts)
         write_aggregates(path, *folded, inputs=inputs)
         remove_parts(parts)
         return folded.aggregates

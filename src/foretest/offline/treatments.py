@@ -15,7 +15,7 @@ from foretest.estimators import Estimator
 from foretest.files import finite_or_none, nan_if_none
 from foretest.inference.bernstein import bernstein_interval
 from foretest.inference.betting import betting_interval
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.inference.buckets import NO_INTERVAL, Interval, bucket_sums
 from foretest.inference.delta import std_error
 from foretest.inference.multiple_testing import holm, normal_quantile, resampled_quantile, two_sided_p
@@ -63,7 +63,7 @@ def _adjusted_estimates(
     for label in next(iter(metrics.values()))[metric].estimates:
         alone = {name: metrics[name][metric].estimates[label] for name in aggregates}
         if label in estimators:  # the error of a calibrated one is not of this log alone
-            by_treatment = {name: settled(sums, estimators[label], m) for name, sums in aggregates.items()}
+            by_treatment = {name: at_chosen_bound(sums, estimators[label], m) for name, sums in aggregates.items()}
             family = _Family(aggregates, alone, by_treatment, m, counts, r_max)
             alone = {name: with_adjusted(estimate, family.adjusted(name)) for name, estimate in alone.items()}
         for name, estimate in alone.items():

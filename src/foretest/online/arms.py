@@ -30,7 +30,7 @@ from foretest.displays.arrow_numbers import to_numpy
 from foretest.displays.batch import Floats
 from foretest.displays.column_types import is_number
 from foretest.displays.days import days_of_rows, is_day
-from foretest.displays.merging import by, first, merged
+from foretest.displays.merging import by, first
 from foretest.engines.local import fold_in_threads
 from foretest.errors import BadInput, RowFault
 from foretest.kernels.random import derive, derived_bucket
@@ -100,12 +100,28 @@ def _covariate(column: str, array: pa.Array) -> Floats:
         raise RowFault(fault.kind, column, fault.rows, fault.what, remedy) from None
 
 
+def _refuse_many(days: Groups) -> None:
+    if len(days.labels) > MOST_DAYS:
+        raise BadInput(
+            f"the date column has more than {MOST_DAYS:,} days, such as {min(days.labels)!r}: name a column of dates in"
+            " [log] date, or leave the key out."
+        )
+
+
+def _all_days(ledgers: Sequence[Ledger]) -> Ledger:
+    """The displays by day of all logs."""
+    whole = Ledger.total(ledgers)
+    assert whole.groups is not None
+    _refuse_many(whole.groups)
+    return whole
+
+
 @dataclass(frozen=True)
 class Arm:
-    """All that the online test needs of one arm's log. `a + b` is the arm of both logs together."""
+    """All that the online test needs of one arm's log."""
 
     ledger: Ledger
-    days: Ledger  # displays by day
+    days: Ledger = field(metadata=by(_all_days))  # displays by day
     units: UnitCounts | None  # None: every row is a unit
     unit_days: UnitDays | None
     covariate: CovariateSums | None = None  # where the settings name one
@@ -267,28 +283,13 @@ class Arm:
         groups = self.days.groups
         assert groups is not None
         code = groups.codes(day, self.days.move_to_rest)
-        if len(groups.labels) > MOST_DAYS:
-            _refuse_many(groups.labels)
+        _refuse_many(groups)
         at = self.days.places(np.zeros(len(code), np.int64), code)
         self.days.plain.add(DISPLAYS, m, at)
         self.days.plain.add(SQUARES, m * m, at)
 
     def finish(self) -> Arm:
         return self
-
-    def __add__(self, other: Arm) -> Arm:
-        both = merged([self, other])
-        assert both.days.groups is not None
-        _refuse_many(both.days.groups.labels)
-        return both
-
-
-def _refuse_many(days: Sequence[str]) -> None:
-    if len(days) > MOST_DAYS:
-        raise BadInput(
-            f"the date column has more than {MOST_DAYS:,} days, such as {min(days)!r}: name a column of dates in"
-            " [log] date, or leave the key out."
-        )
 
 
 class Arms(NamedTuple):

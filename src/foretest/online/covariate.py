@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import field
 from functools import reduce
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ import numpy.typing as npt
 
 from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.displays.batch import Floats, Hashes
-from foretest.displays.merging import merged
+from foretest.displays.merging import by
 from foretest.kernels.random import derived_bucket
 from foretest.online.unit_values import UnitValues
 from foretest.records import dataclass
@@ -64,18 +65,24 @@ class BucketSums(NamedTuple):
         return float(self.x.sum() / self.units.sum())
 
 
+def _of_all_rows(parts: Sequence[CoMoments]) -> CoMoments:
+    return reduce(CoMoments.plus, parts)
+
+
 @dataclass
 class CovariateSums:
-    """What an arm knows of its covariate. `a + b` is that of both logs together.
+    """What an arm knows of its covariate.
 
     Rows that are units are summed up as they come. Else a unit counts once, however many rows it has: its value is
     kept by unit, within bounded memory, and summed up when it is asked for.
     """
 
     sums: BucketSums  # empty where units have several rows
-    moments: CoMoments  # of rows
+    moments: CoMoments = field(metadata=by(_of_all_rows))
     units: UnitValues | None  # None: every row is a unit
-    _of_units: BucketSums | None = None  # the units' values, once they were summed up
+
+    def __post_init__(self) -> None:
+        self._of_units: BucketSums | None = None  # the units' values, once they were summed up
 
     @classmethod
     def empty(cls, metrics: int, buckets: int, row_is_unit: bool) -> CovariateSums:
@@ -118,15 +125,3 @@ class CovariateSums:
     def share(self) -> float:
         """The share of units whose value is in the sums."""
         return 1.0 if self.units is None else self.units.share
-
-    @classmethod
-    def total(cls, parts: Sequence[CovariateSums]) -> CovariateSums:
-        """Those of all parts."""
-        return reduce(cls._with, parts)
-
-    def _with(self, other: CovariateSums) -> CovariateSums:
-        return CovariateSums(
-            BucketSums(self.sums.x + other.sums.x, self.sums.units + other.sums.units),
-            self.moments.plus(other.moments),
-            None if self.units is None or other.units is None else merged([self.units, other.units]),
-        )

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from foretest.background import in_background
 from foretest.diagnostics.late_rewards import window_notes
-from foretest.engines.latest_time import latest_time
+from foretest.engines.latest_time import LatestTime
+from foretest.engines.scan import scan
 from foretest.online.arms import Arms
 from foretest.online.checks import naming_log
 from foretest.settings.late_rewards import needs_read_at, with_read_at
@@ -35,7 +36,7 @@ def settle_read_at(
     for name, source in logs.items():
         with naming_log(name):
             read[name] = source if source.repeatable else _spooled(source, columns, Path(folder) / name)
-            times.append(latest_time(read[name], settings, threads=threads))
+            times += scan(read[name], [LatestTime(settings)], threads=threads)
     return SettledLogs(read, with_read_at(settings, max((time for time in times if time is not None), default=None)))
 
 

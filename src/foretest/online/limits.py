@@ -8,7 +8,8 @@ from typing import Any
 
 from foretest.background import in_background
 from foretest.diagnostics.winsorised import cut_rewards, limit_text
-from foretest.engines.reward_quantiles import find_limits
+from foretest.engines.reward_quantiles import RewardLimits
+from foretest.engines.scan import scan
 from foretest.formatting import percent
 from foretest.online.arms import Arms
 from foretest.online.checks import naming_log
@@ -29,7 +30,7 @@ def settle_limits(settled: SettledLogs, columns: Sequence[str], folder: str, thr
             place = Path(folder) / "control-rewards"
             place.mkdir()
             logs["control"] = in_background(lambda: spool(source, columns, str(place)))
-        limits = find_limits(logs["control"], settled.settings, threads=threads)
+        [limits] = scan(logs["control"], [RewardLimits(settled.settings)], threads=threads)
     return SettledLogs(logs, with_limits(settled.settings, limits))
 
 

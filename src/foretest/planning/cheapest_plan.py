@@ -181,7 +181,7 @@ def _lower(text: str) -> str:
 
 def cheapest_plan(name: str, metric: Metric, m: int, log: LogToPlan, goal: Goal) -> CheapestPlan | str:
     """The cheapest exploration for the m-th metric, whose result is `metric`; or why there is none, in a sentence."""
-    log = log.settled(m)
+    log = log.at_chosen_bounds(m)
     control, estimate = metric.control.value, metric.estimates[log.estimator.label]
     if log.sample is None or not control or estimate.std_error is None:
         return f"no exploration is searched: the log has no {name} to predict from."

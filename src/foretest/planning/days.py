@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import field
+from typing import cast
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from foretest.background import in_background
 from foretest.displays.days import coded_days, days_of_rows
+from foretest.displays.merging import by
 from foretest.displays.times import instants
+from foretest.engines.scan import Search
+from foretest.records import dataclass
 from foretest.settings.log_columns import LogColumns
-from foretest.sources import Source
-from foretest.sources.spark_frames import SparkFrame
+from foretest.sources import Chunk, Source
 
 
 def day_column(log: LogColumns) -> str | None:
@@ -18,24 +23,35 @@ def day_column(log: LogColumns) -> str | None:
     return log.time if log.date is None else log.date
 
 
-def count_days(source: Source, log: LogColumns) -> int:
-    """Count the days of a log whose settings name a column of them."""
-    name = day_column(log)
-    assert name is not None
-    timed = log.date is None
-    if isinstance(source, SparkFrame):
-        quoted = name.replace("`", "``")
-        column = source.frame.select(f"`{quoted}`").distinct().toArrow()[name].combine_chunks()
-        return len(_days(name, column, timed))
-    days: set[str] = set()
+@dataclass
+class _Days:
+    """The days so far."""
 
-    def read() -> None:
-        for part in source.parts([name]):
-            for chunk in part():
-                days.update(_days(name, chunk.batch[name], timed))
+    labels: set[str] = field(default_factory=set, metadata=by(lambda sets: set().union(*sets)))
 
-    in_background(read)
-    return len(days)
+    def add(self, labels: Sequence[str]) -> None:
+        self.labels.update(labels)
+
+
+@dataclass(frozen=True)
+class DayCount(Search[int]):
+    """How many days a log has whose settings name a column of them."""
+
+    stage = "days"
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (cast(str, day_column(self.settings.log)),)
+
+    def read(self, chunk: Chunk) -> list[str]:
+        [name] = self.columns
+        return _days(name, chunk.batch[name], self.settings.log.date is None)
+
+    def start(self) -> _Days:
+        return _Days()
+
+    def answer(self, counts: _Days, source: Source) -> int:
+        return len(counts.labels)
 
 
 def _days(name: str, column: pa.Array, timed: bool) -> list[str]:

@@ -10,7 +10,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.dense import is_dense_ratio
 from foretest.aggregation.quantities import SQUARES, SQUARES_REWARDS
 from foretest.estimators import Estimator
-from foretest.inference.bound_choice import settled
+from foretest.inference.bound_choice import at_chosen_bound
 from foretest.online.comparison import POWER
 from foretest.planning.baseline_rows import ControlArm
 from foretest.planning.item_lists import curve_by_display
@@ -35,10 +35,10 @@ class LogToPlan(NamedTuple):
         """The one that is planned for."""
         return self.estimators[RANKING]
 
-    def settled(self, metric: int) -> LogToPlan:
+    def at_chosen_bounds(self, metric: int) -> LogToPlan:
         """The same with the bounds that the log chooses for a metric."""
         return self._replace(
-            estimators={level: settled(self.aggregates, e, metric) for level, e in self.estimators.items()}
+            estimators={level: at_chosen_bound(self.aggregates, e, metric) for level, e in self.estimators.items()}
         )
 
     def weighting(self, level: str) -> Weighting:

@@ -7,20 +7,21 @@ import tempfile
 from typing import Any, NamedTuple
 
 from foretest.aggregation.aggregates import Aggregates
-from foretest.aggregation.choose_estimators import choose_estimators, headline_of, obstacle
+from foretest.aggregation.choose_estimators import headline_of, obstacle
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
 from foretest.background import in_background
+from foretest.engines.scan import scan
 from foretest.errors import BadInput
 from foretest.estimators import AdaptiveExposureNCIS, AdaptivePointNCIS, AdaptiveSlotNCIS, Estimator
 from foretest.files import html_text, json_text
 from foretest.formatting import some_of
 from foretest.log.opening import open_log
 from foretest.offline.examination import NoCurve
-from foretest.offline.passes import offline_reader
+from foretest.offline.prepare_and_fold import offline_reader
 from foretest.offline.test import OfflineTest
 from foretest.planning.baseline_rows import ControlArm, baseline_rows
-from foretest.planning.days import count_days, day_column
+from foretest.planning.days import DayCount, day_column
 from foretest.planning.document import plan_document
 from foretest.planning.goal import Goal, check_days, goal_of
 from foretest.planning.levels import EXPOSURE, RANKING, SLOT
@@ -30,7 +31,6 @@ from foretest.policies.pooled import Pooled
 from foretest.progress import Progress, stage
 from foretest.records import dataclass
 from foretest.settings.fitted_control import refuse_fitted_control
-from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings
 from foretest.sources import Source, spool
 from foretest.sources.spark_frames import SparkFrame
@@ -115,14 +115,14 @@ def plan_log(
     ['identification', 'sampling', 'total']
     """
     goal = goal_of(uplift, days)
-    planned = _planned(test.settings)
+    planned = _planned(test)
     with tempfile.TemporaryDirectory(prefix="foretest-") as folder:
-        opened = _open(log, test.settings, planned, folder)
-        no_sample = _why_no_sample(opened, test.settings)
+        opened = _open(log, test, planned, folder)
+        no_sample = _why_no_sample(opened, test)
         if goal is not None and not no_sample:
             check_days(goal, test.settings.log)
         test, folded, left_out = _fold(test, opened, planned, threads, progress)
-        days_of_log = _days(opened, test.settings.log, goal)
+        days_of_log = _days(opened, test.settings, goal, threads)
         arm = _control_arm(opened, folded.aggregates.plan.settings, threads)
         sample = None
         if not no_sample:
@@ -153,11 +153,12 @@ class _Planned(NamedTuple):
 _LEVELS: dict[str, type[Estimator]] = {SLOT: AdaptiveSlotNCIS, EXPOSURE: AdaptiveExposureNCIS}
 
 
-def _planned(settings: Settings) -> _Planned:
+def _planned(test: OfflineTest) -> _Planned:
     """The first estimator of whole rankings, by the order in which headlines are chosen, and those of slots that can
     run."""
+    settings = test.settings
     refuse_fitted_control(settings, "a plan compares exploration with that of one number")
-    plan = choose_estimators(settings)[0]
+    plan = test.chosen.plan
     asked = plan.settings.analysis.headline
     of_rankings = [e for e in plan.estimators if not plan.weighting(e).by_slot] or [_of_rankings(settings)]
     label, leader = headline_of(asked, of_rankings), headline_of(asked, plan.estimators)
@@ -221,15 +222,16 @@ class _OpenedLog(NamedTuple):
     folded: list[str] | None  # of saved aggregates, which have no displays: the estimators that they have
 
 
-def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _OpenedLog:
+def _open(log: Any, test: OfflineTest, planned: _Planned, folder: str) -> _OpenedLog:
     """Open a log; a stream, which passes once, is written to the folder first."""
+    settings = test.settings
     source, date = open_log(log, settings), settings.log.date
     saved = saved_files(source)
     if saved:
         return _OpenedLog(log, source, [record["label"] for record in saved[0].recipe.estimators])
     if source.repeatable:
         return _OpenedLog(log, source, None)
-    plan = FoldPlan(settings, (*choose_estimators(settings)[0].estimators, *planned.estimators.values()))
+    plan = FoldPlan(settings, (*test.chosen.plan.estimators, *planned.estimators.values()))
     reader = offline_reader(plan)
     reader.check(source)
     columns = [*reader.columns, *([date] if date else [])]
@@ -237,10 +239,13 @@ def _open(log: Any, settings: Settings, planned: _Planned, folder: str) -> _Open
     return _OpenedLog(spooled, spooled, None)
 
 
-def _days(opened: _OpenedLog, log: LogColumns, goal: Goal | None) -> int | None:
+def _days(opened: _OpenedLog, settings: Settings, goal: Goal | None, threads: int | None) -> int | None:
     """How many days the log has, by its dates or, where days are asked for, its times; None where that is not known."""
-    named = log.date if goal is None else day_column(log)
-    return None if named is None or opened.folded is not None else count_days(opened.source, log)
+    named = settings.log.date if goal is None else day_column(settings.log)
+    if named is None or opened.folded is not None:
+        return None
+    [days] = scan(opened.source, [DayCount(settings)], threads=threads)
+    return int(days)
 
 
 def _control_arm(opened: _OpenedLog, settings: Settings, threads: int | None) -> ControlArm | None:
@@ -275,15 +280,15 @@ def _of_thinned(aggregates: Aggregates) -> list[str]:
     return ["the log was thinned: what is said of more log, and of units online, is of logs that are thinned alike."]
 
 
-def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
+def _why_no_sample(opened: _OpenedLog, test: OfflineTest) -> list[str]:
     """Why exploration cannot be predicted, in a note; empty where it can."""
     if opened.folded is not None:
         return ["saved aggregates have no displays: what exploration would buy needs the log."]
-    if settings.log.logger is not None:
+    if test.settings.log.logger is not None:
         return [
             "what exploration would buy is left out: it is predicted for one control that explores, and several"
             " policies logged these rows. Plan with the baseline's rows alone, and its table as [control]."
         ]
-    if not choose_estimators(settings)[0].can_draw:
+    if not test.chosen.plan.can_draw:
         return ["a policy is logged, and other rankings have no probability: what exploration would buy needs scores."]
     return []

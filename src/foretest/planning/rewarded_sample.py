@@ -6,29 +6,25 @@ Only rewarded displays have a part in an uplift's variance: where rewards are is
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from dataclasses import field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from foretest.aggregation.display_sample import with_keys
 from foretest.aggregation.fold import for_treatment
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.aggregation.kept_rows import Columns, KeptRows
-from foretest.background import in_background
+from foretest.aggregation.kept_rows import KeptRows
 from foretest.displays.batch import Displays, Floats, Hashes
-from foretest.displays.merging import merged
 from foretest.displays.ragged import Ragged
-from foretest.engines.local import Progress, fold_in_threads
-from foretest.engines.spark import fold_in_tasks
+from foretest.engines.dispatch import fold
+from foretest.engines.local import Progress
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
 from foretest.records import dataclass
 from foretest.sources import Source
-from foretest.sources.spark_frames import SparkFrame
 
 DISPLAYS = 2048
 _MOST_CELLS = 1 << 20  # slots × items of all displays together: what many policies are priced on in seconds
@@ -67,19 +63,8 @@ def rewarded_sample(
     by_slot = plan.slot_bounds is not None or bool(plan.exposure_bounds)
     reader = Reader(plan.settings, slots=by_slot, examination=bool(plan.exposure_bounds))
 
-    def start() -> _SampleFold:
-        return _SampleFold(plan)
-
-    def merged(batches: Sequence[pa.RecordBatch]) -> _SampleFold:
-        return sum((_SampleFold.from_batch(batch, plan) for batch in batches), start())
-
-    if isinstance(source, SparkFrame):
-        folded = fold_in_tasks(source, reader, start, _SampleFold.to_batch, merged, plan=plan)
-    else:
-        folded = in_background(
-            lambda: fold_in_threads(source, reader, start, plan=plan, threads=threads, progress=progress)
-        )
-    return None if folded is None else folded.sample()
+    start = partial(_SampleFold, plan)
+    return start().sample(fold(source, reader, start, plan=plan, threads=threads, progress=progress))
 
 
 @dataclass
@@ -90,52 +75,49 @@ class _SampleFold:
     kept: KeptRows = field(init=False)
 
     def __post_init__(self) -> None:
-        order = ("unit", "key", *(f"r:{m}" for m in range(len(self.plan.metrics))))
-        self.kept = KeptRows(DISPLAYS, order)
+        self.kept = KeptRows(DISPLAYS, ("unit", "key", "rewards"))
+
+    @property
+    def by_slot(self) -> list[int]:
+        """The metrics of which it is known which slot earned the reward."""
+        return [m for m, name in enumerate(self.plan.metrics) if name in self.plan.by_slot]
 
     def add(self, rows: Rows) -> None:
         if not len(rows.rewarded):
             return
         some = for_treatment(self.plan, rows.take(rows.rewarded))
         part = some.take(self.kept.below(some.unit))
-        columns: Columns = {"unit": part.unit, **{f"r:{m}": part.rewards[:, m] for m in range(len(self.plan.metrics))}}
-        slots = {_slot_column(m): lists for m, lists in part.slots.items()}
-        self.kept.add(columns, len(some), replace(part.displays, columns={**part.displays.columns, **slots}))
+        earned = {_EARNED: _side_by_side([part.slots[m] for m in self.by_slot])} if part.slots else {}
+        displays = replace(part.displays, columns={**part.displays.columns, **earned})
+        self.kept.add({"unit": part.unit, "rewards": part.rewards}, len(some), displays)
 
-    def finish(self) -> _SampleFold:
+    def finish(self) -> KeptRows:
         with_keys(self.kept)
-        return self
+        return self.kept
 
-    def __add__(self, other: _SampleFold) -> _SampleFold:
-        both = _SampleFold(self.plan)
-        both.kept = merged([self.kept, other.kept])
-        return both
-
-    def to_batch(self) -> pa.RecordBatch:
-        """The kept rows for a task to send."""
-        return pa.RecordBatch.from_pydict({"kept": pa.array([pickle.dumps(self.kept)], pa.binary())})
-
-    @classmethod
-    def from_batch(cls, batch: pa.RecordBatch, plan: FoldPlan) -> _SampleFold:
-        """What another task of the same job sent."""
-        fold = cls(plan)
-        fold.kept = pickle.loads(batch["kept"][0].as_py())
-        return fold
-
-    def sample(self) -> RewardedSample | None:
+    def sample(self, kept: KeptRows) -> RewardedSample | None:
         """The sample; None where there is no rewarded display."""
-        columns, log = self.kept.columns(), self.plan.settings.log
+        columns, log = kept.columns(), self.plan.settings.log
         if not columns:
             return None
-        [displays] = self.kept.displays
-        metrics = range(len(self.plan.metrics))
-        slots = {m: displays[name] for m in metrics if (name := _slot_column(m)) in displays.columns}
+        [displays] = kept.displays
+        earned = displays.columns.get(_EARNED)
+        slots = {}
+        if isinstance(earned, Ragged):
+            slots = dict(zip(self.by_slot, _apart(earned, len(self.by_slot)), strict=True))
         if log.unit is None and log.id is None:  # equal rows must not share their draws
             displays = replace(displays, identity=columns["unit"], key_columns=None)
-        rewards = np.column_stack([columns[f"r:{m}"] for m in metrics])
-        return RewardedSample(displays.with_key(), columns["unit"], rewards, slots)
+        return RewardedSample(displays.with_key(), columns["unit"], columns["rewards"], slots)
 
 
-def _slot_column(metric: int) -> str:
-    """The column of displays with what each slot earned."""
-    return f"\0slots:{metric}"
+_EARNED = "foretest: earned"  # the column of displays with what their slots earned: a name that no column of a log has
+
+
+def _side_by_side(lists: Sequence[Ragged]) -> Ragged:
+    """Several lists of the same lengths as one, whose items are next to each other."""
+    return Ragged.packed(np.stack([one.flat() for one in lists], axis=1).ravel(), lists[0].lengths * len(lists))
+
+
+def _apart(lists: Ragged, count: int) -> list[Ragged]:
+    """The lists that were put side by side."""
+    return [Ragged.packed(flat, lists.lengths // count) for flat in lists.flat().reshape(-1, count).T]

@@ -112,7 +112,7 @@ class MetricPlan:
 
 def plan_metric(metric: Metric, m: int, log: LogToPlan) -> MetricPlan:
     """What the log could show of the m-th metric, whose result is `metric`."""
-    log = log.settled(m)
+    log = log.at_chosen_bounds(m)
     estimate = metric.estimates[log.estimator.label]
     control, treatment = metric.control.value, estimate.treatment
     if not control or estimate.std_error is None:

@@ -20,10 +20,10 @@ from foretest.errors import BadInput, check_number, nearest
 from foretest.formatting import format_number
 from foretest.records import dataclass
 from foretest.settings.key_help import explained
+from foretest.settings.log_columns import MULTIPLICITIES, LogColumns
 
 if TYPE_CHECKING:
     from foretest.settings.analysis import Analysis
-    from foretest.settings.log_columns import MULTIPLICITIES, LogColumns
 
 UNIT = "unit"
 
@@ -319,8 +319,8 @@ class PerUnit(Formula):
             )
         for role in log.multiplicities:
             raise BadInput(
-                f'[metrics.{self.name}] per = "unit": of {MULTIPLICITIES[role].log} ([log] {role}) nobody knows how many'
-                f" displays a {log.unit} had. Leave the metric out, or take a log with all rows."
+                f'[metrics.{self.name}] per = "unit": of {MULTIPLICITIES[role].log} ([log] {role}) nobody knows how'
+                f" many displays a {log.unit} had. Leave the metric out, or take a log with all rows."
             )
 
 

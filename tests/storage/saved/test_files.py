@@ -547,13 +547,13 @@ def test_many_files_are_not_held_at_once(tmp_path: Path, monkeypatch: pytest.Mon
     path = Path(saved(test, LOG.table(), tmp_path / "a.parquet"))
     files = [SavedFile.open(path)] * 20
     held: list[int] = []
-    plain = module.sum_of
+    plain = module.merged
 
     def counted(parts: Any) -> Aggregates:
         held.append(len(parts))
         return plain(parts)
 
-    monkeypatch.setattr(module, "sum_of", counted)
+    monkeypatch.setattr(module, "merged", counted)
     merged = merge_files(files, files[0].plan(test.settings))
     assert max(held) <= module._AT_ONCE + 1
     assert merged.rows == 20 * LOG.rows

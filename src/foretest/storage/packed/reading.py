@@ -6,13 +6,14 @@ import dataclasses
 
 import numpy as np
 
-from foretest.aggregation.aggregates import Aggregates, sum_of
+from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.ledger import Account, AccountKey, Ledger
 from foretest.aggregation.quantities import CAPPED_ROWS, SQUARED_WEIGHTS, WEIGHTS
 from foretest.aggregation.thinning import MULTIPLE
 from foretest.displays.batch import Floats
+from foretest.displays.merging import merged
 from foretest.engines import local
 from foretest.errors import BadInput
 from foretest.estimators import (
@@ -151,7 +152,7 @@ def fold_packed(
     if reason is not None:
         return None, [f"{', '.join(str(log.folder) for log in logs)}: packed, but all rows were read: {reason}."]
     done = stage(progress, "read", rewarded_rows(logs))
-    aggregates = sum_of([log.read(reader, plan, threads, batch_rows, done) for log in logs])
+    aggregates = merged([log.read(reader, plan, threads, batch_rows, done) for log in logs])
     cap = plan.health_weighting
     if not aggregates.sampled.get(cap):
         return aggregates, []

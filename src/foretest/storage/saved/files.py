@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from foretest.aggregation.aggregates import Aggregates, sum_of
+from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.flat import SCHEMA, array_row, batch_of, flatten, from_batches, restore, tree_row
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.folded import Folded
+from foretest.displays.merging import merged
 from foretest.errors import BadInput
 from foretest.files import whole_file
 from foretest.records import dataclass
@@ -138,7 +139,7 @@ def merge_files(files: Sequence[SavedFile], plan: FoldPlan) -> Aggregates:
     with ThreadPoolExecutor(2) as pool:
         for begin in range(0, len(files), _AT_ONCE):
             some = pool.map(lambda file: file.read(plan, heads), files[begin : begin + _AT_ONCE])
-            running = [sum_of([*running, *some])]
+            running = [merged([*running, *some])]
     return running[0]
 
 
