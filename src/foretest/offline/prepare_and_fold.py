@@ -105,20 +105,12 @@ class LogToFold:
         return dataclasses.replace(self, source=spooled, notes=(*self.notes, *notes))
 
 
-def _always(log: LogToFold) -> bool:
-    return True
-
-
-def _never(log: LogToFold) -> bool:
-    return False
-
-
 class Step(NamedTuple):
     """Something that must be known of a log before its fold."""
 
     is_needed: Callable[[LogToFold, Work], bool]
     change: Callable[[LogToFold, Work], LogToFold]
-    reads_log: Callable[[LogToFold], bool] = _always  # to its end: one that passes once is written to a file first
+    reads_log: Callable[[LogToFold], bool] = lambda _: True  # to its end: one that passes once becomes a file first
     of_check: bool = False  # does a check need it too?
 
 
@@ -195,18 +187,6 @@ def _checked(log: LogToFold) -> LogToFold:
 # -- the steps ------------------------------------------------------------------------------------------------------
 
 
-def _is_long(log: LogToFold, work: Work) -> bool:
-    return isinstance(log.source, LongTables)
-
-
-def _as_it_is(log: LogToFold, work: Work) -> LogToFold:
-    return log
-
-
-def _has_open_searches(log: LogToFold, work: Work) -> bool:
-    return bool(open_searches(log.settings, work.searches))
-
-
 def _with_answers(log: LogToFold, work: Work) -> LogToFold:
     found = with_answers(log.settings, log.source, work.searches, threads=work.threads, progress=work.progress)
     return log.with_settings(found)
@@ -227,18 +207,10 @@ def _with_density(log: LogToFold, work: Work) -> LogToFold:
     return dataclasses.replace(log, source=source).under(*settle_dense(log.plan, is_dense))
 
 
-def _fits_control(log: LogToFold, work: Work) -> bool:
-    return bool(controls_to_fit(log.settings))
-
-
 def _with_fitted_control(log: LogToFold, work: Work) -> LogToFold:
     done = stage(work.progress, "fit", log.source)
     plan, rows = fit_control(log.source, log.reader, log.plan, work.threads, done)
     return dataclasses.replace(log, plan=plan, slope_rows=rows)
-
-
-def _chooses_cap(log: LogToFold, work: Work) -> bool:
-    return log.settings.analysis.cap == AUTO
 
 
 def _with_cap(log: LogToFold, work: Work) -> LogToFold:
@@ -253,10 +225,6 @@ def _with_cap(log: LogToFold, work: Work) -> LogToFold:
     return log.under(dataclasses.replace(log.plan, settings=settings, cap_choice=choice))
 
 
-def _fits_curves(log: LogToFold, work: Work) -> bool:
-    return bool(metrics_to_fit(log.plan))
-
-
 def _with_curves(log: LogToFold, work: Work) -> LogToFold:
     """The plan with the examination curves that are not given, fitted on the rewarded rows."""
     packed = [] if isinstance(log.source, SparkFrame) else packed_logs(log.source)
@@ -265,16 +233,8 @@ def _with_curves(log: LogToFold, work: Work) -> LogToFold:
     return log.under(*fit_curves(rewarded, log.reader, log.plan, work.threads, done))
 
 
-def _fits_values(log: LogToFold, work: Work) -> bool:
-    return log.plan.fits_value_model
-
-
 def _with_value_model(log: LogToFold, work: Work) -> LogToFold:
     return log.under(dataclasses.replace(log.plan, value_model=_fit_value_model(log, work)))
-
-
-def _reads_items(log: LogToFold, work: Work) -> bool:
-    return log.plan.reads_items
 
 
 def _with_item_model(log: LogToFold, work: Work) -> LogToFold:
@@ -282,29 +242,28 @@ def _with_item_model(log: LogToFold, work: Work) -> LogToFold:
     return log.under(dataclasses.replace(log.plan, item_model=model))
 
 
-def _is_fitted_on(log: LogToFold) -> bool:
-    return log.settings.analysis.value_log is None
-
-
-def _is_fitted_on_for_items(log: LogToFold) -> bool:
-    return is_fitted(log.settings) and _is_fitted_on(log)
-
-
 STEPS = (
-    Step(_is_long, _as_it_is, of_check=True),  # several passes read its displays, and in parallel
-    Step(_has_open_searches, _with_answers, of_check=True),
-    Step(lambda log, work: True, _with_days, reads_log=_never),
-    Step(lambda log, work: True, _with_density, reads_log=_never),
-    Step(_fits_control, _with_fitted_control, of_check=True),
-    Step(_chooses_cap, _with_cap, of_check=True),
-    Step(_fits_curves, _with_curves),
+    # several passes read the displays of a long log, and in parallel
+    Step(lambda log, _: isinstance(log.source, LongTables), lambda log, _: log, of_check=True),
+    Step(lambda log, work: bool(open_searches(log.settings, work.searches)), _with_answers, of_check=True),
+    Step(lambda *_: True, _with_days, reads_log=lambda _: False),
+    Step(lambda *_: True, _with_density, reads_log=lambda _: False),
+    Step(lambda log, _: bool(controls_to_fit(log.settings)), _with_fitted_control, of_check=True),
+    Step(lambda log, _: log.settings.analysis.cap == AUTO, _with_cap, of_check=True),
+    Step(lambda log, _: bool(metrics_to_fit(log.plan)), _with_curves),
 )
 
-#: what a packed log does without, unless all of its rows are read
+#: what a packed log does without, unless all of its rows are read; a model may be fitted on another log
 MODELS = (
-    Step(_fits_values, _with_value_model, reads_log=_is_fitted_on),
-    Step(_reads_items, _with_item_model, reads_log=_is_fitted_on_for_items),
-)
+    Step(
+        lambda log, _: log.plan.fits_value_model, _with_value_model,
+        reads_log=lambda log: log.settings.analysis.value_log is None,
+    ),
+    Step(
+        lambda log, _: log.plan.reads_items, _with_item_model,
+        reads_log=lambda log: log.settings.analysis.value_log is None and is_fitted(log.settings),
+    ),
+)  # fmt: skip
 
 
 def _fit_value_model(log: LogToFold, work: Work) -> ValueModel:
