@@ -23,7 +23,7 @@ from foretest.aggregation.segment_sums import SegmentSums
 from foretest.aggregation.thinning import Thinning
 from foretest.aggregation.weight_bins import WeightBins
 from foretest.displays.batch import Floats
-from foretest.settings.metric_definitions import Difference
+from foretest.settings.metric_kinds import Difference
 from foretest.weights.exposure_weights import ExposureWeighting
 from foretest.weights.weightings import Weighting
 
@@ -39,9 +39,9 @@ _OF_ROWS = (
 
 def with_differences(aggregates: Aggregates) -> Aggregates:
     """Aggregates whose metrics with losses have sums, behind those of the parts; they themselves where none has."""
-    if aggregates.plan.is_folded or not aggregates.plan.settings.definitions.differences:
+    plan = replace(aggregates.plan, combined=aggregates.plan.settings.definitions.combinations)
+    if plan.metrics == aggregates.plan.metrics:
         return aggregates
-    plan = replace(aggregates.plan, is_folded=True)
     first = replace(
         aggregates,
         r=_appended(aggregates.r, plan, -1.0),
