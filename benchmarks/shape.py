@@ -51,7 +51,7 @@ TOPICS = {
     },
     "conditions on losses": {
         ".differences", "for .differences", "difference", "losses", "gains", "of_losses", "with_losses", "LOSSES",
-        "GAINS", "LOSSES_T", "is_folded", "is_signed",
+        "GAINS", "LOSSES_T", "is_folded", "is_signed", "may_be_negative",
     },
     "conditions on several loggers": {"Pooled", "LoggingMixture", "logger", "loggers", "log_baseline"},
 }  # fmt: skip

@@ -20,9 +20,9 @@ from foretest.weights.exposure_weights import ExposureWeighting
 
 def with_differences(aggregates: Aggregates) -> Aggregates:
     """Aggregates whose metrics with losses have sums, behind those of the parts; they themselves where none has."""
-    if aggregates.plan.is_folded or not aggregates.plan.settings.definitions.differences:
+    plan = replace(aggregates.plan, combined=aggregates.plan.settings.definitions.combinations)
+    if plan.metrics == aggregates.plan.metrics:
         return aggregates
-    plan = replace(aggregates.plan, is_folded=True)
     whole = replace(
         aggregates,
         ledger=_of_ledger(aggregates.ledger, plan),

@@ -23,8 +23,7 @@ from foretest.policies.pooled import LOGGER
 from foretest.records import dataclass
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
-from foretest.settings.metric_definitions import Difference
-from foretest.settings.metric_kinds import Combination
+from foretest.settings.metric_kinds import Combination, Difference
 from foretest.settings.settings import Settings
 from foretest.weights.control_marginals import KnownMarginals
 from foretest.weights.examination import VARIANTS
@@ -58,7 +57,8 @@ class FoldPlan:
     fits: Mapping[int, FittedCurve] = field(default_factory=dict)  # examination curves by metric, fitted beforehand
     by_day: bool = False  # are there sums by day?
     control_fits: tuple[FittedNumber, ...] = ()  # numbers of the control, fitted beforehand; the settings have them
-    is_folded: bool = False  # do differences of parts have sums, as they have once the log is folded?
+    #: what has sums, where these are also of differences of parts, as they are once the log is folded
+    combined: tuple[Combination, ...] = ()
     known_marginals: KnownMarginals | None = field(default=None, compare=False, repr=False)  # from the fit of curves
 
     @cached_property
@@ -77,9 +77,13 @@ class FoldPlan:
     @cached_property
     def metrics(self) -> tuple[str, ...]:
         """What has sums of its own: the parts of the metrics, and once a log is folded also their differences."""
+        return tuple(combination.name for combination in self.combined or self.of_parts)
+
+    @cached_property
+    def of_parts(self) -> tuple[Combination, ...]:
+        """The metrics that are parts as they stand, which a log is folded into."""
         definitions = self.settings.definitions
-        folded = definitions.combinations if self.is_folded else definitions.combinations[: len(definitions.parts)]
-        return tuple(combination.name for combination in folded)
+        return definitions.combinations[: len(definitions.parts)]
 
     def combination(self, metric: int) -> Combination:
         """What one of `metrics` is made of, and what it can have."""
@@ -113,8 +117,8 @@ class FoldPlan:
     @cached_property
     def differences(self) -> dict[int, Difference]:
         """By place in `metrics`, those that are one part less another."""
-        metrics = self.settings.definitions
-        return {len(metrics.parts) + d: one for d, one in enumerate(metrics.differences)} if self.is_folded else {}
+        begin = len(self.of_parts)
+        return dict(enumerate(self.settings.definitions.differences[: len(self.metrics) - begin], begin))
 
     @property
     def is_thinned(self) -> bool:
@@ -269,7 +273,7 @@ class FoldPlan:
     def weighs(self, estimator: Estimator, metric: int) -> bool:
         """Can the estimator answer for this metric? By slot, only where the log says which slot earned it; with
         predicted rewards of items, only where it has them; by stratum, only where rows were folded by its strata."""
-        if estimator.stratified and self.table_of(metric) not in self._tables:
+        if estimator.stratified and not self.has_strata(metric):
             return False
         if estimator.uses_items and self.metrics[metric] not in self.settings.predicted_metrics:
             return False
@@ -303,6 +307,10 @@ class FoldPlan:
         a = self.settings.analysis
         return "" if a.strata != VALUE_MODEL or a.value is not None else self.metrics[metric]
 
+    def has_strata(self, metric: int) -> bool:
+        """Are rows folded by strata of this metric?"""
+        return self.table_of(metric) in self._tables
+
     @property
     def tables(self) -> list[str]:
         """The names of the tables of strata; none where no estimator is stratified."""
@@ -311,7 +319,7 @@ class FoldPlan:
     @cached_property
     def _tables(self) -> list[str]:
         """A table for each part, which is what a log is folded into, or one for all of them."""
-        return list(dict.fromkeys(self.table_of(m) for m in range(len(self.settings.definitions.parts))))
+        return list(dict.fromkeys(self.table_of(m) for m in range(len(self.of_parts))))
 
     def values(self, rows: Rows) -> Floats | None:
         """V(x), one column per metric; None where no estimator asks for it."""

@@ -16,9 +16,10 @@ def definition_notes(aggregates: Aggregates, estimators: Sequence[Estimator]) ->
     plan = aggregates.plan
     definitions = plan.settings.definitions
     sums = [name for name, m in plan.shown.items() if name not in plan.settings.log.rewards]
-    signed = {one.name: plan.shown[one.name] for one in definitions.combinations if one.may_be_negative}
     by_value = [e.label for e in estimators if (e.uses_value or e.stratified) and plan.fits_value_model]
-    left_out = sorted({e.label for e in estimators for m in signed.values() if not plan.weighs(e, m) and e.stratified})
+    left_out = sorted(
+        {e.label for e in estimators for m in plan.shown.values() if e.stratified and not plan.has_strata(m)}
+    )
     notes = []
     fitted = [label for label in by_value if label not in left_out]
     if sums and fitted:
@@ -26,15 +27,9 @@ def definition_notes(aggregates: Aggregates, estimators: Sequence[Estimator]) ->
             f"{some_of(sums)}: {some_of(fitted)} fit V(x) to a sum itself, so that their value of it is not the sum of"
             " their values of its parts; those of all other estimators are."
         )
-    if signed:
-        without = f"{some_of(left_out)}, " if left_out else ""
-        notes.append(
-            f"{some_of(list(signed))}: what has losses is without {without}betting intervals, lower bounds and"
-            " calibration, which are for rewards of 0 or more."
-        )
-    log = LogFacts(plan.settings.log.unit, displays_per_unit(aggregates))
+    log = LogFacts(plan.settings.log.unit, displays_per_unit(aggregates), left_out)
     by_note: dict[str, list[str]] = {}
-    for formula in definitions.derived:
+    for formula in definitions.formulas.values():
         note = formula.note(log)
         if note is not None:
             by_note.setdefault(note, []).append(formula.name)

@@ -14,7 +14,15 @@ from typing import Any, NamedTuple
 
 from foretest.errors import BadInput
 from foretest.records import dataclass
-from foretest.settings.metric_kinds import KINDS, Combination, Formula, Linear, derived_nouns, unknown_metric
+from foretest.settings.metric_kinds import (
+    KINDS,
+    Combination,
+    Difference,
+    Formula,
+    Linear,
+    derived_nouns,
+    unknown_metric,
+)
 
 GAINS, LOSSES = "gains", "losses"
 LARGEST_FACTOR = 1e100  # of a reward in a sum
@@ -42,28 +50,20 @@ class Part(NamedTuple):
         return self.terms == (Term(self.name, 1.0, 1.0),)
 
 
-class Difference(NamedTuple):
-    """A metric with losses: one part less another."""
-
-    name: str
-    gains: int  # the places of both parts
-    losses: int
-
-
 @dataclass(frozen=True)
 class MetricDefinitions:
     """All metrics of a test: what a log is folded into, and how the others follow from it."""
 
     names: tuple[str, ...]  # in the order of results
     parts: tuple[Part, ...]
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[Difference, ...] = ()  # of parts
     derived: tuple[Formula, ...] = ()  # those without sums of their own, in the order of kinds
 
     @cached_property
     def combinations(self) -> tuple[Combination, ...]:
         """What is linear in parts, by place: every part alone, then the differences."""
         parts = (Combination(part.name, m) for m, part in enumerate(self.parts))
-        return (*parts, *(Combination(*one) for one in self.differences))
+        return (*parts, *self.differences)
 
     @cached_property
     def linear(self) -> dict[str, int]:

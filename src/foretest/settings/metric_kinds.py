@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from foretest.errors import BadInput, check_number, nearest
-from foretest.formatting import format_number
+from foretest.formatting import format_number, some_of
 from foretest.records import dataclass
 from foretest.settings.key_help import explained
 from foretest.settings.log_columns import MULTIPLICITIES, LogColumns
@@ -52,6 +52,7 @@ class LogFacts(NamedTuple):
 
     unit: str | None
     displays_per_unit: float  # 0 in an empty log
+    without: list[str]  # estimators that metrics with losses cannot have
 
 
 @dataclass(frozen=True)
@@ -158,13 +159,13 @@ class Linear(NamedTuple):
 
 @dataclass(frozen=True)
 class Combination(Formula):
-    """A metric that is linear in parts, and so has sums of its own: a part, or one part less another."""
+    """A metric that is linear in parts, and so has sums of its own: here a part as it stands."""
 
     gains: int  # the place of the part that counts in its favour
-    losses: int | None = None  # and of the one that counts against it, where there is one
 
     keys = ("sum",)
     noun = "a sum"
+    may_be_negative: ClassVar[bool] = False
 
     @classmethod
     def check(cls, table: MadeOf) -> None:
@@ -183,7 +184,7 @@ class Combination(Formula):
     @property
     def places(self) -> tuple[int, ...]:
         """The parts that it is made of: the second, where there is one, counts against it."""
-        return tuple(place for place in (self.gains, self.losses) if place is not None)
+        return (self.gains,)
 
     def of_parts(self, amount: Callable[[int], Any]) -> Any:
         """Its amount, from that of each part by place."""
@@ -202,25 +203,52 @@ class Combination(Formula):
         return self.name
 
     @property
-    def may_be_negative(self) -> bool:
-        """Has it losses?"""
-        return len(self.places) > 1
-
-    @property
     def has_range(self) -> bool:
-        return not self.may_be_negative
-
-    @property
-    def needs_clear_control(self) -> bool:
-        return self.may_be_negative
+        return True
 
     @property
     def is_calibrated(self) -> bool:
-        return not self.may_be_negative
+        return True
 
     @property
     def is_planned(self) -> bool:
-        return not self.may_be_negative
+        return True
+
+
+@dataclass(frozen=True)
+class Difference(Combination):
+    """A metric with losses: one part less another."""
+
+    losses: int  # the place of the part that counts against it
+
+    may_be_negative = True
+
+    def note(self, log: LogFacts) -> str | None:
+        without = f"{some_of(log.without)}, " if log.without else ""
+        return (
+            f"what has losses is without {without}betting intervals, lower bounds and calibration, which are for"
+            " rewards of 0 or more."
+        )
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        return self.gains, self.losses
+
+    @property
+    def has_range(self) -> bool:
+        return False
+
+    @property
+    def needs_clear_control(self) -> bool:
+        return True
+
+    @property
+    def is_calibrated(self) -> bool:
+        return False
+
+    @property
+    def is_planned(self) -> bool:
+        return False
 
 
 @dataclass(frozen=True)
