@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.displays.ragged import plain
 from foretest.log.rows import Rows
-from foretest.policies.pooled import LOGGER
 from foretest.policies.replay import replays
 from foretest.records import dataclass
 from foretest.settings.replay import Replay, replays_of
@@ -25,14 +25,12 @@ class ReplaySums:
     first_position: int = -1  # in the log, of the first row that differs; −1 where none does
     first_id: str = ""  # of that row, as JSON
 
-    def add(self, rows: Rows, controls: Sequence[Replay]) -> None:
-        """Draw the rankings of a batch again, and count."""
+    def add(self, rows: Rows, controls: Sequence[Replay], logger: npt.NDArray[np.int64]) -> None:
+        """Draw the rankings of a batch again, and count; `logger` has the number of each row's."""
         for control in controls:
-            displays, at = rows.displays, np.arange(len(rows))
-            if control.logger is not None:
-                at = np.flatnonzero(displays[LOGGER] == control.logger)
-                displays = displays.take(at)
+            at = np.flatnonzero(logger == control.logger)
             if len(at):
+                displays = rows.displays if len(at) == len(rows) else rows.displays.take(at)
                 other = at[~replays(control.policy, displays, control.seed)]
                 self._count(len(at), len(other), *_first(rows, other))
 

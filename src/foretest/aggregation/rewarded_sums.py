@@ -14,6 +14,7 @@ from foretest.aggregation.examination import slope_name
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.fold_state import FoldState
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.logger_columns import columns_of_rewarded
 from foretest.aggregation.model_sums import add_weighted_predictions, model_weightings
 from foretest.aggregation.noise_sums import noise_amounts
 from foretest.aggregation.point_path import path_columns
@@ -21,7 +22,6 @@ from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.displays.batch import Displays, Floats
 from foretest.log.rows import Rows, times
-from foretest.policies.pooled import LOGGER
 from foretest.weights.batch_draws import MeansAt
 from foretest.weights.examination import VARIANTS, Curves
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
@@ -299,7 +299,6 @@ def _row_columns(state: FoldState, rewarded: RewardedRows) -> Columns:
     columns: dict[str, npt.NDArray[Any]] = {
         "unit": rows.unit, "key": rows.displays.key(), "log_w": rewarded.log_w,
     }  # fmt: skip
-    if rows.log_baseline is not None:
-        columns |= {"log_baseline": rows.log_baseline, "logger": rows.displays[LOGGER]}
+    columns |= columns_of_rewarded(state.plan, rows)
     columns |= {f"r:{m}": rows.rewards[:, m] for m in range(len(state.plan.metrics))}
     return columns | {f"stratum:{table}": code for table, code in rewarded.codes.items()}

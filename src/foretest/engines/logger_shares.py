@@ -25,7 +25,7 @@ from foretest.log.multiplicity_columns import displays_per_row
 from foretest.log.reader import Reader
 from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
-from foretest.policies.pooled import ALL, LOGGER, Pooled, Shares
+from foretest.policies.logging_mixture import ALL, LOGGER, LoggingMixture, Shares
 from foretest.records import dataclass
 from foretest.sources import Chunk, Source
 from foretest.sources.spark_frames import SparkFrame
@@ -63,7 +63,7 @@ class _ShareReader(Reader):
 
     def _share_rows(self, batch: pa.RecordBatch) -> _ShareRows:
         log, control = self.settings.log, self.settings.control
-        assert isinstance(control, Pooled)
+        assert isinstance(control, LoggingMixture)
         assert log.logger is not None
         codes = logger_codes(log.logger, batch[log.logger], control.names)
         no_items = Ragged.packed(np.empty(0, np.int32), np.zeros(batch.num_rows, np.int64))
@@ -132,7 +132,7 @@ def count_shares(
     """The rows of each logger by day, counted in the log. A day without a row of the baseline is refused: nothing shows
     what the baseline would have earned on it."""
     control, log = reader.settings.control, reader.settings.log
-    assert isinstance(control, Pooled)
+    assert isinstance(control, LoggingMixture)
     narrow = _ShareReader(reader.settings)
     if isinstance(source, SparkFrame):
         counts = fold_in_tasks(source, narrow, _Counts, _Counts.to_batch, _Counts.total) or _Counts()

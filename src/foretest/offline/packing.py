@@ -9,7 +9,7 @@ from foretest.background import in_background
 from foretest.log.opening import whole_displays
 from foretest.log.reader import Reader
 from foretest.offline.passes import Work, offline_reader, resolve_control_and_cap
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import LoggingMixture
 from foretest.progress import stage
 from foretest.settings.analysis import AUTO
 from foretest.settings.fitted_control import refuse_fitted_control
@@ -36,7 +36,7 @@ def pack_log(settings: Settings, source: Source, out: Location, work: Work, *, r
         if isinstance(source, LongTables):
             whole = whole_displays(source, settings)
             source = in_background(lambda: spool(whole, whole.schemas()[0][1].names, folder))
-        if settings.analysis.cap == AUTO or isinstance(settings.control, Pooled):
+        if settings.analysis.cap == AUTO or isinstance(settings.control, LoggingMixture):
             plan = choose_estimators(settings)[0]
             Reader(settings).check(source)
             if not source.repeatable:

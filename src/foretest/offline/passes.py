@@ -28,7 +28,7 @@ from foretest.log.unit_columns import unit_column_notes
 from foretest.offline.dense_rewards import peek
 from foretest.offline.examination import fit_curves, metrics_to_fit, without_fits
 from foretest.offline.fitted_control import SlopeRows, fit_control, with_control_error
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import LoggingMixture
 from foretest.progress import Progress, stage
 from foretest.settings.analysis import AUTO, BOUNDED
 from foretest.settings.fitted_control import controls_to_fit, refuse_fitted_control
@@ -177,9 +177,9 @@ def resolve_control_and_cap(source: Source, reader: Reader, plan: FoldPlan, fold
     """
     control, automatic = plan.settings.control, plan.settings.analysis.cap == AUTO
     to_fit = bool(controls_to_fit(plan.settings))
-    if (automatic or to_fit or isinstance(control, Pooled)) and not source.repeatable:
+    if (automatic or to_fit or isinstance(control, LoggingMixture)) and not source.repeatable:
         source = _spooled(source, reader, folder)
-    if isinstance(control, Pooled):
+    if isinstance(control, LoggingMixture):
         done = stage(work.progress, "loggers", source)
         shares = count_shares(source, reader, threads=work.threads, progress=done)
         settings = dataclasses.replace(plan.settings, control=control.with_shares(shares))

@@ -21,6 +21,7 @@ from foretest.aggregation.control_fit import information_ratio
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.likelier_number import GAIN, LIKELIER
+from foretest.aggregation.logger_columns import logger_of
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.shown_scores import RESIDUAL
 from foretest.aggregation.weight_bins import WeightBins
@@ -278,7 +279,7 @@ def _other_rows(sample: Columns, plan: FoldPlan) -> other_policy.OtherRows | Non
 def _information_ratio(sample: Columns, plan: FoldPlan, rows: Ints) -> float:
     """I_audit/I_fit of what was fitted of the control, for a test of some rows; 0 where nothing was: a fit errs, and
     right rows then look wrong."""
-    logger = sample["logger"][rows] if "logger" in sample else np.zeros(len(rows), np.int64)
+    logger = logger_of(sample)[rows]
     return information_ratio(plan.control_fits, np.bincount(logger, minlength=plan.loggers).astype(np.float64))
 
 
@@ -363,7 +364,7 @@ class _WeightSums(NamedTuple):
             return cls(aggregates.bins, aggregates.n, raw.get("h", cells), raw.log_unit, aggregates.max_log_w,
                        aggregates.n_units, aggregates.largest_unit)  # fmt: skip
         sample = aggregates.sampled_displays
-        log_w, cell = sample["log_w"], aggregates.plan.cells_at(sample["unit"], sample.get("logger"))
+        log_w, cell = sample["log_w"], aggregates.plan.cells_at(sample["unit"], logger_of(sample))
         bins, sums, sizes = WeightBins.empty(cells, 0), ScaledSums(), rows_of_units(sample["unit"])
         bins.add(log_w, cell)
         n, w = (np.bincount(cell, amounts, cells).astype(np.float64) for amounts in (None, sums.scaled(log_w)))

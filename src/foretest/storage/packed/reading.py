@@ -9,6 +9,7 @@ import numpy as np
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
+from foretest.aggregation.logger_columns import logger_of
 from foretest.aggregation.scaled_sums import ScaledSums
 from foretest.aggregation.thinning import MULTIPLE
 from foretest.displays.batch import Floats
@@ -28,7 +29,7 @@ from foretest.estimators import (
 )
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows, times
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import LoggingMixture
 from foretest.progress import Progress, stage
 from foretest.records import dataclass
 from foretest.settings.analysis import BOUNDED
@@ -183,7 +184,7 @@ def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
         return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:
         return "with neither unit nor id, rows of several packed logs are distinguished by their numbers"
-    if len(logs) > 1 and isinstance(settings.control, Pooled):
+    if len(logs) > 1 and isinstance(settings.control, LoggingMixture):
         return "each was packed with the shares of the loggers of its own log"
     for log in logs:
         if log.base is None:
@@ -231,7 +232,7 @@ def _estimated(base: Aggregates, weighting: Weighting) -> ScaledSums:
     if not sample:
         return sums
     buckets = len(base.n)
-    bucket = base.plan.cells_at(sample["unit"], sample.get("logger"))
+    bucket = base.plan.cells_at(sample["unit"], logger_of(sample))
     scale = base.rows / len(bucket)
     h = times(sums.scaled(weighting.log_h(sample["log_w"])), sample.get(MULTIPLE))
     sums.add("h", scale * np.bincount(bucket, weights=h, minlength=buckets))
