@@ -19,7 +19,7 @@ from foretest.calibration.file import Learned
 from foretest.calibration.fit import Fit
 from foretest.estimators import ESTIMATORS
 from foretest.formatting import format_number, percent, span
-from foretest.policies.pooled import Pooled, Shares
+from foretest.policies.logging_mixture import LoggingMixture, Shares
 from foretest.results.result import Adjusted, Estimate
 from foretest.results.uplift_range import Range
 from tests.public_objects import CALIBRATION, public_objects, small_agreement
@@ -156,9 +156,9 @@ def test_loggers_show_no_shares_by_day() -> None:
     days = [f"2026-01-{day:02}" for day in range(1, 32)]
     shares = Shares(np.arange(31, dtype=np.uint64), tuple(days), np.ones((31, 2), np.int64))
     loggers = {"old": ft.PlackettLuce("a"), "new": ft.PlackettLuce("b")}
-    text = repr(Pooled(loggers, "old", shares))
+    text = repr(LoggingMixture(loggers, "old", shares))
     assert text == (
-        "Pooled(loggers={'old': PlackettLuce(scores='a', temperature=1.0), 'new': PlackettLuce(scores='b',"
+        "LoggingMixture(loggers={'old': PlackettLuce(scores='a', temperature=1.0), 'new': PlackettLuce(scores='b',"
         " temperature=1.0)}, baseline='old')"
     )
 

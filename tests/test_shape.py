@@ -53,8 +53,8 @@ def test_names_that_are_built(code: str) -> None:
         ("multiples = [m for m in parts if m.multiple is not None]", "thinning"),
         ("if metric in plan.differences:\n    pass", "losses"),
         ("for place, one in plan.differences.items():\n    pass", "losses"),
-        ("if isinstance(control, Mixture | Pooled):\n    pass", "several loggers"),
-        ("assert isinstance(control, Pooled)", "several loggers"),
+        ("if isinstance(control, Mixture | LoggingMixture):\n    pass", "several loggers"),
+        ("assert isinstance(control, LoggingMixture)", "several loggers"),
         ("if plan.loggers > 1:\n    pass", "several loggers"),
     ],
 )
@@ -83,7 +83,7 @@ def test_totals_by_hand() -> None:
 @pytest.mark.parametrize(
     "code",
     [
-        '"""If it is thinned, or hr:{table}, or Pooled."""',
+        '"""If it is thinned, or hr:{table}, or LoggingMixture."""',
         'raise BadInput(f"{name}: {reason}")',
         'text = f"{name}: no such column"',
         'name = "log_w"',

@@ -11,7 +11,7 @@ import pytest
 import foretest as ft
 from foretest.policies.adapter import as_policy, class_name, whose_columns
 from foretest.policies.base import logged_column
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import LoggingMixture
 
 
 class Bare:
@@ -96,7 +96,7 @@ def test_messages_name_the_users_class() -> None:
 
 @pytest.mark.parametrize("wrap", [
     lambda own: ft.Mixture([(1.0, own), (3.0, ft.PlackettLuce("s"))]),
-    lambda own: Pooled({"own": own, "other": ft.PlackettLuce("s")}, "own"),
+    lambda own: LoggingMixture({"own": own, "other": ft.PlackettLuce("s")}, "own"),
 ])  # fmt: skip
 def test_parts_of_other_policies_may_be_objects(wrap: Any) -> None:
     policy = wrap(Bare("a"))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
-from foretest.policies.pooled import DAY, LOGGER, Pooled, Shares
+from foretest.policies.logging_mixture import DAY, LOGGER, LoggingMixture, Shares
 from foretest.weights.company import DRAWS, FARTHEST, PAIRS, company_excess, has_company, item_worth, pair_signs
 from foretest.weights.slot_marginals import shown_marginals
 
@@ -196,7 +196,7 @@ def test_each_row_is_compared_with_its_own_logger() -> None:
     own = {"new": POLICIES["plackett-luce"], "old": POLICIES["mallows"]}
     shares = Shares(np.zeros(1, np.uint64), ("all days",), np.array([[3, 1]]))
     logger = np.array([0, 1, 1, 0])
-    pooled = Pooled(own, "new", shares)
+    pooled = LoggingMixture(own, "new", shares)
     shown = displays(RANKINGS[:4], **{LOGGER: logger, DAY: np.zeros(4, np.uint64)})
     earns = np.ones(4 * SLOTS, np.bool_)
     found = by_scores(pooled, shown, earns, 0).reshape(4, SLOTS)

@@ -18,6 +18,7 @@ from foretest.aggregation.control_fit import is_fitted_on, units_to_audit
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns, KeptRows
 from foretest.aggregation.likelier_number import likelier_number
+from foretest.aggregation.logger_columns import columns_of_sampled
 from foretest.aggregation.outside_candidates import outside_columns
 from foretest.aggregation.own_policies import own_columns
 from foretest.aggregation.sampled_multiplicity import multiplicity_column, standing_for
@@ -26,7 +27,7 @@ from foretest.aggregation.treatment_scores import treatment_columns
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged
 from foretest.log.rows import Rows
-from foretest.policies.pooled import LOGGER, OwnLogger, Pooled
+from foretest.policies.logging_mixture import LoggingMixture, OwnLogger
 
 SAMPLE_DRAWS = 32  # of each sampled display, half from each policy
 
@@ -43,8 +44,7 @@ def add_to_sample(sample: KeptRows, plan: FoldPlan, rows: Rows, log_w: Floats) -
     columns |= multiplicity_column(plan, rows, chosen)
     columns |= {("slot", m): earning_slots(slots.take(chosen)) for m, slots in rows.slots.items()}
     displays = rows.displays.take(chosen)
-    if plan.loggers > 1:
-        columns["logger"] = displays[LOGGER]
+    columns |= columns_of_sampled(plan, displays)
     if rows.context is not None:
         log = replace(plan.settings.log, candidates=plan.settings.candidates)
         context, displays = sampled_context(rows.context, chosen, displays, log)
@@ -106,7 +106,7 @@ def _drawn(plan: FoldPlan, displays: Displays, known: Columns) -> Columns:
         return columns
     half = SAMPLE_DRAWS // 2
     drawn = draw_rankings(pair, displays, half, weigh=plan.can_draw)
-    if isinstance(control, Pooled):
+    if isinstance(control, LoggingMixture):
         columns |= _own_columns(plan, OwnLogger(control), displays, half)
     else:
         columns |= drawn_columns(control, plan.settings.treatment, displays, columns["log_p"], drawn, a.seed)

@@ -49,8 +49,8 @@ from foretest.aggregation.thinning import add_thinning
 from foretest.displays.batch import Floats
 from foretest.estimators import DR
 from foretest.log.rows import Rows
+from foretest.policies.logging_mixture import loggers_of
 from foretest.policies.own_candidates import with_union
-from foretest.policies.pooled import Pooled
 from foretest.records import dataclass
 from foretest.settings.replay import replays_of
 from foretest.weights.weightings import PointWeights, Uncapped, all_log_weights
@@ -85,7 +85,8 @@ class Fold:
             return
         settings, rows = self.plan.settings, with_baseline(self.plan, rows)
         if state.replay is not None:
-            state.replay.add(rows, replays_of(settings.control))
+            loggers = loggers_of(settings.control).of_rows(rows.displays)
+            state.replay.add(rows, replays_of(settings.control), loggers)
         weights, log_p = all_log_weights(settings.treatments, settings.control, rows.displays)
         rows = replace(rows, log_p=log_p)
         folds = (self, *self.further.values())
@@ -263,14 +264,9 @@ class Fold:
 
 
 def with_baseline(plan: FoldPlan, rows: Rows) -> Rows:
-    """Rows of several loggers with log w_p where there is a reward: it is not needed elsewhere."""
-    control = plan.settings.control
-    if not isinstance(control, Pooled):
-        return rows
-    log_baseline = np.zeros(len(rows))
-    rewarded = rows.rewarded
-    if len(rewarded):
-        log_baseline[rewarded] = control.log_baseline(rows.displays.take(rewarded))
+    """Rows with log w_p where there is a reward: it is not needed elsewhere."""
+    log_baseline, rewarded = np.zeros(len(rows)), rows.rewarded
+    log_baseline[rewarded] = loggers_of(plan.settings.control).log_baseline(rows.displays, rewarded)
     return replace(rows, log_baseline=log_baseline)
 
 

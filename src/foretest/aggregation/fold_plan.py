@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from foretest.estimators import DR, Estimator
 from foretest.kernels.random import derived_bucket
 from foretest.log.rows import DAY, Rows
 from foretest.policies.as_shown import served
-from foretest.policies.pooled import LOGGER
+from foretest.policies.logging_mixture import loggers_of
 from foretest.records import dataclass
 from foretest.settings.analysis import AUTO, VALUE_MODEL
 from foretest.settings.examination import curves_of
@@ -128,7 +128,7 @@ class FoldPlan:
     @property
     def loggers(self) -> int:
         """How many policies logged the rows."""
-        return len(getattr(self.settings.control, "loggers", ())) or 1
+        return len(loggers_of(self.settings.control).names)
 
     @property
     def cells(self) -> int:
@@ -137,14 +137,12 @@ class FoldPlan:
 
     def cells_of(self, rows: Rows) -> npt.NDArray[np.int64]:
         """The cell of each row."""
-        logger = rows.displays.columns.get(LOGGER) if self.loggers > 1 else None
-        return self.cells_at(rows.unit, logger)
+        return self.cells_at(rows.unit, loggers_of(self.settings.control).of_rows(rows.displays))
 
-    def cells_at(self, unit: Hashes, logger: Any) -> npt.NDArray[np.int64]:
-        """The cell of each row by its unit's hash; `logger` has the number of its logger, None where there is one."""
+    def cells_at(self, unit: Hashes, logger: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The cell of each row by its unit's hash and the number of its logger."""
         buckets = self.settings.analysis.buckets
-        bucket = derived_bucket(unit, BUCKET_SALT, buckets)
-        return bucket if logger is None else np.asarray(logger * buckets + bucket)
+        return np.asarray(logger * buckets + derived_bucket(unit, BUCKET_SALT, buckets))
 
     @property
     def row_is_unit(self) -> bool:

@@ -15,7 +15,7 @@ from foretest.displays.batch import Displays, Floats
 from foretest.kernels.random import uniforms
 from foretest.policies.all_rankings import is_own, over_all_rankings, ranking_counts
 from foretest.policies.base import Policy
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import loggers_of
 
 MOST_DISPLAYS = 16
 MOST_RANKINGS = 5_000  # of one display
@@ -36,7 +36,7 @@ def own_columns(roles: dict[str, Policy], displays: Displays, seed: int) -> Colu
     for role, policy in roles.items():
         if not policy.can_draw or not is_own(policy) or not len(displays):
             continue
-        parts = [part for _, part in policy.components if is_own(part)] if isinstance(policy, Pooled) else [policy]
+        parts = [part for part in loggers_of(policy).policies if is_own(part)]
         checked = np.stack([_checked(part, displays, seed) for part in parts])
         total = np.where(np.isnan(checked[:, :, 0]), checked[:, :, 3] / checked[:, :, 4], checked[:, :, 0])
         worst = np.argmax(np.nan_to_num(np.abs(total - 1.0), nan=-1.0), axis=0)

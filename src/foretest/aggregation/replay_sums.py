@@ -8,11 +8,11 @@ from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from foretest.displays.merging import by, smallest
 from foretest.displays.ragged import plain
 from foretest.log.rows import Rows
-from foretest.policies.pooled import LOGGER
 from foretest.policies.replay import replays
 from foretest.records import dataclass
 from foretest.settings.replay import Replay, replays_of
@@ -37,14 +37,12 @@ class ReplaySums:
     def __post_init__(self) -> None:
         self.first = None if self.first is None else RowPlace(*self.first)  # from a file it comes as a tuple
 
-    def add(self, rows: Rows, controls: Sequence[Replay]) -> None:
-        """Draw the rankings of a batch again, and count."""
+    def add(self, rows: Rows, controls: Sequence[Replay], logger: npt.NDArray[np.int64]) -> None:
+        """Draw the rankings of a batch again, and count; `logger` has the number of each row's."""
         for control in controls:
-            displays, at = rows.displays, np.arange(len(rows))
-            if control.logger is not None:
-                at = np.flatnonzero(displays[LOGGER] == control.logger)
-                displays = displays.take(at)
+            at = np.flatnonzero(logger == control.logger)
             if len(at):
+                displays = rows.displays if len(at) == len(rows) else rows.displays.take(at)
                 other = at[~replays(control.policy, displays, control.seed)]
                 self.rows += len(at)
                 self.differ += len(other)

@@ -73,7 +73,7 @@ class RewardedRows:
             rewards=rewards,
             unit=np.concatenate([rows.unit for rows in all_rows]),
             slots={m: Ragged.concatenate([rows.slots[m] for rows in all_rows]) for m in first.rows.slots},
-            log_baseline=_joined([rows.log_baseline for rows in all_rows]),
+            log_baseline=np.concatenate([rows.log_baseline for rows in all_rows]),
             displays_per_row=np.concatenate([rows.displays_per_row for rows in all_rows]),
             logged_rewards=rewards if is_logged else np.concatenate([rows.logged_rewards for rows in all_rows]),
         )
@@ -85,9 +85,3 @@ class RewardedRows:
             np.concatenate(predictions) if (predictions := [p.predicted for p in parts if p.predicted is not None])
             else None,
         )  # fmt: skip
-
-
-def _joined(columns: Sequence[Floats | None]) -> Floats | None:
-    """A column of all parts; None where they have none."""
-    some = [column for column in columns if column is not None]
-    return np.concatenate(some) if some else None

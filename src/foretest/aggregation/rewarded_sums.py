@@ -14,6 +14,7 @@ from foretest.aggregation.examination import SLOPES
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.ledger import Account, Ledger, Places
+from foretest.aggregation.logger_columns import columns_of_rewarded
 from foretest.aggregation.model_sums import add_weighted_predictions, model_weightings
 from foretest.aggregation.noise_sums import add_noise
 from foretest.aggregation.point_path import path_columns
@@ -37,7 +38,6 @@ from foretest.aggregation.quantities import (
 from foretest.aggregation.rewarded_rows import RewardedRows
 from foretest.displays.batch import Displays, Floats
 from foretest.log.rows import Rows
-from foretest.policies.pooled import LOGGER
 from foretest.weights.batch_draws import MeansAt
 from foretest.weights.examination import VARIANTS, Curves
 from foretest.weights.exposure_weights import ExposureAdaptive, ExposurePricer, ExposurePrices, ExposureWeighting
@@ -322,7 +322,6 @@ def _row_columns(state: Aggregates, rewarded: RewardedRows) -> Columns:
     """Unit, key, log w, rewards and strata of the rows; of several loggers, whose they are."""
     rows = rewarded.rows
     columns: Columns = {"unit": rows.unit, "key": rows.displays.key(), "log_w": rewarded.log_w}
-    if rows.log_baseline is not None:
-        columns |= {"log_baseline": rows.log_baseline, "logger": rows.displays[LOGGER]}
+    columns |= columns_of_rewarded(state.plan, rows)
     columns |= {("r", m): rows.rewards[:, m] for m in range(len(state.plan.metrics))}
     return columns | {("stratum", table): code for table, code in rewarded.codes.items()}

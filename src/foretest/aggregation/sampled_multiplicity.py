@@ -18,4 +18,4 @@ def multiplicity_column(plan: FoldPlan, rows: Rows, chosen: np.ndarray) -> Colum
 
 def standing_for(sample: Columns) -> Floats:
     """How many displays each sampled row stands for."""
-    return np.asarray(sample.get(MULTIPLE, np.ones(len(sample["unit"]))))
+    return np.asarray(sample.get(MULTIPLE, np.ones(len(next(iter(sample.values()))))))

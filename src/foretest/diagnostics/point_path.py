@@ -8,6 +8,7 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.kept_rows import Columns
+from foretest.aggregation.logger_columns import log_baseline_of, logger_of
 from foretest.aggregation.point_path import ALONG_BOUND, ALONG_CAP, bounds_of, caps_of
 from foretest.diagnostics.path_estimates import EstimateColumns, estimate_columns, listed
 from foretest.displays.batch import Floats
@@ -68,8 +69,8 @@ def _bucket_sums(aggregates: Aggregates, metric: int, rows: Columns, hr: Floats)
     has rows in proportion, so that the path has their noise.
     """
     cells, r = len(aggregates.n), rows["r", metric]
-    cell = aggregates.plan.cells_at(rows["unit"], rows.get("logger"))
-    control_rewards = r * np.exp(rows["log_baseline"]) if "log_baseline" in rows else r
+    cell = aggregates.plan.cells_at(rows["unit"], logger_of(rows))
+    control_rewards = r * np.exp(log_baseline_of(rows))
 
     def by_cell(amounts: Floats) -> Floats:
         return np.asarray(np.bincount(cell, weights=amounts, minlength=cells), np.float64)

@@ -42,9 +42,8 @@ from foretest.kernels.score_lists import EQUAL
 from foretest.policies.base import CONTROL, given_number
 from foretest.policies.control_number import DEFAULT_NUMBER, main_policy
 from foretest.policies.fitted_parameter import parameter_of
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import loggers_of
 from foretest.results.questions import Question
-from foretest.settings.fitted_control import ONE_CONTROL
 
 IDENTICAL, ORDER, REVERSED = "identical policies", "order of items", "reversed scores"
 LOOKS_LIKE, SCALE, NEVER_SHOWN = "not scores", "another scale", "never shown"
@@ -156,7 +155,7 @@ def _default_number(aggregates: Aggregates) -> Question | None:
     parameter = parameter_of(treatment)
     if parameter is None or type(treatment) is not type(control) or given_number(treatment) is not None:
         return None
-    whose = settings.control.baseline if isinstance(settings.control, Pooled) else ONE_CONTROL
+    whose = loggers_of(settings.control).baseline
     fit = next((fit for fit in aggregates.plan.control_fits if fit.control == whose), None)
     if fit is None or abs(fit.value - DEFAULT_NUMBER) <= SURE_ERRORS * fit.std_error:
         return None

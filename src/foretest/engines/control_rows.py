@@ -25,7 +25,7 @@ from foretest.engines.local import Progress
 from foretest.kernels.random import derive
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
-from foretest.policies.pooled import LOGGER
+from foretest.policies.logging_mixture import LOGGER
 from foretest.policies.pricing import refuse_not_finite
 from foretest.records import dataclass
 from foretest.sources import ROW_NUMBER, Chunk, Source
@@ -195,4 +195,5 @@ def read_again(reader: Reader, batch: pa.RecordBatch | None, at_once: int) -> li
 def without_rewards(rows: Rows) -> Rows:
     """The rows as if they had earned nothing: weights of rows do not depend on it."""
     nothing = np.zeros_like(rows.rewards)
-    return replace(rows, rewards=nothing, logged_rewards=np.zeros_like(nothing))
+    logged = nothing if rows.logged_rewards is rows.rewards else nothing.copy()  # which tells `multiple`
+    return replace(rows, rewards=nothing, logged_rewards=logged)

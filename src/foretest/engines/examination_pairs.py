@@ -25,7 +25,7 @@ from foretest.kernels.exposure import paired_terms
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
 from foretest.policies.base import Policy
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import LoggingMixture
 from foretest.policies.pricing import refuse_not_finite
 from foretest.policies.replay import without_replay
 from foretest.records import dataclass
@@ -168,7 +168,7 @@ def _of_control(plan: FoldPlan, reader: Reader) -> Reader:
     replayed = bool(replays_of(settings.control))
     by_id = settings.log.unit is None or replayed or may_use_key(plan.normaliser.control)
     log = replace(settings.log, features=(), segments=(), id=settings.log.id if by_id else None)
-    if isinstance(settings.control, Pooled) or not settings.control.prices_rankings:  # neither is a treatment
+    if isinstance(settings.control, LoggingMixture) or not settings.control.prices_rankings:  # neither is a treatment
         narrow = replace(settings, log=log)
     else:
         control = without_replay(settings.control)

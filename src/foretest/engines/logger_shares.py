@@ -22,7 +22,7 @@ from foretest.log.counted_rows import counted_rows
 from foretest.log.logger_columns import logger_codes, shares_of
 from foretest.log.multiplicity_columns import displays_per_row
 from foretest.log.reward_ages import rows_of_whole
-from foretest.policies.pooled import ALL, Pooled, Shares
+from foretest.policies.logging_mixture import ALL, LoggingMixture, Shares
 from foretest.records import dataclass
 from foretest.settings.settings import Settings
 from foretest.sources import Chunk, Source
@@ -68,12 +68,12 @@ class LoggerShares(Search[Shares]):
 
     @property
     def is_open(self) -> bool:
-        return isinstance(self.settings.control, Pooled)
+        return isinstance(self.settings.control, LoggingMixture)
 
     @property
-    def loggers(self) -> Pooled:
+    def loggers(self) -> LoggingMixture:
         """The policies that showed the log."""
-        return cast(Pooled, self.settings.control)
+        return cast(LoggingMixture, self.settings.control)
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from foretest.online.late_rewards import settle_read_at
 from foretest.online.metric_arms import metric_arms, metric_places
 from foretest.online.resampling import replicates
 from foretest.online.test import KEY, OnlineTest
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import LoggingMixture
 from foretest.settings.late_rewards import time_columns
 from foretest.settings.settings import Settings
 from foretest.stores import Location
@@ -82,7 +82,7 @@ def _control_arm(control: Location, settings: Settings) -> Any:
     """The log of the online control arm: of several loggers the rows that the baseline showed, since what others
     showed is no part of the test."""
     pooled = settings.control
-    if not isinstance(pooled, Pooled):
+    if not isinstance(pooled, LoggingMixture):
         return str(control)
     assert settings.log.logger is not None
     return rows_of_logger(open_log(str(control), settings), settings.log.logger, pooled.names, pooled.baseline)

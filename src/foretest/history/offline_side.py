@@ -132,9 +132,8 @@ def offline_side(log: str, settings: Settings, threads: int | None) -> OfflineSi
     result = test.analyse(*folded)
     aggregates, counts = with_differences(folded.aggregates), arm_counts(settings.analysis)
     loggers = aggregates.plan.loggers
-    if loggers > 1:
-        complete = complete_resamples(counts.control, aggregates.n, loggers)
-        counts = ArmCounts(counts.control[complete], counts.treatment[complete])
+    complete = complete_resamples(counts.control, aggregates.n, loggers)
+    counts = ArmCounts(counts.control[complete], counts.treatment[complete])
     return OfflineSide(aggregates, result, counts, counts_by_logger(counts.control, aggregates.n, loggers))
 
 

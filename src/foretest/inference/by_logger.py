@@ -35,8 +35,6 @@ def by_unit(influence: Floats, rows: Floats, loggers: int, fixed: float = 1.0) -
     >>> by_unit(np.array([1.0, -3.0, 2.0, 0.0]), np.array([1.0, 1.0, 2.0, 2.0]), 2).tolist()
     [3.0, -3.0]
     """
-    if loggers == 1:
-        return influence
     by_cell = influence.reshape(loggers, -1, *influence.shape[1:])
     n = rows.reshape(loggers, -1, *(1,) * (influence.ndim - 1))
     mean = by_cell.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1.0)
@@ -44,11 +42,13 @@ def by_unit(influence: Floats, rows: Floats, loggers: int, fixed: float = 1.0) -
 
 
 def complete_resamples(counts: Floats, rows: Floats, loggers: int) -> npt.NDArray[np.bool_]:
-    """Which resamples have a row of every logger that the log has rows of.
+    """Which resamples have a row of every logger that the log has rows of; of one logger all are.
 
     >>> complete_resamples(np.array([[2.0, 0.0], [0.0, 2.0]]), np.array([1.0, 3.0, 2.0, 0.0]), 2).tolist()
     [True, False]
     """
+    if loggers == 1:
+        return np.ones(len(counts), np.bool_)
     n = rows.reshape(loggers, -1)
     return np.asarray(((counts @ n.T)[:, n.sum(axis=1) > 0] > 0).all(axis=1))
 

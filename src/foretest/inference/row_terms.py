@@ -6,9 +6,11 @@ import numpy as np
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import Bounded
+from foretest.aggregation.logger_columns import log_baseline_of
 from foretest.aggregation.quantities import WEIGHTS
 from foretest.displays.batch import Floats
 from foretest.errors import BadInput
+from foretest.policies.logging_mixture import loggers_of
 from foretest.weights.weightings import Capped, Weighting, of_metric
 
 
@@ -29,25 +31,19 @@ def log_weights_of_rewarded(aggregates: Aggregates, weighting: Weighting, metric
 
 
 def uplift_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:
-    """d = (h − 1) r of the rewarded rows that were kept, (h − w_p) r with several loggers; d of any other row is 0."""
+    """d = (h − w_p) r of the rewarded rows that were kept; d of any other row is 0."""
     columns = aggregates.rewarded.columns()
     if not columns:
         return np.zeros(0)
     log_h, r = log_weights_of_rewarded(aggregates, weighting, metric), columns["r", metric]
-    if "log_baseline" in columns:
-        return np.asarray((np.exp(log_h) - np.exp(columns["log_baseline"])) * r)
-    return np.asarray(np.expm1(log_h) * r)
+    return np.asarray((np.expm1(log_h) - np.expm1(log_baseline_of(columns))) * r)
 
 
 def uplift_range(aggregates: Aggregates, weighting: Weighting, r_max: float) -> tuple[float, float]:
-    """The range of d of a row, whatever the log: [−r_max, (b − 1) r_max], b the bound of h; it always contains 0.
-
-    With several loggers w_p is anywhere from 0 to 1/min α_p, so that the range is [−r_max/min α_p, b r_max].
-    """
-    control, bound = aggregates.plan.settings.control, weight_bound(weighting)
-    if aggregates.plan.loggers == 1:
-        return -r_max, max(bound - 1.0, 0.0) * r_max
-    return -r_max / control.least_share, bound * r_max  # type: ignore[attr-defined]
+    """The range of d of a row, whatever the log: [−max w_p r_max, (b − min w_p) r_max], b the bound of h; it always
+    contains 0. Of one logger w_p is 1, of several anywhere from 0 to 1/min α_p."""
+    lowest, highest = loggers_of(aggregates.plan.settings.control).baseline_range
+    return -highest * r_max, max(weight_bound(weighting) - lowest, 0.0) * r_max
 
 
 def unsupported_terms(aggregates: Aggregates, weighting: Weighting, metric: int) -> Floats:

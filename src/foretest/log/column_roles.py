@@ -24,8 +24,8 @@ from foretest.displays.times import is_time
 from foretest.policies.adapter import as_policy, whose_columns
 from foretest.policies.as_shown import shows_one_ranking
 from foretest.policies.base import LoggedColumn, Policy, logged_column
+from foretest.policies.logging_mixture import components_of, loggers_of
 from foretest.policies.own_candidates import candidates_of
-from foretest.policies.pooled import Pooled
 from foretest.records import dataclass
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.settings.examination import examination_columns
@@ -235,8 +235,9 @@ class NeededColumns:
     def _whose(self, column: str) -> str:
         """Whose column it is, for a message, where there are several loggers or treatments."""
         control, treatments = self.settings.control, self.settings.treatments
-        if isinstance(control, Pooled) and column in control.columns:
-            return next(f" of the logger '{n}'" for n, p in control.components if column in p.columns)
+        for name, policy in loggers_of(control).named.items():
+            if column in policy.columns:
+                return f" of the logger '{name}'"
         if len(treatments) == 1 or column in control.columns:
             return ""
         return next((f" of the treatment '{n}'" for n, p in treatments.items() if column in p.columns), "")
@@ -249,5 +250,5 @@ def _ids(whose: str) -> str:
 def logged_columns(policy: Policy) -> list[LoggedColumn]:
     """The columns of logged probabilities that a policy and its components have."""
     own = logged_column(policy)
-    inner = [pair for _, part in getattr(policy, "components", ()) for pair in logged_columns(as_policy(part))]
+    inner = [pair for part in components_of(policy) for pair in logged_columns(as_policy(part))]
     return [own, *inner] if own else inner

@@ -15,13 +15,15 @@ from foretest.displays.keys import hash_keys
 from foretest.displays.ragged import plain
 from foretest.errors import RowFault, nearest
 from foretest.log.column_values import label_codes
-from foretest.policies.pooled import ALL, DAY, LOGGER, Shares
+from foretest.policies.logging_mixture import ALL, DAY, LOGGER, Shares
 from foretest.settings.log_columns import LogColumns
 
 
 def logger_columns(batch: pa.RecordBatch, log: LogColumns, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-    """The columns that `Pooled` reads of a display: its logger's number among `names`, its day's hash."""
-    assert log.logger is not None
+    """The columns that `LoggingMixture` reads of a display: its logger's number among `names`, its day's hash. None
+    where no column says who showed a row."""
+    if log.logger is None:
+        return {}
     if log.date is None:
         day = np.full(batch.num_rows, hash_day(ALL))
     else:

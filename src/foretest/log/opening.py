@@ -10,8 +10,8 @@ import pyarrow as pa
 from foretest.errors import BadInput
 from foretest.log.reader import Reader
 from foretest.policies.base import Policy
+from foretest.policies.logging_mixture import loggers_of
 from foretest.policies.own_candidates import OwnCandidates
-from foretest.policies.pooled import Pooled
 from foretest.settings.late_rewards import reward_columns, window_of
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.long_layout import LONG, is_query
@@ -101,8 +101,7 @@ def _times(settings: Settings) -> LongTimes | None:
 
 def _refuse_policy(policy: Policy) -> None:
     """Refuse policies whose columns are lists of another kind."""
-    parts = policy.policies if isinstance(policy, Pooled) else (policy,)
-    for part in parts:
+    for part in loggers_of(policy).policies:
         if isinstance(part, OwnCandidates) or part.ranking_columns:
             raise BadInput(
                 'layout = "long" has one list of candidates for each display: policies with candidates of their own,'

@@ -40,7 +40,7 @@ from foretest.log.rows import DAY, RowIds, Rows
 from foretest.log.schema_checks import check_schemas
 from foretest.log.shown_rankings import fixed_rankings, items_reached, shown_rankings, slot_rewards
 from foretest.log.winsorised import winsorised
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import loggers_of
 from foretest.policies.pricing import refuse_not_finite
 from foretest.records import dataclass
 from foretest.settings.analysis import VALUE_MODEL
@@ -99,9 +99,7 @@ class Reader(NeededColumns):
         value = None
         if self.settings.analysis.value is not None:
             value = finite_numbers(self.settings.analysis.value, batch[self.settings.analysis.value], "V(x)")
-        displays = (
-            self._displays_of_loggers(batch, identity, unit) if log.logger else self._displays(batch, identity, unit)
-        )
+        displays = self._displays_of_loggers(batch, identity, unit)
         if self.examination:
             codes = curve_codes(batch, self.settings, displays)
             displays = replace(displays, columns={**displays.columns, **codes})
@@ -199,15 +197,15 @@ class Reader(NeededColumns):
 
     def _displays_of_loggers(self, batch: pa.RecordBatch, identity: Hashes | None, unit: Hashes) -> Displays:
         """The displays with the logger and the day of each row; a logger's column must be filled on every row."""
-        control = self.settings.control
-        assert isinstance(control, Pooled)
-        more = logger_columns(batch, self.settings.log, control.names)
+        loggers = loggers_of(self.settings.control)
+        more = logger_columns(batch, self.settings.log, loggers.names)
         try:
             displays = self._displays(batch, identity, unit)
         except RowFault as fault:
-            if fault.kind not in ("null", "null-inside") or fault.column not in control.columns:
+            reads_it = (name for name, policy in loggers.named.items() if fault.column in policy.columns)
+            whose = next(reads_it, None) if fault.kind in ("null", "null-inside") else None
+            if whose is None:
                 raise
-            whose = next(name for name, policy in control.components if fault.column in policy.columns)
             raise RowFault(
                 fault.kind, fault.column, fault.rows,
                 f"{fault.what}, so the logger '{whose}' cannot be priced on this row",

@@ -23,6 +23,11 @@ def times(amounts: Floats, multiple: Floats | None) -> Floats:
     return amounts if multiple is None else amounts * multiple
 
 
+def _not_yet() -> Floats:
+    """In place of a column that is made when rows are priced."""
+    return np.zeros(0)
+
+
 @dataclass(frozen=True)
 class RewardAges:
     """How old displays and rewards were, and what a window left out of a batch."""
@@ -59,7 +64,9 @@ class Rows:
     segments: dict[str, pa.Array] = field(default_factory=dict)  # the segment columns
     items: dict[str, ItemLists] = field(default_factory=dict)  # what the reward model reads of every eligible item
     log_p: Floats | None = None  # log π_p of the shown rankings, once they are priced
-    log_baseline: Floats | None = None  # of several loggers, log w_p of rewarded rows: the baseline's part in them
+    log_baseline: Floats = field(
+        default_factory=_not_yet
+    )  # log w_p of rewarded rows, the baseline's part in them, once they are priced
     ages: RewardAges | None = None  # where the log says when rewards came
     ids: RowIds | None = None  # where the log is to be replayed
     trained: int = 0  # rows of the batch that were left out, as a treatment was trained on them
@@ -86,8 +93,8 @@ class Rows:
 
     @property
     def control_rewards(self) -> Floats:
-        """The control's rewards: r, or of several loggers w_p r."""
-        return self.rewards if self.log_baseline is None else self.rewards * np.exp(self.log_baseline)[:, None]
+        """The control's rewards, w_p r."""
+        return self.rewards * np.exp(self.log_baseline)[:, None]
 
     @cached_property
     def rewarded(self) -> npt.NDArray[np.int64]:
@@ -113,5 +120,5 @@ class Rows:
             self.displays.take(at), rewards, self.unit[at], None, None, None, self.names,
             self.displays_per_row[at], logged,
             slots={m: lists.take(at) for m, lists in self.slots.items()},
-            log_baseline=None if self.log_baseline is None else self.log_baseline[at],
+            log_baseline=self.log_baseline[at] if len(self.log_baseline) else self.log_baseline,
         )  # fmt: skip

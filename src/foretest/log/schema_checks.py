@@ -8,7 +8,7 @@ from foretest.displays.column_types import is_anything, is_one_or_list_of, is_te
 from foretest.displays.ragged import is_list
 from foretest.errors import BadInput, nearest
 from foretest.log.column_roles import ColumnRole, NeededColumns
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import loggers_of
 from foretest.settings.analysis import VALUE_MODEL
 from foretest.sources import AGGREGATES, Remarks, Source
 from foretest.sources.base import refuse_repeated
@@ -63,8 +63,7 @@ def _remedy(needed: NeededColumns, column: str, kind: pa.DataType) -> str:
 
 def _check_loggers(needed: NeededColumns, name: str, schema: pa.Schema) -> None:
     """Every logger is priced on every row: its columns must be in every file, whichever logger showed the row."""
-    control = needed.settings.control
-    for logger, policy in control.components if isinstance(control, Pooled) else ():
+    for logger, policy in loggers_of(needed.settings.control).named.items():
         missing = [column for column in policy.columns if column not in schema.names]
         if missing:
             columns = ", ".join(f"'{column}'" for column in missing)

@@ -7,7 +7,7 @@ from typing import Any
 
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold_plan import FoldPlan
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import loggers_of
 from foretest.provenance import public
 from foretest.settings.metric_roles import roles_dict
 from foretest.settings.settings import TREATMENT, Settings
@@ -27,13 +27,13 @@ def log_facts(aggregates: Aggregates) -> dict[str, Any]:
         facts["trained_until"] = {"day": until, "left_out": aggregates.left_out_as_trained}
     if not aggregates.units_exact:
         facts["units_approximate"] = True
-    control = aggregates.plan.settings.control
-    if isinstance(control, Pooled):
+    named = loggers_of(aggregates.plan.settings.control).named
+    if named:
         by_cell = aggregates.n, aggregates.rows_by_cell
-        displays, rows = (cells.reshape(len(control.names), -1).sum(axis=1) for cells in by_cell)
+        displays, rows = (cells.reshape(len(named), -1).sum(axis=1) for cells in by_cell)
         facts["loggers"] = {
             name: {"rows": int(count), "share": float(n / aggregates.displays) if aggregates.rows else None}
-            for name, n, count in zip(control.names, displays, rows, strict=True)
+            for name, n, count in zip(named, displays, rows, strict=True)
         }
     return facts
 
@@ -60,12 +60,9 @@ def settings_dict(settings: Settings, plan: FoldPlan) -> dict[str, Any]:
         {**({} if name == TREATMENT else {"name": name}), **policy.settings()}
         for name, policy in settings.treatments.items()
     ]
-    control: Any = settings.control.settings()
-    if isinstance(settings.control, Pooled):
-        control = [{"name": name, **policy.settings()} for name, policy in settings.control.components]
     tables = {
         "log": {k: v for k, v in dataclasses.asdict(settings.log).items() if v},
-        "control": control,
+        "control": loggers_of(settings.control).tables(),
         TREATMENT: treatments[0] if len(treatments) == 1 else treatments,
         **({"metrics": roles_dict(settings.metrics)} if settings.metrics else {}),
         "analysis": {k: v for k, v in analysis.items() if v is not None},

@@ -23,7 +23,7 @@ from foretest.log.opening import open_log
 from foretest.offline.test import OfflineTest
 from foretest.online.arms import Arms
 from foretest.policies import Logged, Policy
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import loggers_of
 from foretest.results.audit import FAIL, Audit, Finding
 from foretest.settings.analysis import Analysis
 from foretest.settings.settings import Settings
@@ -58,8 +58,7 @@ def describes_policies(settings: Settings) -> bool:
 def audit_arm(arm: str, log: Any, n_rows: int, settings: Settings, threads: int | None = None) -> ArmAudit:
     """Audit the log of an arm, of so many rows, under the settings of the offline test of the same change."""
     settings = with_all_rows(settings)  # online no treatment is evaluated on what it was trained on
-    control = settings.control
-    control = control.loggers[control.baseline] if isinstance(control, Pooled) else control
+    control = loggers_of(settings.control).baseline_policy
     if arm == TREATMENT and len(settings.treatments) > 1:
         names = ", ".join(settings.treatments)
         return ArmAudit(None, f"the settings name several treatments ({names}), and not which of them this arm ran.")

@@ -14,7 +14,7 @@ from foretest.log.logger_rows import rows_of_logger
 from foretest.online.arms import ArmReader, fold_arm
 from foretest.online.metric_arms import MetricArm, metric_places
 from foretest.online.test import OnlineTest
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import LoggingMixture
 from foretest.settings.settings import Settings
 from foretest.sources import Source
 
@@ -30,7 +30,7 @@ class ControlArm(NamedTuple):
 def baseline_rows(source: Source, settings: Settings, threads: int | None) -> ControlArm:
     """The rows of the baseline of a pooled log, in one pass."""
     pooled, column = settings.control, settings.log.logger
-    assert isinstance(pooled, Pooled)
+    assert isinstance(pooled, LoggingMixture)
     assert column is not None
     plain = replace(settings, online=replace(settings.online, covariate=None))
     reader = ArmReader(OnlineTest.from_settings(plain).settings)

@@ -27,11 +27,12 @@ from foretest.planning.goal import Goal, check_days, goal_of
 from foretest.planning.levels import EXPOSURE, RANKING, SLOT
 from foretest.planning.log_to_plan import LogToPlan
 from foretest.planning.rewarded_sample import rewarded_sample
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import loggers_of
 from foretest.progress import Progress, stage
 from foretest.records import dataclass
 from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.settings import Settings
+from foretest.settings.several_loggers import why_not_of_loggers
 from foretest.sources import Source, spool
 from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.saved.files import saved_files
@@ -257,18 +258,18 @@ def _control_arm(opened: _OpenedLog, settings: Settings, threads: int | None) ->
 
 def _of_loggers(log: LogToPlan) -> list[str]:
     """What a plan from a log of several loggers is about, in notes; empty where there is one."""
-    control = log.aggregates.plan.settings.control
-    if not isinstance(control, Pooled):
+    loggers = loggers_of(log.aggregates.plan.settings.control)
+    if not loggers.named:
         return []
     notes = [
-        f"the log is of several loggers ({some_of(control.names)}): more log is more of each of them, in the same"
+        f"the log is of several loggers ({some_of(loggers.names)}): more log is more of each of them, in the same"
         " shares."
     ]
     if log.control_arm is None:
-        return [*notes, f"users of an online test are left out: they need the rows of the baseline {control.baseline}."]
+        return [*notes, f"users of an online test are left out: they need the rows of the baseline {loggers.baseline}."]
     return [
         *notes,
-        f"users of an online test are by the rows of the baseline {control.baseline} alone, each with as many displays"
+        f"users of an online test are by the rows of the baseline {loggers.baseline} alone, each with as many displays"
         " as it showed them.",
     ]
 
@@ -284,11 +285,9 @@ def _why_no_sample(opened: _OpenedLog, test: OfflineTest) -> list[str]:
     """Why exploration cannot be predicted, in a note; empty where it can."""
     if opened.folded is not None:
         return ["saved aggregates have no displays: what exploration would buy needs the log."]
-    if test.settings.log.logger is not None:
-        return [
-            "what exploration would buy is left out: it is predicted for one control that explores, and several"
-            " policies logged these rows. Plan with the baseline's rows alone, and its table as [control]."
-        ]
+    reason = why_not_of_loggers(test.settings.control, "exploration")
+    if reason is not None:
+        return [reason]
     if not test.chosen.plan.can_draw:
         return ["a policy is logged, and other rankings have no probability: what exploration would buy needs scores."]
     return []

@@ -67,13 +67,12 @@ def is_own(policy: Policy) -> bool:
 
 def parts_of(policy: Policy) -> Iterator[Policy]:
     """The policies that a mixture, or a control of several loggers, is made of; any other is its own part."""
-    from foretest.policies.mixture import Mixture
+    from foretest.policies.logging_mixture import components_of
     from foretest.policies.own_candidates import without_list
-    from foretest.policies.pooled import Pooled
 
     policy = without_list(policy)
-    if isinstance(policy, Mixture | Pooled):
-        for _, part in policy.components:
-            yield from parts_of(part)
-    else:
+    components = components_of(policy)
+    for part in components:
+        yield from parts_of(part)
+    if not components:
         yield policy

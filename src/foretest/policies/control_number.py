@@ -7,18 +7,16 @@ import copy
 from foretest.errors import BadInput
 from foretest.policies.base import CONTROL, FIT, Policy, given_number, is_open
 from foretest.policies.fitted_parameter import parameter_of
+from foretest.policies.logging_mixture import components_of, loggers_of
 from foretest.policies.mixture import Mixture
 from foretest.policies.own_candidates import OwnCandidates, without_list
-from foretest.policies.pooled import Pooled
 
 DEFAULT_NUMBER = 1.0  # of temperature and sigma
 
 
 def main_policy(policy: Policy) -> Policy:
     """The policy whose scores stand for all: of several loggers the baseline, of a mixture the largest component."""
-    policy = without_list(policy)
-    if isinstance(policy, Pooled):
-        return main_policy(policy.loggers[policy.baseline])
+    policy = without_list(loggers_of(without_list(policy)).baseline_policy)
     if isinstance(policy, Mixture):
         with_scores = [(share, part) for share, part in policy.components if part.score_columns]
         return main_policy(max(with_scores, key=lambda pair: pair[0])[1]) if with_scores else policy
@@ -69,9 +67,8 @@ def refuse_control_number(control: Policy) -> None:
     policies = [without_list(control)]
     while policies:
         policy = policies.pop()
-        if isinstance(policy, Pooled | Mixture):
-            policies += [without_list(part) for _, part in policy.components]
-        elif is_control_number(policy):
+        policies += [without_list(part) for part in components_of(policy)]
+        if is_control_number(policy):
             parameter = parameter_of(policy)
             assert parameter is not None
             raise BadInput(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from foretest.errors import BadInput
 from foretest.policies.base import Policy
 from foretest.policies.fitted_parameter import is_to_fit, parameter_of
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import ONE_CONTROL, loggers_of
 from foretest.settings.analysis import BOUNDED
 from foretest.settings.settings import Settings
 
-ONE_CONTROL = "control"
 #: why an estimator by exposure cannot run where its curve is fitted, and the control too
 TWO_FITS = (
     "its examination curve would be fitted by a control that is fitted itself: give [analysis] examination numbers, as"
@@ -21,10 +18,8 @@ TWO_FITS = (
 
 def controls_to_fit(settings: Settings) -> dict[int, tuple[str, Policy]]:
     """The controls whose number is to be fitted, by their number among the loggers, with their names."""
-    named: Mapping[str, Policy] = (
-        settings.control.loggers if isinstance(settings.control, Pooled) else {ONE_CONTROL: settings.control}
-    )
-    return {k: (name, policy) for k, (name, policy) in enumerate(named.items()) if is_to_fit(policy)}
+    loggers = loggers_of(settings.control).loggers
+    return {k: (name, policy) for k, (name, policy) in enumerate(loggers.items()) if is_to_fit(policy)}
 
 
 def fitted_controls(settings: Settings) -> list[str]:

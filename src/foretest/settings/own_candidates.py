@@ -6,10 +6,11 @@ from collections.abc import Mapping
 
 from foretest.errors import BadInput
 from foretest.policies.base import Policy
+from foretest.policies.logging_mixture import components_of
 from foretest.policies.own_candidates import OwnCandidates, candidates_of
-from foretest.policies.pooled import Pooled
 from foretest.settings.analysis import Analysis
 from foretest.settings.log_columns import LogColumns
+from foretest.settings.several_loggers import refuse_loggers
 
 
 def check_own_candidates(
@@ -56,13 +57,9 @@ def check_own_candidates(
 
 def _refuse_parts(role: str, policy: Policy) -> None:
     """One list for a mixture, and none for several loggers."""
-    if not any(isinstance(part, OwnCandidates) for _, part in getattr(policy, "components", ())):
+    if not any(isinstance(part, OwnCandidates) for part in components_of(policy)):
         return
-    if isinstance(policy, Pooled):
-        raise BadInput(
-            "candidates of their own are for one [control], not for several [[control]] tables: name one list of all"
-            " items in [log] candidates, with scores in its order."
-        )
+    refuse_loggers(policy, "own candidates")
     raise BadInput(
         f"{role}: a component of the mixture has candidates of its own. Name one list for the whole mixture, beside its"
         " components."

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from foretest.errors import BadInput
 from foretest.policies.base import Policy
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import loggers_of
 from foretest.policies.replay import refuse_replay, replay_seed_of
 from foretest.settings.log_columns import LogColumns
 
@@ -15,17 +15,14 @@ from foretest.settings.log_columns import LogColumns
 class Replay(NamedTuple):
     """A control whose draws are to be replayed."""
 
-    logger: int | None  # its number among several; None where there is one control
+    logger: int  # its number among those that produced the log
     policy: Policy
     seed: int
 
 
 def replays_of(control: Policy) -> list[Replay]:
     """The controls whose draws are to be replayed."""
-    named: list[tuple[int | None, Policy]] = [(None, control)]
-    if isinstance(control, Pooled):
-        named = list(enumerate(control.policies))
-    seeds = [(number, policy, replay_seed_of(policy)) for number, policy in named]
+    seeds = [(k, policy, replay_seed_of(policy)) for k, policy in enumerate(loggers_of(control).policies)]
     return [Replay(number, policy, seed) for number, policy, seed in seeds if seed is not None]
 
 
@@ -37,7 +34,7 @@ def check_replay(log: LogColumns, control: Policy, treatments: Mapping[str, Poli
                 f"the treatment '{name}' has replay_seed: it is for [control], the policy that drew the log. Leave it"
                 " out."
             )
-    for policy in control.policies if isinstance(control, Pooled) else (control,):
+    for policy in loggers_of(control).policies:
         refuse_replay(policy, "[control]")
     if replays_of(control) and log.id is None:
         raise BadInput(

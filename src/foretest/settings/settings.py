@@ -93,7 +93,7 @@ class Settings:
 
     def _check_loggers(self) -> None:
         """Several policies by name produced the log together: they become one that prices rows by their mixture."""
-        from foretest.policies.pooled import Pooled
+        from foretest.policies.logging_mixture import LoggingMixture
 
         given, baseline = self.control, self.analysis.baseline
         if isinstance(given, Mapping):
@@ -115,12 +115,12 @@ class Settings:
                     f' [analysis] baseline = "{next(iter(given))}".'
                 )
             choose("[analysis] baseline", baseline, given)
-            object.__setattr__(self, "control", Pooled(given, baseline))
+            object.__setattr__(self, "control", LoggingMixture(given, baseline))
             return
-        if isinstance(given, Pooled):
+        if isinstance(given, LoggingMixture):
             chosen = choose("[analysis] baseline", baseline, given.loggers)
             if chosen != given.baseline:
-                object.__setattr__(self, "control", Pooled(given.loggers, chosen, given.shares))
+                object.__setattr__(self, "control", LoggingMixture(given.loggers, chosen, given.shares))
             return
         if self.log.logger is not None:
             raise BadInput(

@@ -25,8 +25,8 @@ from foretest.kernels.random import uniforms
 from foretest.kernels.slot_marginals import centre_ranks
 from foretest.policies import PlackettLuce, Thurstone
 from foretest.policies.base import Policy
+from foretest.policies.logging_mixture import loggers_of
 from foretest.policies.own_candidates import OwnCandidates
-from foretest.policies.pooled import LOGGER, Pooled
 from foretest.weights.slot_marginals import shown_marginals
 
 #: rankings of the others beside a rewarded item, where they are weighted; they add an eighth to the variance
@@ -63,8 +63,23 @@ def company_excess(
     """
     if isinstance(control, OwnCandidates):  # whose items come first in every union: positions are the same
         return company_excess(control.policy, control.own(displays).displays, earns, seed, marginals)
-    if isinstance(control, Pooled):
-        return _by_logger(control, displays, earns, seed)
+    out = np.full((len(earns), COLUMNS), np.nan)
+    for policy, rows in loggers_of(control).by_logger(displays):
+        if policy is not control and not has_company(policy):
+            continue
+        if len(rows) == len(displays):
+            return _excess_of_one(policy, displays, earns, seed, marginals if policy is control else None)
+        is_mine = np.zeros(len(displays), np.bool_)
+        is_mine[rows] = True
+        mine = np.repeat(is_mine, displays.slots)
+        out[mine] = _excess_of_one(policy, displays.take(rows), earns[mine], seed, None)
+    return out
+
+
+def _excess_of_one(
+    control: Policy, displays: Displays, earns: Flags, seed: int, marginals: Floats | None
+) -> Floats:  # fmt: skip
+    """The same, of one policy that drew all displays."""
     if type(control) is PlackettLuce:
         excess = _beside(control, displays, earns, seed, marginals)
     else:
@@ -75,16 +90,6 @@ def company_excess(
     excess[:, 1 : 1 + PAIRS] *= own
     excess[:, 2 + PAIRS :] *= own
     return excess
-
-
-def _by_logger(control: Pooled, displays: Displays, earns: Flags, seed: int) -> Floats:
-    out, logger = np.full((len(earns), COLUMNS), np.nan), np.repeat(displays[LOGGER], displays.slots)
-    for number, policy in enumerate(control.policies):
-        rows = np.flatnonzero(displays[LOGGER] == number)
-        if len(rows) and has_company(policy):
-            mine = logger == number
-            out[mine] = company_excess(policy, displays.take(rows), earns[mine], seed)
-    return out
 
 
 def _beside(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Hashes
 from foretest.displays.ragged import Ragged
 from foretest.policies.all_rankings import is_own
-from foretest.policies.pooled import DAY
+from foretest.policies.logging_mixture import DAY
 from foretest.records import dataclass
 from foretest.weights.policy_pair import PolicyPair
 from foretest.weights.slot_marginals import knows_marginals, slot_marginals

@@ -11,10 +11,9 @@ import numpy.typing as npt
 from foretest.displays.batch import Displays, Floats
 from foretest.displays.ragged import Ragged, places_within
 from foretest.kernels import slot_marginals as kernel
-from foretest.policies import Mixture
 from foretest.policies.base import marginal_places
+from foretest.policies.logging_mixture import components_of
 from foretest.policies.own_candidates import without_list
-from foretest.policies.pooled import Pooled
 from foretest.weights.policy_pair import PolicyPair
 
 #: rankings that are drawn and counted where a policy does not know its marginals
@@ -26,8 +25,8 @@ _CELLS = 1 << 20  # marginals in memory at a time
 def knows_marginals(policy: Any) -> bool:
     """Has the policy a `slot_marginals(displays)`, and if it is a mixture, have all its components?"""
     policy = without_list(policy)
-    if isinstance(policy, Mixture | Pooled):
-        return all(knows_marginals(part) for _, part in policy.components)
+    if not all(knows_marginals(part) for part in components_of(policy)):
+        return False
     return callable(getattr(policy, "slot_marginals", None)) and getattr(policy, "knows_all_slots", True)
 
 

@@ -22,6 +22,7 @@ from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.kept_rows import Column, Columns
 from foretest.aggregation.ledger import Account
 from foretest.aggregation.likelier_number import GAIN, LIKELIER
+from foretest.aggregation.logger_columns import logger_of
 from foretest.aggregation.quantities import WEIGHTS
 from foretest.aggregation.shown_scores import RESIDUAL
 from foretest.aggregation.weight_bins import WeightBins
@@ -279,7 +280,7 @@ def _other_rows(sample: Columns, plan: FoldPlan) -> other_policy.OtherRows | Non
 def _information_ratio(sample: Columns, plan: FoldPlan, rows: Ints) -> float:
     """I_audit/I_fit of what was fitted of the control, for a test of some rows; 0 where nothing was: a fit errs, and
     right rows then look wrong."""
-    logger = sample["logger"][rows] if "logger" in sample else np.zeros(len(rows), np.int64)
+    logger = logger_of(sample)[rows]
     return information_ratio(plan.control_fits, np.bincount(logger, minlength=plan.loggers).astype(np.float64))
 
 
@@ -364,7 +365,7 @@ class _WeightSums(NamedTuple):
             return cls(aggregates.bins, aggregates.n, raw.get(WEIGHTS, size=cells), raw.log_unit, aggregates.max_log_w,
                        aggregates.n_units, aggregates.largest_unit)  # fmt: skip
         sample = aggregates.sampled_displays
-        log_w, cell = sample["log_w"], aggregates.plan.cells_at(sample["unit"], sample.get("logger"))
+        log_w, cell = sample["log_w"], aggregates.plan.cells_at(sample["unit"], logger_of(sample))
         account, sizes = Account(), rows_of_units(sample["unit"])
         bins = WeightBins(account, cells)
         bins.add(log_w, cell, np.ones(len(log_w)))

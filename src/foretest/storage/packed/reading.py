@@ -10,6 +10,7 @@ from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.fold import Fold
 from foretest.aggregation.fold_plan import FoldPlan
 from foretest.aggregation.ledger import Account, AccountKey, Ledger
+from foretest.aggregation.logger_columns import logger_of
 from foretest.aggregation.quantities import CAPPED_ROWS, SQUARED_WEIGHTS, WEIGHTS
 from foretest.aggregation.thinning import MULTIPLE
 from foretest.displays.batch import Floats
@@ -30,7 +31,7 @@ from foretest.estimators import (
 )
 from foretest.log.reader import Reader
 from foretest.log.rows import Rows
-from foretest.policies.pooled import Pooled
+from foretest.policies.logging_mixture import LoggingMixture
 from foretest.progress import Progress, stage
 from foretest.records import dataclass
 from foretest.settings.analysis import BOUNDED
@@ -197,7 +198,7 @@ def why_all_rows(logs: list[PackedLog], plan: FoldPlan) -> str | None:
         return "sums by segment are of all rows"
     if len(logs) > 1 and settings.log.unit is None and settings.log.id is None:
         return "with neither unit nor id, rows of several packed logs are distinguished by their numbers"
-    if len(logs) > 1 and isinstance(settings.control, Pooled):
+    if len(logs) > 1 and isinstance(settings.control, LoggingMixture):
         return "each was packed with the shares of the loggers of its own log"
     for log in logs:
         if log.base is None:
@@ -243,7 +244,7 @@ def _estimated(base: Aggregates, weighting: Weighting) -> Account:
     account, sample = Account(weighting), base.sample.columns()
     if not sample:
         return account
-    cell = base.plan.cells_at(sample["unit"], sample.get("logger"))
+    cell = base.plan.cells_at(sample["unit"], logger_of(sample))
     scale = base.rows / len(cell)
     h = account.scaled(weighting.log_h(sample["log_w"])) * sample.get(MULTIPLE, 1.0)
     account.add(WEIGHTS, scale * h, base.ledger.places(cell))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from foretest.errors import BadInput
 from foretest.log.logger_columns import shares_of
-from foretest.policies.pooled import ALL, Pooled
+from foretest.policies.logging_mixture import ALL, LoggingMixture
 from foretest.settings.settings import Settings
 from foretest.storage.saved.json_values import Tables
 
@@ -39,7 +39,7 @@ def days_of_all(files: Sequence[tuple[str, Days]]) -> Days:
 def with_shares(settings: Settings, days: Days) -> Settings:
     """Settings of several loggers with the shares that were counted before the fold; of one control, as they are."""
     control = settings.control
-    if not isinstance(control, Pooled):
+    if not isinstance(control, LoggingMixture):
         return settings
     rows = {(day, code): n for day, counts in days.items() for code, n in enumerate(counts)}
     return dataclasses.replace(settings, control=control.with_shares(shares_of(rows, len(control.names))))

@@ -9,7 +9,7 @@ import foretest as ft
 from foretest.displays.batch import Displays
 from foretest.displays.ragged import Ragged
 from foretest.log.logger_columns import hash_day, shares_of
-from foretest.policies.pooled import DAY, LOGGER, OwnLogger, Pooled
+from foretest.policies.logging_mixture import DAY, LOGGER, LoggingMixture, OwnLogger
 from tests.loggers import NAMES, ThreeLoggers
 
 LOG = ThreeLoggers(rows=6, seed=3)
@@ -37,7 +37,7 @@ def test_probabilities_are_the_mixture_and_sum_to_one():
     every = len(LOG.rankings)
     some, _ = displays(every)
     rankings = Ragged.of(np.tile(LOG.rankings, (LOG.rows, 1)).astype(np.int32))
-    found = np.exp(Pooled(LOGGERS, "new", SHARES).log_prob(some, rankings)).reshape(LOG.rows, every)
+    found = np.exp(LoggingMixture(LOGGERS, "new", SHARES).log_prob(some, rankings)).reshape(LOG.rows, every)
     np.testing.assert_allclose(found, exact(), rtol=1e-10)
     np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
 
@@ -47,7 +47,7 @@ def test_draws_have_these_probabilities(own):
     count = 4000
     some, _ = displays(count)
     uniforms = np.random.default_rng(7).random((len(some), 5))
-    pooled = Pooled(LOGGERS, "new", SHARES)
+    pooled = LoggingMixture(LOGGERS, "new", SHARES)
     drawn = (OwnLogger(pooled) if own else pooled).sample(some, uniforms).flat().reshape(LOG.rows, count, 2)
     expected = exact()
     if own:
@@ -60,30 +60,30 @@ def test_draws_have_these_probabilities(own):
 
 def test_own_logger_prices_each_row_by_its_own():
     some, _ = displays()
-    found = OwnLogger(Pooled(LOGGERS, "new", SHARES)).log_prob(some, some.ranking)
+    found = OwnLogger(LoggingMixture(LOGGERS, "new", SHARES)).log_prob(some, some.ranking)
     expected = [LOG.log_all[NAMES[i % 3]][i, LOG.shown[i]] for i in range(LOG.rows)]
     np.testing.assert_allclose(found, expected, rtol=1e-10)
 
 
 def test_the_baselines_part():
     some, _ = displays()
-    pooled = Pooled(LOGGERS, "old", SHARES)
+    pooled = LoggingMixture(LOGGERS, "old", SHARES)
     expected = LOG.log_all["old"][np.arange(6), LOG.shown] - np.log(exact()[np.arange(6), LOG.shown])
-    np.testing.assert_allclose(pooled.log_baseline(some), expected, rtol=1e-10)
-    assert pooled.least_share == pytest.approx(0.3)
+    np.testing.assert_allclose(pooled.log_baseline(some, np.arange(len(some))), expected, rtol=1e-10)
+    assert pooled.baseline_range == pytest.approx((0.0, 1 / 0.3))
 
 
 def test_slot_marginals():
     some, _ = displays()
     shows = LOG.rankings[:, :, None] == np.arange(4)
     expected = np.einsum("ra,aki->rki", exact(), shows)
-    found = Pooled(LOGGERS, "new", SHARES).slot_marginals(some).flat().reshape(6, 2, 4)
+    found = LoggingMixture(LOGGERS, "new", SHARES).slot_marginals(some).flat().reshape(6, 2, 4)
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
 def test_one_column_of_probabilities_cannot_be_two_loggers():
     with pytest.raises(ft.BadInput, match="'a' and 'b' both take their probabilities from the column 'p'"):
-        Pooled({"a": ft.Logged(prob="p"), "b": ft.Logged(prob="p")}, "a")
+        LoggingMixture({"a": ft.Logged(prob="p"), "b": ft.Logged(prob="p")}, "a")
 
 
 def test_a_day_that_was_not_counted():

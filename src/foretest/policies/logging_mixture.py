@@ -1,12 +1,14 @@
-"""The policies that produced a log together: each row was shown by one of them, and the log itself gives the shares.
+"""Who produced a log: one policy, or several, each of which showed some of the rows.
 
-A ranking of a display might have come from any of them, so it is priced by their mixture (the balance heuristic of
-Veach and Guibas 1995): π_mix(a|x) = Σ_k α_k(x) π_k(a|x), α_k(x) the share of logger k on that display's day.
+A ranking of a display might have come from any of several, so it is priced by their mixture (the balance heuristic of
+Veach and Guibas 1995): π_mix(a|x) = Σ_k α_k(x) π_k(a|x), α_k(x) the share of logger k on that display's day, which the
+log itself gives. The treatment is compared with one of them, the baseline, for whose value rewards have the weight
+w_p = π_p/π_mix. One policy is the case of a mixture of one: its w_p is 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -21,12 +23,14 @@ from foretest.formatting import shortened
 from foretest.policies.adapter import as_policy
 from foretest.policies.base import Policy, logged_column, refuse_slots_alone
 from foretest.policies.by_row import Ints, picked_by, sample_by_row
+from foretest.policies.mixture import Mixture
 from foretest.policies.pricing import priced, shown_log_prob
 from foretest.records import dataclass
 
 # columns of a batch for each row's logger (its number) and day (its hash): names that no column of a log has
 LOGGER, DAY = "foretest: logger", "foretest: day"
 ALL = "all days"  # the one day of a log without dates
+ONE_CONTROL = "control"  # the name of the one that produced the whole log
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class Shares:
         }
 
 
-class Pooled(Policy):
+class LoggingMixture(Policy):
     """log π_mix(a|x) = LSE over k of log α_k(x) + log π_k(a|x).
 
     Parameters
@@ -87,9 +91,9 @@ class Pooled(Policy):
                     f" shown under each logger: a column for each, or the scores of '{b}'."
                 )
 
-    def with_shares(self, shares: Shares) -> Pooled:
+    def with_shares(self, shares: Shares) -> LoggingMixture:
         """These loggers with shares that are now known."""
-        return Pooled(self.loggers, self.baseline, shares)
+        return LoggingMixture(self.loggers, self.baseline, shares)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -104,11 +108,34 @@ class Pooled(Policy):
         return tuple(self.loggers.items())
 
     @property
-    def least_share(self) -> float:
-        """min α_p: a row's w_p is at most 1/α_p."""
+    def named(self) -> dict[str, Policy]:
+        """Those that a column of the log tells apart: all of them."""
+        return self.loggers
+
+    @property
+    def baseline_policy(self) -> Policy:
+        return self.loggers[self.baseline]
+
+    @property
+    def baseline_range(self) -> tuple[float, float]:
+        """Between which numbers w_p is: 0 and 1/min α_p; where the baseline showed all rows it is 1."""
         assert self.shares is not None
-        of_baseline = self.shares.shares[:, self.names.index(self.baseline)]
-        return float(of_baseline.min(initial=1.0))
+        least_share = float(self.shares.shares[:, self.names.index(self.baseline)].min(initial=1.0))
+        return float(least_share == 1.0), 1.0 / least_share
+
+    def of_rows(self, displays: Displays) -> Ints:
+        """The number of each row's logger."""
+        return np.asarray(displays[LOGGER])
+
+    def by_logger(self, displays: Displays) -> Iterator[tuple[Policy, Ints]]:
+        """Every logger that showed some of the displays, with their places."""
+        logger = displays[LOGGER]
+        places = (np.flatnonzero(logger == k) for k in range(len(self.loggers)))
+        return ((policy, rows) for policy, rows in zip(self.policies, places, strict=True) if len(rows))
+
+    def tables(self) -> Any:
+        """What a settings file says of them."""
+        return [{"name": name, **policy.settings()} for name, policy in self.loggers.items()]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,7 +156,7 @@ class Pooled(Policy):
     @property
     def full_support(self) -> bool:  # type: ignore[override]
         # the baseline has a share of every day, others may not
-        return self.loggers[self.baseline].full_support
+        return self.baseline_policy.full_support
 
     def row_shares(self, displays: Displays) -> Floats:
         """α_k(x), displays × loggers."""
@@ -156,11 +183,13 @@ class Pooled(Policy):
                 " and parameters.",
             )  # fmt: skip
 
-    def log_baseline(self, displays: Displays) -> Floats:
-        """log w_p = log π_p(a|x) − log π_mix(a|x) of the shown rankings: w_p weights their rewards for the baseline's
-        value, and is 0 for a ranking that the baseline never shows."""
-        log_p = shown_log_prob(self.loggers[self.baseline], displays, is_control=False)
-        return np.asarray(log_p - shown_log_prob(self, displays, is_control=True))
+    def log_baseline(self, displays: Displays, at: Ints) -> Floats:
+        """log w_p = log π_p(a|x) − log π_mix(a|x) of what some rows show; −∞ where the baseline never shows it."""
+        if not len(at):
+            return np.zeros(0)
+        some = displays.take(at)
+        log_p = shown_log_prob(self.baseline_policy, some, is_control=False)
+        return np.asarray(log_p - shown_log_prob(self, some, is_control=True))
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         picked, left = picked_by(uniforms, self.row_shares(displays))
@@ -183,31 +212,80 @@ class Pooled(Policy):
 
     def __repr__(self) -> str:
         # without the shares, which are one list per day of the log
-        return f"Pooled(loggers={shortened(repr(self.loggers))}, baseline={self.baseline!r})"
+        return f"LoggingMixture(loggers={shortened(repr(self.loggers))}, baseline={self.baseline!r})"
+
+
+class SoleLogger:
+    """The one policy that produced a whole log: what a `LoggingMixture` answers of several."""
+
+    baseline = ONE_CONTROL
+    baseline_range = 1.0, 1.0
+
+    def __init__(self, control: Policy) -> None:
+        self.baseline_policy = control
+        self.loggers = {ONE_CONTROL: control}
+        self.named: dict[str, Policy] = {}  # no column of the log tells who showed a row
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return (ONE_CONTROL,)
+
+    @property
+    def policies(self) -> tuple[Policy, ...]:
+        return (self.baseline_policy,)
+
+    def of_rows(self, displays: Displays) -> Ints:
+        """The number of each row's logger."""
+        return np.zeros(len(displays), np.int64)
+
+    def by_logger(self, displays: Displays) -> Iterator[tuple[Policy, Ints]]:
+        """The control, with the places of all displays."""
+        return iter([(self.baseline_policy, np.arange(len(displays)))])
+
+    def log_baseline(self, displays: Displays, at: Ints) -> Floats:
+        """log w_p of some rows."""
+        return np.zeros(len(at))
+
+    def tables(self) -> Any:
+        """What a settings file says of it."""
+        return self.baseline_policy.settings()
+
+
+Loggers = LoggingMixture | SoleLogger
+
+
+def loggers_of(control: Policy) -> Loggers:
+    """Who produced the log of a control."""
+    return control if isinstance(control, LoggingMixture) else SoleLogger(control)
+
+
+def components_of(policy: Policy) -> tuple[Policy, ...]:
+    """The policies that a mixture, or a control of several loggers, is made of; none of any other."""
+    return tuple(part for _, part in policy.components) if isinstance(policy, Mixture | LoggingMixture) else ()
 
 
 class OwnLogger(Policy):
     """The logger of each row, whose draws and probabilities the propensity audit compares with what was shown."""
 
-    def __init__(self, pooled: Pooled) -> None:
-        self._pooled = pooled
+    def __init__(self, mixture: LoggingMixture) -> None:
+        self._mixture = mixture
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return self._pooled.columns
+        return self._mixture.columns
 
     @property
     def score_columns(self) -> tuple[str, ...]:
-        return self._pooled.score_columns
+        return self._mixture.score_columns
 
     @property
     def ranking_columns(self) -> tuple[str, ...]:
-        return self._pooled.ranking_columns
+        return self._mixture.ranking_columns
 
     @property
     def has_logged(self) -> bool:
         """Has any logger a column with the logged probability?"""
-        return any(logged_column(policy) is not None for policy in self._pooled.policies)
+        return any(logged_column(policy) is not None for policy in self._mixture.policies)
 
     def shown(self, displays: Displays) -> Floats:
         """log π_k of the shown rankings, from the logged column where the logger has one."""
@@ -219,13 +297,11 @@ class OwnLogger(Policy):
         return self._by_row(displays, lambda policy, rows: policy.log_prob(displays.take(rows), rankings.take(rows)))
 
     def _by_row(self, displays: Displays, ask: Callable[[Policy, Ints], Floats]) -> Floats:
-        logger, out = displays[LOGGER], np.empty(len(displays))
-        for k, policy in enumerate(self._pooled.policies):
-            rows = np.flatnonzero(logger == k)
-            if len(rows):
-                out[rows] = ask(policy, rows)
+        out = np.empty(len(displays))
+        for policy, rows in self._mixture.by_logger(displays):
+            out[rows] = ask(policy, rows)
         return out
 
     def sample(self, displays: Displays, uniforms: Floats) -> Ragged:
         logger: Ints = displays[LOGGER]
-        return sample_by_row(self._pooled.policies, logger, displays, uniforms)
+        return sample_by_row(self._mixture.policies, logger, displays, uniforms)
