@@ -72,8 +72,8 @@ def test_more_rows_choose_a_larger_cap() -> None:
     sample = dispatch.aggregate(open_source(LOG.table()), offline_reader(plan), plan, kind=SampleFold)
     caps = []
     for times in (1.0, 1e3, 1e5, 1e7):
-        more = dataclasses.replace(sample, n=sample.n * times, r=sample.r * times, r2=sample.r2 * times)
-        choice = choose_cap(more)
+        more = sample.ledger.mapped(lambda account, key, array, by=times: array * by)
+        choice = choose_cap(dataclasses.replace(sample, ledger=more))
         at = choice.candidates.index(choice.chosen)
         assert choice.criterion[at] == min(choice.criterion)
         caps.append(choice.chosen)
@@ -101,11 +101,11 @@ def test_the_pass_counts_as_the_fold_does() -> None:
     sample = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan, kind=SampleFold)
     whole = dispatch.aggregate(open_source(log.table()), offline_reader(plan), plan)
     np.testing.assert_array_equal(sample.n, whole.n)
-    np.testing.assert_allclose(sample.r.sum(axis=1), whole.r.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(np.sum(sample.r, axis=1), np.sum(whole.r, axis=1), rtol=1e-12)
     np.testing.assert_allclose(sample.r2, whole.r2, rtol=1e-12)
     columns, first = sample.sample.columns(), whole.sample.columns()
     assert columns["draws_treatment"].shape == (DISPLAYS, DRAWS // 2)
-    for name in ("unit", "log_w", "r:1"):
+    for name in ("unit", "log_w", ("r", 1)):
         np.testing.assert_array_equal(columns[name], first[name][:DISPLAYS])
 
 

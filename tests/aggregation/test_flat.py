@@ -91,21 +91,21 @@ def test_weights_of_any_size_and_an_estimator_of_ones_own() -> None:
 def test_keys_of_any_shape_need_no_line_of_code() -> None:
     """What a later version adds to a dict, under keys that are not there today."""
     before = folded(build_test(["dr"]), LOG.table())
-    v: dict[Any, Any] = {**before.v, ("segment", 3, None, True): np.arange(6.0).reshape(2, 3), 7: np.float32([1.5])}
-    wider = dataclasses.replace(before, v=v)
+    more: dict[Any, Any] = {("segment", 3, None, True): np.arange(6.0).reshape(2, 3), 7: np.float32([1.5])}
+    wider = dataclasses.replace(before, sampled=more)
     assert_same_bits(from_batch(to_batch(wider), before.plan), wider)
 
 
 def test_keys_that_read_alike_stay_apart() -> None:
     before = folded(build_test(["dr"]), LOG.table())
-    v: dict[Any, Any] = {("1", 2): np.ones(1), (1, "2"): np.zeros(2)}
-    assert_same_bits(from_batch(to_batch(dataclasses.replace(before, v=v)), before.plan).v, v)
+    more: dict[Any, Any] = {("1", 2): np.ones(1), (1, "2"): np.zeros(2)}
+    assert_same_bits(from_batch(to_batch(dataclasses.replace(before, sampled=more)), before.plan).sampled, more)
 
 
 def test_what_is_no_array_and_no_number_is_refused() -> None:
     before = folded(build_test(["dr"]), LOG.table())
     with pytest.raises(TypeError, match="neither an array nor a number"):
-        to_batch(dataclasses.replace(before, v={("dr", 0): object()}))  # type: ignore[dict-item]
+        to_batch(dataclasses.replace(before, sampled={("dr", 0): object()}))  # type: ignore[dict-item]
 
 
 def test_a_file_cannot_name_a_class() -> None:

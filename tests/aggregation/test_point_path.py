@@ -135,7 +135,7 @@ def test_of_many_rewarded_rows_those_kept_stand_for_all() -> None:
     assert path["rewarded_rows"] == 100
     assert path["notes"] == [f"from 100 of {whole.rewarded.seen:,} rewarded rows, those of the smallest unit hashes:"
                              " a wider interval"]  # fmt: skip
-    r, h = columns["r:0"], np.exp(columns[ALONG_CAP].astype(float))
+    r, h = columns["r", 0], np.exp(columns[ALONG_CAP].astype(float))
     np.testing.assert_allclose(path["rel_effect_size"], (h * r[:, None]).sum(axis=0) / r.sum() - 1.0, rtol=1e-9)
     # the control's value is that of the log
     np.testing.assert_allclose(path["treatment"], (h * r[:, None]).sum(axis=0) / r.sum() * LOG.click.mean(), rtol=1e-9)

@@ -264,7 +264,8 @@ def test_limits_of_other_row_terms() -> None:
     test = build_test(["point-ncis-adaptive"], r_max=1.0)
     aggregates, _, _ = test.aggregate(LOG.table())
     columns = aggregates.rewarded.columns()
-    d = np.expm1(columns["log_h:0"]) * columns["r:0"] + 0.5 * columns["r:0"]
+    [weighting] = aggregates.plan.point_weightings
+    d = np.expm1(columns["log_h", weighting]) * columns["r", 0] + 0.5 * columns["r", 0]
     limits = betting.betting_limits(aggregates, d, (-1.0, 2.5), 0.9)
     largest, count = np.bincount(LOG.unit).max(), len(np.unique(LOG.unit))
     terms = order_by_hand(LOG.unit, LOG.click > 0, (LOG.adaptive(3.0) - 0.5) * LOG.click, seed=0)

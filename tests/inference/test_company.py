@@ -67,8 +67,8 @@ def test_z_is_the_sum_of_terms_by_unit() -> None:
     aggregates = build_test(["iips"], metrics=("click", "revenue")).aggregate(log.table()).aggregates
     columns = aggregates.rewarded.columns()
     for m, name in enumerate(("click", "revenue")):
-        terms, unit = columns[f"company:{m}"], columns["unit"]
-        rewarded = columns[f"r:{m}"] > 0.0
+        terms, unit = columns["company", m], columns["unit"]
+        rewarded = columns["r", m] > 0.0
         assert np.isfinite(terms[rewarded]).all()
         sums = np.array([terms[(unit == u) & rewarded].sum() for u in np.unique(unit[rewarded])])
         found = company_of(aggregates, m)
@@ -83,7 +83,7 @@ def test_terms_are_rewards_times_the_company_beyond_expectation() -> None:
     log = SmallLog(rows=12, units=12, m=4, k=2, seed=3)
     log.click = np.ones(log.rows)
     runs = [build_test(["iips"], seed=seed).aggregate(log.table()).aggregates for seed in range(60)]
-    found = np.array([run.rewarded.columns()["company:0"] for run in runs])
+    found = np.array([run.rewarded.columns()["company", 0] for run in runs])
     keys = runs[0].rewarded.columns()["key"]
     expected = []
     for row in range(log.rows):
@@ -167,7 +167,7 @@ def test_rows_without_unit_and_id_have_draws_of_their_own() -> None:
     })  # fmt: skip
     columns = ft.LogColumns(rewards=["click"], ranking="ranking", slot_rewards={"click": "slot_click"})
     aggregates = ft.OfflineTest(log=columns, **SCORES, estimators=["iips"]).aggregate(log).aggregates
-    assert len(np.unique(aggregates.rewarded.columns()["company:0"])) > 5
+    assert len(np.unique(aggregates.rewarded.columns()["company", 0])) > 5
 
 
 # -- what could not be tested -----------------------------------------------------------------------------------------
@@ -215,7 +215,7 @@ def test_no_test_without_slots() -> None:
 def test_sums_from_before_say_so() -> None:
     aggregates = built().aggregate(simulated(300, 1)).aggregates
     for part in aggregates.rewarded.parts:
-        del part["company:0"]
+        del part["company", 0]
     assert company_of(aggregates).sentence == "these sums are of an earlier version: fold the log again"
 
 

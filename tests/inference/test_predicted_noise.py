@@ -171,9 +171,9 @@ def test_parts_add_up_and_parts_without_such_sums_count_as_more_of_the_same() ->
     weighting = whole.plan.point_weightings[0]
     both = predicted_noise(first + second, weighting, 0)
     assert both == pytest.approx(predicted_noise(whole, weighting, 0), rel=1e-9)
-    for sums in first.hr.values():  # as in a file of an earlier version
-        for name in [name for name in sums.arrays if name.startswith("noise_")]:
-            del sums.arrays[name]
+    for account, key, _ in list(first.ledger.sums()):  # as in a file of an earlier version
+        if key.quantity.name.startswith("noise_"):
+            del account.sums[key]
     assert predicted_noise(first, weighting, 0) is None
     mixed = predicted_noise(first + second, weighting, 0)
     alone = predicted_noise(second, weighting, 0)

@@ -16,6 +16,7 @@ import foretest as ft
 from foretest.aggregation.aggregates import Aggregates
 from foretest.aggregation.control_fit import FittedNumber, is_fitted_on
 from foretest.aggregation.fold_plan import BUCKET_SALT
+from foretest.aggregation.quantities import WEIGHTED_REWARDS
 from foretest.errors import BadInput
 from foretest.inference.buckets import bucket_sums
 from foretest.inference.uplift import absolute_uplift_of
@@ -199,19 +200,21 @@ def test_segments_have_the_error_by_their_own_slope(log: SmallLog) -> None:
     test = offline("fit", estimators=["ncis", "point-ncis-adaptive"])
     folded = test.aggregate(table).aggregates
     [fit] = folded.plan.control_fits
-    sums = folded.segments["stratum"]
+    ledger = folded.segments["stratum"]
     plain = offline(fit.value, estimators=["ncis", "point-ncis-adaptive"]).aggregate(table).aggregates
-    for code, label in enumerate(sums.labels, start=1):
+    assert ledger.groups is not None
+    for code, label in enumerate(ledger.groups.labels, start=1):
         inside = table.filter(pa.compute.equal(table["stratum"], int(label)))
         moved = [
             offline(fit.value * np.exp(step), estimators=["ncis", "point-ncis-adaptive"]).aggregate(inside).aggregates
             for step in (STEP, -STEP)
         ]
-        for key, scaled in sums.hr.items():
-            unit = np.exp(scaled.log_unit)
-            added = sums.of(scaled.arrays, "hr", [code]) * unit
-            added = added - plain.segments["stratum"].of(plain.segments["stratum"].hr[key].arrays, "hr", [code]) * unit
-            ends = [a.hr[key].get("hr").sum() * np.exp(a.hr[key].log_unit) for a in moved]
+        for name in [name for name in ledger.accounts if name[1] is not None]:
+            both = [part.of_groups([code]).account(*name) for part in (ledger, plain.segments["stratum"])]
+            with_error, without = (a.get(WEIGHTED_REWARDS) * np.exp(a.log_unit) for a in both)
+            added = with_error - without
+            accounts = [a.ledger.account(*name) for a in moved]
+            ends = [a.total(WEIGHTED_REWARDS) * np.exp(a.log_unit) for a in accounts]
             slope = (ends[0] - ends[1]) / (2 * STEP)
             assert added == pytest.approx(slope * fit.influence, rel=2e-3, abs=1e-6 * abs(slope))
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 import foretest as ft
+from foretest.aggregation.quantities import WEIGHTED_REWARDS, WEIGHTS
 from tests.loggers import NAMES, ThreeLoggers
 from tests.support import SmallLog, assert_close
 
@@ -141,8 +142,8 @@ def test_dense_rewards_and_reward_models_are_those_of_copies(small: Any) -> None
     )
     assert thinned.plan.dense
     for weighting in thinned.plan.normalised_weightings:
-        h = [part.h[weighting].get("h") * np.exp(part.h[weighting].log_unit) for part in (thinned, full)]
-        assert np.allclose(*h, rtol=1e-9)
+        accounts = [part.weights(weighting) for part in (thinned, full)]
+        assert np.allclose(*(a.get(WEIGHTS) * np.exp(a.log_unit) for a in accounts), rtol=1e-9)
 
 
 @pytest.mark.parametrize("dense", [True, False])
@@ -285,8 +286,8 @@ def test_thinning_at_random_leaves_expectations_as_they_are() -> None:
 
 
 def _weighted(aggregates: Any, estimator: Any) -> float:
-    sums = aggregates.hr[aggregates.plan.weighting(estimator), 0]
-    return float(sums.get("hr").sum() * np.exp(sums.log_unit))
+    account = aggregates.weighted(aggregates.plan.weighting(estimator), 0)
+    return float(account.total(WEIGHTED_REWARDS) * np.exp(account.log_unit))
 
 
 def test_rules_that_count_rows_count_those_in_the_log() -> None:

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import foretest as ft
-from foretest.aggregation.replay_sums import ReplaySums
+from foretest.aggregation.replay_sums import ReplaySums, RowPlace
+from foretest.displays.merging import merged
 from foretest.results.audit import Finding
 from foretest.serving import Sampler
 from foretest.storage.saved.files import SavedFile
@@ -128,7 +129,7 @@ def test_saved_sums_and_packed_logs_keep_the_counts(tmp_path: Path) -> None:
     assert finding(test.run(parts)) == wanted
     saved = SavedFile.open(parts[1])
     counts = saved.read(saved.plan(saved.settings())).replay
-    assert counts == ReplaySums(350, 1, 250, "1500")
+    assert counts == ReplaySums(350, 1, RowPlace(250, "1500"))
     test.pack(log, tmp_path / "packed")
     assert finding(test.run(tmp_path / "packed")) == wanted
 
@@ -160,8 +161,9 @@ def test_of_several_loggers_each_replays_its_own_rows() -> None:
 
 
 def test_counts_do_not_depend_on_how_a_log_is_cut() -> None:
-    parts = [ReplaySums(5, 0), ReplaySums(4, 2, 30, '"b"'), ReplaySums(7, 1, 12, '"z"'), ReplaySums(1, 1, 12, '"a"')]
-    assert ReplaySums.total(parts) == ReplaySums.total(parts[::-1]) == ReplaySums(17, 4, 12, '"a"')
+    places = [None, RowPlace(30, '"b"'), RowPlace(12, '"z"'), RowPlace(12, '"a"')]
+    parts = [ReplaySums(*counts, place) for counts, place in zip(((5, 0), (4, 2), (7, 1), (1, 1)), places, strict=True)]
+    assert merged(parts) == merged(parts[::-1]) == ReplaySums(17, 4, RowPlace(12, '"a"'))
 
 
 def with_slots(log: pa.Table) -> pa.Table:

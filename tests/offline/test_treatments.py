@@ -17,6 +17,7 @@ import pytest
 import foretest as ft
 from foretest import cli
 from foretest.aggregation.aggregates import Aggregates
+from foretest.aggregation.quantities import WEIGHTED_REWARDS
 from foretest.diagnostics.audit import audit
 from foretest.history.manifest import Entry
 from foretest.history.run import settings_of_test
@@ -104,8 +105,8 @@ def bootstrap_by_hand(aggregates: Aggregates, metric: int) -> tuple[np.ndarray, 
     counts = resample_counts(1024, 200, 0)
     found = []
     for held in (aggregates, *aggregates.treatments.values()):
-        sums = held.hr[Capped(2.0), metric]
-        d = sums.get("hr") * 2.0 ** (sums.exponent or 0) - held.r[metric]
+        account = held.weighted(Capped(2.0), metric)
+        d = account.get(WEIGHTED_REWARDS) * 2.0 ** (account.exponent or 0) - held.r[metric]
         delta = d.sum() / held.n.sum()
         terms = d - delta * held.n
         units = min(1024, held.n_units)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
+from foretest.aggregation.quantities import SLICE, SLICE_EXPECTED, UNSUPPORTED_REWARDS, WEIGHTED_REWARDS
 from foretest.inference.sensitivity import Terms
 from foretest.weights.normaliser import Normaliser
 from foretest.weights.prefix_weights import PrefixAdaptive, prefix_displays, prefix_prices
@@ -55,15 +56,17 @@ def test_value_and_band_against_enumeration(metric: str) -> None:
     earned = LOG.shares[metric] * getattr(LOG, metric)[:, None]
     found = test.run(LOG.table()).metrics[metric].estimates[KEY]
     assert found.treatment == pytest.approx((capped / q * earned).sum() / LOG.rows, rel=1e-9)
-    sums = aggregates.hr[PrefixAdaptive(BOUND), 0]
+    account = aggregates.weighted(PrefixAdaptive(BOUND), 0)
     expected = {
-        "hr": capped / q, "t": capped / q - capped, "slice": capped - below,
-        "slice_expected": (q - q_below) / q_below * below,
+        WEIGHTED_REWARDS: capped / q, UNSUPPORTED_REWARDS: capped / q - capped, SLICE: capped - below,
+        SLICE_EXPECTED: (q - q_below) / q_below * below,
     }  # fmt: skip
-    for name, h in expected.items():
-        assert sums.get(name).sum() * np.exp(sums.log_unit) == pytest.approx((h * earned).sum(), rel=1e-9), name
+    for quantity, h in expected.items():
+        assert account.total(quantity) * np.exp(account.log_unit) == pytest.approx((h * earned).sum(), rel=1e-9), (
+            quantity
+        )
     terms = Terms.of(aggregates, PrefixAdaptive(BOUND), 0)
-    assert terms.mean(terms.t) == pytest.approx((expected["t"] * earned).sum() / LOG.rows, rel=1e-9)
+    assert terms.mean(terms.t) == pytest.approx((expected[UNSUPPORTED_REWARDS] * earned).sum() / LOG.rows, rel=1e-9)
     assert found.sensitivity is not None
     kept = test.run(LOG.table()).health["mass_kept"][KEY]
     assert kept == pytest.approx(q.mean(), rel=1e-9)

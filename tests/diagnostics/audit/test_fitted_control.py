@@ -122,7 +122,7 @@ def test_each_test_is_divided_by_it() -> None:
 def test_the_balance_is_divided_too() -> None:
     g = np.random.default_rng(2)
     log_w, drawn = g.normal(size=3000) * 0.3, g.normal(size=(3000, 8)) * 0.3
-    features = features_that_vary({"number:x": g.normal(size=3000)})
+    features = features_that_vary({("number", "x"): g.normal(size=3000)})
     found = [balance(features, log_w, drawn, drawn, 2.0, ratio).statistic for ratio in (0.0, 3.0)]
     assert found[1] == pytest.approx(found[0] / 2.0)  # type: ignore[operator]
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import foretest as ft
+from foretest.aggregation.kept_rows import Columns
 from foretest.aggregation.own_policies import DOUBT, OF_POLICY, OF_PROPOSAL, SURPRISE, TOTAL, VARIANCE
 from foretest.diagnostics.audit.own_policy import own_policy
 from foretest.results.audit import FAIL, NOT_MADE, PASS
@@ -149,9 +150,9 @@ def test_the_estimated_sum_is_the_sum() -> None:
 @pytest.mark.parametrize(("mean", "variance"), [(0.001, 1e-9), (0.3, 0.2)])
 def test_too_little_overlap_or_too_much_noise_says_nothing(mean: float, variance: float) -> None:
     nothing = np.full(16, np.nan)
-    sample = {f"{name}:treatment": nothing for name in (TOTAL, SURPRISE, VARIANCE)}
-    sample |= {f"{name}:treatment": np.full(16, mean) for name in (OF_PROPOSAL, OF_POLICY)}
-    sample[f"{DOUBT}:treatment"] = np.full(16, variance)
+    sample: Columns = {(name, "treatment"): nothing for name in (TOTAL, SURPRISE, VARIANCE)}
+    sample |= {(name, "treatment"): np.full(16, mean) for name in (OF_PROPOSAL, OF_POLICY)}
+    sample[DOUBT, "treatment"] = np.full(16, variance)
     found = own_policy(sample)
     assert found is not None
     assert found.outcome == NOT_MADE

@@ -10,6 +10,7 @@ import pytest
 
 import foretest as ft
 from foretest.aggregation.audit_context import Feature
+from foretest.aggregation.ledger import Account
 from foretest.aggregation.weight_bins import CAPS, WeightBins
 from foretest.cli.exit_codes import exit_code
 from foretest.diagnostics.audit.possible_weights import (
@@ -68,8 +69,8 @@ def finding_of(audit: Audit) -> Finding:
 def test_the_means_are_those_of_the_rows() -> None:
     rng = np.random.default_rng(1)
     log_w, bucket = rng.normal(-0.5, 1.0, 4000), rng.integers(0, 64, 4000)
-    bins = WeightBins.empty(64, 1)
-    bins.add(log_w, bucket)
+    bins = WeightBins(Account(), 64)
+    bins.add(log_w, bucket, np.ones(len(log_w)))
     means = capped_means(bins, 1, 4000.0, 1)
     assert [m.cap for m in means][:2] == pytest.approx([10**0.25, 10**0.5])
     for m in means:
@@ -89,8 +90,8 @@ def test_few_units_have_a_bound_that_holds() -> None:
     """Where units are few for the cap the p-value solves Maurer and Pontil's bound, so it is above the normal one."""
     log_w = np.log(np.full(60, 1.7))
     log_w[:30] = np.log(1.3)
-    bins = WeightBins.empty(60, 1)
-    bins.add(log_w, np.arange(60))
+    bins = WeightBins(Account(), 60)
+    bins.add(log_w, np.arange(60), np.ones(60))
     first = capped_means(bins, 1, 60.0, 1)[0]
     level = np.log(2.0 / first.p_value)
     error = (first.mean - 1.0) / first.z
