@@ -220,7 +220,7 @@ def tested(world: World, log: Log, treatments: Mapping[str, Floats]) -> dict[str
         control=world.control,
         treatment={name.replace(",", ";"): ft.PlackettLuce(name, temperature=1.0) for name in treatments},
     )
-    folded = fold_for_check(test.chosen, open_log(pa.table(columns), test.settings), Work(threads=1))
+    folded = fold_for_check(test._chosen, open_log(pa.table(columns), test.settings), Work(threads=1))
     answers = {}
     for name, sums in zip(treatments, by_treatment(folded.aggregates).values(), strict=True):
         standing, findings = draw_standing(sums), {one.name: one for one in audit(sums).findings}

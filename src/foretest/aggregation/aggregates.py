@@ -218,7 +218,7 @@ class Aggregates:
         return evenly_thinned(self.sample.columns())
 
     @cached_property
-    def answers(self) -> dict[Hashable, Any]:
+    def _answers(self) -> dict[Hashable, Any]:
         """What the analysis has found from these sums, by its question: each is answered once."""
         return {}
 

@@ -165,7 +165,7 @@ def configured_test(command: str, log: Any, config: str | None, overrides: Any) 
     except BadInput as error:
         raise BadInput(f"on the command line: {error}") from None
     try:
-        _ = test.chosen
+        _ = test._chosen
     except BadInput as error:
         raise BadInput(f"{plain(config)}: {error}" if config is not None else str(error)) from None
     return test

@@ -121,10 +121,10 @@ def choose_bound(aggregates: Aggregates, estimator: Estimator, metric: int) -> B
     # a reward model changes no bound: the same weights suit both
     plain = AdaptivePointNCIS() if isinstance(estimator, AdaptivePointDR) else estimator
     question = plain, weightings, metric
-    if question not in aggregates.answers:
+    if question not in aggregates._answers:
         candidates = _candidates(aggregates, plain, weightings, metric)
-        aggregates.answers[question] = None if candidates is None else _choose(candidates)
-    choice: BoundChoice | None = aggregates.answers[question]
+        aggregates._answers[question] = None if candidates is None else _choose(candidates)
+    choice: BoundChoice | None = aggregates._answers[question]
     return choice
 
 

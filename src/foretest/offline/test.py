@@ -138,7 +138,7 @@ class OfflineTest:
         return test
 
     @cached_property
-    def chosen(self) -> ChosenPlan:
+    def _chosen(self) -> ChosenPlan:
         """The plan of a run with the estimators that can run, and notes on the others."""
         return choose_estimators(self.settings)
 
@@ -171,10 +171,10 @@ class OfflineTest:
         files = {} if calibration is None or isinstance(calibration, Calibration) else {"calibration": calibration}
         if calibration is not None:
             calibration = calibration if isinstance(calibration, Calibration) else Calibration.read(calibration)
-            refuse_unfit(calibration, self.chosen.plan)
+            refuse_unfit(calibration, self._chosen.plan)
         source = open_log(log, self.settings)
         folded = self._fold(source, Work(threads, batch_rows, progress))
-        result = analyse(self.chosen, folded, calibration)
+        result = analyse(self._chosen, folded, calibration)
         # saved aggregates have their value model: its log may be gone
         value_log = None if saved_files(source) else self.settings.analysis.value_log
         # of a table the version that was read: by now there may be a newer one
@@ -187,7 +187,7 @@ class OfflineTest:
     def check(self, log: Any, *, threads: int | None = None, progress: Progress | None = None) -> Result:
         """Schema and health only: every row is read and checked, nothing is estimated."""
         source = open_log(log, self.settings)
-        return check_result(self.chosen.plan, fold_for_check(self.chosen, source, Work(threads, progress=progress)))
+        return check_result(self._chosen.plan, fold_for_check(self._chosen, source, Work(threads, progress=progress)))
 
     def aggregate(
         self, log: Any, *, threads: int | None = None, batch_rows: int = BATCH_ROWS, progress: Progress | None = None
@@ -198,7 +198,7 @@ class OfflineTest:
     def _fold(self, source: Source, work: Work, parts: Location | None = None) -> Folded:
         """Fold a log, or add up saved aggregates."""
         saved = saved_files(source)
-        return merge_saved(saved, self.settings) if saved else fold_log(self.chosen, source, work, parts)
+        return merge_saved(saved, self.settings) if saved else fold_log(self._chosen, source, work, parts)
 
     def analyse(
         self,
@@ -209,7 +209,7 @@ class OfflineTest:
     ) -> Result:
         """From sums to verdicts, under this test's settings: level, interval, resamples and headline may be others than
         those of the fold; estimators must be among those that were folded."""
-        return analyse(self.chosen, Folded(aggregates, notes, r_max), calibration)
+        return analyse(self._chosen, Folded(aggregates, notes, r_max), calibration)
 
     def save_aggregates(
         self,

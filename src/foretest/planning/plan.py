@@ -159,7 +159,7 @@ def _planned(test: OfflineTest) -> _Planned:
     run."""
     settings = test.settings
     refuse_fitted_control(settings, "a plan compares exploration with that of one number")
-    plan = test.chosen.plan
+    plan = test._chosen.plan
     asked = plan.settings.analysis.headline
     of_rankings = [e for e in plan.estimators if not plan.weighting(e).by_slot] or [_of_rankings(settings)]
     label, leader = headline_of(asked, of_rankings), headline_of(asked, plan.estimators)
@@ -232,7 +232,7 @@ def _open(log: Any, test: OfflineTest, planned: _Planned, folder: str) -> _Opene
         return _OpenedLog(log, source, [record["label"] for record in saved[0].recipe.estimators])
     if source.repeatable:
         return _OpenedLog(log, source, None)
-    plan = FoldPlan(settings, (*test.chosen.plan.estimators, *planned.estimators.values()))
+    plan = FoldPlan(settings, (*test._chosen.plan.estimators, *planned.estimators.values()))
     reader = offline_reader(plan)
     reader.check(source)
     columns = [*reader.columns, *([date] if date else [])]
@@ -288,6 +288,6 @@ def _why_no_sample(opened: _OpenedLog, test: OfflineTest) -> list[str]:
     reason = why_not_of_loggers(test.settings.control, "exploration")
     if reason is not None:
         return [reason]
-    if not test.chosen.plan.can_draw:
+    if not test._chosen.plan.can_draw:
         return ["a policy is logged, and other rankings have no probability: what exploration would buy needs scores."]
     return []
