@@ -56,6 +56,7 @@ def test_no_relative_numbers_where_the_control_may_be_zero(arms: list[dict[str, 
         "change": {"signed": True},
         "nil": {"sum": {"click": 1.0, "revenue": -balance}},
         "by_nil": {"ratio": ["click", "nil"]},
+        "nil_per_user": {"per": "unit", "of": "nil"},
     }
     log = ft.LogColumns(rewards=["click", "revenue", "change"], unit="user")
     test = ft.OnlineTest(log=log, metrics=metrics, interval=interval, sequential=True)
@@ -65,6 +66,9 @@ def test_no_relative_numbers_where_the_control_may_be_zero(arms: list[dict[str, 
     assert nil.rel_effect_size is None
     assert nil.range is not None
     assert nil.range.rel_ci_lower is None
+    per_user = result.metrics["nil_per_user"].estimates["online"]
+    assert per_user.effect_size is not None
+    assert per_user.rel_effect_size is None
     assert by_nil.effect_size is None
     assert by_nil.verdict == "insufficient"
     assert "nil, which it is divided by, contains 0" in by_nil.reasons[0]

@@ -24,7 +24,7 @@ from foretest.files import finite_or_none
 from foretest.inference.bootstrap import percentile_interval
 from foretest.inference.buckets import NO_INTERVAL, BucketSums, Interval
 from foretest.inference.delta import delta_interval, std_error
-from foretest.inference.uplift import mean_reward, too_large
+from foretest.inference.uplift import mean_reward, metric_value, too_large
 from foretest.inference.uplift_estimate import NO_UPLIFT, StdErrors, Uplift
 from foretest.inference.usual_intervals import UpliftIntervals
 from foretest.records import dataclass
@@ -46,12 +46,12 @@ class JointSums:
     def value(self, *sums: Sums) -> Any:
         """f(V_1, V_2, …)."""
         with too_large():
-            return ratio(*self.formula.fraction(*self._values(sums)))
+            return metric_value(self.formula, *self._values(sums))
 
     def control_value(self, *sums: Sums) -> Any:
         """f(R_1, R_2, …)."""
         with too_large():
-            return ratio(*self.formula.fraction(*map(mean_reward, sums)))
+            return metric_value(self.formula, *map(mean_reward, sums))
 
     def uplift(self, *sums: Sums) -> Any:
         """The absolute uplift."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from foretest.estimators import Estimator, Sums
 from foretest.estimators.base import ratio
+from foretest.settings.metric_kinds import Formula
 
 Statistic = Callable[[Sums], Any]  # a number for each entry of the sums
 
@@ -27,6 +28,12 @@ def value_of(estimator: Estimator, sums: Sums) -> Any:
 def mean_reward(sums: Sums) -> Any:
     """r̄ = R(p)."""
     return ratio(sums.r, sums.rows)
+
+
+def metric_value(formula: Formula, *values: Any) -> Any:
+    """A metric's value from those of what it is made of; 0 where its denominator is 0."""
+    numerator, denominator = formula.fraction(*values)
+    return ratio(np.asarray(numerator), np.asarray(denominator))
 
 
 def absolute_uplift_of(estimator: Estimator) -> Statistic:

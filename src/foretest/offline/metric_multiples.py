@@ -3,14 +3,13 @@ mean number of displays of a unit is taken as known."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-import numpy as np
-
 from foretest.aggregation.aggregates import Aggregates
-from foretest.estimators.base import ratio
+from foretest.inference.uplift import metric_value
 from foretest.results.result import Adjusted, Control, Estimate, Metric
 from foretest.settings.settings import Settings
 
@@ -29,10 +28,10 @@ def displays_per_unit(aggregates: Aggregates) -> float:
 
 def metric_multiples(settings: Settings, metrics: Mapping[str, Metric], displays_per_unit: float) -> dict[str, Metric]:
     """The multiples of metrics, from those metrics of the same rows."""
-    units = np.array([1.0 / displays_per_unit if displays_per_unit else np.inf])
+    units = 1.0 / displays_per_unit if displays_per_unit else math.inf
     multiples = {}
     for formula in settings.definitions.multiples:
-        factor = float(ratio(*formula.fraction(np.ones(1), *([units] if formula.counts_units else [])))[0])
+        factor = float(metric_value(formula, 1.0, *([units] if formula.counts_units else [])))
         scaled = scaled_metric(metrics[str(formula.multiple_of)], factor)
         multiples[formula.name] = replace(scaled, per=formula.per(settings.log.unit))
     return multiples

@@ -17,6 +17,7 @@ from foretest.aggregation.fold_plan import BUCKET_SALT
 from foretest.displays.batch import Floats
 from foretest.estimators.base import ratio
 from foretest.inference.delta import quantile, std_error
+from foretest.inference.uplift import metric_value
 from foretest.kernels.random import derived_bucket
 from foretest.online.arms import Arm, Arms
 from foretest.records import dataclass
@@ -79,7 +80,7 @@ class MetricArm:
 
     def function(self, *values: Any) -> Any:
         """Its value from those means."""
-        return ratio(*self.formula.fraction(*values))
+        return metric_value(self.formula, *values)
 
     @cached_property
     def exists(self) -> bool:

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
+from operator import sub
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
-
-import numpy as np
 
 from foretest.errors import BadInput, check_number, nearest
 from foretest.formatting import format_number, some_of
@@ -188,7 +187,7 @@ class Combination(Formula):
 
     def of_parts(self, amount: Callable[[int], Any]) -> Any:
         """Its amount, from that of each part by place."""
-        return reduce(np.subtract, map(amount, self.places))
+        return reduce(sub, map(amount, self.places))
 
     @property
     def of(self) -> tuple[Combination, ...]:
@@ -196,7 +195,7 @@ class Combination(Formula):
 
     def fraction(self, *values: Any) -> tuple[Any, Any]:
         [value] = values
-        return value, np.ones(1)
+        return value, 1.0
 
     @property
     def multiple_of(self) -> str | None:
