@@ -56,6 +56,9 @@ def test_names_that_are_built(code: str) -> None:
         ("if isinstance(control, Mixture | Pooled):\n    pass", "several loggers"),
         ("assert isinstance(control, Pooled)", "several loggers"),
         ("if plan.loggers > 1:\n    pass", "several loggers"),
+        ("if loggers_of(control).named:\n    pass", "several loggers"),
+        ("if settings.log.multiplicities:\n    pass", "thinning"),
+        ("for role, column in log.multiplicities.items():\n    pass", "thinning"),
     ],
 )
 def test_conditions(code: str, rule: str) -> None:

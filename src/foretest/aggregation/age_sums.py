@@ -73,7 +73,7 @@ def age_bins(ages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 
 def _counts(bins: npt.NDArray[np.int64], displays: Floats) -> Floats:
-    return np.bincount(bins, weights=displays, minlength=len(EDGES) + 1)
+    return np.asarray(np.bincount(bins, weights=displays, minlength=len(EDGES) + 1), np.float64)
 
 
 def no_ages(settings: Settings) -> AgeSums | None:

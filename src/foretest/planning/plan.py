@@ -32,7 +32,6 @@ from foretest.records import dataclass
 from foretest.settings.fitted_control import refuse_fitted_control
 from foretest.settings.log_columns import LogColumns
 from foretest.settings.settings import Settings
-from foretest.settings.several_loggers import why_not_of_loggers
 from foretest.sources import Source, spool
 from foretest.sources.spark_frames import SparkFrame
 from foretest.storage.saved.files import saved_files
@@ -280,7 +279,7 @@ def _why_no_sample(opened: _OpenedLog, settings: Settings) -> list[str]:
     """Why exploration cannot be predicted, in a note; empty where it can."""
     if opened.folded is not None:
         return ["saved aggregates have no displays: what exploration would buy needs the log."]
-    reason = why_not_of_loggers(settings.control, "exploration")
+    reason = loggers_of(settings.control).lacks.get("exploration")
     if reason is not None:
         return [reason]
     if not choose_estimators(settings)[0].can_draw:

@@ -16,3 +16,15 @@ def refuse_bounds(settings: Settings) -> None:
             f'interval = "{interval}" needs all rows of every unit, and [log] {role} = "{column}" says that'
             f' {MULTIPLICITIES[role].rows}: use "bootstrap" or "delta".'
         )
+
+
+def refuse_covariate(settings: Settings) -> None:
+    """Refuse a covariate where rows of units were left out: units of which no row is left are missing from its mean,
+    and more of them in the arm whose units have fewer displays."""
+    covariate, log = settings.online.covariate, settings.log
+    for role, column in log.multiplicities.items() if covariate is not None and log.unit is not None else ():
+        raise BadInput(
+            f'[online] covariate = "{covariate}" needs every unit, and [log] {role} = "{column}" says that'
+            f" {MULTIPLICITIES[role].rows}, so that units of column '{log.unit}' may be missing altogether. Leave"
+            " covariate out, or give logs that were not thinned."
+        )
