@@ -48,7 +48,7 @@ ROLES = ("settings", "log", "convert")
 TOPICS = {
     "conditions on thinning": {
         "thinned", "is_thinned", "is_unevenly_thinned", "multiple", "multiples", "displays_per_row", ".keep",
-        ".multiplicities", "for .multiplicities", "MULTIPLE",
+        "multiplicities_of", "for multiplicities_of", "MULTIPLE",
     },
     "conditions on losses": {
         ".differences", "for .differences", "difference", "losses", "gains", "of_losses", "with_losses", "LOSSES",
@@ -63,7 +63,7 @@ BASES = ("Weighting", "Estimator", "Pricer", "SlotPricer", "ExposurePricer")
 LEVELLESS = ("Weighting", "Estimator", "Pricer")
 
 #: the columns that thin a log, which rooms of roles read and check
-DECLARED = {".keep", ".multiplicities", "for .multiplicities"}
+DECLARED = {".keep", "multiplicities_of", "for multiplicities_of"}
 
 HOLE = "\ufffc"
 NAME = re.compile(rf"[a-z_0-9{HOLE}]+(:[a-z_0-9{HOLE}]+)+|[a-z_]+:{HOLE}?|:{HOLE}|{HOLE}: squares")
@@ -203,7 +203,8 @@ def mentioned(node: ast.AST) -> set[str]:
 
 
 def loops_over(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
-    """What a loop or a comprehension walks, and which field it is: `for .differences` of `plan.differences.items()`."""
+    """What a loop or a comprehension walks, and which field or function it is: `for .differences` of
+    `plan.differences.items()`."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.For | ast.comprehension):
             continue
@@ -212,6 +213,8 @@ def loops_over(tree: ast.Module) -> Iterator[tuple[ast.expr, str]]:
             walked = walked.func.value if isinstance(walked.func, ast.Attribute) else (*walked.args, walked)[0]
         if isinstance(walked, ast.Attribute):
             yield node.iter, f"for .{walked.attr}"
+        elif isinstance(walked, ast.Call):
+            yield node.iter, f"for {called(walked)}"
 
 
 def conditions_on(topic: str) -> Rule:

@@ -57,8 +57,8 @@ def test_names_that_are_built(code: str) -> None:
         ("assert isinstance(control, Pooled)", "several loggers"),
         ("if plan.loggers > 1:\n    pass", "several loggers"),
         ("if loggers_of(control).named:\n    pass", "several loggers"),
-        ("if settings.log.multiplicities:\n    pass", "thinning"),
-        ("for role, column in log.multiplicities.items():\n    pass", "thinning"),
+        ("if multiplicities_of(settings.log):\n    pass", "thinning"),
+        ("for role, column in multiplicities_of(log).items():\n    pass", "thinning"),
     ],
 )
 def test_conditions(code: str, rule: str) -> None:

@@ -27,6 +27,7 @@ from foretest.log.reward_ages import rows_of_whole
 from foretest.log.rows import Rows
 from foretest.policies.logging_mixture import ALL, LOGGER, LoggingMixture, Shares
 from foretest.records import dataclass
+from foretest.settings.log_columns import multiplicities_of
 from foretest.sources import Chunk, Source
 from foretest.sources.spark_frames import SparkFrame
 
@@ -52,7 +53,7 @@ class _ShareReader(Reader):
         time = log.time if by_time else None
         return tuple(
             name
-            for name in dict.fromkeys((log.logger, log.date, *log.multiplicities.values(), time))
+            for name in dict.fromkeys((log.logger, log.date, *multiplicities_of(log).values(), time))
             if name is not None
         )
 

@@ -30,6 +30,7 @@ from foretest.log.rows import Rows
 from foretest.online.covariate import CovariateSums
 from foretest.online.unit_days import SAMPLE_SALT, UnitDays
 from foretest.records import dataclass
+from foretest.settings.log_columns import multiplicities_of
 from foretest.settings.winsorising import found_limits
 from foretest.sources import BATCH_ROWS, Chunk, Source
 
@@ -279,7 +280,7 @@ def fold_arm(
             len(settings.definitions.linear),
             settings.analysis.buckets,
             row_is_unit=log.unit is None,
-            is_thinned=bool(log.multiplicities),
+            is_thinned=bool(multiplicities_of(log)),
             ages=no_ages(settings),
             has_covariate=settings.online.covariate is not None,
             cut=np.zeros((2, len(log.rewards))) if settings.winsorises else None,

@@ -43,7 +43,7 @@ from foretest.results.uplift_range import leaning
 from foretest.settings.analysis import BOUNDED, Analysis
 from foretest.settings.changed_fields import call_text, changed_fields
 from foretest.settings.file import read_settings, read_tables, settings_from_tables
-from foretest.settings.log_columns import LogColumns
+from foretest.settings.log_columns import LogColumns, multiplicities_of
 from foretest.settings.long_layout import LONG
 from foretest.settings.metric_roles import roles_dict
 from foretest.settings.online import SEQUENTIAL_UNITS, Online, online_dict
@@ -269,7 +269,8 @@ def _narrow(settings: Settings) -> Settings:
     log, policy = settings.log, Logged(prob=NO_COLUMN)
     key = None if log.unit is not None and log.layout != LONG else log.id
     long = {name: getattr(log, name) for name in ("layout", "display", "item", "slot", "first_slot")}
-    when = {name: getattr(log, name) for name in ("time", "reward_time", "reward_age", "read_at", *log.multiplicities)}
+    others = ("time", "reward_time", "reward_age", "read_at", *multiplicities_of(log))
+    when = {name: getattr(log, name) for name in others}
     columns = LogColumns(log.rewards, unit=log.unit, id=key, date=log.date, **long, **when)
     analysis = settings.analysis.replace(baseline=None, examination=None)  # of slots, which are not read
     return dataclasses.replace(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from foretest.errors import BadInput
 from foretest.settings.analysis import BOUNDED, Analysis
-from foretest.settings.log_columns import MULTIPLICITIES, LogColumns
+from foretest.settings.log_columns import MULTIPLICITIES, LogColumns, multiplicities_of
 from foretest.settings.metric_definitions import MetricDefinitions
 from foretest.settings.predictions import prediction_columns
 
@@ -23,7 +23,7 @@ def refuse_metrics(metrics: MetricDefinitions, log: LogColumns, analysis: Analys
             raise BadInput(
                 f'[metrics.{name}] per = "unit": name the column of units in [log] unit, as in unit = "user".'
             )
-        for role in log.multiplicities:
+        for role in multiplicities_of(log):
             raise BadInput(
                 f'[metrics.{name}] per = "unit": of {MULTIPLICITIES[role].log} ([log] {role}) nobody knows how many'
                 f" displays a {log.unit} had. Leave the metric out, or take a log with all rows."
