@@ -35,6 +35,8 @@ def by_unit(influence: Floats, rows: Floats, loggers: int, fixed: float = 1.0) -
     >>> by_unit(np.array([1.0, -3.0, 2.0, 0.0]), np.array([1.0, 1.0, 2.0, 2.0]), 2).tolist()
     [3.0, -3.0]
     """
+    if loggers == 1:  # whose terms have the mean 0: it would only be rounded
+        return influence
     by_cell = influence.reshape(loggers, -1, *influence.shape[1:])
     n = rows.reshape(loggers, -1, *(1,) * (influence.ndim - 1))
     mean = by_cell.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1.0)
